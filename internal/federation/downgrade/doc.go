@@ -1,7 +1,7 @@
-// Package downgrade turns what ACP manages in one member to what Audit renders, without the control plane, and says how to do
-// the same on the nodes when not even the member's API server is there.
+// Package downgrade turns the objects that ACP manages in one member into what Audit renders, without the control
+// plane, and prints the procedure for the nodes if not even the member's API server is available.
 //
-// It acts with an operator's own credentials, needs nothing of the host, and leaves a mark in the member by which the guard
-// there and the adapter, when it is back, keep their hands off until the mark is gone. It brings nothing back: that is the
-// control plane's work.
+// It uses an operator's own credentials, needs nothing from the host, and leaves a mark in the member. While the mark
+// exists, the guard there refuses KubeFed, and the adapter writes nothing. The package does not restore enforcement:
+// the control plane does.
 package downgrade

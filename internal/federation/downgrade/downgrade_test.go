@@ -30,7 +30,8 @@ import (
 
 var policies = federation.CiliumPolicy.TargetResource
 
-// newMember is a member with the accounts' roles and two policies of ACP that close something, one that does not, and a stranger's.
+// newMember starts a member with the accounts' roles, two policies of ACP that close something, one that does not, and
+// a policy of somebody else.
 func newMember(t *testing.T) *rest.Config {
 	t.Helper()
 	ctx := t.Context()
@@ -104,7 +105,7 @@ func bringGuard(t *testing.T, config *rest.Config) {
 	}
 }
 
-// specs are what the policies enforce now, by name.
+// specs returns what the policies enforce now, by name.
 func specs(t *testing.T, config *rest.Config) map[string]any {
 	t.Helper()
 	list, err := dynamic.NewForConfigOrDie(config).Resource(policies).List(t.Context(), metav1.ListOptions{})
@@ -117,7 +118,7 @@ func specs(t *testing.T, config *rest.Config) map[string]any {
 		spec, _ := u.Object["spec"].(map[string]any)
 		out[u.GetName()] = spec
 		if label := u.GetLabels()[v1alpha1.LabelRevision]; label != "" && label != enforcer.Revision(spec) {
-			t.Errorf("%s says revision %s and has %s", u.GetName(), label, enforcer.Revision(spec))
+			t.Errorf("%s has the revision label %s, but its spec has the revision %s", u.GetName(), label, enforcer.Revision(spec))
 		}
 	}
 	return out
@@ -136,13 +137,13 @@ func TestDowngradeAndResume(t *testing.T) {
 		t.Fatal(err, d)
 	}
 	if _, err := operator.Resume(ctx); !errors.Is(err, ErrNotDowngraded) {
-		t.Errorf("%v", err)
+		t.Errorf("Resume without a mark: got %v, want ErrNotDowngraded", err)
 	}
 	opened := 0
 	run := &Downgrade{Operator: operator, Reason: "rehearsal", Now: time.Now, Settling: time.Minute, Opened: func(n int, _ time.Duration) { opened = n }}
 	result, err := run.Run(ctx)
 	if err != nil || !result.Guarded || result.Written != 2 || opened != 2 {
-		t.Fatalf("%v, %+v, %d", err, result, opened)
+		t.Fatalf("Run: got error %v, result %+v, and %d opened policies", err, result, opened)
 	}
 	audited := cilium.Audited(closed())
 	if d := cmp.Diff(map[string]any{"acp-a": audited, "acp-b": audited, "acp-open": audited, "others": closed()}, specs(t, config)); d != "" {
@@ -150,30 +151,31 @@ func TestDowngradeAndResume(t *testing.T) {
 	}
 	extent, err = operator.Look(ctx)
 	if err != nil || extent.Closing != 0 || extent.Mark == nil || extent.Mark.Reason != "rehearsal" || extent.Mark.By != operator.Name {
-		t.Errorf("%v, %+v", err, extent)
+		t.Errorf("Look after the downgrade: got error %v, extent %+v", err, extent)
 	}
-	// Now the pusher closes nothing again, and the command can be repeated.
+	// The pusher can close nothing now, and the command can be repeated.
 	pusher := dynamic.NewForConfigOrDie(as(config, guard.Pusher)).Resource(policies)
 	patch := []byte(`{"spec":{"enableDefaultDeny":{"ingress":true}}}`)
 	if _, err := pusher.Patch(ctx, "acp-a", types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the pusher writes: %v", err)
+		t.Errorf("write by the pusher during the downgrade: got %v, want forbidden", err)
 	}
 	if result, err := run.Run(ctx); err != nil || result.Written != 0 {
-		t.Errorf("the second time: %v, %+v", err, result)
+		t.Errorf("second Run: got error %v, result %+v", err, result)
 	}
 	if mark, err := operator.Resume(ctx); err != nil || mark.Reason != "rehearsal" {
-		t.Errorf("%v, %+v", err, mark)
+		t.Errorf("Resume: got error %v, mark %+v", err, mark)
 	}
 	if extent, err = operator.Look(ctx); err != nil || extent.Mark != nil || extent.Closing != 0 {
-		t.Errorf("what was opened is brought back by the control plane alone: %v, %+v", err, extent)
+		t.Errorf("Look after Resume: got error %v, extent %+v, want the policies still open", err, extent)
 	}
 }
 
-// Without a guard somebody may close again what was opened; it is watched for as long as KubeFed needs for that.
+// TestDowngradeWithoutGuard checks that, without a guard, policies that are closed again are opened again for as long
+// as KubeFed may write them.
 func TestDowngradeWithoutGuard(t *testing.T) {
 	config := newMember(t)
 	ctx := t.Context()
-	// One of the group without any other right, who cannot ask the guard.
+	// alice is in the group, has no other rights, and cannot ask the guard.
 	operator, err := NewOperator(ctx, as(config, "alice", guard.BreakGlass))
 	if err != nil {
 		t.Fatal(err)
@@ -188,21 +190,21 @@ func TestDowngradeWithoutGuard(t *testing.T) {
 	}}
 	result, err := run.Run(ctx)
 	if err != nil || result.Guarded || result.Written != 3 || !interfered {
-		t.Fatalf("%v, %+v", err, result)
+		t.Fatalf("Run without a guard: got error %v, result %+v", err, result)
 	}
 	if extent, err := operator.Look(ctx); err != nil || extent.Closing != 0 {
-		t.Errorf("%v, %+v", err, extent)
+		t.Errorf("Look without a guard: got error %v, extent %+v", err, extent)
 	}
 }
 
-func TestWhoIsNotAdmitted(t *testing.T) {
+func TestNewOperatorRefusesUsersOutsideTheGroup(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{})
 	config, err := server.As("mallory")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := NewOperator(t.Context(), config); !errors.Is(err, ErrNotAdmitted) {
-		t.Errorf("%v", err)
+		t.Errorf("NewOperator: got %v, want ErrNotAdmitted", err)
 	}
 }
 
@@ -221,11 +223,11 @@ func TestOpenIsForEveryRule(t *testing.T) {
 	istio := kinds()[1]
 	deny := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "DENY", "rules": []any{map[string]any{}}}}}
 	if next, closing, err = istio.open(deny); err != nil || !closing || fmt.Sprint(next.Object["spec"]) != "map[action:AUDIT rules:[map[]]]" {
-		t.Errorf("%v, %v", next, err)
+		t.Errorf("open = %v, %v, want every rule opened", next, err)
 	}
 	strange.Object["specs"] = []any{"x"}
 	if _, _, err := k.open(strange); err == nil {
-		t.Error("what cannot be read was called open")
+		t.Error("open of an unreadable object returned no error")
 	}
 }
 
@@ -233,7 +235,7 @@ func TestNodes(t *testing.T) {
 	for v, known := range map[string]bool{"v1.20.2": true, "1.19.0": true, "1.18.4": false, "1.21.0": false, "main": false, "": false} {
 		text, err := Nodes(v)
 		if (err == nil) != known || known && !strings.Contains(text, `crictl exec "$agent" cilium-dbg config PolicyAuditMode=Enabled`) {
-			t.Errorf("%q: %v\n%s", v, err, text)
+			t.Errorf("Nodes(%q): got error %v and the text\n%s", v, err, text)
 		}
 	}
 }

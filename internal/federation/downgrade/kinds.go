@@ -14,13 +14,13 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 )
 
-// kind is one of policies, and how one of it is made to let everything through.
+// kind is a kind of policy. opened returns a spec that lets everything through.
 type kind struct {
 	resource schema.GroupVersionResource
 	opened   func(spec map[string]any) map[string]any
 }
 
-// kinds are those that ACP pushes. A cluster without one of them has nothing of it.
+// kinds returns the kinds that ACP pushes. A cluster without one of them has no objects of it.
 func kinds() []kind {
 	return []kind{
 		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.Audited},
@@ -29,20 +29,21 @@ func kinds() []kind {
 			if out == nil {
 				out = map[string]any{}
 			}
-			out["action"] = "AUDIT" // which decides nothing
+			out["action"] = "AUDIT" // AUDIT decides nothing.
 			return out
 		}},
 	}
 }
 
-// managed tells whether ACP put an object there. In namespaces the name alone says nothing: tenants choose names, too.
+// managed reports whether ACP wrote an object. In namespaces the name alone is no proof, because tenants choose names,
+// too.
 func managed(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
 		u.GetNamespace() == "" && strings.HasPrefix(u.GetName(), v1alpha1.ObjectPrefix)
 }
 
-// open is the object as it lets everything through; false: it does already. Cilium takes rules from spec and from specs, of
-// which ACP writes only the first.
+// open returns the object in a form that lets everything through, and false if it does so already. Cilium reads rules
+// from spec and from specs, of which ACP writes only the first.
 func (k kind) open(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	next := u.DeepCopy()
 	spec, _, err := unstructured.NestedMap(u.Object, "spec")
@@ -72,7 +73,7 @@ func (k kind) open(u *unstructured.Unstructured) (*unstructured.Unstructured, bo
 	}
 	labels := next.GetLabels()
 	if labels[v1alpha1.LabelRevision] != "" {
-		// The label tells the revision that is there, or it would look as if a hand had slipped.
+		// The label must match the content; otherwise the change would be reported as drift.
 		labels[v1alpha1.LabelRevision] = enforcer.Revision(opened)
 		next.SetLabels(labels)
 	}

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ErrUnknownVersion means that nobody checked what the agents of that version do.
+// ErrUnknownVersion reports a version of Cilium for which the procedure was not verified.
 var ErrUnknownVersion = errors.New("the procedure is known for Cilium 1.19 and 1.20")
 
-// Nodes is what has to be done on each node of a cluster whose API server is gone, for the agents of a version.
+// Nodes returns the procedure for each node of a cluster whose API server is unavailable, for a version of the agents.
 //
-// In both versions `cilium-dbg config` changes the agent's own setting, which new pods get, and that of every endpoint it
-// has (daemon configuration handler: ApplyValidated, OverrideEndpointOpts), and builds their datapath anew. It is not
-// kept: an agent that restarts reads its ConfigMap.
+// In the supported versions `cilium-dbg config` changes the agent's own setting, which new pods get, and that of every
+// existing endpoint (daemon configuration handler: ApplyValidated, OverrideEndpointOpts), and regenerates their
+// datapath. The setting is not persistent: an agent that restarts reads its ConfigMap.
 func Nodes(ciliumVersion string) (string, error) {
 	v, err := version.ParseGeneric(ciliumVersion)
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// ErrNotAdmitted means that the operator is not in the break-glass group, and may not act as if.
+// ErrNotAdmitted reports that the operator is not in the break-glass group and may not impersonate it.
 var ErrNotAdmitted = errors.New("you are not in the group " + guard.BreakGlass + " there, and may not impersonate it")
 
-// Operator is somebody in a member who may break the glass.
+// Operator is a user who may break glass in a member.
 type Operator struct {
-	// Name is who it is, for the mark.
+	// Name is the user's name, for the mark.
 	Name string
 	// base are the credentials without impersonation.
 	base   *rest.Config
 	client dynamic.Interface
 }
 
-// NewOperator asks the member who the credentials are. One who is not in the break-glass group acts with it by
-// impersonation, as an administrator may; the member's audit log has both.
+// NewOperator asks the member for the user of the credentials. A user who is not in the break-glass group impersonates
+// it, which administrators may do; the member's audit log has both names.
 func NewOperator(ctx context.Context, config *rest.Config) (*Operator, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server limits fairly by itself
+	config.QPS = -1 // The API server's own fairness limits the rate.
 	who, err := identity(ctx, config)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func identity(ctx context.Context, config *rest.Config) (authenticationv1.UserIn
 	return review.Status.UserInfo, nil
 }
 
-// as impersonates; groups that the API server adds by itself are no groups to ask for.
+// as returns a configuration that impersonates a user. It leaves out the group that the API server adds by itself.
 func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: slices.DeleteFunc(slices.Clone(groups), func(g string) bool {

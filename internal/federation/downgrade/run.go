@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// page is how many objects one answer holds.
+	// page is the number of objects in one response.
 	page = 500
-	// workers write at the same time.
+	// workers is the number of concurrent writes.
 	workers = 16
-	// attempts at one object that somebody else writes to at the same time.
+	// attempts is how often the update of one object is tried if others write it at the same time.
 	attempts     = 5
 	fieldManager = "kubectl-acp-downgrade"
 )
 
-// Extent is what a member has of ACP.
+// Extent describes the objects that ACP manages in a member.
 type Extent struct {
-	// Policies that ACP manages, and how many of them refuse something.
+	// Policies is the number of policies that ACP manages, and Closing the number of those that refuse something.
 	Policies, Closing int
-	// Mark is that of a downgrade which is under way; nil: there is none.
+	// Mark is the mark of a downgrade in progress; nil: there is none.
 	Mark *guard.Downgrade
 }
 
-// Look tells the extent. Nothing is changed.
+// Look returns the extent and changes nothing.
 func (o *Operator) Look(ctx context.Context) (Extent, error) {
 	var out Extent
 	err := o.each(ctx, func(k kind, u *unstructured.Unstructured) error {
@@ -66,13 +66,13 @@ func (o *Operator) mark(ctx context.Context) (*guard.Downgrade, error) {
 	return &d, nil
 }
 
-// each calls do with everything that ACP manages.
+// each calls do for every object that ACP manages.
 func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstructured) error) error {
 	for _, k := range kinds() {
 		for next := ""; ; {
 			list, err := o.client.Resource(k.resource).List(ctx, metav1.ListOptions{Limit: page, Continue: next})
 			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-				break // not installed, so nothing of it was pushed
+				break // The kind is not installed, so nothing was pushed.
 			}
 			if err != nil {
 				return fmt.Errorf("list the member's %s: %w", k.resource.Resource, err)
@@ -92,11 +92,11 @@ func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstruc
 	return nil
 }
 
-// Settling bounds how long it is watched whether somebody writes the policies again, where no guard was seen to refuse that.
-// KubeFed writes what was changed by hand ten seconds later.
+// Settling is how long Run checks whether somebody writes the policies again, if it cannot confirm that the guard
+// refuses that. KubeFed reverts manual changes after ten seconds.
 const Settling = 15 * time.Second
 
-// interval between two looks.
+// interval is the time between two checks.
 const interval = time.Second
 
 // Downgrade opens a member.
@@ -104,21 +104,21 @@ type Downgrade struct {
 	Operator *Operator
 	Reason   string
 	Now      func() time.Time
-	// Settling; the zero value is the package's.
+	// Settling replaces the constant of the same name; 0: the constant.
 	Settling time.Duration
-	// Opened is called once, when everything lets everything through for the first time.
+	// Opened is called once, when all policies let everything through for the first time.
 	Opened func(written int, took time.Duration)
 }
 
-// Result of a downgrade.
+// Result is the result of a downgrade.
 type Result struct {
-	// Written are the policies that were changed, those that were written again included.
+	// Written is the number of updates, including those of policies that were written again.
 	Written int
-	// Guarded: the member was seen to refuse the pusher, so nobody writes the policies again.
+	// Guarded reports whether the member was seen to refuse the pusher, so that nobody writes the policies again.
 	Guarded bool
 }
 
-// Run does it. It can be repeated: a mark that is there keeps its time and its reason.
+// Run downgrades the member. It can be repeated: an existing mark keeps its time and reason.
 func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 	began := d.Now()
 	if err := d.leaveMark(ctx); err != nil {
@@ -136,7 +136,7 @@ func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 	if d.Settling == 0 {
 		rounds = int(Settling / interval)
 	}
-	// The guard takes a moment to know the mark; until then somebody may have written what was opened already.
+	// The guard takes a moment to observe the mark; until then, policies that were opened may have been written again.
 	for quiet := 0; ; quiet++ {
 		guarded := d.Operator.refusesPusher(ctx)
 		written, err := d.Operator.open(ctx)
@@ -155,7 +155,7 @@ func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 	}
 }
 
-// leaveMark comes first: what is opened after it is not closed again by who sees it.
+// leaveMark creates the mark. It must come first, because whoever sees the mark closes nothing again.
 func (d *Downgrade) leaveMark(ctx context.Context) error {
 	mark := guard.Downgrade{Since: d.Now(), By: d.Operator.Name, Reason: d.Reason}.Object()
 	_, err := d.Operator.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Create(ctx, mark, metav1.CreateOptions{FieldManager: fieldManager})
@@ -169,10 +169,10 @@ func (d *Downgrade) leaveMark(ctx context.Context) error {
 	}
 }
 
-// ErrNotDowngraded means that there is no mark.
+// ErrNotDowngraded reports that there is no mark.
 var ErrNotDowngraded = errors.New("this cluster is not downgraded")
 
-// Resume takes the mark away, and returns what it said. It closes nothing: the control plane brings what it should be.
+// Resume deletes the mark and returns its content. It closes nothing: the control plane restores the policies.
 func (o *Operator) Resume(ctx context.Context) (guard.Downgrade, error) {
 	mark, err := o.mark(ctx)
 	if err != nil {
@@ -188,8 +188,8 @@ func (o *Operator) Resume(ctx context.Context) (guard.Downgrade, error) {
 	return *mark, nil
 }
 
-// open writes everything that refuses something, and returns how many that were. One that cannot be written keeps none of
-// the others.
+// open updates every object that refuses something, and returns the number of updates. An object that cannot be written
+// does not affect the others.
 func (o *Operator) open(ctx context.Context) (int, error) {
 	type work struct {
 		kind   kind
@@ -230,7 +230,7 @@ func (o *Operator) open(ctx context.Context) (int, error) {
 	return written, errors.Join(append(errs, err)...)
 }
 
-// maxErrors are told.
+// maxErrors is the number of errors that are returned.
 const maxErrors = 5
 
 func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstructured) (bool, error) {
@@ -261,7 +261,8 @@ func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstruct
 	}
 }
 
-// refusesPusher asks the guard, as the pusher, without writing anything. Who may not impersonate the pusher does not know.
+// refusesPusher reports whether the guard refuses a dry-run request as the pusher. It returns false if the operator may
+// not impersonate the pusher.
 func (o *Operator) refusesPusher(ctx context.Context) bool {
 	account := strings.Split(strings.TrimPrefix(guard.Pusher, "system:serviceaccount:"), ":")
 	client, err := dynamic.NewForConfig(as(o.base, guard.Pusher, "system:serviceaccounts", "system:serviceaccounts:"+account[0]))

@@ -21,7 +21,8 @@ var (
 	revisions       = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
 )
 
-// Labels of a pod can be written by other requests than those for the pod itself.
+// TestClassLabelsAreGuardedInEverySubresource checks that labels of a pod are guarded in all requests that can write
+// them.
 func TestClassLabelsAreGuardedInEverySubresource(t *testing.T) {
 	m := newMember(t)
 	ctx := t.Context()
@@ -113,7 +114,8 @@ func TestClassLabelsAreGuardedInEverySubresource(t *testing.T) {
 	}
 }
 
-// Istio identifies a client by its service account, whose name counts in every namespace.
+// TestClassServiceAccountsNeedARight checks service accounts: Istio identifies a client by the account's name in every
+// namespace.
 func TestClassServiceAccountsNeedARight(t *testing.T) {
 	m := newMember(t)
 	ctx := t.Context()
@@ -203,7 +205,7 @@ func TestClassServiceAccountsNeedARight(t *testing.T) {
 			})
 		}
 	}
-	// A kubelet requests the tokens of its pods. (The API server's own restriction of nodes is not on here.)
+	// A kubelet requests the tokens of its pods. (The API server's own restriction of nodes is off here.)
 	if err := token("app-888")(m.as("system:node:n1", "system:nodes")); err != nil {
 		t.Errorf("a kubelet's request for a token: %v", err)
 	}

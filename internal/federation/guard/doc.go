@@ -1,6 +1,6 @@
-// Package guard owns the admission policies that keep hands off what ACP manages in a member: who may write it, and who
-// may set the pod labels that policies select by.
+// Package guard renders the admission policies that protect the objects that ACP manages in a member: they restrict who
+// may write these objects, and who may set the pod labels that policies select.
 //
-// It renders them (deploy/guard holds the same as files), tells whether a member has them as they are rendered, and
-// contacts nobody. membership brings them to members; preflight reads and reports them.
+// deploy/guard contains the same policies as files. The package also compares a member's policies with the rendered
+// ones. It makes no requests: membership installs the policies in members, and preflight reads and reports them.
 package guard

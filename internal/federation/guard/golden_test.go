@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite deploy/guard")
 
-// deploy/guard is for those who apply files; the example of class labels is for reading, because the keys are the fleet's own.
+// TestFilesAreWhatIsRendered compares deploy/guard, which is for users who apply files. The example of class labels is
+// for reading only, because the keys depend on the fleet.
 func TestFilesAreWhatIsRendered(t *testing.T) {
 	for file, keys := range map[string]Credentials{"deploy/guard/guard.yaml": {},
 		"internal/federation/guard/testdata/class-labels.yaml": {Labels: []string{"com.trip/redis-cluster", "com.trip/appid"}, ServiceAccounts: []string{"app-{id}"}}} {

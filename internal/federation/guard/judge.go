@@ -9,23 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// State of the guard of a member.
+// State is the state of the guard in a member.
 type State string
 
-// States.
+// States of the guard.
 const (
 	Present State = "Present"
-	// Missing: a policy or a binding is not there, so anybody with the rights may write what ACP manages.
+	// Missing means that a policy or a binding does not exist, so every user with the RBAC rights may write what ACP
+	// manages.
 	Missing State = "Missing"
-	// Changed: one is not as it is rendered.
+	// Changed means that a policy or a binding differs from the rendered one.
 	Changed State = "Changed"
-	// Unknown: nobody looked, or was not let.
+	// Unknown means that the policies were not read, or could not be.
 	Unknown State = "Unknown"
 )
 
-// Judge compares what a member has with what is rendered, and says in a sentence what is wrong; "": nothing. found are
-// its policies and bindings, others too; c are the credentials of the classes, which count only where the
-// policy about them was brought to the member. It is pure.
+// Judge compares a member's policies with the rendered ones, and returns a sentence about the difference, or "" if
+// there is none. found contains the policies and bindings of the member, including others; c are the credentials of the
+// classes, which are compared only if the policy about them was installed. It is pure.
 func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
 	key := func(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.GetName() }
 	have := map[string]*unstructured.Unstructured{}
@@ -60,7 +61,7 @@ func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
 	return Present, ""
 }
 
-// sameSpec compares as JSON, in which numbers have one type.
+// sameSpec compares specs as JSON, in which numbers have one type.
 func sameSpec(a, b *unstructured.Unstructured) bool {
 	x, errA := json.Marshal(a.Object["spec"])
 	y, errB := json.Marshal(b.Object["spec"])

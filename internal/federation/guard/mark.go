@@ -8,17 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MarkResource is that of the mark.
+// MarkResource is the resource of the mark.
 var MarkResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Downgrade is what the mark in a member says: its policies were turned to let everything through, by hand.
+// Downgrade is the content of the mark, whose presence means that the member's policies were turned by hand to let
+// everything through.
 type Downgrade struct {
 	Since  time.Time `json:"since"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
 }
 
-// Same tells whether two say the same.
+// Same reports whether two marks have the same content.
 func (d Downgrade) Same(e Downgrade) bool {
 	return d.Since.Equal(e.Since) && d.By == e.By && d.Reason == e.Reason
 }
@@ -30,17 +31,17 @@ const (
 	keyReason = "reason"
 )
 
-// maxText bounds what is taken over from a mark that somebody else may have written.
+// maxText bounds, in characters, what is read from a mark that somebody else may have written.
 const maxText = 256
 
-// Object is the mark.
+// Object returns the mark as a ConfigMap.
 func (d Downgrade) Object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": Namespace, "name": Mark},
 		"data":     map[string]any{keySince: d.Since.UTC().Format(time.RFC3339), keyBy: d.By, keyReason: d.Reason}}}
 }
 
-// ParseMark reads the mark. Whatever it says, its presence is what counts.
+// ParseMark reads the mark. Its presence counts, whatever its content is.
 func ParseMark(u *unstructured.Unstructured) Downgrade {
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	d := Downgrade{By: clip(data[keyBy]), Reason: clip(data[keyReason])}
@@ -52,7 +53,7 @@ func ParseMark(u *unstructured.Unstructured) Downgrade {
 	return d
 }
 
-// String says it for people.
+// String describes the downgrade for users.
 func (d Downgrade) String() string {
 	by, reason := d.By, d.Reason
 	if by == "" {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Objects are the policies and their bindings, a policy before its binding. The credentials of workloads are guarded, too,
-// if any are given.
+// Objects returns the policies and their bindings, each policy before its binding. If any credentials of workloads are
+// given, it includes the policy that guards them.
 func Objects(c Credentials) ([]*unstructured.Unstructured, error) {
 	type part struct {
 		name  string

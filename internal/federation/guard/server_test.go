@@ -37,7 +37,7 @@ var (
 var kinds = map[schema.GroupVersionResource]string{policies: "CiliumClusterwideNetworkPolicy", groups: "CiliumCIDRGroup", authorizations: "AuthorizationPolicy",
 	configMaps: "ConfigMap", pods: "Pod", deployments: "Deployment", cronJobs: "CronJob"}
 
-// member is a cluster in which everybody has all rights on the guarded kinds, so that the guard alone refuses.
+// member is a cluster in which everybody has all rights on the guarded kinds, so that only the guard refuses requests.
 type member struct {
 	t      *testing.T
 	config *rest.Config
@@ -80,14 +80,14 @@ func (m *member) grant(to rbacv1.Subject, role string, rules ...rbacv1.PolicyRul
 	}
 }
 
-// as is a client of another user.
+// as returns a client of another user.
 func (m *member) as(user string, groups ...string) dynamic.Interface {
 	c := rest.CopyConfig(m.config)
 	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return dynamic.NewForConfigOrDie(c)
 }
 
-// guard brings the policies, and waits until the API server follows them, which takes a moment.
+// guard installs the policies, and waits until the API server applies them.
 func (m *member) guard(c Credentials, refused func(context.Context) error) {
 	m.t.Helper()
 	objects, err := Objects(c)
@@ -118,7 +118,7 @@ func (m *member) until(what string, ok func(context.Context) bool) {
 	}
 }
 
-// object is one of a kind; labels are "key=value".
+// object returns an object of a kind; labels are "key=value".
 func object(gvr schema.GroupVersionResource, namespace, name string, spec map[string]any, labels ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": kinds[gvr]}}
 	u.SetName(name)
@@ -149,7 +149,7 @@ func TestWritersAreRefused(t *testing.T) {
 	breakGlass := m.as("alice", BreakGlass)
 	subjects := map[string]dynamic.Interface{"pusher": pusher, "break-glass": breakGlass, "human": m.as("mallory", "acp:break-glas"), "admin": m.admin,
 		"like-pusher": m.as("system:serviceaccount:acp-system:acp-adapter", "system:serviceaccounts:acp-system")}
-	// What is there before the guard.
+	// These objects exist before the guard.
 	seeded := []*unstructured.Unstructured{object(policies, "", "acp-old", open), object(policies, "", "marked", open, "acp.io/managed-by=acp-adapter"), object(policies, "", "free", open)}
 	for _, o := range seeded {
 		if _, err := m.admin.Resource(policies).Create(ctx, o, metav1.CreateOptions{}); err != nil {
@@ -240,7 +240,7 @@ func TestWritersAreRefused(t *testing.T) {
 		}
 	})
 
-	// The mark refuses the pusher, and nobody else; taken away, it refuses nobody.
+	// The mark refuses only the pusher; without the mark, nobody is refused.
 	mark := object(configMaps, Namespace, Mark, nil)
 	mark.Object["data"] = map[string]any{"reason": "the shop is closed"}
 	write := patch("acp-old", `{"metadata":{"labels":{"a":"b"}}}`)
@@ -267,7 +267,7 @@ func TestWritersAreRefused(t *testing.T) {
 		if err := pusher.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("the pusher takes the mark away: %v", err)
 		}
-		// A request to delete all names none.
+		// A request to delete a collection names no object.
 		if err := m.admin.Resource(configMaps).Namespace(Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("an administrator takes the mark away with everything else: %v", err)
 		}

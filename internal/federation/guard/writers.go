@@ -9,11 +9,12 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// reservedLabels begin the keys of the labels that only ACP writes. A group of addresses with a class's label is selected
-// by policies whoever made it.
+// reservedLabels are the prefixes of the label keys that only ACP may write, because policies select a group of
+// addresses by a class's label, whoever created the group.
 var reservedLabels = []string{"acp.io/", "class.acp.io/"}
 
-// managed is true of an object that ACP manages, as it is or as it was. It is total: no object makes it fail.
+// managed returns a variable that is true for an object that ACP manages, before or after the request. Its expression
+// never fails.
 func managed() admission.Variable {
 	labels := ""
 	for i, prefix := range reservedLabels {
@@ -32,7 +33,7 @@ func breakGlass() admission.Variable {
 	return admission.Variable{Name: "breakGlass", Expression: fmt.Sprintf("request.userInfo.?groups.orValue([]).exists(g, g == '%s')", BreakGlass)}
 }
 
-// guarded are the kinds that ACP pushes.
+// guarded returns rules for the kinds that ACP pushes.
 func guarded() []admission.NamedRuleWithOperations {
 	return []admission.NamedRuleWithOperations{
 		rule("cilium.io", admission.ClusterScope, "ciliumclusterwidenetworkpolicies", "ciliumcidrgroups"),
@@ -40,8 +41,8 @@ func guarded() []admission.NamedRuleWithOperations {
 	}
 }
 
-// rule matches every write of resources in every version; writes of their status are none. It names no objects, because a
-// request to delete all of them names none either.
+// rule matches every write of resources in every version, except writes of their status. It names no objects, because a
+// request to delete a collection names none either.
 func rule(group string, scope admission.ScopeType, resources ...string) admission.NamedRuleWithOperations {
 	return admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
 		Operations: []admission.OperationType{admission.Create, admission.Update, admission.Delete},
@@ -49,7 +50,8 @@ func rule(group string, scope admission.ScopeType, resources ...string) admissio
 	}}
 }
 
-// match is written in full, as the API server would complete it, so that what is there can be compared.
+// match returns constraints with all defaults of the API server filled in, so that they can be compared with what is
+// installed.
 func match(rules []admission.NamedRuleWithOperations, namespaces ...string) *admission.MatchResources {
 	equivalent, selector := admission.Equivalent, &metav1.LabelSelector{}
 	if len(namespaces) > 0 {
@@ -59,7 +61,7 @@ func match(rules []admission.NamedRuleWithOperations, namespaces ...string) *adm
 	return &admission.MatchResources{NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, ResourceRules: rules, MatchPolicy: &equivalent}
 }
 
-// writers lets the pusher and the break-glass group write managed objects, and only the latter the mark.
+// writers lets only the pusher and the break-glass group write managed objects, and only the latter the mark.
 func writers() admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
@@ -81,7 +83,7 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 	}
 }
 
-// downgraded refuses the pusher. Its binding lets everything through while there is no mark.
+// downgraded refuses the pusher. Its binding admits everything while there is no mark.
 func downgraded() admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
@@ -97,7 +99,7 @@ func downgraded() admission.ValidatingAdmissionPolicySpec {
 	}
 }
 
-// markParam: without a mark there is nothing to refuse.
+// markParam returns a reference to the mark that admits everything if the mark does not exist.
 func markParam() *admission.ParamRef {
 	allow := admission.AllowAction
 	return &admission.ParamRef{Name: Mark, Namespace: Namespace, ParameterNotFoundAction: &allow}

@@ -22,21 +22,21 @@ const fieldManager = "kubectl-acp"
 // tokenKey is the key in both Secrets.
 const tokenKey = "token"
 
-// Kinds are what may be pushed to members; Needed are those that are.
+// Kinds returns all kinds that may be pushed to members; Host.Needed returns those that are.
 func Kinds() []federation.Kind {
 	return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup, federation.IstioPolicy}
 }
 
-// Host is the host cluster as its administrator sees it.
+// Host accesses the host cluster as its administrator.
 type Host struct {
-	// KubeFedNamespace holds the KubeFedClusters and KubeFed's Secrets, CredentialsNamespace the adapter's.
+	// KubeFedNamespace contains the KubeFedClusters and KubeFed's Secrets, CredentialsNamespace the adapter's Secrets.
 	KubeFedNamespace, CredentialsNamespace string
 
 	core    kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
-// NewHost makes clients; it contacts nobody.
+// NewHost returns a Host. It makes no request.
 func NewHost(config *rest.Config, kubeFedNamespace, credentialsNamespace string) (*Host, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Host) registrations() dynamic.ResourceInterface {
 	return h.dynamic.Resource(federation.ClusterResource).Namespace(h.KubeFedNamespace)
 }
 
-// registration is that of a member; nil: there is none.
+// registration returns the KubeFedCluster of a member, or nil if there is none.
 func (h *Host) registration(ctx context.Context, name string) (*unstructured.Unstructured, federation.Cluster, error) {
 	u, err := h.registrations().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -66,7 +66,7 @@ func (h *Host) registration(ctx context.Context, name string) (*unstructured.Uns
 	return u, c, err
 }
 
-// Members are the registered members.
+// Members returns the registered members.
 func (h *Host) Members(ctx context.Context) ([]federation.Cluster, error) {
 	list, err := h.registrations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -83,7 +83,7 @@ func (h *Host) Members(ctx context.Context) ([]federation.Cluster, error) {
 	return out, nil
 }
 
-// token reads the token in a Secret; "": there is none.
+// token returns the token in a Secret, or "" if there is none.
 func (h *Host) token(ctx context.Context, ns, name string) (string, error) {
 	s, err := h.core.CoreV1().Secrets(ns).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -95,10 +95,10 @@ func (h *Host) token(ctx context.Context, ns, name string) (string, error) {
 	return string(s.Data[tokenKey]), nil
 }
 
-// ErrUnregistered means that no KubeFedCluster of that name exists.
+// ErrUnregistered reports that no KubeFedCluster has the name.
 var ErrUnregistered = errors.New("no such member is registered")
 
-// Facts reads a registered member with the tokens that KubeFed and the adapter use.
+// Facts reads a registered member with the tokens of KubeFed and the adapter.
 func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) {
 	u, c, err := h.registration(ctx, name)
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 	return h.FactsOf(ctx, c), nil
 }
 
-// FactsOf reads a member with the tokens that KubeFed and the adapter use.
+// FactsOf reads a member with the tokens of KubeFed and the adapter.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Silent: why} }
 	if c.Secret == "" {
@@ -140,7 +140,7 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	return f
 }
 
-// FactsWith does the same, and also looks for pods on their node's network that carry one of some label keys.
+// FactsWith is FactsOf that also looks for pods on their node's network that carry one of the label keys.
 func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []string) preflight.Facts {
 	f := h.FactsOf(ctx, c)
 	if f.Silent != "" {
@@ -160,7 +160,7 @@ func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []strin
 	return f
 }
 
-// Others reads all registered members but one.
+// Others reads all registered members except one.
 func (h *Host) Others(ctx context.Context, but string) ([]preflight.Facts, error) {
 	members, err := h.Members(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (h *Host) Others(ctx context.Context, but string) ([]preflight.Facts, error
 	return out, nil
 }
 
-// secret is a token as KubeFed and the adapter read it.
+// secret returns a token in the form in which KubeFed and the adapter read it.
 func secret(ns, name, token string) *corev1.Secret {
 	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{tokenKey: []byte(token)}}

@@ -1,6 +1,7 @@
-// Package membership makes clusters members and takes them out again: the accounts in the member, the Secrets and the
-// KubeFedCluster on the host. It acts with the credentials of an administrator of both, for `kubectl acp cluster`.
+// Package membership registers clusters as members and unregisters them: it creates the accounts in the member, and the
+// Secrets and the KubeFedCluster on the host. It uses the credentials of an administrator of both, for `kubectl acp
+// cluster`.
 //
-// Nothing is registered that preflight speaks against, and nothing is unregistered that would leave policies behind,
-// unless that is forced. Every step can be repeated: what is there already stays, and what was interrupted goes on.
+// A cluster is registered only if it passes the preflight, and unregistered only if no policies are left behind, unless
+// that is forced. Every step can be repeated: what exists stays, and an interrupted call is continued.
 package membership

@@ -18,25 +18,27 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrOtherPusher means that KubeFed is not the account in the member that the guard admits, so the guard would keep it out.
+// ErrOtherPusher reports that KubeFed uses another account in the member than the guard admits, so that the guard would
+// refuse it.
 var ErrOtherPusher = errors.New("the guard would refuse KubeFed")
 
-// Fix brings what a registered member lacks of the accounts' roles and of the guard. It registers nothing.
+// Fix creates what a registered member lacks of the accounts' roles and of the guard. It registers nothing.
 type Fix struct {
 	Host *Host
 	Name string
-	// Member is the member's administrator.
+	// Member has the rights of the member's administrator.
 	Member *rest.Config
-	// Keys are what classes identify pods by; with ClassLabels, setting those on pods needs a right there.
+	// Keys are the labels and accounts by which classes identify pods. With ClassLabels, setting them needs a right in
+	// the member.
 	Keys        []preflight.Key
 	ClassLabels bool
-	// Istio: bring what Istio's policies need, too, although the host does not carry them yet.
+	// Istio creates what Istio's policies need, even if the host does not carry them yet.
 	Istio  bool
 	DryRun bool
 	Told   func(Step)
 }
 
-// Run does it.
+// Run makes the changes.
 func (f *Fix) Run(ctx context.Context) error {
 	u, c, err := f.Host.registration(ctx, f.Name)
 	if err != nil {
@@ -60,7 +62,7 @@ func (f *Fix) Run(ctx context.Context) error {
 		return err
 	}
 	for _, o := range all {
-		if err := told(bring(ctx, objects, f.Name, o, f.DryRun)); err != nil {
+		if err := told(applyObject(ctx, objects, f.Name, o, f.DryRun)); err != nil {
 			return err
 		}
 	}
@@ -69,17 +71,17 @@ func (f *Fix) Run(ctx context.Context) error {
 		return err
 	}
 	if f.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := bringIstio(ctx, objects, f.Name, f.DryRun, told); err != nil {
+		if err := applyIstio(ctx, objects, f.Name, f.DryRun, told); err != nil {
 			return err
 		}
 	}
 	if err := f.admitted(ctx, c); err != nil {
 		return err
 	}
-	return bringGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, f.DryRun, told)
+	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, f.DryRun, told)
 }
 
-// admitted asks the member who KubeFed is there.
+// admitted checks that KubeFed's user in the member is the one that the guard admits.
 func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 	token, err := f.Host.token(ctx, f.Host.KubeFedNamespace, c.Secret)
 	if err != nil {
@@ -104,8 +106,8 @@ func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 	return nil
 }
 
-// bringGuard makes the guard of a member as it has to be. A cluster that is too old for it has none.
-func bringGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, told func(Step, error) error) error {
+// applyGuard applies the guard in a member. A cluster that is too old for it gets none.
+func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, told func(Step, error) error) error {
 	var credentials guard.Credentials
 	if labels {
 		credentials = preflight.Credentials(keys)
@@ -115,7 +117,7 @@ func bringGuard(ctx context.Context, objects dynamic.Interface, cluster string, 
 		return err
 	}
 	for _, o := range all {
-		step, err := bring(ctx, objects, cluster, o, dry)
+		step, err := applyObject(ctx, objects, cluster, o, dry)
 		if apierrors.IsNotFound(err) {
 			step.Done, err = Unserved, nil
 		}
@@ -126,7 +128,7 @@ func bringGuard(ctx context.Context, objects dynamic.Interface, cluster string, 
 	return nil
 }
 
-// look assesses a member with the tokens that KubeFed and the adapter use.
+// look assesses a member with the tokens of KubeFed and the adapter.
 func (h *Host) look(ctx context.Context, c federation.Cluster, needs preflight.Needs) ([]preflight.Finding, error) {
 	_, now, err := h.registration(ctx, c.Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Needed are the kinds that are pushed to every member now: Istio's only where the host carries it.
+// Needed returns the kinds that are pushed to every member now: Istio's only if the host carries it.
 func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
 	out := []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
 	k := federation.IstioPolicy
@@ -28,12 +28,12 @@ func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
 	return append(out, k), nil
 }
 
-// istioRoles are the root namespace and the roles of a member.
+// istioRoles returns the root namespace and the roles of a member.
 func istioRoles() ([]*unstructured.Unstructured, error) { return documents("roles.yaml", istio.Roles) }
 
-// bringIstio makes what a member needs so that Istio's policies can be pushed to it, whether it has an Istio or not: KubeFed
-// asks every member for the kind. A kind that is there stays as Istio made it.
-func bringIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, told func(Step, error) error) error {
+// applyIstio creates what a member needs so that Istio's policies can be pushed to it, whether or not it has an Istio,
+// because KubeFed reads the kind in every member. An existing kind stays as Istio created it.
+func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, told func(Step, error) error) error {
 	kinds, err := documents("authorizationpolicies.yaml", istio.Kind)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func bringIstio(ctx context.Context, objects dynamic.Interface, cluster string, 
 		} else if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read %s in %s: %w", title(o), cluster, err)
 		}
-		if err := told(bring(ctx, objects, cluster, o, dry)); err != nil {
+		if err := told(applyObject(ctx, objects, cluster, o, dry)); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func bringIstio(ctx context.Context, objects dynamic.Interface, cluster string, 
 		return err
 	}
 	for _, o := range roles {
-		if err := told(bring(ctx, objects, cluster, o, dry)); err != nil {
+		if err := told(applyObject(ctx, objects, cluster, o, dry)); err != nil {
 			return err
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// A member without Istio gets the kind and the rights to it, because KubeFed asks every member for it; and no more rights than
-// that.
-func TestIstioIsBrought(t *testing.T) {
+// TestJoinPreparesAMemberForIstio checks that a member without Istio gets the kind and only the rights to it, because KubeFed reads
+// the kind in every member.
+func TestJoinPreparesAMemberForIstio(t *testing.T) {
 	ctx := t.Context()
 	alone, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}})
 	if err != nil {
@@ -41,14 +41,14 @@ func TestIstioIsBrought(t *testing.T) {
 	}
 	const kind = "CustomResourceDefinition authorizationpolicies.security.istio.io"
 	if made[kind] != Created || made["Role istio-system/acp-pusher"] != Created {
-		t.Errorf("%v", steps)
+		t.Errorf("got steps %v", steps)
 	}
 	steps = nil
 	if err := (&Fix{Host: j.Host, Name: "meshed", Member: alone.Config, Istio: true, Told: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if c := counts(steps); c[Unchanged] != len(steps) {
-		t.Errorf("the second time: %v", steps)
+		t.Errorf("second Run: got steps %v, want all unchanged", steps)
 	}
 
 	facts, err := j.Host.Facts(ctx, "meshed")
@@ -56,7 +56,7 @@ func TestIstioIsBrought(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := preflight.Assess(facts, preflight.Needs{Kinds: Kinds()}); !preflight.Passes(found) {
-		t.Errorf("%+v", found)
+		t.Errorf("got findings %+v", found)
 	}
 
 	token, err := j.Host.token(ctx, kubeFedNamespace, federation.PusherSecretName("meshed"))
@@ -86,7 +86,7 @@ func TestIstioIsBrought(t *testing.T) {
 		}
 	}
 
-	// A kind that Istio installed stays as it is.
+	// A kind that Istio installed stays unchanged.
 	objects, err := dynamic.NewForConfig(alone.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +104,6 @@ func TestIstioIsBrought(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := crds.Get(ctx, crd.GetName(), metav1.GetOptions{}); err != nil || after.GetResourceVersion() != crd.GetResourceVersion() {
-		t.Errorf("it was changed: %v", err)
+		t.Errorf("Istio's kind was changed: %v", err)
 	}
 }

@@ -23,34 +23,35 @@ import (
 	"github.com/acp-io/acp/internal/federation/tokens"
 )
 
-// Join makes a cluster a member.
+// Join registers a cluster as a member.
 type Join struct {
 	Host *Host
-	// Cluster is the registration as it has to be: name, address, authority, proxy, labels.
+	// Cluster is the registration to be made: name, address, authority, proxy, labels.
 	Cluster federation.Cluster
-	// Member is the member's administrator.
+	// Member has the rights of the member's administrator.
 	Member *rest.Config
-	// Keys are the labels that classes select pods by.
+	// Keys are the labels by which classes select pods.
 	Keys []preflight.Key
-	// ClassLabels: who sets these labels on pods needs a right there.
+	// ClassLabels makes setting these labels on pods need a right in the member.
 	ClassLabels bool
-	// Istio: bring what Istio's policies need, too, although the host does not carry them yet.
+	// Istio creates what Istio's policies need, even if the host does not carry them yet.
 	Istio bool
-	// Lifetime that is asked for the tokens; a cluster may give less.
+	// Lifetime is the requested lifetime of the tokens; a cluster may grant less.
 	Lifetime time.Duration
 	DryRun   bool
 	Now      func() time.Time
-	// Told is called with each step when it was made.
+	// Told is called after each step.
 	Told func(Step)
 }
 
-// ErrRefused means that preflight speaks against the cluster. Nothing was registered.
+// ErrRefused reports that the cluster does not pass the preflight. Nothing was registered.
 var ErrRefused = errors.New("the cluster does not pass the preflight")
 
-// ErrOther means that the name is registered for another cluster.
+// ErrOther reports that the name is registered for another cluster.
 var ErrOther = errors.New("the name is registered with another address or authority")
 
-// Run does it, and returns what preflight found. With ErrRefused the findings say why.
+// Run registers the cluster and returns the findings of the preflight. With ErrRefused the findings contain the
+// reasons.
 func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if _, err := federation.RESTConfig(j.Cluster, ""); err != nil {
 		return nil, err
@@ -71,14 +72,14 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
-	// Istio's kind is brought, so at first nobody misses it.
+	// Istio's kind is created below, so its absence is no finding at first.
 	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), isIstio), Keys: j.Keys, Others: others}
 	if present != nil {
 		j.keep(registered)
 	}
 	facts := j.read(ctx, j.Member, j.Member, before.Kinds)
 	if j.Cluster.Mesh == "" && present == nil && facts.Alone() {
-		// It can be in no mesh, and from now on everybody knows that.
+		// The cluster can be in no mesh, which the registration now declares.
 		j.Cluster.Mesh, facts.Mesh = federation.NoMesh, federation.NoMesh
 	}
 	findings := preflight.Assess(facts, before)
@@ -93,7 +94,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return findings, err
 	}
 	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := bringIstio(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
+		if err := applyIstio(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
 			return findings, err
 		}
 	}
@@ -105,14 +106,14 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	// Last: until then KubeFed may be somebody there whom the guard does not know.
-	if err := bringGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, j.DryRun, j.step); err != nil || j.DryRun {
+	// The guard comes last, because until then KubeFed may use an account that the guard does not admit.
+	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, j.DryRun, j.step); err != nil || j.DryRun {
 		return findings, err
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
 }
 
-// keep takes over what a registration declares and this one does not.
+// keep copies declarations from an existing registration that this one lacks.
 func (j *Join) keep(registered federation.Cluster) {
 	if j.Cluster.Mesh == "" {
 		j.Cluster.Mesh = registered.Mesh
@@ -122,7 +123,7 @@ func (j *Join) keep(registered federation.Cluster) {
 	}
 }
 
-// read gathers the facts of the cluster as it is going to be registered.
+// read gathers the facts about the cluster in the form in which it will be registered.
 func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []federation.Kind) preflight.Facts {
 	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Places)
 	f.Mesh = j.Cluster.Mesh
@@ -131,7 +132,7 @@ func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []fe
 
 func isIstio(k federation.Kind) bool { return k == federation.IstioPolicy }
 
-// accounts makes those of KubeFed and of the adapter in the member, with their roles.
+// accounts creates the accounts of KubeFed and the adapter in the member, with their roles.
 func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 	all, err := accounts()
 	if err != nil {
@@ -143,14 +144,14 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 		}
 	}
 	for _, o := range all {
-		if err := j.step(bring(ctx, objects, j.Cluster.Name, o, j.DryRun)); err != nil {
+		if err := j.step(applyObject(ctx, objects, j.Cluster.Name, o, j.DryRun)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mayRead lets the adapter read the parts of the dataplane where they are.
+// mayRead lets the adapter read the parts of the dataplane at their places.
 func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
 	at := j.Cluster.Places
 	names := map[string][]string{"configmaps": {at.CiliumConfig.Name}, "daemonsets": {at.CiliumAgents.Name, at.CiliumEnvoy.Name}}
@@ -185,7 +186,7 @@ func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
 // readerRole is the ClusterRole of the adapter in a member.
 const readerRole = "acp-adapter"
 
-// accounts are the objects of a member, in the order in which they are needed.
+// accounts returns the objects of a member, in the order in which they are needed.
 func accounts() ([]*unstructured.Unstructured, error) {
 	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": tokens.Namespace}}}}
 	for _, account := range []string{tokens.Pusher, tokens.Reader} {
@@ -196,7 +197,8 @@ func accounts() ([]*unstructured.Unstructured, error) {
 	return append(out, roles...), err
 }
 
-// withTokens looks at the member as KubeFed and the adapter will, and registers it when that passes, too.
+// withTokens reads the member with the tokens of KubeFed and the adapter, and registers it if it passes the preflight
+// with them, too.
 func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
 	core, err := kubernetes.NewForConfig(j.Member)
 	if err != nil {
@@ -218,7 +220,7 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 	if err != nil {
 		return findings, err
 	}
-	// The API server takes a moment to know new roles, and a new kind.
+	// The API server takes a moment to observe new roles and a new kind.
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, preflight.Timeout, true, func(context.Context) (bool, error) {
 		findings = preflight.Assess(j.read(ctx, pusher, reader, needs.Kinds), needs)
 		return !slices.ContainsFunc(findings, func(f preflight.Finding) bool {
@@ -234,7 +236,7 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 	return findings, j.register(ctx, pushing, reading)
 }
 
-// token is the one that the host has, while it is good for long enough and still taken, or a new one.
+// token returns the token that the host has, if it is valid for long enough and the member accepts it, or a new one.
 func (j *Join) token(ctx context.Context, core kubernetes.Interface, ns, name, account string) (token string, err error) {
 	if token, err = j.Host.token(ctx, ns, name); err != nil {
 		return "", err
@@ -251,7 +253,7 @@ func (j *Join) token(ctx context.Context, core kubernetes.Interface, ns, name, a
 	return got.Status.Token, nil
 }
 
-// good asks the member whether it takes the token, which has to last as long as it did already.
+// good reports whether the member accepts the token, and whether less than half of its lifetime has passed.
 func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string) bool {
 	if tokens.SpanOf(token).Due(j.Now()) {
 		return false
@@ -261,7 +263,7 @@ func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string
 	return err == nil && r.Status.Authenticated
 }
 
-// register writes the host's side, the registration last.
+// register writes the objects on the host, the registration last.
 func (j *Join) register(ctx context.Context, pushing, reading string) error {
 	pusher, reader := federation.PusherSecretName(j.Cluster.Name), federation.SecretName(j.Cluster.Name)
 	for _, s := range []struct{ namespace, name, token string }{
@@ -271,7 +273,7 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 		if err != nil {
 			return err
 		}
-		if err := j.step(bring(ctx, j.Host.dynamic, "host", o, j.DryRun)); err != nil {
+		if err := j.step(applyObject(ctx, j.Host.dynamic, "host", o, j.DryRun)); err != nil {
 			return err
 		}
 	}
@@ -298,11 +300,11 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 	if j.Cluster.ProxyURL != "" {
 		spec["proxyURL"] = j.Cluster.ProxyURL
 	}
-	if err := j.step(bring(ctx, j.Host.dynamic, "host", &unstructured.Unstructured{Object: map[string]any{
+	if err := j.step(applyObject(ctx, j.Host.dynamic, "host", &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster", "metadata": metadata, "spec": spec}}, j.DryRun)); err != nil || j.DryRun {
 		return err
 	}
-	return j.Host.setLeaving(ctx, j.Cluster.Name, false) // who joins does not leave
+	return j.Host.setLeaving(ctx, j.Cluster.Name, false) // A member that joins is no longer leaving.
 }
 
 func (j *Join) step(s Step, err error) error {

@@ -25,49 +25,53 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// page is how many objects one answer holds.
+// page is the number of objects in one response.
 const page = 500
 
-// Leave takes a member out.
+// Leave unregisters a member.
 type Leave struct {
 	Host *Host
 	Name string
-	// Member is the member's administrator; nil: nothing is removed in the member but what KubeFed removes.
+	// Member has the rights of the member's administrator; nil: only KubeFed removes objects in the member.
 	Member *rest.Config
 	// Force unregisters the member whatever it still has.
 	Force  bool
 	DryRun bool
-	// Timeout is how long to wait until the member was seen without anything, Every how often it is looked at.
+	// Timeout is how long Run waits until the member was seen without managed objects, and Every the interval of the
+	// checks.
 	Timeout, Every time.Duration
 	Told           func(Step)
-	// Waiting is called with what is left, whenever that changed.
+	// Waiting is called with what is left, whenever that has changed.
 	Waiting func(Left)
 }
 
-// Left is what keeps a member from leaving.
+// Left describes what prevents a member from leaving.
 type Left struct {
-	// Objects that ACP manages in the member, by kind and name.
+	// Objects are those that ACP manages in the member, by kind and name.
 	Objects []string `json:"objects,omitempty"`
-	// Federated objects on the host that are placed there, or remember that they were, with what they are about.
+	// Federated are the Federated objects on the host that are placed in the member, or were and have not been seen
+	// removed, with their subjects.
 	Federated []string `json:"federated,omitempty"`
-	// Unread says why the member's objects are not known.
+	// Unread is why the member's objects are unknown.
 	Unread string `json:"unread,omitempty"`
 }
 
-// Nothing is left.
+// Nothing reports whether nothing is left.
 func (l Left) Nothing() bool { return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == "" }
 
-// ErrStays means that the member still has what ACP put there. It stays registered, and is in no placement any more.
+// ErrStays reports that the member still has objects of ACP. It stays registered, and no placement includes it any
+// more.
 var ErrStays = errors.New("the member still has objects of ACP, and stays registered")
 
-// Run does it, and returns what is left in the member: nothing, unless it is forced, a dry run, or ErrStays.
+// Run unregisters the member, and returns what is left in it: nothing, unless Force or DryRun is set or the error is
+// ErrStays.
 func (l *Leave) Run(ctx context.Context) (Left, error) {
 	u, c, err := l.Host.registration(ctx, l.Name)
 	if err != nil {
 		return Left{}, err
 	}
 	if u == nil {
-		// An earlier call may have been interrupted after the registration went.
+		// An earlier call may have been interrupted after it removed the registration.
 		return Left{}, l.clean(ctx, federation.PusherSecretName(l.Name))
 	}
 	left, err := l.Host.Left(ctx, c)
@@ -79,7 +83,7 @@ func (l *Leave) Run(ctx context.Context) (Left, error) {
 			return left, err
 		}
 	}
-	step, err := take(ctx, l.Host.dynamic, "host", u, l.DryRun)
+	step, err := removeObject(ctx, l.Host.dynamic, "host", u, l.DryRun)
 	if err != nil {
 		return left, err
 	}
@@ -87,7 +91,7 @@ func (l *Leave) Run(ctx context.Context) (Left, error) {
 	return left, l.clean(ctx, c.Secret)
 }
 
-// wait takes the member out of every placement, and waits until nothing is left.
+// wait removes the member from all placements, and waits until nothing is left.
 func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Left, error) {
 	left := Left{Unread: "it was not looked at yet"}
 	if err := l.Host.setLeaving(ctx, l.Name, true); err != nil {
@@ -111,7 +115,7 @@ func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Left, error) {
 	return left, err
 }
 
-// Left looks into the member with the adapter's token, and at the host's Federated objects.
+// Left reads the member with the adapter's token, and the host's Federated objects.
 func (h *Host) Left(ctx context.Context, c federation.Cluster) (Left, error) {
 	var out Left
 	kinds, err := h.Needed(ctx)
@@ -135,7 +139,7 @@ func (h *Host) Left(ctx context.Context, c federation.Cluster) (Left, error) {
 	return out, nil
 }
 
-// managedIn are the objects of ACP in a member.
+// managedIn returns the objects of ACP in a member.
 func managedIn(ctx context.Context, c federation.Cluster, token string, kinds []federation.Kind) ([]string, error) {
 	config, err := federation.RESTConfig(c, token)
 	if err != nil {
@@ -157,7 +161,7 @@ func managedIn(ctx context.Context, c federation.Cluster, token string, kinds []
 	return out, nil
 }
 
-// placed are the Federated objects that name the member in their placement, or remember that it may have them.
+// placed returns the Federated objects whose placement includes the member, or that the member may still have.
 func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([]string, error) {
 	var out []string
 	err := each(ctx, h.dynamic.Resource(k.FederatedResource), func(u *unstructured.Unstructured) {
@@ -166,7 +170,7 @@ func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([
 		}
 	})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil // the kind is not installed, so nothing of it was pushed
+		return nil, nil // The kind is not installed, so nothing was pushed.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the host's %s: %w", k.FederatedResource.Resource, err)
@@ -174,7 +178,7 @@ func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([
 	return out, nil
 }
 
-// managed are the objects in a member that ACP put there, by label or by reserved name.
+// managed returns the objects in a member that ACP wrote, by label or by reserved name.
 func managed(ctx context.Context, client dynamic.Interface, k federation.Kind) ([]string, error) {
 	var out []string
 	objects := dynamic.ResourceInterface(client.Resource(k.TargetResource))
@@ -222,7 +226,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 		gone = append(gone, o)
 	}
 	for _, o := range gone {
-		step, err := take(ctx, l.Host.dynamic, "host", o, l.DryRun)
+		step, err := removeObject(ctx, l.Host.dynamic, "host", o, l.DryRun)
 		if err != nil {
 			return err
 		}
@@ -239,7 +243,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	if err != nil {
 		return err
 	}
-	guarding, err := guard.Objects(guard.Credentials{Labels: []string{"any"}}) // whatever its keys are
+	guarding, err := guard.Objects(guard.Credentials{Labels: []string{"any"}}) // The objects' names do not depend on the keys.
 	if err != nil {
 		return err
 	}
@@ -251,14 +255,14 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	slices.Reverse(all)
 	for _, o := range all {
 		if o.GetKind() == "Namespace" {
-			continue // others may have put things there
+			continue // Others may have created objects in it.
 		}
-		step, err := take(ctx, client, l.Name, o, l.DryRun)
+		step, err := removeObject(ctx, client, l.Name, o, l.DryRun)
 		if err != nil {
 			return err
 		}
 		if step.Done == Absent && slices.Contains(roles, o) {
-			continue // not every fleet carries Istio's policies
+			continue // Not every fleet carries Istio's policies.
 		}
 		l.told(step)
 	}
@@ -271,7 +275,7 @@ func (l *Leave) told(s Step) {
 	}
 }
 
-// setLeaving writes or removes the mark that takes a member out of every placement.
+// setLeaving writes or removes the annotation that excludes a member from all placements.
 func (h *Host) setLeaving(ctx context.Context, name string, leaving bool) error {
 	var mark any
 	if leaving {

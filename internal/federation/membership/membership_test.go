@@ -34,7 +34,7 @@ const (
 	acpNamespace     = "acp-system"
 )
 
-// The servers are shared; each test has members of its own name on them.
+// The servers are shared; each test registers members with its own names on them.
 var hostServer, memberServer *testenv.Server
 
 func TestMain(m *testing.M) {
@@ -78,8 +78,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// configure makes what preflight reads of Cilium: the usual installation. Every test joins the cluster under other names, which
-// is as if there were several of it.
+// configure creates the parts of Cilium that the preflight reads, as a default installation has them. Every test joins
+// the cluster under other names, as if there were several clusters.
 func configure(s *testenv.Server) error {
 	core, labels := kubernetes.NewForConfigOrDie(s.Config), map[string]string{"k8s-app": "cilium"}
 	if _, err := core.CoreV1().ConfigMaps("kube-system").Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cilium-config"},
@@ -101,7 +101,7 @@ func host(t *testing.T) *Host {
 	return h
 }
 
-// now is the API servers' time, which the tokens are bound to.
+// now is the time of the API servers, which determines the validity of tokens.
 func joining(t *testing.T, name string, told *[]Step) *Join {
 	t.Helper()
 	return &Join{Host: host(t), Cluster: federation.Cluster{Name: name, Endpoint: memberServer.Config.Host, CABundle: memberServer.Config.CAData,
@@ -126,26 +126,26 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := counts(steps); c[Would] != len(steps) || len(steps) < 10 {
-		t.Errorf("a dry run: %v", steps)
+		t.Errorf("dry run: got steps %v", steps)
 	}
 	if u, _, err := j.Host.registration(ctx, "joins"); err != nil || u != nil {
-		t.Fatalf("a dry run registered it: %v", err)
+		t.Fatalf("the dry run registered the member: %v", err)
 	}
 
 	j.DryRun, steps = false, nil
 	findings, err := j.Run(ctx)
 	if err != nil {
-		t.Fatalf("%v, %v", err, findings)
+		t.Fatalf("Run: got error %v, findings %v", err, findings)
 	}
 	registered := slices.IndexFunc(steps, func(s Step) bool { return s.Object == "KubeFedCluster "+kubeFedNamespace+"/joins" && s.Done == Created })
 	for i, s := range steps {
 		if guarding := strings.HasPrefix(s.Object, "ValidatingAdmissionPolicy"); registered < 0 || guarding != (i > registered) {
-			t.Errorf("the registration is not after everything that it needs and before the guard: %v", steps)
+			t.Errorf("got steps %v, want the registration after everything that it needs and before the guard", steps)
 			break
 		}
 	}
 	if len(findings) != 0 {
-		t.Errorf("%+v", findings)
+		t.Errorf("got findings %+v", findings)
 	}
 	facts, err := j.Host.Facts(ctx, "joins")
 	if err != nil {
@@ -153,7 +153,7 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	}
 	needed, err := j.Host.Needed(ctx)
 	if err != nil || !preflight.Passes(preflight.Assess(facts, preflight.Needs{Kinds: needed})) || slices.Contains(needed, federation.IstioPolicy) {
-		t.Errorf("%v, %+v, %v", err, facts, needed)
+		t.Errorf("got error %v, facts %+v, needed %v", err, facts, needed)
 	}
 
 	token, err := j.Host.token(ctx, kubeFedNamespace, "acp-pusher-joins")
@@ -166,10 +166,10 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	}
 	pusher := kubernetes.NewForConfigOrDie(config)
 	if _, err := pusher.CoreV1().Secrets("").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the pusher reads Secrets: %v", err)
+		t.Errorf("the pusher reads Secrets: got %v, want forbidden", err)
 	}
 	if body, err := pusher.RESTClient().Get().AbsPath("/healthz").DoRaw(ctx); err != nil || string(body) != "ok" {
-		t.Errorf("KubeFed's health check: %s, %v", body, err)
+		t.Errorf("KubeFed's health check: got %s, %v", body, err)
 	}
 
 	steps = nil
@@ -177,7 +177,7 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := counts(steps); c[Unchanged] != len(steps) {
-		t.Errorf("the second time: %v", steps)
+		t.Errorf("second Run: got steps %v, want all unchanged", steps)
 	}
 
 	steps = nil
@@ -187,10 +187,10 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if renewed, err := j.Host.token(ctx, kubeFedNamespace, "acp-pusher-joins"); err != nil || renewed == token {
-		t.Errorf("a token that ends soon was kept: %v", err)
+		t.Errorf("a token that expires soon was kept: %v", err)
 	}
 	if _, c, _ := j.Host.registration(ctx, "joins"); c.Told == "" || c.Told == tokens.Fingerprint(token) {
-		t.Error("KubeFed does not hear of the new token")
+		t.Error("KubeFed is not notified of the new token")
 	}
 }
 
@@ -221,27 +221,27 @@ func TestJoinRefuses(t *testing.T) {
 			_, err := j.Run(ctx)
 			switch {
 			case c.want != nil && !errors.Is(err, c.want), c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)):
-				t.Errorf("%v", err)
+				t.Errorf("Run: got error %v", err)
 			}
 			if u, _, err := j.Host.registration(t.Context(), name); err != nil || u != nil {
-				t.Errorf("it was registered: %v", err)
+				t.Errorf("the refused cluster was registered: %v", err)
 			}
 		})
 	}
 }
 
-// Two clusters of the usual installation, with the same name and number, join one fleet, and are registered as in no mesh. What
-// is declared at the first time stays.
+// TestTwoOfTheUsualInstallationJoin checks that two clusters of the default installation, with the same name and
+// number, can join one fleet and are registered as in no mesh, and that the first declaration stays.
 func TestTwoOfTheUsualInstallationJoin(t *testing.T) {
 	var steps []Step
 	for _, name := range []string{"usual-1", "usual-2", "usual-1"} {
 		if findings, err := joining(t, name, &steps).Run(t.Context()); err != nil || len(findings) != 0 {
-			t.Fatalf("%s: %v, %+v", name, err, findings)
+			t.Fatalf("%s: got error %v, findings %+v", name, err, findings)
 		}
 	}
 	_, c, err := host(t).registration(t.Context(), "usual-1")
 	if err != nil || c.Mesh != federation.NoMesh || c.SameMesh(federation.Cluster{Name: "usual-2", Mesh: federation.NoMesh}) {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("got registration %+v, error %v", c, err)
 	}
 	meshed := joining(t, "usual-3", &steps)
 	meshed.Cluster.Mesh = "east"
@@ -251,7 +251,7 @@ func TestTwoOfTheUsualInstallationJoin(t *testing.T) {
 	meshed = joining(t, "usual-4", &steps)
 	meshed.Cluster.Mesh = "east"
 	if findings, err := meshed.Run(t.Context()); !errors.Is(err, ErrRefused) || !slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.SameClusterID }) {
-		t.Errorf("two clusters of one mesh share a number: %v, %+v", err, findings)
+		t.Errorf("two clusters of one mesh with the same number: got error %v, findings %+v", err, findings)
 	}
 }
 
@@ -263,11 +263,11 @@ func TestJoinKeepsANameToItsCluster(t *testing.T) {
 	}
 	j.Cluster.Endpoint = "https://other.example"
 	if _, err := j.Run(t.Context()); !errors.Is(err, ErrOther) {
-		t.Errorf("%v", err)
+		t.Errorf("Run: got %v, want ErrOther", err)
 	}
 }
 
-// A guard that would keep KubeFed out is not brought.
+// TestFixRefusesAnotherPusher checks that a guard that would refuse KubeFed is not installed.
 func TestFixRefusesAnotherPusher(t *testing.T) {
 	ctx := t.Context()
 	var steps []Step
@@ -278,7 +278,7 @@ func TestFixRefusesAnotherPusher(t *testing.T) {
 	f := &Fix{Host: j.Host, Name: "byhand", Member: memberServer.Config, Told: func(s Step) { steps = append(steps, s) }}
 	steps = nil
 	if err := f.Run(ctx); err != nil || counts(steps)[Unchanged] != len(steps) || len(steps) < 15 {
-		t.Errorf("nothing was to mend: %v, %v", err, steps)
+		t.Errorf("Run with nothing to fix: got error %v, steps %v", err, steps)
 	}
 	reading, err := j.Host.token(ctx, acpNamespace, federation.SecretName("byhand"))
 	if err != nil {
@@ -288,26 +288,26 @@ func TestFixRefusesAnotherPusher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bring(ctx, j.Host.dynamic, "host", other, false); err != nil {
+	if _, err := applyObject(ctx, j.Host.dynamic, "host", other, false); err != nil {
 		t.Fatal(err)
 	}
 	steps = nil
 	if err := f.Run(ctx); !errors.Is(err, ErrOtherPusher) || !strings.Contains(err.Error(), "acp-system:acp-adapter") {
-		t.Errorf("%v", err)
+		t.Errorf("Run: got %v, want ErrOtherPusher", err)
 	}
 	if slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Object, "Validating") }) {
-		t.Errorf("%v", steps)
+		t.Errorf("got steps %v, want no step about the guard", steps)
 	}
 	f.Name = "nobody"
 	if err := f.Run(ctx); !errors.Is(err, ErrUnregistered) {
-		t.Errorf("%v", err)
+		t.Errorf("Run for an unregistered member: got %v, want ErrUnregistered", err)
 	}
 }
 
-// policyIn puts a policy of ACP into the member, and returns how to remove it.
+// policyIn creates a policy of ACP in the member, and returns a function that removes it.
 func policyIn(t *testing.T, name string) (remove func()) {
 	t.Helper()
-	glass := rest.CopyConfig(memberServer.Config) // past the guard
+	glass := rest.CopyConfig(memberServer.Config) // bypasses the guard
 	glass.Impersonate = rest.ImpersonationConfig{UserName: "alice", Groups: []string{guard.BreakGlass, "system:masters"}}
 	r := dynamic.NewForConfigOrDie(glass).Resource(federation.CiliumPolicy.TargetResource)
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy",
@@ -322,7 +322,7 @@ func policyIn(t *testing.T, name string) (remove func()) {
 	}
 }
 
-// federatedOn puts a Federated object on the host that names a member.
+// federatedOn creates a Federated object on the host that names a member.
 func federatedOn(t *testing.T, name, member string) (release func()) {
 	t.Helper()
 	r := dynamic.NewForConfigOrDie(hostServer.Config).Resource(federation.CiliumPolicy.FederatedResource)
@@ -356,21 +356,21 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 	l := &Leave{Host: j.Host, Name: "leaves", Timeout: time.Nanosecond, Every: 10 * time.Millisecond}
 	left, err := l.Run(ctx)
 	if !errors.Is(err, ErrStays) || len(left.Objects) != 1 || len(left.Federated) != 1 {
-		t.Fatalf("%v, %+v", err, left)
+		t.Fatalf("Run: got error %v, left %+v", err, left)
 	}
 	_, c, err := j.Host.registration(ctx, "leaves")
 	if err != nil || !c.Leaving {
-		t.Fatalf("the adapter is not told to take it out of the placements: %+v, %v", c, err)
+		t.Fatalf("the member is not marked as leaving: %+v, %v", c, err)
 	}
 	if _, err := j.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, c, _ := j.Host.registration(ctx, "leaves"); c.Leaving {
-		t.Error("who joins again still leaves")
+		t.Error("a member that joined again is still marked as leaving")
 	}
 
 	l.Timeout = time.Minute
-	l.Waiting = func(left Left) { // one obstacle after the other goes, as the adapter and KubeFed take them away
+	l.Waiting = func(left Left) { // One obstacle after the other is removed, as the adapter and KubeFed would.
 		if len(left.Federated) > 0 {
 			release()
 			return
@@ -381,26 +381,26 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 	l.Told = func(s Step) { steps = append(steps, s) }
 	steps = nil
 	if left, err = l.Run(ctx); err != nil || !left.Nothing() {
-		t.Fatalf("%v, %+v", err, left)
+		t.Fatalf("Run: got error %v, left %+v", err, left)
 	}
 	if u, _, err := j.Host.registration(ctx, "leaves"); err != nil || u != nil {
-		t.Errorf("it is still registered: %v", err)
+		t.Errorf("the member is still registered: %v", err)
 	}
 	for _, name := range []string{"acp-pusher-leaves"} {
 		if token, err := j.Host.token(ctx, kubeFedNamespace, name); err != nil || token != "" {
-			t.Errorf("the Secret %s is still there: %v", name, err)
+			t.Errorf("the Secret %s still exists: %v", name, err)
 		}
 	}
-	if c := counts(steps); c[Absent] != 2 || c[Removed] != len(steps)-2 { // nobody asked for the policy about class labels
-		t.Errorf("%v", steps)
+	if c := counts(steps); c[Absent] != 2 || c[Removed] != len(steps)-2 { // The policy about class labels was not requested.
+		t.Errorf("got steps %v", steps)
 	}
 	steps = nil
 	if _, err := l.Run(ctx); err != nil || counts(steps)[Absent] != len(steps) {
-		t.Errorf("the second time: %v, %v", err, steps)
+		t.Errorf("second Run: got error %v, steps %v", err, steps)
 	}
 }
 
-func TestForcedLeaveTellsWhatStays(t *testing.T) {
+func TestForcedLeaveReportsWhatIsLeft(t *testing.T) {
 	ctx := t.Context()
 	var steps []Step
 	j := joining(t, "forced", &steps)
@@ -416,21 +416,21 @@ func TestForcedLeaveTellsWhatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u, _, err := j.Host.registration(ctx, "forced"); err != nil || u == nil {
-		t.Fatalf("a dry run unregistered it: %v", err)
+		t.Fatalf("the dry run unregistered the member: %v", err)
 	}
 	l.DryRun = false
 	left, err := l.Run(ctx)
 	if err != nil || len(left.Objects) != 1 || len(left.Federated) != 1 || !strings.Contains(left.Federated[0], "trnv1:rsc:a:b:c:d") {
-		t.Fatalf("%v, %+v", err, left)
+		t.Fatalf("forced Run: got error %v, left %+v", err, left)
 	}
 	if u, _, err := j.Host.registration(ctx, "forced"); err != nil || u != nil {
-		t.Errorf("it is still registered: %v", err)
+		t.Errorf("the member is still registered: %v", err)
 	}
 }
 
-func TestAMemberThatNamesNoSecretIsToldSo(t *testing.T) {
+func TestFactsReportAMissingSecret(t *testing.T) {
 	facts := (&Host{}).FactsOf(t.Context(), federation.Cluster{Name: "m1"})
 	if facts.Member != "m1" || !strings.Contains(facts.Silent, "names no Secret") {
-		t.Errorf("a member without secretRef: %+v", facts)
+		t.Errorf("facts about a member without secretRef: got %+v", facts)
 	}
 }

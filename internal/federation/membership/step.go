@@ -19,25 +19,25 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Done is what became of an object.
+// Done is the outcome for an object.
 type Done string
 
-// What becomes of objects.
+// Outcomes.
 const (
 	Created   Done = "created"
 	Changed   Done = "changed"
 	Unchanged Done = "unchanged"
 	Removed   Done = "removed"
 	Absent    Done = "absent"
-	// Would be written, if it were no dry run.
+	// Would means that a dry run would write the object.
 	Would Done = "to be written"
-	// WouldGo is what would be removed.
+	// WouldGo means that a dry run would remove the object.
 	WouldGo Done = "to be removed"
-	// Unserved is what a cluster that is too old cannot have.
+	// Unserved means that the cluster is too old for the kind.
 	Unserved Done = "not served there"
 )
 
-// Step is one object that was brought into one cluster, or taken out of it.
+// Step is one object that was applied to a cluster or removed from it.
 type Step struct {
 	// In is "host" or the member's name.
 	In     string `json:"in"`
@@ -45,7 +45,7 @@ type Step struct {
 	Done   Done   `json:"done"`
 }
 
-// resources of the kinds that are brought, and whether they have namespaces.
+// resources has the resources of the kinds that are applied.
 var resources = map[string]schema.GroupVersionResource{
 	"Namespace":          {Version: "v1", Resource: "namespaces"},
 	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
@@ -80,8 +80,8 @@ func title(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetName()
 }
 
-// bring makes an object as it has to be. What others wrote of it, and ACP does not, stays.
-func bring(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
+// applyObject applies an object. Fields that others wrote and ACP does not write stay.
+func applyObject(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
 	step := Step{In: in, Object: title(o), Done: Would}
 	r, err := client(c, o)
 	if err != nil {
@@ -98,7 +98,7 @@ func bring(ctx context.Context, c dynamic.Interface, in string, o *unstructured.
 		return step, nil
 	}
 	if before != nil && o.GetKind() == "Namespace" {
-		step.Done = Unchanged // others put things there, too
+		step.Done = Unchanged // Others create objects in it, too.
 		return step, nil
 	}
 	after, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
@@ -116,8 +116,8 @@ func bring(ctx context.Context, c dynamic.Interface, in string, o *unstructured.
 	return step, nil
 }
 
-// take removes an object, if it is there.
-func take(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
+// removeObject removes an object, if it exists.
+func removeObject(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
 	step := Step{In: in, Object: title(o), Done: WouldGo}
 	r, err := client(c, o)
 	if err != nil {
@@ -138,7 +138,7 @@ func take(ctx context.Context, c dynamic.Interface, in string, o *unstructured.U
 	return step, nil
 }
 
-// manifests reads the objects of YAML files, in the order of their names.
+// manifests reads the objects of YAML files, in the order of the files' names.
 func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package tokens knows the service account tokens with which KubeFed and the adapter reach the members: when one ends, when
-// it is due to be replaced, and how an account gets its next one with its present one. It reads and writes no Secrets; who
-// keeps the tokens does. It may import client-go.
+// Package tokens handles the service account tokens with which KubeFed and the adapter access the members: when a token
+// expires, when it has to be renewed, and how an account obtains its next token with its present one. It neither reads
+// nor writes Secrets; its callers do. It may import client-go.
 package tokens

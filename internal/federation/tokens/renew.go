@@ -15,23 +15,23 @@ import (
 // Accounts in a member, both in Namespace.
 const (
 	Namespace = "acp-system"
-	// Pusher is the account that KubeFed writes with, Reader the one that the adapter reads back with.
+	// Pusher is the account with which KubeFed writes, and Reader the one with which the adapter reads back.
 	Pusher = "acp-pusher"
 	Reader = "acp-adapter"
 )
 
-// ErrNotYounger means that the member answered with a token that ends no later than the present one.
+// ErrNotYounger reports that the member issued a token that expires no later than the present one.
 var ErrNotYounger = errors.New("the member gives no token that ends later")
 
-// patience with a member's API server, for each of the calls.
-const patience = 10 * time.Second
+// requestTimeout bounds each request to a member's API server.
+const requestTimeout = 10 * time.Second
 
-// Renew gets the next token of an account with its present one, which config holds, for as long again. The member was
-// asked whether it takes the new one before it is returned. An account may do that for itself and for no other.
+// Renew obtains the next token of an account with its present one, which config contains, for the same lifetime. It
+// returns the new token only after the member has accepted it. An account may do this only for itself.
 func Renew(ctx context.Context, config *rest.Config, account string) (string, error) {
 	present := SpanOf(config.BearerToken)
 	config = rest.CopyConfig(config)
-	config.Timeout = patience
+	config.Timeout = requestTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("the member's registration is unusable: %w", err)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Span is the time in which a token is good. The zero Span is of a token of which nothing is known: one that never ends, or
-// that is no service account's.
+// Span is the period of validity of a token. The zero Span means that it is unknown: the token never expires, or is not
+// a service account token.
 type Span struct{ From, Until time.Time }
 
-// SpanOf reads a token without checking who signed it.
+// SpanOf reads the period from a token without verifying its signature.
 func SpanOf(token string) Span {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -33,16 +33,16 @@ func SpanOf(token string) Span {
 	return Span{From: time.Unix(claims.From, 0), Until: time.Unix(claims.Until, 0)}
 }
 
-// Known tells whether anything is.
+// Known reports whether the period is known.
 func (s Span) Known() bool { return !s.Until.IsZero() }
 
-// Lifetime is the whole of it.
+// Lifetime returns the length of the period.
 func (s Span) Lifetime() time.Duration { return s.Until.Sub(s.From) }
 
-// Due tells whether half of the time is over: what fails then can be tried again for as long once more.
+// Due reports whether half of the period has passed. A failed renewal can then be retried for the other half.
 func (s Span) Due(now time.Time) bool { return s.Known() && now.After(s.From.Add(s.Lifetime()/2)) }
 
-// Fingerprint tells tokens apart and tells nothing of them.
+// Fingerprint returns a short hash that distinguishes tokens and does not reveal them.
 func Fingerprint(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:8])
