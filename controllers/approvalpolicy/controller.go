@@ -1,5 +1,6 @@
-// Package approvalpolicy tells whether the expressions of approval policies compile. It owns their statuses and writes
-// nothing else. It never sees tickets or people: who fills a step is resolved by the portal when somebody asks.
+// Package approvalpolicy reports whether the expressions of approval policies compile. It owns their statuses and
+// writes nothing else. It reads neither tickets nor people: the portal resolves the approvers of a step when a request
+// is submitted.
 package approvalpolicy
 
 import (
@@ -59,7 +60,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// Accepted is the condition of a policy. With False it still counts: what cannot be evaluated counts against requests.
+// Accepted returns the condition Accepted of a policy. A policy for which it is False still counts: what cannot be
+// evaluated counts against requests.
 func Accepted(o *v1alpha1.ApprovalPolicy) metav1.Condition {
 	p, problems := rules.Compile(o)
 	if len(problems) > 0 {

@@ -26,10 +26,10 @@ type Reconciler struct {
 	Fleet     federation.Members
 	Federated federation.Host
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
-	// Effect compares what a member has to have with what it has to have next.
+	// Effect compares the specs that a member has to have before and after a change.
 	Effect func(before, after map[string]any) enforcer.Effect
-	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Subjects knows who is
-	// waited for.
+	// Line decides when an object may be written. Owes reports to it what KubeFed still has to propagate of an object,
+	// and Subjects has the subjects that were requested.
 	Line     *writequeue.Queue
 	Owes     func(object string)
 	Subjects *requestqueue.Queue
@@ -37,10 +37,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// rendered is what Render made of each subject's group, as it was last.
+	// rendered is the last result of Render for each subject.
 	rendered map[string]rendering
-	// handing are the subjects whose addresses wait for their next subject.
-	handing grace.Tracker
+	// handovers tracks the subjects whose addresses wait for their next subject.
+	handovers grace.Tracker
 }
 
 type rendering struct {
@@ -50,24 +50,25 @@ type rendering struct {
 
 const (
 	workers = 4
-	// attempts at a federated object that others write to at the same time.
+	// attempts is how often a federated object is written if others write it at the same time.
 	attempts = 3
-	// conflictRequeueDelay is when a decision that met a newer object, or has to wait for one, is taken again, if no event comes first.
+	// conflictRequeueDelay is the time after which a decision that met a newer object, or waits for one, is repeated,
+	// if no event comes first.
 	conflictRequeueDelay = 50 * time.Millisecond
 )
 
 // +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumcidrgroups,verbs=get;list;watch;create;update;delete
 
-// SetupWithManager registers the controller; its requests come from Subjects when ready returns.
+// SetupWithManager registers the controller. It takes requests from Subjects once ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
 	return r.Subjects.AddController(mgr, requestqueue.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
 }
 
-// Reconcile brings the groups of one subject forward.
+// Reconcile reconciles the groups of one subject.
 func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.Result, error) {
 	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
 		if listed, _ := state(); !listed {
-			return reconcile.Result{}, nil // whoever lists them wakes all subjects
+			return reconcile.Result{}, nil // All subjects are enqueued when the list is complete.
 		}
 	}
 	if !r.Index.CarriesGroups() {
@@ -76,9 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	asked, waits := r.Subjects.Pending(subject), false
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
-		waits, err = r.bring(ctx, subject, asked != 0)
+		waits, err = r.reconcileSubject(ctx, subject, asked != 0)
 	}
-	if errors.Is(err, errHandsOver) {
+	if errors.Is(err, errHandover) {
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if !waits {
@@ -93,8 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	return reconcile.Result{}, err
 }
 
-// bring does what has to be done for a subject, if it is its turn. asked: somebody waits for this subject by itself.
-func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (waits bool, err error) {
+// reconcileSubject makes the changes that a subject needs, if the queue admits them. asked reports that somebody waits
+// for this subject in particular.
+func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked bool) (waits bool, err error) {
 	view := r.Index.View()
 	wanted, err := r.render(view, subject)
 	if err != nil {
@@ -104,8 +106,8 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 	if err != nil {
 		return false, err
 	}
-	if (len(wanted) == 0 || r.takes(writes)) && r.handsOver(view, subject) {
-		return false, errHandsOver
+	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
+		return false, errHandover
 	}
 	if len(writes) > 0 && !r.Line.TryAdmit(writequeue.Request{Unit: subject, Priority: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
@@ -124,10 +126,10 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 	return false, nil
 }
 
-// order tells what kind of work it is to write objects.
+// order returns the priority of writing objects.
 func (r *Reconciler) order(writes []*federation.Object, asked bool) writequeue.Priority {
 	switch {
-	case r.takes(writes):
+	case r.revokes(writes):
 		return writequeue.Revocation
 	case asked:
 		return writequeue.Grant
@@ -136,8 +138,8 @@ func (r *Reconciler) order(writes []*federation.Object, asked bool) writequeue.P
 	}
 }
 
-// takes tells that somebody loses an address in a member.
-func (r *Reconciler) takes(writes []*federation.Object) bool {
+// revokes reports whether a subject loses an address in a member.
+func (r *Reconciler) revokes(writes []*federation.Object) bool {
 	for _, next := range writes {
 		e, exists := r.Federated.Get(next.Meta.Name)
 		if !exists {

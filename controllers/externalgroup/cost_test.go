@@ -23,7 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// store is a host cluster that keeps what is written and counts it.
+// store is a host cluster that stores what is written and counts the writes.
 type store struct {
 	objects map[string]*federation.Object
 	writes  int
@@ -57,7 +57,7 @@ func (s *store) Delete(_ context.Context, o *federation.Object) error {
 	return nil
 }
 
-// two are members that are registered and were not read.
+// two is a fleet of two registered members that were not read.
 type two struct{ federation.Members }
 
 func (two) Registry() (bool, error) { return true, nil }
@@ -70,15 +70,15 @@ func (two) Observe(string, string) federation.Observation {
 	return federation.Observation{Registered: true}
 }
 
-// machines are external workloads, each acting as one of the subjects in turn, and two enforced resources that admit the
-// subjects 1 and 2.
+// machines are external workloads that act as the subjects in turn, and two enforced resources that admit the subjects
+// 1 and 2.
 type machines struct {
 	testing.TB
 	objects testenv.Objects
 	host    *store
 	groups  *Reconciler
 	index   *policycache.Cache
-	// queues are what the index asked to look at, by kind.
+	// queues has the requests of the index, by kind.
 	queues map[string]workqueue.TypedRateLimitingInterface[string]
 	all    []*v1alpha1.ExternalWorkload
 }
@@ -153,7 +153,7 @@ func (m *machines) move(i, to int) {
 	m.change(old, now)
 }
 
-// work reconciles groups until nobody is woken any more, and returns who was woken, by kind.
+// work reconciles groups until nothing is enqueued, and returns the number of requests, by kind.
 func (m *machines) work() map[string]int {
 	m.Helper()
 	woken := map[string]int{}
@@ -170,7 +170,7 @@ func (m *machines) work() map[string]int {
 						m.Fatal(err)
 					}
 				case "workload":
-					m.index.View() // its controller tells what the view says of it
+					m.index.View() // Its controller reports the view's problems.
 				}
 				q.Done(name)
 			}
@@ -181,8 +181,8 @@ func (m *machines) work() map[string]int {
 	}
 }
 
-// TestOneWorkloadWritesOneGroup: a machine's new address concerns its own workload, its subject's group and the units that
-// name the subject, whatever else there is.
+// TestOneWorkloadWritesOneGroup checks that a machine's new address affects only its own workload, its subject's group
+// and the units that name the subject, whatever else exists.
 func TestOneWorkloadWritesOneGroup(t *testing.T) {
 	const count, subjects = 2000, 250
 	m := newMachines(t, count, subjects)
@@ -207,8 +207,8 @@ func TestOneWorkloadWritesOneGroup(t *testing.T) {
 		}
 	}
 	before := m.host.writes
-	m.move(7, 5) // which is another subject's
-	// The workload that moved is looked at for its change, and both for what they say of the quarrel.
+	m.move(7, 5) // The address belongs to another subject.
+	// The workload that moved is enqueued for its change, and both workloads for the conflict.
 	if got, want := m.work(), map[string]int{"workload": 3, "group": 2}; !cmp.Equal(want, got) {
 		t.Errorf("a quarrel about an address: woken %v, want %v", got, want)
 	}
@@ -217,7 +217,8 @@ func TestOneWorkloadWritesOneGroup(t *testing.T) {
 	}
 }
 
-// BenchmarkOneWorkloadOf40k is what one machine's new address costs among 40,000 of 5,000 subjects, up to the write.
+// BenchmarkOneWorkloadOf40k measures one machine's new address among 40,000 machines of 5,000 subjects, up to the
+// write.
 func BenchmarkOneWorkloadOf40k(b *testing.B) {
 	const count, subjects = 40_000, 5_000
 	m := newMachines(b, count, subjects)

@@ -11,20 +11,21 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// errHandsOver: the subject's addresses stay for a moment, because those who get them are not ready.
-var errHandsOver = errors.New("the addresses' new subject does not have them yet")
+// errHandover reports that the subject's addresses stay for a moment, because the subjects that get them are not ready.
+var errHandover = errors.New("the addresses' new subject does not have them yet")
 
-// handoverPatience is how long an address stays its former subject's at most. It bounds how much later an address is taken
-// from a subject because another one gets it.
-const handoverPatience = 3 * time.Second
+// maxHandoverDelay is the longest time for which an address stays with its former subject. It bounds the delay of
+// taking an address from a subject because another one gets it.
+const maxHandoverDelay = 3 * time.Second
 
-// handsOver tells that all addresses that a subject loses become other subjects', and that one of these does not have them
-// in some member yet. Taken away now, they would be nobody's until then, and refused. While an address is in both groups,
-// what passes is allowed to one of the two and denied to neither: it passed before, or passes after.
-func (r *Reconciler) handsOver(view *policycache.View, subject string) bool {
+// awaitsHandover reports whether all addresses that a subject loses become other subjects', and one of these does not
+// have them in some member yet. If they were removed now, they would belong to nobody until then, and be refused. While
+// an address is in both groups, a connection that is let in is allowed to one of the two and denied to neither: it was
+// let in before, or is afterwards.
+func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool {
 	e, ok := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
 	if !ok || len(e.Placement) == 0 || e.Resource() != subject {
-		return r.patient(subject, false)
+		return r.inGrace(subject, false)
 	}
 	own, _ := view.Group(subject)
 	kept, heirs := map[netip.Prefix]bool{}, map[string]bool{}
@@ -33,20 +34,20 @@ func (r *Reconciler) handsOver(view *policycache.View, subject string) bool {
 	}
 	for _, p := range addressesIn(e.TemplateSpec) {
 		if !kept[p] && !inherited(view, subject, p, heirs) {
-			return r.patient(subject, false)
+			return r.inGrace(subject, false)
 		}
 	}
 	for heir := range heirs {
-		if r.expects(view, heir) {
-			return r.patient(subject, true)
+		if r.arriving(view, heir) {
+			return r.inGrace(subject, true)
 		}
 	}
-	return r.patient(subject, false)
+	return r.inGrace(subject, false)
 }
 
-// patient is waits, but for not longer than handoverPatience.
-func (r *Reconciler) patient(subject string, waits bool) bool {
-	return r.handing.InGrace(subject, waits, r.Clock.Now(), handoverPatience)
+// inGrace returns waits, but for no longer than maxHandoverDelay.
+func (r *Reconciler) inGrace(subject string, waits bool) bool {
+	return r.handovers.InGrace(subject, waits, r.Clock.Now(), maxHandoverDelay)
 }
 
 func addressesIn(spec map[string]any) []netip.Prefix {
@@ -54,14 +55,15 @@ func addressesIn(spec map[string]any) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(list))
 	for _, one := range list {
 		text, _ := one.(string)
-		if p, err := netip.ParsePrefix(text); err == nil { // nobody has what is none
+		if p, err := netip.ParsePrefix(text); err == nil { // An invalid prefix matches nothing.
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// inherited tells whether all of a prefix is still the subject's own or other subjects', which are added to heirs.
+// inherited reports whether all of a prefix belongs to the subject still or to other subjects, which are added to
+// heirs.
 func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map[string]bool) bool {
 	if p.IsSingleIP() {
 		heir, ok := view.SubjectOfAddress(p.Addr())
@@ -70,7 +72,7 @@ func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map
 		}
 		return ok
 	}
-	covered := new(big.Int) // addresses; the prefixes of all subjects are disjoint
+	covered := new(big.Int) // number of addresses; the prefixes of all subjects are disjoint
 	for _, g := range view.ExternalGroups() {
 		for _, q := range g.Prefixes {
 			if !q.Overlaps(p) {
@@ -84,16 +86,16 @@ func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map
 	return covered.Cmp(size(p.Bits(), p)) == 0
 }
 
-// size is how many addresses of p's family have so many bits in common.
+// size returns how many addresses of p's family share a prefix of so many bits.
 func size(bits int, p netip.Prefix) *big.Int {
 	return new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-bits)) //nolint:gosec // not negative
 }
 
-// expects tells whether a subject's addresses are on their way to a member that answers.
-func (r *Reconciler) expects(view *policycache.View, subject string) bool {
+// arriving reports whether a member that answers does not have a subject's addresses yet.
+func (r *Reconciler) arriving(view *policycache.View, subject string) bool {
 	objects, err := r.Of(view, subject)
 	if err != nil {
-		return false // they will not come
+		return false // The addresses will not be distributed.
 	}
 	for _, o := range objects {
 		for _, c := range r.placement(o.Federated) {

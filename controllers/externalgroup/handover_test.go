@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// carried are two members that have what KubeFed brought; late is that which it did not bring to m2 yet.
+// carried is a fleet of two members that have what KubeFed propagated; late is what it has not propagated to m2 yet.
 type carried struct {
 	two
 	host *store
@@ -40,7 +40,7 @@ func (m *machines) machine(name string, subject int, addresses ...string) *v1alp
 		Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(fmt.Sprint(subjectHead, subject)), Addresses: addresses}}
 }
 
-// has is what a subject has in every member that follows.
+// has returns the addresses of a subject in every member that follows.
 func (m *machines) has(subject int) []string {
 	o, ok := m.host.objects[v1alpha1.ObjectPrefix+policy.UnitID(fmt.Sprint(subjectHead, subject))]
 	if !ok || len(o.Placement) == 0 {
@@ -54,7 +54,7 @@ func (m *machines) has(subject int) []string {
 }
 
 func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
-	// Subject 1 has what the first change takes from it. What it has stays until subject 2's group is in both members.
+	// The first change takes addresses from subject 1. They stay until subject 2's group is in both members.
 	type change struct{ old, now *v1alpha1.ExternalWorkload }
 	const a, b = "10.9.0.1", "10.9.0.2"
 	var m *machines
@@ -63,7 +63,7 @@ func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
 		had    []string
 		change func() []change
 		away   bool
-		// before and after 2's group is in the members.
+		// before and after subject 2's group is in the members
 		before, after []string
 	}{
 		"Passes": {"a machine becomes another subject's", []string{a, b}, func() []change {
@@ -129,7 +129,7 @@ func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
 				}
 				look("before the other has it", c.before)
 				if impatient {
-					clock.Step(handoverPatience)
+					clock.Step(maxHandoverDelay)
 				} else {
 					clear(members.late)
 				}

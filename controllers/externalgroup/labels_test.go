@@ -12,8 +12,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// The labels of a group are part of the identity that an agent gives to its addresses. They stay when an address comes or goes,
-// and an object of the earlier form, whose labels have the revision, is written once without it.
+// TestLabelsOfGroupsStay checks that the labels of a group, which are part of the identity that an agent gives to its
+// addresses, stay when an address is added or removed, and that an object of an earlier release, whose labels contain
+// the revision, is written once without it.
 func TestLabelsOfGroupsStay(t *testing.T) {
 	m := newMachines(t, 6, 2)
 	name := v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(subjectHead, 1))

@@ -14,10 +14,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// ErrTaken means that the object of that name is another subject's. Names are short, so two can be made to meet.
+// ErrTaken reports that the object's name belongs to another subject. Names contain a short hash, so two subjects can
+// be made to have the same one.
 var ErrTaken = errors.New("the group's name is another subject's: choose another name for one of the two")
 
-// Object is a group as it has to be in the members, or, without revision, one that has to go.
+// Object is a group that the members have to have or, without revision, one that has to be removed.
 type Object struct {
 	Name, Revision string
 	// Federated is its object on the host; nil: there is none.
@@ -39,8 +40,8 @@ func (r *Reconciler) Of(view *policycache.View, subject string) ([]Object, error
 	return out, nil
 }
 
-// Lingering returns the objects with a label that have to go and are still on the host. A rule that selects groups by
-// their label has their addresses until then.
+// Lingering returns the objects with a label that have to be removed and are still on the host. Until then, a rule that
+// selects groups by the label includes their addresses.
 func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
 	var out []Object
 	for _, e := range r.Federated.List() {
@@ -54,7 +55,7 @@ func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
 	return out
 }
 
-// render renders a subject's group once for each change of it: a unit that is about a whole class asks for all of them.
+// render renders a subject's group once for each change of it, because a unit about a whole class asks for all groups.
 func (r *Reconciler) render(view *policycache.View, subject string) ([]enforcer.Rendered, error) {
 	g, ok := view.Group(subject)
 	r.mu.Lock()
@@ -81,7 +82,7 @@ func names(rendered []enforcer.Rendered, name string) bool {
 	return slices.ContainsFunc(rendered, func(o enforcer.Rendered) bool { return o.Object.Name == name })
 }
 
-// Ensure writes the objects of a subject to the host if they are not there as they have to be.
+// Ensure writes the objects of a subject to the host if they differ from what they have to be.
 func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject string) error {
 	rendered, err := r.render(view, subject)
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 	return r.write(ctx, subject, writes)
 }
 
-// writes are the objects of a subject that are not on the host as they have to be, as they have to be.
+// writes returns the objects of a subject that have to be written to the host.
 func (r *Reconciler) writes(view *policycache.View, subject string, rendered []enforcer.Rendered) ([]*federation.Object, error) {
 	var out []*federation.Object
 	for i := range rendered {
@@ -109,7 +110,8 @@ func (r *Reconciler) writes(view *policycache.View, subject string, rendered []e
 	return out, nil
 }
 
-// placement are all members but those that are leaving; one that is held stays where it is, in or out.
+// placement returns all members except those that are leaving. A member that is held keeps its groups, and gets no new
+// ones.
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {
@@ -120,7 +122,7 @@ func (r *Reconciler) placement(e *federation.Object) []string {
 	return out
 }
 
-// next is an object as it has to be; nil: it is like that.
+// next returns an object as it has to be, or nil if it is so already.
 func (r *Reconciler) next(view *policycache.View, subject string, rendered *enforcer.Rendered) (*federation.Object, error) {
 	o, revision := &rendered.Object, rendered.Revision
 	e, exists := r.Federated.Get(o.Name)
@@ -138,7 +140,7 @@ func (r *Reconciler) next(view *policycache.View, subject string, rendered *enfo
 	}
 	next.Meta.Name = o.Name
 	next.Meta.Labels = federation.Overlay(next.Meta.Labels, o.Labels)
-	delete(next.Meta.Labels, v1alpha1.LabelRevision) // an earlier form of the object has it
+	delete(next.Meta.Labels, v1alpha1.LabelRevision) // Objects of an earlier release have this label.
 	next.Meta.Annotations = federation.Overlay(next.Meta.Annotations, map[string]string{
 		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever),
 		federation.AnnotationRevision: revision})

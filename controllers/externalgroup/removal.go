@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// remove takes one step of the way out: place nowhere, and delete once no member has it.
+// remove makes one step of a removal: place the object nowhere, and delete it once no member has it.
 func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 	switch {
 	case e.Meta.DeletionTimestamp != nil:
@@ -21,7 +21,7 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 		log.FromContext(ctx).Info("Placed federated group nowhere", "name", e.Meta.Name)
 		return nil
 	case !e.Propagation.Seen || len(r.stillHeld(e)) > 0:
-		return nil // the member, or KubeFed, wakes the reconciler
+		return nil // An event of the member or of KubeFed triggers the next step.
 	}
 	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, e, r.ever(e)); err != nil {
 		return err
@@ -30,14 +30,15 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 	return nil
 }
 
-// ever are the members that may have the object.
+// ever returns the members that may have the object.
 func (r *Reconciler) ever(e *federation.Object) []string {
 	return slices.DeleteFunc(e.Ever(), func(c string) bool {
 		return e.Forgets(c) && !r.Fleet.Observe(c, e.Meta.Name).Registered
 	})
 }
 
-// stillHeld are the members that may have the object and were not seen without it since KubeFed was told to remove it.
+// stillHeld returns the members that may have the object and were not seen without it since KubeFed was asked to remove
+// it.
 func (r *Reconciler) stillHeld(e *federation.Object) []string {
 	return slices.DeleteFunc(r.ever(e), func(c string) bool {
 		return !slices.Contains(e.Placement, c) && e.SeenWithout(r.Fleet.Observe(c, e.Meta.Name))

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// host is a host cluster that counts what is written.
+// host is a host cluster that counts the writes.
 type host struct {
 	federation.Host
 	applied []*federation.Object
@@ -26,7 +26,7 @@ func (h *host) Delete(context.Context, *federation.Object) error {
 	return nil
 }
 
-// one is a fleet in which every member is alike.
+// one is a fleet in which all members are alike.
 type one struct {
 	federation.Members
 	seen   federation.Observation
@@ -37,7 +37,8 @@ func (m one) Observe(string, string) federation.Observation { return m.seen }
 
 func (m one) Absent(context.Context, string, string) (bool, error) { return m.absent, nil }
 
-// TestRemovalRemembersMembers: a member that had a group keeps the object on the host until it was seen without it.
+// TestRemovalRemembersMembers checks that the object stays on the host until every member that had the group was seen
+// without it.
 func TestRemovalRemembersMembers(t *testing.T) {
 	without := federation.Observation{Registered: true, Reachable: true}
 	with := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{}}

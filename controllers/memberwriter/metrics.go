@@ -7,17 +7,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of what is written directly.
+// Metrics are the metrics of direct writes.
 type Metrics struct{ writes, failures *prometheus.CounterVec }
 
-// NewMetrics registers them; with nil nowhere.
+// NewMetrics returns the metrics and registers them, unless the registerer is nil.
 func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 	labels := []string{"cluster"}
 	m := &Metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_direct_writes_total",
 			Help: "Objects that the adapter wrote into a member itself, because they were urgent and KubeFed was behind."}, labels),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_direct_failures_total",
-			Help: "Objects that it could not write, and left to KubeFed."}, labels),
+			Help: "Urgent objects that the adapter could not write into a member itself and left to KubeFed."}, labels),
 	}
 	if to == nil {
 		return m, nil

@@ -24,26 +24,25 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// DefaultPerMember is how many objects are written at the same time into each member. A member that is slow occupies only its
-// own writes.
+// DefaultPerMember is the number of concurrent writes into each member. A slow member delays only its own writes.
 const DefaultPerMember = 8
 
 const (
-	// attempts at one object in one member, each onto what is seen there then.
+	// attempts is how often the write of one object into one member is tried, each time against the current revision.
 	attempts = 3
-	// pause between them.
-	pause = 100 * time.Millisecond
-	// limit of one request: a member that is slow is left to KubeFed.
-	limit = 5 * time.Second
-	// keep is how long a client is used before its token is looked at again.
-	keep = time.Minute
+	// retryPause is the pause between two attempts.
+	retryPause = 100 * time.Millisecond
+	// requestTimeout bounds one request. Writes into a slower member are left to KubeFed.
+	requestTimeout = 5 * time.Second
+	// clientLifetime is how long a client is used before its token is read again.
+	clientLifetime = time.Minute
 	// tokenKey is the key in KubeFed's Secrets.
 	tokenKey = "token"
 )
 
 // Writer writes into members. It runs on the leader.
 type Writer struct {
-	// Members tells what is there, Host the Federated objects as they are now.
+	// Members returns what the members have, and Host the current Federated objects.
 	Members interface {
 		Clusters() []federation.Cluster
 		Observe(cluster, key string) federation.Observation
@@ -51,14 +50,15 @@ type Writer struct {
 	Host interface {
 		Get(key string) (*federation.Object, bool)
 	}
-	// Secrets are those of the host; KubeFed's are in the namespace.
+	// Secrets accesses the host's Secrets; KubeFed's are in KubeFedNamespace.
 	Secrets          typedv1.SecretsGetter
 	KubeFedNamespace string
-	// Behind tells whether KubeFed is.
+	// Behind reports whether KubeFed is behind.
 	Behind func() bool
-	// Patience is how long KubeFed has for an urgent object while it does not seem to be behind: it may stand still.
+	// Patience is how long KubeFed may take for an urgent object although it does not seem to be behind. It may have
+	// stopped working.
 	Patience time.Duration
-	// PerMember is how many objects are written at the same time into each member; 0 is DefaultPerMember.
+	// PerMember is the number of concurrent writes into each member; 0 is DefaultPerMember.
 	PerMember int
 	Log       logr.Logger
 	Metrics   *Metrics
@@ -67,42 +67,44 @@ type Writer struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// serve starts the workers of a queue. Before Start it does nothing, and after Start has ended it shuts the queue down.
+	// serve starts the workers of a queue. Before Start it does nothing, and after Start has ended it shuts the queue
+	// down.
 	serve func(workqueue.TypedInterface[place])
-	// queues are what waits for each member, with workers of its own once Start runs.
+	// queues has a queue for each member, with workers of its own once Start runs.
 	queues map[string]workqueue.TypedInterface[place]
-	// urgent are the objects that KubeFed was trusted with, by key.
-	urgent map[string]entrusted
-	// wanted are the objects that wait in the queue.
+	// urgent are the urgent objects that are left to KubeFed for the time being, by key.
+	urgent map[string]pendingObject
+	// wanted are the objects that wait in the queues.
 	wanted map[place]*federation.Object
-	// sent are the writes that were not seen yet.
+	// sent are the writes that have not been observed yet.
 	sent    map[place]sent
 	clients map[string]client
 }
 
-// sent is a revision that was written, and the one that was seen there before. As long as that is still what is seen, what is there
-// is not known from it: a change that was taken back at once would look as if there were nothing to do.
+// sent is a revision that was written, and the one observed before the write. While the observation is still the
+// earlier one, it does not show what the member has: a change that was reverted at once would look as if there were
+// nothing to do.
 type sent struct{ onto, revision string }
 
-type entrusted struct {
+type pendingObject struct {
 	object *federation.Object
 	since  time.Time
 }
 
-// place is an object in a member.
+// place identifies an object in a member.
 type place struct{ cluster, key string }
 
 type client struct {
 	dynamic dynamic.Interface
-	// of is what it was made of.
+	// of is the registration that the client was created from.
 	of     federation.Cluster
 	before time.Time
 }
 
-// Prepare completes a writer.
+// Prepare validates and initialises a writer.
 func (w *Writer) Prepare() error {
 	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" || w.Patience <= 0 {
-		return errors.New("direct: Members, Host, Secrets, Behind, Metrics, Patience and KubeFedNamespace are needed")
+		return errors.New("memberwriter: Members, Host, Secrets, Behind, Metrics, Patience and KubeFedNamespace are needed")
 	}
 	w.begin()
 	return nil
@@ -113,11 +115,11 @@ func (w *Writer) begin() {
 		w.PerMember = DefaultPerMember
 	}
 	w.queues, w.serve = map[string]workqueue.TypedInterface[place]{}, func(workqueue.TypedInterface[place]) {}
-	w.urgent, w.wanted, w.sent, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
+	w.urgent, w.wanted, w.sent, w.clients = map[string]pendingObject{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
 
-// Send has an urgent object that was just written to the host written into its members: now if KubeFed is behind, or when KubeFed was not
-// done with it in time. It does not wait for that.
+// Send makes an urgent object, which was just written to the host, be written into its members: at once if KubeFed is
+// behind, and otherwise when KubeFed does not propagate it within Patience. It does not block.
 func (w *Writer) Send(o *federation.Object) {
 	if w.Behind() {
 		w.enqueue(o)
@@ -125,10 +127,10 @@ func (w *Writer) Send(o *federation.Object) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.urgent[o.Key()] = entrusted{o, time.Now()}
+	w.urgent[o.Key()] = pendingObject{o, time.Now()}
 }
 
-// overdue sends what KubeFed was trusted with and has not done, and forgets what it has.
+// overdue enqueues the objects that KubeFed has not propagated in time, and forgets those that it has.
 func (w *Writer) overdue(now time.Time) {
 	behind := w.Behind()
 	var late []*federation.Object
@@ -169,7 +171,7 @@ func (w *Writer) enqueue(o *federation.Object) {
 	}
 }
 
-// queueOf returns the queue of a member, which it makes the first time. w.mu is held.
+// queueOf returns the queue of a member, and creates it the first time. The caller holds w.mu.
 func (w *Writer) queueOf(cluster string) workqueue.TypedInterface[place] {
 	q := w.queues[cluster]
 	if q == nil {
@@ -180,7 +182,7 @@ func (w *Writer) queueOf(cluster string) workqueue.TypedInterface[place] {
 	return q
 }
 
-// release ends the queues of members that are no longer registered.
+// release shuts down the queues of members that are no longer registered.
 func (w *Writer) release() {
 	clusters := w.Members.Clusters()
 	w.mu.Lock()
@@ -204,7 +206,7 @@ func (w *Writer) Start(ctx context.Context) error {
 					if over {
 						return
 					}
-					w.one(ctx, at)
+					w.process(ctx, at)
 					q.Done(at)
 				}
 			})
@@ -234,8 +236,8 @@ func (w *Writer) Start(ctx context.Context) error {
 	return nil
 }
 
-// one writes an object into a member, unless that has it by then.
-func (w *Writer) one(ctx context.Context, at place) {
+// process writes an object into a member, unless the member has it by then.
+func (w *Writer) process(ctx context.Context, at place) {
 	w.mu.Lock()
 	o := w.wanted[at]
 	delete(w.wanted, at)
@@ -245,7 +247,7 @@ func (w *Writer) one(ctx context.Context, at place) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(pause):
+			case <-time.After(retryPause):
 			}
 		}
 		if o = w.newest(o); o == nil {
@@ -259,7 +261,7 @@ func (w *Writer) one(ctx context.Context, at place) {
 			w.Metrics.writes.WithLabelValues(at.cluster).Inc()
 			return
 		}
-		w.Log.V(1).Info("Not written directly, KubeFed will", "member", at.cluster, "object", at.key, "because", err.Error())
+		w.Log.V(1).Info("Object was not written directly; KubeFed will write it", "member", at.cluster, "object", at.key, "because", err.Error())
 		if !apierrors.IsInvalid(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsTooManyRequests(err) {
 			w.Metrics.failures.WithLabelValues(at.cluster).Inc()
 			return
@@ -270,9 +272,10 @@ func (w *Writer) one(ctx context.Context, at place) {
 	}
 }
 
-// newest returns what the host has now of an object, which may be more than was to be written; the cache may also be behind what
-// was written. It returns nil when the object was deleted, or may have been: another one of its name says something else, and
-// what the deleted one said, perhaps that everybody is let in, must not be written over it.
+// newest returns the object as the host has it now, which may be newer than the one to be written, or the latter if the
+// cache is older. It returns nil if the object was deleted, or may have been: an object that was created under the same
+// name has another content, and the deleted object's content, which may have admitted everybody, must not be written
+// over it.
 func (w *Writer) newest(o *federation.Object) *federation.Object {
 	now, ok := w.Host.Get(o.Key())
 	if !ok {
@@ -282,7 +285,7 @@ func (w *Writer) newest(o *federation.Object) *federation.Object {
 		if c, err := resourceversion.CompareResourceVersion(o.Meta.ResourceVersion, now.Meta.ResourceVersion); err != nil || c <= 0 {
 			return nil
 		}
-		return o // the cache still has the one before
+		return o // The cache still has the earlier object.
 	}
 	if now.Meta.Generation < o.Meta.Generation {
 		return o
@@ -290,7 +293,7 @@ func (w *Writer) newest(o *federation.Object) *federation.Object {
 	return now
 }
 
-// errNothing: there is nothing to write there.
+// errNothing reports that there is nothing to write.
 var errNothing = errors.New("there is nothing to write")
 
 func (w *Writer) write(ctx context.Context, at place, o *federation.Object) error {
@@ -307,7 +310,7 @@ func (w *Writer) write(ctx context.Context, at place, o *federation.Object) erro
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	c, err := w.client(ctx, clusters[i])
 	if err != nil {
@@ -317,18 +320,18 @@ func (w *Writer) write(ctx context.Context, at place, o *federation.Object) erro
 	if o.Kind.Namespace != "" {
 		to = c.Resource(o.Kind.TargetResource).Namespace(o.Kind.Namespace)
 	}
-	w.note(at, sent{seen.Object.Label, o.RevisionIn(at.cluster)}) // before it is: whether a write that fails was done is not always known
+	w.recordSent(at, sent{seen.Object.Label, o.RevisionIn(at.cluster)}) // It is recorded before the write, because it is not always known whether a failed write was made.
 	_, err = to.Patch(ctx, o.Meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsUnauthorized(err) {
 		w.forget(at.cluster)
 	}
 	if refused := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err); refused {
-		w.note(at, sent{})
+		w.recordSent(at, sent{})
 	}
 	return err
 }
 
-func (w *Writer) note(at place, s sent) {
+func (w *Writer) recordSent(at place, s sent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s == (sent{}) {
@@ -338,11 +341,11 @@ func (w *Writer) note(at place, s sent) {
 	w.sent[at] = s
 }
 
-// FieldManager is who wrote, as managedFields in the members tell it; the account is KubeFed's, which the guard lets in.
+// FieldManager is the field manager of the writes in the members. The account is KubeFed's, which the guard admits.
 const FieldManager = "acp-adapter-direct"
 
-// patchOf turns what was seen, or what was written since, into what an object has for a member. Only a policy of ours that is there is
-// changed: KubeFed makes new ones, and mends those that a hand changed.
+// patchOf returns the patch from what was observed, or written since, to what an object has for a member. Only an
+// existing, unmodified policy of ACP is changed: KubeFed creates new ones, and repairs those that were changed by hand.
 func patchOf(o *federation.Object, cluster string, seen federation.Observation, last sent) ([]byte, error) {
 	spec, labels := o.SpecIn(cluster), maps.Clone(o.TemplateLabels)
 	maps.Copy(labels, o.Overrides[cluster].Labels)
@@ -376,7 +379,7 @@ func patchOf(o *federation.Object, cluster string, seen federation.Observation, 
 	return out, nil
 }
 
-// client of a member, with KubeFed's token.
+// client returns a client of a member with KubeFed's token.
 func (w *Writer) client(ctx context.Context, c federation.Cluster) (dynamic.Interface, error) {
 	w.mu.Lock()
 	have, ok := w.clients[c.Name]
@@ -398,7 +401,7 @@ func (w *Writer) client(ctx context.Context, c federation.Cluster) (dynamic.Inte
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.clients[c.Name] = client{made, c, time.Now().Add(keep)}
+	w.clients[c.Name] = client{made, c, time.Now().Add(clientLifetime)}
 	return made, nil
 }
 

@@ -38,7 +38,7 @@ func TestPatch(t *testing.T) {
 		reason, cluster string
 		seen            federation.Observation
 		last            sent
-		want            string // "": nothing
+		want            string // "": there is nothing to write
 	}{
 		{"what the template has, onto what was seen", "m1", seen("old", "old"), sent{}, template},
 		{"a member may have something else", "m2", seen("old", "old"), sent{}, override},
@@ -57,7 +57,7 @@ func TestPatch(t *testing.T) {
 	} {
 		got, err := patchOf(object(), c.cluster, c.seen, c.last)
 		if c.want == "" != errors.Is(err, errNothing) {
-			t.Errorf("%s: %v", c.reason, err)
+			t.Errorf("%s: got error %v", c.reason, err)
 		}
 		if d := cmp.Diff(c.want, string(got)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, d)
@@ -65,7 +65,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestSendOnlyWhenKubeFedIsBehind: KubeFed carries what it can.
+// TestSendOnlyWhenKubeFedIsBehind checks that KubeFed propagates whatever it can.
 func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 	members := fleet{{Name: "m1"}, {Name: "m2"}, {Name: "held", Held: true}, {Name: "leaving", Leaving: true}, {Name: "other"}}
 	o := &federation.Object{Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: []string{"m1", "m2", "held", "leaving"}, TemplateSpec: map[string]any{}}
@@ -75,12 +75,12 @@ func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 		w.Send(o)
 		w.Send(o)
 		if got := waiting(w); got != want {
-			t.Errorf("behind %t: %d wait, want %d", behind, got, want)
+			t.Errorf("KubeFed behind %t: got %d waiting writes, want %d", behind, got, want)
 		}
 	}
 }
 
-// TestOverdue: KubeFed has its time for what is urgent, and not more.
+// TestOverdue checks that KubeFed has Patience for an urgent object, and not longer.
 func TestOverdue(t *testing.T) {
 	object := func(name string, generation int64, done bool) *federation.Object {
 		return &federation.Object{Meta: metav1.ObjectMeta{Name: name, Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{},
@@ -96,17 +96,17 @@ func TestOverdue(t *testing.T) {
 	now := time.Now()
 	w.overdue(now.Add(4 * time.Second))
 	if waiting(w) != 0 || len(w.urgent) != 2 {
-		t.Errorf("in time: %d sent, %d waited for", waiting(w), len(w.urgent))
+		t.Errorf("before Patience has passed: got %d waiting writes and %d urgent objects", waiting(w), len(w.urgent))
 	}
 	w.overdue(now.Add(6 * time.Second))
 	if len(w.urgent) != 0 || waiting(w) != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
-		t.Errorf("too late: %v sent, %v waited for", w.wanted, w.urgent)
+		t.Errorf("after Patience has passed: got waiting %v and urgent %v", w.wanted, w.urgent)
 	}
 }
 
-// TestTakenBackAtOnce: what is written is seen a moment later, and by then somebody may have changed his mind. The older state must
-// not stay because it is what was seen last.
-func TestTakenBackAtOnce(t *testing.T) {
+// TestRevertedAtOnce reverts a change before the first write is observed. The earlier state must not stay because it
+// was the last one observed.
+func TestRevertedAtOnce(t *testing.T) {
 	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
 	object := func(generation int64, revision string, spec map[string]any) *federation.Object {
 		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", Generation: generation}, Placement: []string{"m1"},
@@ -125,7 +125,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 		t.Helper()
 		now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
 		if err != nil || now.GetLabels()[v1alpha1.LabelRevision] != want {
-			t.Fatalf("it has %v, not %s: %v", now.GetLabels(), want, err)
+			t.Fatalf("the member has labels %v, want revision %s: %v", now.GetLabels(), want, err)
 		}
 	}
 	for i, step := range []struct {
@@ -133,22 +133,22 @@ func TestTakenBackAtOnce(t *testing.T) {
 		spec     map[string]any
 	}{{"open", open}, {"closed", closed}, {"open", open}, {"closed", closed}} {
 		if err := w.write(t.Context(), at, object(int64(i+2), step.revision, step.spec)); err != nil {
-			t.Fatalf("%d: %v", i, err)
+			t.Fatalf("write %d: %v", i, err)
 		}
 		is(step.revision)
 	}
 	if err := w.write(t.Context(), at, object(7, "closed", closed)); !errors.Is(err, errNothing) {
-		t.Errorf("there is nothing to do: %v", err)
+		t.Errorf("write of an unchanged object: got %v, want errNothing", err)
 	}
-	seen.label = "open" // the watch is at the first write
+	seen.label = "open" // The watch has observed the first write only.
 	w.overdue(time.Now())
 	if len(w.sent) != 0 {
-		t.Errorf("what was seen is remembered as not seen: %v", w.sent)
+		t.Errorf("an observed write is still recorded as sent: %v", w.sent)
 	}
 }
 
-// A Federated object that was deleted and made again is another one. What the first one said must not be written over what the second
-// one says, whether it waited for KubeFed or in the queue of a member.
+// TestReplacedObjectsAreNotWritten checks that the content of a Federated object that was deleted and created again is
+// not written over that of the new one, whether it waited for KubeFed or in the queue of a member.
 func TestReplacedObjectsAreNotWritten(t *testing.T) {
 	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
 	object := func(uid, version, revision string, spec map[string]any) *federation.Object {
@@ -159,7 +159,7 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		sent   *federation.Object
-		now    *federation.Object // on the host, as far as the adapter saw; nil: none
+		now    *federation.Object // on the host, as far as the adapter has observed; nil: none
 		writes bool
 	}{
 		{"it is there", object("a", "7", "open", open), object("a", "7", "open", open), true},
@@ -187,7 +187,7 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 			w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
 			w.Send(c.sent)
 			w.overdue(time.Now().Add(6 * time.Second))
-			w.one(t.Context(), place{"m1", key})
+			w.process(t.Context(), place{"m1", key})
 			now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -196,14 +196,14 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 				t.Errorf("%s, KubeFed behind %t: the member has %v", c.reason, behind, now.Object["spec"])
 			}
 			if len(w.urgent) != 0 {
-				t.Errorf("%s: it is still waited for", c.reason)
+				t.Errorf("%s: the object is still pending", c.reason)
 			}
 		}
 	}
 }
 
-// TestOlderReplacesNoNewer that waits.
-func TestOlderReplacesNoNewer(t *testing.T) {
+// TestOlderObjectReplacesNoNewer checks that an older object does not replace a newer one in the queue.
+func TestOlderObjectReplacesNoNewer(t *testing.T) {
 	w := &Writer{Members: fleet{{Name: "m1"}}, Host: host{}, Behind: func() bool { return true }}
 	w.begin()
 	o := func(uid string, generation int64) *federation.Object {
@@ -212,12 +212,12 @@ func TestOlderReplacesNoNewer(t *testing.T) {
 	for _, step := range []struct{ sent, want *federation.Object }{{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)}} {
 		w.Send(step.sent)
 		if got := w.wanted[place{"m1", step.sent.Key()}]; got.Meta.Generation != step.want.Meta.Generation || got.Meta.UID != step.want.Meta.UID {
-			t.Errorf("after %s/%d it is %s/%d", step.sent.Meta.UID, step.sent.Meta.Generation, got.Meta.UID, got.Meta.Generation)
+			t.Errorf("after Send of %s/%d got %s/%d", step.sent.Meta.UID, step.sent.Meta.Generation, got.Meta.UID, got.Meta.Generation)
 		}
 	}
 }
 
-// watched is a fleet in which one revision is seen everywhere.
+// watched is a fleet in which one revision is observed everywhere.
 type watched struct {
 	fleet
 	label string
@@ -227,19 +227,19 @@ func (w *watched) Observe(string, string) federation.Observation {
 	return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Managed: true, Label: w.label, Revision: w.label}}
 }
 
-// host are the Federated objects by name.
+// host has the Federated objects by name.
 type host map[string]*federation.Object
 
 func (h host) Get(key string) (*federation.Object, bool) { o, ok := h[key]; return o, ok }
 
-// fleet are members of which nothing more is known.
+// fleet has members of which only the registration is known.
 type fleet []federation.Cluster
 
 func (f fleet) Clusters() []federation.Cluster { return f }
 
 func (f fleet) Observe(string, string) federation.Observation { return federation.Observation{} }
 
-// waiting is how many writes wait in all queues.
+// waiting returns the number of writes in all queues.
 func waiting(w *Writer) int {
 	n := 0
 	for _, q := range w.queues {
@@ -248,7 +248,7 @@ func waiting(w *Writer) int {
 	return n
 }
 
-// TestSlowMemberDelaysNoOther: as many writes into a member as may be under way hang, and the other members get theirs.
+// TestSlowMemberDelaysNoOther checks that the other members get their writes while all workers of one member hang.
 func TestSlowMemberDelaysNoOther(t *testing.T) {
 	seen := &watched{fleet: fleet{{Name: "slow"}, {Name: "m2"}}, label: "old"}
 	metrics, err := NewMetrics(nil)
@@ -294,7 +294,7 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 				t.Fatalf("%s was written", name)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatalf("only %d of %d were written while the other member hangs", i, n)
+			t.Fatalf("got only %d of %d writes while the other member hangs", i, n)
 		}
 	}
 	close(hangs)

@@ -1,7 +1,7 @@
-// Package rotation keeps the tokens young with which KubeFed and the adapter reach the members, and tells KubeFed, which does
-// not watch Secrets, of every new one, whoever wrote it.
+// Package rotation renews the tokens with which KubeFed and the adapter access the members, and notifies KubeFed, which
+// does not watch Secrets, of every new token, whoever wrote it.
 //
-// Each account renews itself with its own token, so no account can make itself another one's. The package writes the two
-// Secrets of a member and one annotation of its KubeFedCluster, and nothing in a member. A token that has no end, or that
-// the member does not let the account renew, is left as it is and told of.
+// Each account renews its own token, so no account can create another one's. The package writes the two Secrets of a
+// member and one annotation of its KubeFedCluster, and nothing in a member. A token that does not expire stays as it
+// is; one that the member does not let the account renew stays, too, and is reported.
 package rotation

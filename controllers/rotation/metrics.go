@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/tokens"
 )
 
-// Metrics of the tokens.
+// Metrics are the metrics of the tokens.
 type Metrics struct {
 	until              *prometheus.GaugeVec
 	renewals, failures *prometheus.CounterVec
@@ -19,14 +19,14 @@ type Metrics struct {
 	known map[string]bool
 }
 
-// NewMetrics registers them; with nil nowhere.
+// NewMetrics returns the metrics and registers them, unless the registerer is nil.
 func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 	labels := []string{"cluster", "account"}
 	m := &Metrics{
 		until: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_token_end_timestamp_seconds",
-			Help: "When the token of an account in a member ends; not there for one without an end."}, labels),
+			Help: "When the token of an account in a member expires; absent if it does not expire."}, labels),
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_renewals_total", Help: "Tokens that were renewed."}, labels),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_failures_total", Help: "Attempts to renew a token, or to tell KubeFed of it, that failed."}, labels),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_failures_total", Help: "Failed attempts to renew a token or to notify KubeFed of it."}, labels),
 		known:    map[string]bool{},
 	}
 	if to == nil {
@@ -51,7 +51,7 @@ func (m *Metrics) ends(cluster, account string, s tokens.Span) {
 	m.until.WithLabelValues(cluster, account).Set(float64(s.Until.Unix()))
 }
 
-// keep forgets members that are registered no more.
+// keep removes the metrics of members that are no longer registered.
 func (m *Metrics) keep(clusters []federation.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 	week    = 7 * 24 * time.Hour
 )
 
-// told records what KubeFed is told of, and fails when asked to.
+// told records the notifications of KubeFed, and fails when asked to.
 type told struct {
 	prints []string
 	err    error
@@ -46,7 +46,7 @@ func (r *told) Announce(_ context.Context, _, print string) error {
 	return nil
 }
 
-// world is one API server that is host and member in one.
+// world is one API server that serves as host and member.
 type world struct {
 	*Rotator
 	t       *testing.T
@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// make takes what creating something returned; what an earlier test made is as good.
+// make checks the result of a creation; an object of an earlier test is accepted.
 func (w *world) make(_ any, err error) {
 	w.t.Helper()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -115,7 +115,7 @@ func (w *world) make(_ any, err error) {
 	}
 }
 
-// allow lets an account make tokens of its own, as deploy/rbac/member does.
+// allow lets an account create tokens for itself, as deploy/rbac/member does.
 func (w *world) allow(account string) {
 	w.t.Helper()
 	r := w.core.RbacV1()
@@ -155,11 +155,11 @@ func (w *world) get(namespace, name string) string {
 	return string(s.Data[tokenKey])
 }
 
-// until looks again and again: the ends of tokens have whole seconds, and roles take a moment to be known.
+// until repeats the check: the expiry of tokens has whole seconds, and new roles take effect with a delay.
 func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		w.look(ctx)
+		w.checkAll(ctx)
 		return is(), nil
 	})
 	if err != nil {
@@ -170,12 +170,12 @@ func (w *world) until(what string, is func() bool) {
 func TestTokensAreRenewedByThemselves(t *testing.T) {
 	w := newWorld(t)
 	pusher, reader := w.get(kubeFed, "acp-pusher-m1"), w.get(tokens.Namespace, "acp-reader-m1")
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if w.get(kubeFed, "acp-pusher-m1") != pusher || w.get(tokens.Namespace, "acp-reader-m1") != reader {
 		t.Fatal("new tokens were renewed")
 	}
 	if len(w.told.prints) != 1 || w.told.prints[0] != tokens.Fingerprint(pusher) {
-		t.Fatalf("KubeFed was told %v", w.told.prints)
+		t.Fatalf("KubeFed was notified of %v", w.told.prints)
 	}
 	w.cluster.Told = w.told.prints[0]
 
@@ -185,71 +185,71 @@ func TestTokensAreRenewedByThemselves(t *testing.T) {
 	})
 	next := w.get(kubeFed, "acp-pusher-m1")
 	if last := w.told.prints[len(w.told.prints)-1]; last != tokens.Fingerprint(next) {
-		t.Errorf("KubeFed was told %s", last)
+		t.Errorf("the last notification of KubeFed was %s", last)
 	}
 	if strings.Contains(strings.Join(w.told.prints, " "), next[:20]) {
-		t.Error("the registration tells the token")
+		t.Error("the registration contains the token")
 	}
 	if got := tokens.SpanOf(next).Lifetime(); got != week {
-		t.Errorf("the new one lasts %s", got)
+		t.Errorf("the new token is valid for %s", got)
 	}
 }
 
-// TestKubeFedIsToldWhenItHasTime: a renewed token can wait, because the one before is as good; one that somebody else put there
-// cannot.
-func TestKubeFedIsToldWhenItHasTime(t *testing.T) {
+// TestAnnouncementWaitsWhileKubeFedIsBusy checks that the notification of a renewed token can wait, because the earlier token is
+// still valid, and that of a token that somebody else wrote cannot.
+func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	w := newWorld(t)
 	busy := true
 	w.Busy = func() bool { return busy }
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	first := w.get(kubeFed, "acp-pusher-m1")
 	if len(w.told.prints) != 1 {
-		t.Fatalf("a token of somebody else: KubeFed was told %v", w.told.prints)
+		t.Fatalf("after somebody else wrote the token, KubeFed was notified of %v", w.told.prints)
 	}
 	w.cluster.Told = tokens.Fingerprint(first)
 
 	w.clock.Step(week/2 + time.Hour)
 	w.until("it is renewed", func() bool { return w.get(kubeFed, "acp-pusher-m1") != first })
 	second := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1"))
-	w.clock.Step(busyPatience - time.Second)
-	w.look(t.Context())
+	w.clock.Step(maxBusyDelay - time.Second)
+	w.checkAll(t.Context())
 	if len(w.told.prints) != 1 {
-		t.Fatalf("while it is busy, KubeFed was told %v", w.told.prints)
+		t.Fatalf("while KubeFed is busy, it was notified of %v", w.told.prints)
 	}
 	w.clock.Step(time.Second)
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if len(w.told.prints) != 2 || w.told.prints[1] != second {
-		t.Fatalf("after a while, KubeFed was told %v", w.told.prints)
+		t.Fatalf("after maxBusyDelay, KubeFed was notified of %v", w.told.prints)
 	}
 	w.cluster.Told = second
 
 	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if len(w.told.prints) != 3 {
-		t.Errorf("a token of somebody else: KubeFed was told %v", w.told.prints)
+		t.Errorf("after somebody else wrote the token, KubeFed was notified of %v", w.told.prints)
 	}
 }
 
-func TestKubeFedIsToldAfterACrash(t *testing.T) {
+func TestTokenIsAnnouncedAfterACrash(t *testing.T) {
 	w := newWorld(t)
-	w.told.err = context.DeadlineExceeded // the process ends between the Secret and the registration
-	w.look(t.Context())
+	w.told.err = context.DeadlineExceeded // The process ends between the Secret and the registration.
+	w.checkAll(t.Context())
 	w.told.err = nil
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if want := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1")); len(w.told.prints) != 1 || w.told.prints[0] != want {
-		t.Errorf("KubeFed was told %v, want %s", w.told.prints, want)
+		t.Errorf("KubeFed was notified of %v, want %s", w.told.prints, want)
 	}
 }
 
-func TestATokenThatSomebodyReplacedIsToldOf(t *testing.T) {
+func TestReplacedTokenIsAnnounced(t *testing.T) {
 	w := newWorld(t)
 	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if len(w.told.prints) != 1 || w.told.prints[0] != tokens.Fingerprint("a-static-token") {
-		t.Errorf("KubeFed was told %v", w.told.prints)
+		t.Errorf("KubeFed was notified of %v", w.told.prints)
 	}
 	if w.get(kubeFed, "acp-pusher-m1") != "a-static-token" {
-		t.Error("a token without an end was replaced")
+		t.Error("a token that does not expire was replaced")
 	}
 }
 
@@ -259,19 +259,19 @@ func TestAnAccountRenewsOnlyItself(t *testing.T) {
 	other := w.issue("other")
 	w.put(kubeFed, "acp-pusher-m1", other)
 	w.clock.Step(week/2 + time.Hour)
-	w.look(t.Context())
+	w.checkAll(t.Context())
 	if w.get(kubeFed, "acp-pusher-m1") != other {
 		t.Error("an account without the right was given another account's token")
 	}
 }
 
-func TestAMemberThatNamesNoSecretIsNoFailure(t *testing.T) {
+func TestMemberWithoutSecretIsNoFailure(t *testing.T) {
 	w := newWorld(t)
 	w.cluster.Secret = ""
 	if err := w.pusher(t.Context(), w.cluster); err != nil {
-		t.Errorf("KubeFed has no token there, and there is none to renew: %v", err)
+		t.Errorf("a member without a Secret: got %v, want no error", err)
 	}
 	if len(w.told.prints) > 0 {
-		t.Error("KubeFed was told of a token that there is not")
+		t.Error("KubeFed was notified although there is no token")
 	}
 }

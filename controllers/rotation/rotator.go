@@ -17,32 +17,33 @@ import (
 	"github.com/acp-io/acp/internal/federation/tokens"
 )
 
-// DefaultInterval is how soon a token that somebody else replaced reaches KubeFed.
+// DefaultInterval is the interval of the checks, and so the longest time until KubeFed is notified of a token that
+// somebody else replaced.
 const DefaultInterval = time.Minute
 
 // tokenKey is the key in both Secrets.
 const tokenKey = "token"
 
-// Rotator looks at the tokens of all registered members again and again. It runs on the leader.
+// Rotator checks the tokens of all registered members periodically. It runs on the leader.
 type Rotator struct {
-	// Clusters are the registered members.
+	// Clusters returns the registered members.
 	Clusters func() []federation.Cluster
-	// Secrets are those of the host.
+	// Secrets accesses the host's Secrets.
 	Secrets typedv1.SecretsGetter
-	// KubeFedNamespace holds KubeFed's Secrets, CredentialsNamespace the adapter's.
+	// KubeFedNamespace contains KubeFed's Secrets, CredentialsNamespace the adapter's.
 	KubeFedNamespace, CredentialsNamespace string
-	// Registrations tell KubeFed of a new token.
+	// Registrations notify KubeFed of a new token.
 	Registrations interface {
 		Announce(ctx context.Context, cluster, fingerprint string) error
 	}
-	// Busy tells whether KubeFed has something to do; nil: it never has.
+	// Busy reports whether KubeFed has work to do; nil: never.
 	Busy     func() bool
 	Interval time.Duration
 	Clock    clock.WithTicker
 	Log      logr.Logger
 	Metrics  *Metrics
 
-	// made are the tokens that were made here and KubeFed was not told of, by member.
+	// made are the tokens that were renewed here and of which KubeFed was not notified yet, by member.
 	made map[string]renewed
 }
 
@@ -51,11 +52,11 @@ type renewed struct {
 	at    time.Time
 }
 
-// busyPatience is how long KubeFed is not told of a token at most because it is busy: what it was about to begin when a member changes
-// it begins ten seconds later. The token that it has lasts for days.
-const busyPatience = 10 * time.Minute
+// maxBusyDelay is the longest time for which KubeFed is not notified of a token because it is busy. KubeFed delays what
+// it was about to begin by ten seconds when a member changes, and the token that it has is valid for days.
+const maxBusyDelay = 10 * time.Minute
 
-// Prepare completes a rotator.
+// Prepare validates and initialises a rotator.
 func (r *Rotator) Prepare() error {
 	if r.Clusters == nil || r.Secrets == nil || r.Registrations == nil || r.Clock == nil || r.Metrics == nil ||
 		r.KubeFedNamespace == "" || r.CredentialsNamespace == "" {
@@ -71,12 +72,12 @@ func (r *Rotator) Prepare() error {
 // +kubebuilder:rbac:groups="",namespace=acp-system,resources=secrets,verbs=get;update
 // +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;patch
 
-// Start looks until the context ends.
+// Start checks the tokens until the context ends.
 func (r *Rotator) Start(ctx context.Context) error {
 	ticker := r.Clock.NewTicker(r.Interval)
 	defer ticker.Stop()
 	for {
-		r.look(ctx)
+		r.checkAll(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -85,8 +86,9 @@ func (r *Rotator) Start(ctx context.Context) error {
 	}
 }
 
-// look takes one member after the other: what is wrong with one delays the others by seconds, and tokens last for days.
-func (r *Rotator) look(ctx context.Context) {
+// checkAll checks one member after the other. A failing member delays the others by seconds, and tokens are valid for
+// days.
+func (r *Rotator) checkAll(ctx context.Context) {
 	clusters := r.Clusters()
 	for _, c := range clusters {
 		if ctx.Err() != nil {
@@ -104,10 +106,10 @@ func (r *Rotator) look(ctx context.Context) {
 
 func (r *Rotator) failed(c federation.Cluster, account string, err error) {
 	if apierrors.IsConflict(err) || errors.Is(err, context.Canceled) {
-		return // somebody else wrote at the same time; the next look reads that
+		return // Somebody else wrote at the same time; the next check reads that.
 	}
 	r.Metrics.failures.WithLabelValues(c.Name, account).Inc()
-	r.Log.Error(err, "Token cannot be renewed: when it ends the member is lost; `kubectl acp cluster join` makes new ones",
+	r.Log.Error(err, "Token cannot be renewed: when it expires the member becomes unreachable; `kubectl acp cluster join` creates new tokens",
 		"member", c.Name, "account", account)
 }
 
@@ -116,11 +118,11 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 	return err
 }
 
-// pusher renews KubeFed's token when it is due. That KubeFed is told depends on the token that is there and on nothing
-// else, so a crash in between is made good, and a token that somebody else put there is told of, too.
+// pusher renews KubeFed's token when it is due. KubeFed is notified whenever the token that exists is not the announced
+// one, so that a crash in between is repaired, and a token that somebody else wrote is announced, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 	if c.Secret == "" {
-		return nil // nothing can be pushed there, which a finding about the member tells
+		return nil // Nothing can be pushed to the member, which is a finding about it.
 	}
 	token, made, err := r.renew(ctx, c, r.KubeFedNamespace, c.Secret, tokens.Pusher)
 	if token == "" {
@@ -137,18 +139,18 @@ func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 		delete(r.made, c.Name)
 		return err
 	}
-	// Only of a token that was made here it is known that the one before is as good.
-	if own := r.made[c.Name]; own.print == print && r.Busy != nil && r.Busy() && r.Clock.Since(own.at) < busyPatience {
+	// Only for a token that was renewed here it is known that the earlier one is still valid.
+	if own := r.made[c.Name]; own.print == print && r.Busy != nil && r.Busy() && r.Clock.Since(own.at) < maxBusyDelay {
 		return err
 	}
 	return errors.Join(err, r.Registrations.Announce(ctx, c.Name, print))
 }
 
-// renew returns the token that is in the Secret in the end, and whether it was made just now; "": there is none.
+// renew returns the token that the Secret has afterwards, or "" if there is none, and whether it was renewed now.
 func (r *Rotator) renew(ctx context.Context, c federation.Cluster, namespace, name, account string) (token string, made bool, err error) {
 	secret, err := r.Secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", false, nil // the member's state tells that
+		return "", false, nil // The member's state reports this.
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
@@ -176,7 +178,7 @@ func (r *Rotator) renew(ctx context.Context, c federation.Cluster, namespace, na
 	return next, true, nil
 }
 
-// write replaces exactly what was read: nobody's newer token is lost.
+// write replaces exactly the Secret that was read, so that no newer token is lost.
 func (r *Rotator) write(ctx context.Context, secret *corev1.Secret, token string) error {
 	secret.Data[tokenKey] = []byte(token)
 	if _, err := r.Secrets.Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
