@@ -30,6 +30,13 @@ export const saidInChinese: Record<string, string> = {
   "the adapter's Event about this member has it": "适配器关于该成员集群的事件中有原因",
   "still to be taken back in %s": "尚未从 {{1}} 收回",
   "%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open": "{{1}} 尚未受保护（没有处于审计或强制模式的 ProtectedResource），授权还没有可放行的对象",
+  "%s and %s more members": "{{1}}等，另有 {{2}} 个成员集群",
+  "no reason was given": "没有给出原因",
+  "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it": "已被拒绝，但策略状态已容不下原因；请用 kubectl acp lint 查看",
+  "waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy":
+    "等待中：该策略的资源太多，状态中容不下此资源的进度；请从策略中移出其他资源",
+  "This came over plain HTTP: use %s. What it carried has to be regarded as known to others.": "请求未加密（HTTP）：请使用 {{1}}。其中的内容应视为已泄露。",
+  "This came over plain HTTP and not through a proxy of the portal: use %s.": "请求未加密（HTTP），也没有经过门户的代理：请使用 {{1}}。",
   "the placement names no member cluster, so nothing can be in force": "没有指定任何成员集群，因此无法生效",
   "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed.":
     "策略中的内容与审批通过的不一致：有人在门户之外修改了这条语句。请撤销，如仍需要再重新申请。",
