@@ -225,7 +225,7 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 	return out, refused
 }
 
-// authorityFieldsFields are the fields that determine who decides, and about what; approval policies use the environment.
+// authorityFields are the fields that determine who decides, and about what; approval policies use the environment.
 var authorityFields = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
 
 func changes(before, after Stored) (out []Field, authoritative bool) {

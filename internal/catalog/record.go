@@ -131,7 +131,7 @@ var (
 	environmentPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 )
 
-// Normalizeize returns the record in its normal form (lists sorted, defaults filled in), or a *FieldError that says why it
+// Normalize returns the record in its normal form (lists sorted, defaults filled in), or a *FieldError that says why it
 // is refused.
 func (r Record) Normalize() (Record, error) {
 	if !slices.Contains(Kinds(), r.Kind) {

@@ -188,7 +188,7 @@ func (s *Service) addGrants(l *Dependents, x Stored) *Dependents {
 	return l
 }
 
-// ShowPreviewPreview returns a stored preview, for the person who decides about one that a sync stored.
+// ShowPreview returns a stored preview, for the person who decides about one that a sync stored.
 func (s *Service) ShowPreview(ctx context.Context, a Actor, token string) (Diff, error) {
 	p, v, err := s.loadPreview(ctx, a, token)
 	if err != nil {

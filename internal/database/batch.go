@@ -6,14 +6,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// BatchWriterWriter combines writes of one kind that many callers request at the same time: one call of its function performs
+// BatchWriter combines writes of one kind that many callers request at the same time: one call of its function performs
 // all of them, so that one SQL statement can serve them together.
 type BatchWriter[T any] struct {
 	db *DB
 	do func(tx *gorm.DB, some []T) (refused []error, err error)
 }
 
-// NewBatchWriterWriter returns a BatchWriter that performs writes with do, which is given at least one. The function returns
+// NewBatchWriter returns a BatchWriter that performs writes with do, which is given at least one. The function returns
 // one error for each write; a write with an error must have changed nothing. If the function itself fails, everything
 // is rolled back, and each write is repeated alone. The requirements of DB.Write on its function apply to do, too.
 func NewBatchWriter[T any](db *DB, do func(tx *gorm.DB, some []T) (refused []error, err error)) *BatchWriter[T] {

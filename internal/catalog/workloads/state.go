@@ -113,7 +113,7 @@ func (s *State) isReady() bool {
 	return s.ready
 }
 
-// ofSourceSource returns the objects that were registered by a source, by name.
+// ofSource returns the objects that were registered by a source, by name.
 func (s *State) ofSource(source string) map[string]Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

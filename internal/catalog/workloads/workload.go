@@ -106,7 +106,7 @@ func checkSource(source string) error {
 	return nil
 }
 
-// normalizeize returns the workload in its normal form, or why it is refused.
+// normalize returns the workload in its normal form, or why it is refused.
 func (w Workload) normalize() (Workload, error) {
 	if !idPattern.MatchString(w.ID) || len(validation.IsDNS1123Subdomain(w.Name())) > 0 {
 		return w, errors.New("the id must be a DNS name of at most 200 characters, such as vm-17.rack-4")

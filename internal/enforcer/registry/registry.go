@@ -86,7 +86,7 @@ func (e fleetCilium) Render(u policy.Unit) (enforcer.Rendering, error) {
 		mode, own := u.ClusterModes[member]
 		return mode == v1alpha1.ModeEnforce || !own && u.Mode == v1alpha1.ModeEnforce
 	}
-	c, apart := e.Enforcer.ForUnit(s, &u, e.meshes, targets, enforces, e.job.At)
+	c, apart := e.ForUnit(s, &u, e.meshes, targets, enforces, e.job.At)
 	out, err := c.Render(u)
 	if err != nil || len(apart.RefusedIn)+len(apart.Notes) == 0 {
 		return out, err

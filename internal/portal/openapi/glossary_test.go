@@ -84,7 +84,7 @@ func TestGlossaryEntries(t *testing.T) {
 		}
 		previous = key
 		sentences := strings.Count(e.definition+" ", ". ")
-		if sentences < 1 || sentences > 2 || !(strings.HasSuffix(e.definition, ".") || strings.HasSuffix(e.definition, ".)")) {
+		if sentences < 1 || sentences > 2 || !strings.HasSuffix(e.definition, ".") && !strings.HasSuffix(e.definition, ".)") {
 			t.Errorf("entry %q: got %d sentences, want one or two that end with a full stop", e.term, sentences)
 		}
 		m := link.FindStringSubmatch(e.link)
