@@ -206,6 +206,7 @@ func TestNoMemberIsRealizedWhoseSettingsVoidPolicies(t *testing.T) {
 	s.untilStates("they are known again", bothRealized)
 
 	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
+	s.untilStates("the members have what Enforce was", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
 	s.push()
 	s.untilStates("it is audited", bothRealized)
 	s.setting("m2", "enable-non-default-deny-policies", "false")
