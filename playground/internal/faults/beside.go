@@ -175,8 +175,8 @@ func opensBesideInMesh(ctx context.Context, d *drill) (string, error) {
 	return d.opens(ctx, v, kinds[i], spec)
 }
 
-// victim is some closed resource in some member; of the mesh, or of any. Without one, a resource is closed first. Nil: something
-// is broken now.
+// victim returns a closed resource in a member: one of the mesh, or any. Without one, a resource is closed first. It returns nil while an
+// outage lasts, and where the class of that resource is not placed in the member.
 func (d *drill) victim(ctx context.Context, mesh bool) (*victim, error) {
 	if d.outage != nil {
 		return nil, nil
@@ -186,6 +186,9 @@ func (d *drill) victim(ctx context.Context, mesh bool) (*victim, error) {
 	if o == nil {
 		i := slices.IndexFunc(d.targets(), func(t target) bool { return t.short == "fraud-check" }) // it is of the mesh
 		t := d.targets()[i]
+		if class, ok := d.meaning.ResourceClassOf(t.resource); !ok || !placed(class, member) {
+			return nil, nil // a step before took its class out of the member
+		}
 		if err := d.put(ctx, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: t.short},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(t.resource), Mode: v1alpha1.ModeEnforce}}); err != nil {
 			return nil, err
