@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,24 +34,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// output collects what a process writes.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -103,7 +83,7 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 	}
 	cluster := register(t, c)
-	log := &output{}
+	log := &testenv.Output{}
 	folder := t.TempDir()
 	kubeconfig, err := os.ReadFile(c.Kubeconfig(t, rbactest.Names.Adapter))
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,26 +40,8 @@ type process struct {
 	t            *testing.T
 	cmd          *exec.Cmd
 	base, health string
-	log          *output
+	log          *testenv.Output
 	ended        chan error
-}
-
-// output collects what a process writes.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 func startProcess(t *testing.T, args ...string) *process {
@@ -71,7 +52,7 @@ func startProcess(t *testing.T, args ...string) *process {
 // begin starts the command with addresses and the arguments.
 func begin(t *testing.T, cmd *exec.Cmd, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, log: &output{}, ended: make(chan error, 1)}
+	p := &process{t: t, log: &testenv.Output{}, ended: make(chan error, 1)}
 	listen, health := freeAddress(t), freeAddress(t)
 	p.base, p.health = "http://"+listen, "http://"+health
 	p.cmd = cmd

@@ -76,7 +76,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// What was begun is finished after ctx has ended, so the parts work in a context of their own.
+	// Requests and jobs that have begun are finished after ctx ends, so the components run in a separate context.
 	signal := ctx
 	ctx, cancel := context.WithCancel(context.WithoutCancel(signal))
 	defer cancel()

@@ -23,11 +23,11 @@ type unit struct {
 	worst  v1alpha1.ClusterState
 }
 
-// What very many units leave to the rest, in bytes of JSON.
+// The space in the status that is reserved for other content when there are very many units, in bytes of JSON.
 const (
-	// detailsRoom is not taken by units that only have counts.
+	// detailsRoom is the space that units which only have counts may not use.
 	detailsRoom = 20_000
-	// worstRoom of it is for the worst members of the worst units, before statements are listed.
+	// worstRoom is the part of detailsRoom for the worst members of the worst units; it is used before statements are listed.
 	worstRoom = 10_000
 )
 

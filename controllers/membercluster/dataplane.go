@@ -23,7 +23,7 @@ type dataplane struct {
 	NoGroups    bool
 }
 
-// What the API takes.
+// The limits of MemberDataplane's lists and strings in the API.
 const (
 	mostKeys   = 128
 	mostValues = 1024 // of all keys together, which keeps the object small

@@ -224,7 +224,7 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// What the compiler takes into account is told in round numbers, which stay while they are good enough.
+// TestDataplane checks that the numbers the compiler reads are rounded, and do not change while they are close enough.
 func TestDataplane(t *testing.T) {
 	label := func(key v1alpha1.LabelKey, identities, most int32, values ...string) v1alpha1.MemberLabel {
 		return v1alpha1.MemberLabel{Key: key, Identities: identities, Most: most, Values: values}

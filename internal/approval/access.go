@@ -57,8 +57,8 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 		m.Review = it.Reviewing()
 		m.Reject = !m.Review
 		if m.Reject {
-			_, stranded := it.strands(hats(a.ID, onBehalfOf)...)
-			m.Approve = !stranded && standing(c, t, i, hats(a.ID, onBehalfOf)[0]) == nil
+			_, stranded := it.strands(deciders(a.ID, onBehalfOf)...)
+			m.Approve = !stranded && standing(c, t, i, deciders(a.ID, onBehalfOf)[0]) == nil
 		}
 	}
 	m.Withdraw = t.Requester == a.ID && it.State == StatePending
@@ -96,8 +96,8 @@ func (t *Ticket) Undecided() bool {
 	})
 }
 
-// capacity is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
-// stands. The error says why he cannot.
+// capacity returns in which capacity an actor may decide a pending item: "" in their own, else the ID of the first person they are a
+// delegate of who may decide it. The error says why the actor may not.
 func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	if err = t.CanVote(i, a.ID, ""); err == nil {
 		return "", nil
@@ -110,8 +110,8 @@ func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	return "", err
 }
 
-// hats are those who fill a step by a decision, the one whose place it is first.
-func hats(person, onBehalfOf string) []string {
+// deciders returns the people whose approval a decision counts as, the one who was represented first.
+func deciders(person, onBehalfOf string) []string {
 	if onBehalfOf == "" {
 		return []string{person}
 	}

@@ -133,7 +133,7 @@ func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) 
 		return err
 	}
 	if approve {
-		if err := standing(s.Catalog(), t, i, hats(a.ID, onBehalfOf)[0]); err != nil {
+		if err := standing(s.Catalog(), t, i, deciders(a.ID, onBehalfOf)[0]); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 	}
 	it := &t.Items[item]
 	names := slices.ContainsFunc(it.Review.From, func(from approver) bool {
-		return slices.Contains(approversOfItem(s.Catalog(), from, t, it), hats(a.ID, onBehalfOf)[0])
+		return slices.Contains(approversOfItem(s.Catalog(), from, t, it), deciders(a.ID, onBehalfOf)[0])
 	})
 	if confirm && !names {
 		return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", it.Review.Name)

@@ -191,7 +191,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// What the members would have in Enforce is what they have once the resources are in Enforce, whatever is refused.
+// TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after their mode is
+// changed to Enforce, in random worlds with refused statements.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 	compared, differ := 0, 0
 	for seed := range uint64(1500) {

@@ -12,7 +12,8 @@ func atMember(member string, q Query) Query {
 	return q
 }
 
-// What a member is not given because it cannot look at requests does not count there, and the answer says why.
+// TestDecideWhereRequestsCannotBeJudged checks that an allow of requests does not count in a member without a working L7 proxy, and that
+// the decision says why.
 func TestDecideWhereRequestsCannotBeJudged(t *testing.T) {
 	noProxy := &v1alpha1.MemberDataplane{PolicyMapEntries: MapEntries, NoHTTP: "there is no Envoy"}
 	get := ask(requesting("GET", "/"))

@@ -109,7 +109,7 @@ func TestUnseenTimeIsNotQuiet(t *testing.T) {
 	}
 }
 
-// What is missing is read from the flow store.
+// TestMissing checks which members are found unwatched, or with lost flows, in the flow store, and that a store that cannot be read is an error.
 func TestMissing(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	ago := func(minutes int) time.Time { return w.now.Add(-time.Duration(minutes) * time.Minute) }

@@ -163,7 +163,8 @@ func (d dice) alter(rule map[string]any) map[string]any {
 	return out
 }
 
-// What is called within lets in nothing, as the reference decides; and what lets in something is never called within.
+// TestWithinLetsInNothing checks in random worlds that a foreign policy that is judged to be within ACP's rules lets in no connection
+// that the reference evaluator refuses without it.
 func TestWithinLetsInNothing(t *testing.T) {
 	within, opened := 0, 0
 	for seed := range uint64(1500) {

@@ -82,7 +82,7 @@ function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefine
 function Granted({ grant }: { grant: Access }) {
   const { t } = useTranslation();
   const late = grant.clusters?.filter((cluster) => cluster.state !== "Realized");
-  // Whoever is not listed may lack it, too.
+  // Members that are not listed may lack the grant as well.
   const missing = (grant.members?.waiting ?? 0) > 0 ? unlisted(grant.members) : 0;
   return (
     <span className={`${classes.stack} ${classes.sentence}`} data-testid="granted">

@@ -108,7 +108,7 @@ describe("what the server said", () => {
     sentences(path).filter((sentence) => !unshown.includes(sentence) && !known.some((form) => form === sentence || form.split("%s").some((fixed) => fixed.trim() === sentence.trim())));
   const known = Object.keys(saidInChinese);
 
-  // What tickets and workloads say, and Istio's words: why a statement or a member is refused, and how it stands with its policies.
+  // The sentences that tickets, workloads and the Istio enforcer send: reasons for refusals, and the state of a member's policies.
   it.each([
     ["internal/approval", "what a ticket says"],
     ["internal/catalog/workloads", "why a workload is not registered"],
