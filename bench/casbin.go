@@ -23,8 +23,8 @@ e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 m = r.act == p.act && (r.sub == p.sub || g(r.sub, p.sub))
 `
 
-// newCasbin has an enforcer for each resource that is asked about, with its dozen lines: Casbin looks at every line, and
-// one enforcer with all of them would take thousands of times as long. Wildcards are roles, shared by all.
+// newCasbin creates an enforcer for each resource of the questions, with its few lines: Casbin evaluates every line,
+// and one enforcer with all of them would take thousands of times as long. Wildcards are roles, shared by all.
 func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error), error) {
 	f := factsOf(w)
 	roles := defaultrolemanager.NewRoleManager(4)
@@ -50,7 +50,7 @@ func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error),
 			if err != nil {
 				return nil, err
 			}
-			e.GetModel()["g"]["g"].RM = roles // not SetRoleManager: building its links would clear the shared roles
+			e.GetModel()["g"]["g"].RM = roles // not SetRoleManager, because building its links would clear the shared roles
 			byResource[q.Redis] = e
 		}
 		enforcers[i] = byResource[q.Redis]

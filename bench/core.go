@@ -214,7 +214,7 @@ func incremental(s *policy.Snapshot, w world.World) error {
 		in.Policies[i*7] = p
 		next := s.Next(in)
 		start := cpu()
-		names := policy.Changed(s, next)
+		names := policy.ChangedUnits(s, next)
 		for _, name := range names {
 			next.CompileResource(name, world.Now)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Protocols that connections may have, as a Query has them.
+// Protocols of connections, as in a Query.
 const (
 	ICMP   v1alpha1.Protocol = "ICMP"
 	ICMPv6 v1alpha1.Protocol = "ICMPv6"
@@ -26,27 +26,27 @@ var protocols = map[v1alpha1.Protocol]u8proto.U8proto{
 	ICMP: u8proto.ICMP, ICMPv6: u8proto.ICMPv6,
 }
 
-// Connection to a pod in Here with these labels.
+// Connection is a connection to a pod in Here with these labels.
 type Connection struct {
 	Source      Source            `json:"source"`
 	Destination map[string]string `json:"destination"`
 	Protocol    v1alpha1.Protocol `json:"protocol"`
-	// Port, or the type of an ICMP message.
+	// Port is the port, or the type of an ICMP message.
 	Port uint16 `json:"port"`
 }
 
-// Objects are what a member has.
+// Objects are the objects of a member.
 type Objects struct {
 	// Policies are the specs of CiliumClusterwideNetworkPolicies.
 	Policies map[string]map[string]any
 	Groups   map[string]Group
 }
 
-// Translation turns a snapshot into the objects of Here.
+// Translation converts a snapshot into the objects of Here.
 type Translation func(s *policy.Snapshot, at time.Time) (Objects, error)
 
-// Translate is the product's: compile, render, and take what the member Here gets. A member in which a resource is in
-// Observe gets no object of its unit.
+// Translate is the product's translation: it compiles, renders, and selects what the member Here gets. A member in
+// which a resource is in Observe gets no object of its unit.
 func Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
 	out := Objects{Policies: map[string]map[string]any{}, Groups: map[string]Group{}}
 	plan, err := enforcers.Prepare(v1alpha1.EnforcerCilium, enforcers.Job{Snapshot: s, Units: s.Compile(at), At: at})
@@ -89,30 +89,29 @@ func Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
 	return out, nil
 }
 
-// Disagreement between the evaluator and the engine; "" is none.
+// Disagreement describes a difference between the evaluator and the engine; "" means none.
 type Disagreement string
 
-// query is the connection as the evaluator is asked.
+// query returns the connection as the evaluator's query.
 func query(s *policy.Snapshot, c Connection, at time.Time) policy.Query {
 	q := policy.Query{Resources: s.ResourcesOf(c.Destination), Cluster: Here, Protocol: c.Protocol, Port: c.Port, At: at, Source: c.Source.address()}
 	if c.Source.Cluster != "" {
-		q.Subjects = s.SubjectsOf(c.Source.Labels)
+		q.Subjects, q.Identified = s.SubjectsOf(c.Source.Labels), true
 	}
 	return q
 }
 
 func passes(w policy.Verdict) bool { return w != policy.Denied && w != policy.DefaultDenied }
 
-// judge compares what the members are said to have, which is what the statements mean without those that are refused, with
-// what the engine did.
+// judge compares the effective decision, which does not count refused statements, with the engine's result.
 func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Verdict, Disagreement) {
 	q := query(s, c, at)
 	word := s.DecideEffective(&q).Verdict
-	// Limit: an allow does not reach an endpoint without a namespace.
+	// An allow does not match an endpoint without a namespace; this is a documented limit.
 	strict := !c.Source.NoNamespace
 	switch {
 	case c.Source.Reserved == "host":
-		// The destination's own node is let in whatever the statements say: kubelet probes from it.
+		// The destination's own node is always let in, because kubelet probes from it.
 		if !got.Pass {
 			return word, "the own node is kept out"
 		}
@@ -142,12 +141,12 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.
 	return word, ""
 }
 
-// enforces tells whether some resource of the destination is in Enforce.
+// enforces reports whether a resource of the destination is in Enforce.
 func enforces(s *policy.Snapshot, q policy.Query) bool {
 	return slices.ContainsFunc(q.Resources, func(r string) bool { return s.EffectiveMode(r, Here, q.At) == v1alpha1.ModeEnforce })
 }
 
-// complete tells whether nothing is refused.
+// complete reports whether nothing is refused.
 func complete(s *policy.Snapshot, at time.Time) bool {
 	if len(s.Refusals()) > 0 {
 		return false
@@ -160,7 +159,7 @@ func complete(s *policy.Snapshot, at time.Time) bool {
 	return true
 }
 
-// member is an agent with everything in it.
+// member is an agent with all objects.
 type member struct {
 	engine       *engine
 	sources      []*identity.Identity
@@ -191,15 +190,15 @@ func newMember(objects Objects, sources []Source, destinations []map[string]stri
 
 // Case is one connection in one world.
 type Case struct {
-	// Why it is kept.
+	// Why is the reason for keeping the case.
 	Why        string         `json:"why"`
 	At         time.Time      `json:"at"`
 	Connection Connection     `json:"connection"`
-	Word       policy.Verdict `json:"word"`
+	Word       policy.Verdict `json:"verdict"`
 	Input      *policy.Input  `json:"input"`
 }
 
-// Check decides the case both ways. An error is what Cilium, or the translation, refuses.
+// Check decides the case both ways. It returns an error if Cilium, or the translation, rejects an object.
 func (c *Case) Check(translate Translation) (policy.Verdict, Disagreement, error) {
 	s := policy.NewSnapshot(*c.Input)
 	objects, err := translate(s, c.At)

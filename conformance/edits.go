@@ -13,7 +13,7 @@ func rules(spec map[string]any, section string) []map[string]any {
 	return out
 }
 
-// eachRule visits the allows.
+// eachRule calls its argument for each allow.
 func eachRule(spec map[string]any, visit func(map[string]any)) {
 	for _, r := range rules(spec, "ingress") {
 		visit(r)
@@ -40,7 +40,7 @@ func eachPort(visit func(map[string]any)) func(map[string]any) {
 	}
 }
 
-// eachSelector may take a peer selector away: it keeps those for which keep holds.
+// eachSelector removes the peer selectors for which keep returns false.
 func eachSelector(spec map[string]any, keep func(selector map[string]any) bool) {
 	for _, section := range []string{"ingress", "ingressDeny"} {
 		for _, r := range rules(spec, section) {
@@ -51,7 +51,7 @@ func eachSelector(spec map[string]any, keep func(selector map[string]any) bool) 
 	}
 }
 
-// isExpression tells whether an expression has the key and the operator; "" is any.
+// isExpression reports whether an expression has the key and the operator; "" matches any.
 func isExpression(e any, key, operator string) bool {
 	m := asMap(e)
 	return (key == "" || m["key"] == key) && (operator == "" || m["operator"] == operator)
@@ -81,7 +81,7 @@ func dropSelectors(key, operator string) func(map[string]any) {
 	}
 }
 
-// dropRules takes the rules with a kind of peers out of a section. An empty section would be refused.
+// dropRules removes the rules with a kind of peers from a section. An empty section would be rejected.
 func dropRules(spec map[string]any, section, kind string) {
 	list, ok := spec[section].([]any)
 	if !ok {
@@ -94,7 +94,7 @@ func dropRules(spec map[string]any, section, kind string) {
 	spec[section] = list
 }
 
-// denyAll writes a deny of everyone in another way.
+// denyAll writes a deny of every source in another form.
 func denyAll(peers map[string]any) func(map[string]any) {
 	return func(spec map[string]any) {
 		for _, r := range rules(spec, "ingressDeny") {
@@ -112,7 +112,7 @@ func setDefaultDeny(spec map[string]any, closed bool) {
 	asMap(spec["enableDefaultDeny"])["ingress"] = closed
 }
 
-// dropHTTP forgets a field of the requests, but leaves no match without fields.
+// dropHTTP removes a field of the requests, but leaves no match without fields.
 func dropHTTP(field string) func(map[string]any) {
 	return func(spec map[string]any) {
 		eachRule(spec, func(r map[string]any) {

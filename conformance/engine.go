@@ -26,11 +26,11 @@ import (
 	policyv1alpha2 "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Here is the member whose engine decides. Cilium keeps a part of its configuration in package variables, so there is
-// one for the whole process.
+// Here is the member whose engine decides. Cilium stores a part of its configuration in package variables, so there is
+// only one per process.
 const Here = "m1"
 
-// configure sets what an agent with L7 proxy, both families and every feature that the rendering needs has.
+// configure sets the configuration of an agent with L7 proxy, both families and every feature that the rendering needs.
 var configure = sync.OnceFunc(func() {
 	option.Config.EnableL7Proxy, option.Config.EnableICMPRules = true, true
 	option.Config.EnableIPv4, option.Config.EnableIPv6 = true, true
@@ -46,13 +46,13 @@ type engine struct {
 	compiled map[identity.NumericIdentity]*endpointPolicy
 }
 
-// endpointPolicy is what the datapath of one endpoint would get.
+// endpointPolicy is the policy that the datapath of one endpoint would get.
 type endpointPolicy struct {
 	policy  *ciliumpolicy.EndpointPolicy
 	managed bool
 }
 
-// newEngine takes all identities at once: each later change would be weighed against every selector.
+// newEngine adds all identities at once, because each later change would be compared with every selector.
 func newEngine(ids identity.IdentityMap) *engine {
 	configure()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -62,12 +62,12 @@ func newEngine(ids identity.IdentityMap) *engine {
 	return &engine{log: log, repo: repo, compiled: map[identity.NumericIdentity]*endpointPolicy{}}
 }
 
-// set brings a cluster-wide policy into force as an agent does: Cilium's own parser may refuse it.
+// set adds a clusterwide policy as an agent does: Cilium's own parser may reject it.
 func (e *engine) set(name string, spec map[string]any) error {
 	return e.take(map[string]any{"kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name}, "spec": spec})
 }
 
-// take brings a policy of any kind into force as an agent does: Cilium's own parser may refuse it.
+// take adds a policy of any kind as an agent does: Cilium's own parser may reject it.
 func (e *engine) take(object map[string]any) error {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *engine) take(object map[string]any) error {
 	return nil
 }
 
-// parse reads one of Cilium's own kinds.
+// parse parses one of Cilium's own kinds.
 func parse[T any](text []byte, rules func(*T) (api.Rules, error)) (policytypes.PolicyEntries, error) {
 	p := new(T)
 	if err := json.Unmarshal(text, p); err != nil {
@@ -120,12 +120,12 @@ func parse[T any](text []byte, rules func(*T) (api.Rules, error)) (policytypes.P
 	return policyutils.RulesToPolicyEntries(parsed), nil
 }
 
-// verdict of the engine about a connection.
+// verdict is the engine's result for a connection.
 type verdict struct {
 	Pass bool
-	// Proxied: a proxy looks at the requests of the connection.
+	// Proxied reports that a proxy filters the requests of the connection.
 	Proxied bool
-	// Requests that the proxy then lets through, in the order of requests.
+	// Requests are those that the proxy then lets through, in the order of requests.
 	Requests [maxRequests]bool
 }
 
@@ -157,16 +157,16 @@ func (e *engine) compile(to *identity.Identity) (*endpointPolicy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compute the policy of identity %d: %w", to.ID, err)
 	}
-	// No proxy runs here: every redirect goes to the one port that stands for all.
+	// No proxy runs here: every redirect uses one port.
 	distilled := selected.DistillPolicy(e.log, endpointOwner{}, map[string]uint16{ciliumpolicy.FallbackRedirectID: ^uint16(0)})
-	// It stays attached for as long as the repository is there, for its selectors to keep their identities.
+	// It stays attached as long as the repository exists, so that its selectors keep their identities.
 	if err := distilled.Ready(); err != nil {
 		return nil, fmt.Errorf("distil the policy of identity %d: %w", to.ID, err)
 	}
 	return &endpointPolicy{policy: distilled, managed: distilled.SelectorPolicy.IngressPolicyEnabled}, nil
 }
 
-// endpointOwner stands for an endpoint without named ports and policy map.
+// endpointOwner is an endpoint without named ports and policy map.
 type endpointOwner struct{}
 
 func (endpointOwner) GetID() uint64                                      { return 0 }

@@ -9,10 +9,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Feature of a decision: what its source is, what its destination is, and what the statements about that have.
+// Feature is a property of a decision: of its source, its destination, or the statements about it.
 type Feature string
 
-// Sources. A decision has one of them.
+// Features of sources. A decision has one of them.
 const (
 	FromPod       Feature = "from pod"
 	FromOther     Feature = "from pod of another cluster"
@@ -27,7 +27,7 @@ const (
 	FromContested Feature = "from contested address"
 )
 
-// Ports. A decision has one of them.
+// Features of ports. A decision has one of them.
 const (
 	OnTCP  Feature = "on TCP"
 	OnUDP  Feature = "on UDP"
@@ -35,7 +35,7 @@ const (
 	OnICMP Feature = "on ICMP"
 )
 
-// Destinations and statements about them. A decision may have any of them.
+// Features of destinations and of statements about them. A decision may have any of them.
 const (
 	Observe        Feature = "Observe"
 	Audit          Feature = "Audit"
@@ -125,8 +125,8 @@ func portFeature(p v1alpha1.Protocol) Feature {
 	return OnICMP
 }
 
-// destinationFeatures are those of a pod and of the statements about its resources. A statement that is not in force, or is
-// refused, has no other feature.
+// destinationFeatures returns the features of a pod and of the statements about its resources. A statement that is not
+// in force, or is refused, has no other feature.
 func destinationFeatures(s *policy.Snapshot, in *policy.Input, labels map[string]string) []Feature {
 	out := map[Feature]bool{}
 	resources := s.ResourcesOf(labels)

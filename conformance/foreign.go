@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Judge tells which labels of classes policies of others open in Here, beside the objects of ACP, by the policy.
+// Judge returns the labels of classes that policies of others open in Here, beyond ACP's objects, with the policy.
 type Judge func(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string
 
 // Detect is the product's judge.
@@ -41,7 +41,7 @@ func Detect(own Objects, foreign []map[string]any, pods []map[string]string) fun
 			do(labels)
 		}
 	}
-	return foreignpolicy.NewDetector().Find(in).By
+	return foreignpolicy.NewDetector().Find(in).OpenedBy
 }
 
 func object(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
@@ -69,13 +69,13 @@ func (c *ForeignCase) String() string {
 	return fmt.Sprintf("seed %d: %s=%s is not opened, and reported: by %s", c.Seed, c.Key, c.Value, c.By)
 }
 
-// ForeignTally is what was compared of policies of others.
+// ForeignTally counts the comparisons with policies of others.
 type ForeignTally struct {
 	Worlds, Connections int
-	// Opened and Closed are labels of enforced workloads beside a policy of others that lets somebody in to them.
+	// Opened and Closed are labels of enforced workloads with a policy of others that may let a source in to them.
 	Opened, Closed int
-	// Refused are worlds in which Cilium refuses a policy, so that it is not known what the agents have of it, or fails to compute
-	// what follows: there the judge must not be wrong in one direction only.
+	// Refused are worlds in which Cilium rejects a policy, so that it is not known what the agents have of it, or fails
+	// to compute the result. There the judge may report too much, but never too little.
 	Refused int
 	// Over are labels that were reported without need.
 	Over int
@@ -83,10 +83,10 @@ type ForeignTally struct {
 	Kinds map[string]int
 }
 
-// NewForeignTally has counted nothing.
+// NewForeignTally returns an empty tally.
 func NewForeignTally() *ForeignTally { return &ForeignTally{Kinds: map[string]int{}} }
 
-// foreignPorts are connections to try: those of ACP's worlds, and what only policies of others are about.
+// foreignPorts are the connections to test: those of ACP's worlds, and those that only policies of others name.
 var foreignPorts = append(slices.Clone(l4s), l4{"TCP", 9121}, l4{"TCP", 79}, l4{"TCP", 81}, l4{"TCP", 8081}, l4{"TCP", 6378}, l4{"UDP", 9121}, l4{ICMP, 200}, l4{ICMPv6, 200}, l4{"GRE", 0})
 
 func foreignProtocol(p v1alpha1.Protocol) u8proto.U8proto {
@@ -96,14 +96,14 @@ func foreignProtocol(p v1alpha1.Protocol) u8proto.U8proto {
 	return protocols[p]
 }
 
-// namespaceName is the key of the label with which Cilium repeats the name of a pod's namespace.
+// namespaceName is the key of the label in which Cilium repeats the name of a pod's namespace.
 const (
 	podNamespace  = "io.kubernetes.pod.namespace"
 	namespaceName = "io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name"
 )
 
-// foreignSources are beside those of ACP's worlds: pods by the labels that policies of others ask for, in two namespaces and
-// in a cluster that is no member, and an address of each side of every prefix.
+// foreignSources are added to those of ACP's worlds: pods with the labels that policies of others select, in two
+// namespaces and in a cluster that is not a member, and an address on each side of every prefix.
 func foreignSources() []Source {
 	var out []Source
 	for _, cluster := range []string{Here, "m9"} {
@@ -127,7 +127,7 @@ func foreignSources() []Source {
 	return out
 }
 
-// labelsHere are those of a pod of Here, as its identity has them.
+// labelsHere returns the labels of a pod of Here in its identity.
 func labelsHere(id *identity.Identity) map[string]string {
 	out := map[string]string{}
 	for _, l := range id.LabelArray {
@@ -136,8 +136,8 @@ func labelsHere(id *identity.Identity) map[string]string {
 	return out
 }
 
-// RunForeign compares the judge with the engine in the world of a seed: what the engine lets in with the policies of others
-// and not without them has to be reported, and nothing else.
+// RunForeign compares the judge with the engine in the world of a seed: what the engine lets in with the policies of
+// others, and not without them, must be reported, and nothing else.
 func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, error) {
 	d := newDice(seed)
 	in := d.input()
@@ -223,9 +223,9 @@ func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, 
 	return wrong, nil
 }
 
-// compareMembers returns the labels of classes of the workloads that the second member lets more in to, with a connection that
-// shows it. When the engine fails to compute a workload's policy beside the others, the agent keeps what it had before, so
-// anything may be let in.
+// compareMembers returns the labels of classes of the workloads to which the second member lets more in, with an
+// example connection. If the engine fails to compute a workload's policy, the agent keeps its previous one, so anything
+// may be let in.
 func compareMembers(alone, beside *member, sources []Source, destinations []map[string]string, tally *ForeignTally) (map[foreignpolicy.Label]string, bool, error) {
 	opened, failed := map[foreignpolicy.Label]string{}, false
 	for i, to := range destinations {
@@ -233,7 +233,7 @@ func compareMembers(alone, beside *member, sources []Source, destinations []map[
 	connections:
 		for j, from := range sources {
 			if from.Reserved == "host" {
-				continue // it gets in whatever policies say
+				continue // policies never refuse it
 			}
 			for _, at := range foreignPorts {
 				before, err := alone.engine.decide(alone.sources[j], alone.destinations[i], foreignProtocol(at.protocol), at.port)
@@ -261,7 +261,7 @@ func compareMembers(alone, beside *member, sources []Source, destinations []map[
 	return opened, failed, nil
 }
 
-// exceeds tells whether more passes than before.
+// exceeds reports whether more passes than before.
 func exceeds(after, before verdict) bool {
 	switch {
 	case !after.Pass:

@@ -22,7 +22,7 @@ func (d dice) ciliumPort(allows bool) obj {
 	}
 }
 
-// ciliumPolicy has one or two rules, in a spec or in specs.
+// ciliumPolicy generates a policy with one or two rules, in spec or in specs.
 func (d dice) ciliumPolicy(kind, name string) obj {
 	u := obj{"kind": kind, "metadata": obj{"name": name}}
 	if kind == "CiliumNetworkPolicy" {

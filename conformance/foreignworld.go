@@ -2,7 +2,7 @@ package conformance
 
 import "fmt"
 
-// foreign makes one to four policies of others, of all kinds; in every other world they are about the same clients.
+// foreign generates one to four policies of others, of all kinds; in every other world they select the same clients.
 func (d dice) foreign() []map[string]any {
 	if d.IntN(2) == 0 {
 		return d.about()
@@ -24,8 +24,8 @@ func (d dice) foreign() []map[string]any {
 	return out
 }
 
-// about makes a policy that allows some clients a port, and perhaps others that deny it or pass it on: what one opens another
-// may take back.
+// about generates a policy that allows some clients a port, and perhaps others that deny or pass it: what one opens
+// another may close.
 func (d dice) about() []map[string]any {
 	pods, ports := d.pods(""), []int64{80, 6379, 8080, 53, 6380}
 	from, to := pick(d, ports...), int64(0)
@@ -91,7 +91,7 @@ func anys[T any](list ...T) []any {
 	return out
 }
 
-// subject selects workloads.
+// subject returns a selector of workloads.
 func (d dice) subject(prefix string) obj {
 	switch d.IntN(7) {
 	case 0, 1:
@@ -109,7 +109,7 @@ func (d dice) subject(prefix string) obj {
 	}
 }
 
-// pods selects clients.
+// pods returns a selector of clients.
 func (d dice) pods(prefix string) obj {
 	switch d.IntN(10) {
 	case 0, 1, 2:
@@ -168,7 +168,7 @@ func (d dice) cidr() (string, []any) {
 	}
 }
 
-// networkPolicy may be about egress alone and have ingress rules.
+// networkPolicy generates a policy that may be about egress alone and have ingress rules.
 func (d dice) networkPolicy(name string) obj {
 	spec := obj{"podSelector": d.subject("")}
 	switch d.IntN(5) {
@@ -231,7 +231,7 @@ func (d dice) networkPort() obj {
 	}
 }
 
-// clusterNetworkPolicy is of either tier, with few priorities, so that some are the same.
+// clusterNetworkPolicy generates a policy of either tier, with few priorities, so that some are equal.
 func (d dice) clusterNetworkPolicy(name string) obj {
 	spec := obj{"tier": pick(d, "Admin", "Admin", "Baseline"), "priority": int64(d.IntN(3))}
 	if d.IntN(2) == 0 {

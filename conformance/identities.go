@@ -11,16 +11,16 @@ import (
 	"github.com/cilium/cilium/pkg/policy/api"
 )
 
-// Source is where a connection comes from; exactly one of Cluster, Address and Reserved is set.
+// Source is the origin of a connection; exactly one of Cluster, Address and Reserved is set.
 type Source struct {
-	// Labels of an endpoint in Cluster.
+	// Labels are those of an endpoint in Cluster.
 	Labels  map[string]string `json:"labels,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`
-	// NoNamespace is for an endpoint whose identity has no namespace, which is no pod.
+	// NoNamespace marks an endpoint whose identity has no namespace, which is not a pod.
 	NoNamespace bool `json:"noNamespace,omitempty"`
-	// Address outside the fleet.
+	// Address is an address outside the fleet.
 	Address string `json:"address,omitempty"`
-	// Reserved identity of Cilium, for example "host".
+	// Reserved is a reserved identity of Cilium, for example "host".
 	Reserved string `json:"reserved,omitempty"`
 }
 
@@ -41,7 +41,7 @@ var reserved = map[string]struct {
 	"world-ipv6":     {id: identity.ReservedIdentityWorldIPv6, address: "2001:dead::1"},
 }
 
-// address of a source outside the fleet; invalid for the others.
+// address returns the address of a source outside the fleet; invalid for the others.
 func (s Source) address() netip.Addr {
 	text := s.Address
 	if s.Reserved != "" {
@@ -60,10 +60,10 @@ type Group struct {
 	Prefixes []netip.Prefix
 }
 
-// registry gives sources and destinations identities.
+// registry assigns identities to sources and destinations.
 type registry struct {
 	groups map[string]Group
-	// ranges are those that the policies name.
+	// ranges are the ranges that the policies name.
 	ranges []netip.Prefix
 	all    identity.IdentityMap
 	next   identity.NumericIdentity
@@ -82,7 +82,7 @@ func newRegistry(objects Objects) *registry {
 	return r
 }
 
-// collectRanges finds the address ranges in a part of a policy.
+// collectRanges collects the address ranges in a part of a policy.
 func (r *registry) collectRanges(part any) {
 	switch part := part.(type) {
 	case map[string]any:
@@ -101,8 +101,8 @@ func (r *registry) collectRanges(part any) {
 	}
 }
 
-// hasPrefixOf tells whether the agent's ipcache has a prefix that holds the address: an address in none is the world. The
-// prefix of all addresses is no entry of its own there, neither in a policy nor in a group.
+// hasPrefixOf reports whether the agent's ipcache has a prefix that contains the address; an address in none is the
+// world. The prefix of all addresses is not a separate entry there, neither in a policy nor in a group.
 func (r *registry) hasPrefixOf(addr netip.Addr) bool {
 	holds := func(p netip.Prefix) bool { return p.Bits() > 0 && p.Contains(addr) }
 	for _, g := range r.groups {
@@ -151,15 +151,15 @@ func (r *registry) source(s Source) (*identity.Identity, error) {
 	return r.add(r.local, r.labelsOf(addr)), nil
 }
 
-// labelsOf an address, as the agent's ipcache gives them: its own prefix, the world, and the labels of every group with
-// a prefix that holds it, of which a longer prefix wins where two have the same key.
+// labelsOf returns the labels of an address in the agent's ipcache: its own prefix, the world, and the labels of every
+// group with a prefix that contains it, where a longer prefix wins if two have the same key.
 func (r *registry) labelsOf(addr netip.Addr) labels.LabelArray {
 	all := labels.GetCIDRLabels(netip.PrefixFrom(addr, addr.BitLen()))
 	length := map[string]int{}
 	for name, g := range r.groups {
 		for _, p := range g.Prefixes {
 			if !p.Contains(addr) || p.Bits() == 0 {
-				continue // seen on the wire: a group's prefix of all addresses gives none of them its labels
+				continue // observed: a group's prefix of all addresses gives none of them its labels
 			}
 			for _, l := range groupLabels(name, g.Labels) {
 				if before, ok := length[l.Key]; !ok || p.Bits() > before {
@@ -171,7 +171,7 @@ func (r *registry) labelsOf(addr netip.Addr) labels.LabelArray {
 	return all.LabelArray()
 }
 
-// groupLabels are what an agent puts on the prefixes of a group: its name, and its own labels in two spellings.
+// groupLabels returns what an agent sets on the prefixes of a group: its name, and its own labels in two forms.
 func groupLabels(name string, own map[string]string) []labels.Label {
 	out := []labels.Label{api.LabelForCIDRGroupRef(name)}
 	for k, v := range k8sutils.RemoveCiliumLabels(own) {

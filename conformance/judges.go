@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// BrokenJudge is a judge with a mistake that somebody could make. The comparison has to notice it.
+// BrokenJudge is a judge with a plausible mistake, which the comparison must detect.
 type BrokenJudge struct {
 	Name, Why string
-	// Over: it reports what is not opened, rather than missing what is.
+	// Over reports that the mistake reports what is not opened, rather than missing what is.
 	Over bool
-	// Break changes what the product's judge is given: a policy of others, or nil to leave it out.
+	// Break changes the input of the product's judge: it returns a policy of others, or nil to leave it out.
 	Break func(policy map[string]any) map[string]any
 	// BreakOwn changes ACP's objects, and BreakPods the labels of the member's pods.
 	BreakOwn  func(o Objects) Objects
@@ -44,7 +44,7 @@ func (b *BrokenJudge) Judge(own Objects, foreign []map[string]any, pods []map[st
 	return Detect(own, broken, pods)
 }
 
-// ofKind breaks policies of one kind.
+// ofKind changes policies of one kind.
 func ofKind(kind string, do func(spec map[string]any)) func(map[string]any) map[string]any {
 	return func(p map[string]any) map[string]any {
 		if spec, ok := p["spec"].(map[string]any); ok && p["kind"] == kind {
@@ -54,7 +54,7 @@ func ofKind(kind string, do func(spec map[string]any)) func(map[string]any) map[
 	}
 }
 
-// eachIngress breaks the ingress rules of a kind; a rule is left out where do says so.
+// eachIngress changes the ingress rules of a kind; it removes a rule if do returns so.
 func eachIngress(kind string, keep func(r map[string]any) bool) func(map[string]any) map[string]any {
 	return ofKind(kind, func(spec map[string]any) {
 		list, _ := spec["ingress"].([]any)
@@ -74,7 +74,7 @@ func without(kind string) func(map[string]any) map[string]any {
 	}
 }
 
-// BrokenJudges are the mistakes.
+// BrokenJudges returns the mistakes.
 func BrokenJudges() []BrokenJudge {
 	const np, cnp, ccnp, kcnp = "NetworkPolicy", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy", "ClusterNetworkPolicy"
 	return []BrokenJudge{

@@ -13,16 +13,16 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Mutant is a translation with a mistake that somebody could make. The comparison has to notice it.
+// Mutant is a translation with a plausible mistake, which the comparison must detect.
 type Mutant struct {
 	Name, Why string
-	// Refused: Cilium refuses what it makes.
+	// Refused reports that Cilium rejects its result.
 	Refused bool
 	// Break changes the spec of one policy.
 	Break func(spec map[string]any)
 	// BreakGroup changes one group.
 	BreakGroup func(g *Group)
-	// Compile changes what is rendered, with the objects of the sound translation.
+	// Compile changes what is rendered, with the objects of the correct translation.
 	Compile func(s *policy.Snapshot, at time.Time, o Objects) error
 }
 
@@ -63,7 +63,7 @@ func cloneSpec(spec map[string]any) (map[string]any, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
-// Mutants are the mistakes.
+// Mutants returns the mistakes.
 func Mutants() []Mutant {
 	return []Mutant{
 		{Name: "no-cluster-clause", Why: "a peer without it means the local cluster only", Break: dropExpressions("k8s:io.cilium.k8s.policy.cluster", "")},
@@ -137,7 +137,7 @@ func joinHalves(g *Group) {
 	}
 }
 
-// oneMesh renders as if every member knew the pods of all others by name.
+// oneMesh renders as if every member could identify the pods of all others.
 func oneMesh(s *policy.Snapshot, at time.Time, o Objects) error {
 	for _, u := range s.Compile(at) {
 		rendering, err := cilium.Enforcer{}.Render(u)
@@ -157,7 +157,8 @@ func oneMesh(s *policy.Snapshot, at time.Time, o Objects) error {
 	return nil
 }
 
-// audited renders the units that are in Audit here as if they were in Enforce, and lets a change make Audit of it.
+// audited renders the units that are in Audit here as if they were in Enforce, and converts the result to Audit with a
+// change.
 func audited(s *policy.Snapshot, at time.Time, o Objects, change func(audit, enforce map[string]any)) error {
 	for _, u := range s.Compile(at) {
 		if u.Wildcard || s.EffectiveMode(u.Resource, Here, at) != v1alpha1.ModeAudit {
@@ -215,7 +216,7 @@ func baseMode(s *policy.Snapshot, at time.Time, o Objects) error {
 	return nil
 }
 
-// replace puts the exact units of another instant in place of those that are there.
+// replace replaces the exact units by those of another instant.
 func replace(s *policy.Snapshot, other time.Time, o Objects) error {
 	then, err := Translate(s, other)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// The few names of all random worlds, so that matches, overlaps and conflicts are common.
+// Names of all random worlds. There are only a few, so that matches, overlaps and conflicts are common.
 const (
 	appHead   = "trnv1:rsc:trip-com:iam:sa:app/"
 	svcHead   = "trnv1:rsc:trip-com:mesh:svc:"
@@ -15,7 +15,7 @@ const (
 	webHead   = "trnv1:rsc:trip-com:web:sites:"
 	dnsHead   = "trnv1:rsc:trip-com:dns:zones:"
 
-	// unclassedSubject is in no SubjectClass: statements that name it are refused, and its addresses are nobody's.
+	// unclassedSubject is in no SubjectClass: statements that name it are refused, and its addresses have no owner.
 	unclassedSubject = "trnv1:rsc:trip-com:nobody:x:y"
 
 	appKey   = "com.trip/appid"
@@ -48,7 +48,7 @@ func resourceClass(name, head, key string, other v1alpha1.OtherPorts, actions ..
 		Pattern: v1alpha1.NamePattern(head + "*"), LabelKey: v1alpha1.LabelKey(key), OtherPorts: other, Actions: actions}}
 }
 
-// resourceClasses have ports in common, since a pod may be of several, and one has requests.
+// resourceClasses have ports in common, because a pod may be of several classes, and one has HTTP actions.
 func resourceClasses() []*v1alpha1.ResourceClass {
 	return []*v1alpha1.ResourceClass{
 		resourceClass("redis", redisHead, redisKey, v1alpha1.OtherPortsDeny,
@@ -68,7 +68,7 @@ func resourceClasses() []*v1alpha1.ResourceClass {
 	}
 }
 
-// everyOther makes ports that no range joins, so that two actions are more than one list of Cilium's holds.
+// everyOther returns ports that cannot be joined to ranges, so that two actions are more than one list of Cilium holds.
 func everyOther(first int32, n int) []v1alpha1.Port {
 	out := make([]v1alpha1.Port, n)
 	for i := range out {

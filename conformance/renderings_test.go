@@ -29,7 +29,7 @@ type rendered struct {
 		Protocol      v1alpha1.Protocol `json:"protocol"`
 		Port          uint16            `json:"port"`
 		Pass          bool              `json:"pass"`
-		Word          policy.Verdict    `json:"word"`
+		Word          policy.Verdict    `json:"verdict"`
 	} `json:"connections"`
 }
 

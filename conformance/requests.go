@@ -13,15 +13,15 @@ import (
 	"github.com/cilium/cilium/pkg/u8proto"
 )
 
-// request of HTTP.
+// request is an HTTP request.
 type request struct{ method, path string }
 
 const maxRequests = 7
 
-// requests that are tried on every connection that a proxy looks at: some of each action, some of none.
+// requests are tested on every connection with a proxy: some of each action, some of none.
 var requests = [maxRequests]request{{"GET", "/"}, {"HEAD", "/orders/1"}, {"POST", "/orders"}, {"POST", "/orders/1"}, {"POST", "/ordersx"}, {"PUT", "/orders/1"}, {"BREW", "/nowhere"}}
 
-// level is what the rules of one priority say about a source on a port.
+// level contains what the rules of one priority mean for a source on a port.
 type level struct {
 	tier       policytypes.Tier
 	priority   policytypes.Priority
@@ -30,9 +30,9 @@ type level struct {
 	allows []*ciliumpolicy.PerSelectorPolicy
 }
 
-// passesProxy tells what Cilium's policy for its proxy says of a request. The rules of one priority add up, those of all
-// selectors that select the source; one without requests lets everything through. A request that no rule of a priority names
-// is looked at by the later ones.
+// passesProxy returns what Cilium's policy for its proxy means for a request. The rules of one priority are additive
+// over all selectors that select the source; one without requests lets everything through. A request that no rule of a
+// priority names is evaluated by the later ones.
 func (p *endpointPolicy) passesProxy(from *identity.Identity, proto u8proto.U8proto, port uint16, r request) bool {
 	var levels []level
 	for filter := range p.policy.SelectorPolicy.L4Policy.Ingress.Filters() {
@@ -72,7 +72,7 @@ func (p *endpointPolicy) passesProxy(from *identity.Identity, proto u8proto.U8pr
 	return false
 }
 
-// lets tells whether a rule lets a request in.
+// lets reports whether a rule lets a request in.
 func lets(policy *ciliumpolicy.PerSelectorPolicy, r request) bool {
 	if policy == nil || len(policy.HTTP) == 0 {
 		return true
@@ -95,7 +95,7 @@ func httpMatches(rule *api.PortRuleHTTP, r request) bool {
 
 var expressions sync.Map
 
-// wholly matches as the proxy does: the expression has to match the whole text.
+// wholly matches as the proxy does: the expression must match the whole text.
 func wholly(expression, text string) bool {
 	if expression == "" {
 		return true

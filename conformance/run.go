@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Tally is what was compared.
+// Tally counts the comparisons.
 type Tally struct {
 	Worlds, Decisions int
 	// Complete are the worlds in which nothing is refused.
@@ -14,16 +14,16 @@ type Tally struct {
 	// Changed are the decisions that a refusal changes.
 	Changed int
 	Words   map[policy.Verdict]int
-	// Requests that were compared, on connections that a proxy looks at.
+	// Requests are the requests that were compared, on connections with a proxy.
 	Requests int
 	Pairs    *Pairs
 }
 
-// NewTally has counted nothing.
+// NewTally returns an empty tally.
 func NewTally() *Tally { return &Tally{Words: map[policy.Verdict]int{}, Pairs: NewPairs()} }
 
-// Run decides every connection of the world of a seed with both, and stops at the first disagreement, which it returns.
-// An error is what the translation, or Cilium, refuses.
+// Run decides every connection of the world of a seed with both sides, and returns the first disagreement. It returns
+// an error if the translation, or Cilium, rejects an object.
 func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 	d := newDice(seed)
 	in := d.input()

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Shrink leaves out of the case whatever can be left out while it still fails, until nothing more can.
+// Shrink removes parts of the case while it still fails, until nothing more can be removed.
 func Shrink(c *Case, fails func(*Case) bool) *Case {
 	for {
 		smaller := shrinkOnce(c, fails)
@@ -30,7 +30,7 @@ func shrinkOnce(c *Case, fails func(*Case) bool) *Case {
 	return nil
 }
 
-// parts are the removals that are possible, the largest first; each is for this very case.
+// parts returns the possible removals, the largest first; each applies to this case only.
 func parts(c *Case) []func() {
 	var out []func()
 	in := c.Input
@@ -76,7 +76,7 @@ func parts(c *Case) []func() {
 	return out
 }
 
-// elements removes each, while more than least are there.
+// elements removes each element, while there are more than least.
 func elements[T any](list *[]T, least int) []func() {
 	var out []func()
 	for i := range *list {

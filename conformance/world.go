@@ -15,7 +15,7 @@ import (
 // noon is the instant of every random world.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// dice makes random worlds; the same seed gives the same world.
+// dice generates random worlds; the same seed gives the same world.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2026))} }
@@ -46,7 +46,7 @@ func exactResources() []string {
 
 func exactSubjects() []string { return slices.Concat(prefixed(appHead, apps), prefixed(svcHead, svcs)) }
 
-// input is a world. One in ten has statements that are refused.
+// input generates a world. One in ten has statements that are refused.
 func (d dice) input() policy.Input {
 	in := policy.Input{ResourceClasses: resourceClasses(), SubjectClasses: subjectClasses(), Members: 3,
 		KnownNames: slices.Concat(exactResources(), exactSubjects())}
@@ -117,7 +117,7 @@ func (d dice) protected(name string) *v1alpha1.ProtectedResource {
 	return p
 }
 
-// statement is refused only where refusals are wanted.
+// statement generates a statement, which is refused only if refusals are wanted.
 func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
 	st := v1alpha1.Statement{SID: sid, Effect: pick(d, policy.Allow, policy.Allow, policy.Deny)}
 	if d.IntN(4) == 0 {
@@ -223,7 +223,7 @@ type l4 struct {
 	port     uint16
 }
 
-// l4s are ports in some action, at the ends of ranges, in several classes, and in none.
+// l4s are ports of actions, at the ends of ranges, of several classes, and of none.
 var l4s = []l4{
 	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
 	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},

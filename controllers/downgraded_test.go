@@ -38,7 +38,7 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec, _ := opened.Object["spec"].(map[string]any)
-	audited, revision := cilium.AuditedRevision(spec)
+	audited, revision := cilium.AuditSpecRevision(spec)
 	opened.Object["spec"] = audited
 	labels := opened.GetLabels()
 	labels[v1alpha1.LabelRevision] = revision
@@ -52,7 +52,7 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 		t.Errorf("%q", m)
 	}
 	s.until("KubeFed is kept from it", func() string {
-		if c := s.registration("m2"); !c.Held || c.Downgrade == nil || c.Downgrade.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
+		if c := s.registration("m2"); !c.Quarantined || c.Downgrade == nil || c.Downgrade.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -85,7 +85,7 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("KubeFed has it again", func() string {
-		if c := s.registration("m2"); c.Held || c.Downgrade != nil {
+		if c := s.registration("m2"); c.Quarantined || c.Downgrade != nil {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""

@@ -52,10 +52,12 @@ const (
 
 // fleet is a host with the adapter running against it, and two members behind wires that can be cut.
 type fleet struct {
-	scheme  *runtime.Scheme
-	host    client.Client
-	members map[string]*memberServer
-	clock   *clocktesting.FakeClock
+	scheme *runtime.Scheme
+	host   client.Client
+	// hostConfig has the rights of the host's administrator.
+	hostConfig *rest.Config
+	members    map[string]*memberServer
+	clock      *clocktesting.FakeClock
 	// adapter stops the adapter that runs, as is what it logs in as.
 	adapter func() error
 	as      *rest.Config
@@ -120,7 +122,7 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err != nil {
 		return nil, stop, err
 	}
-	stops = append(stops, host.Stop)
+	stops, f.hostConfig = append(stops, host.Stop), host.Config
 	if f.host, err = client.New(host.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, stop, err
 	}
@@ -238,10 +240,10 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}
 	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace, Metrics: f.metrics,
-		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Looks:   memberhealth.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
-		Tell:    200 * time.Millisecond}); err != nil {
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics,
+		Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
+		Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
+		StatusInterval: 200 * time.Millisecond}); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -17,11 +17,11 @@ func (r readable) Observe(cluster string) federation.Observation { return r[clus
 // A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
 func TestLookoutTellsWhatIsUnknown(t *testing.T) {
 	changes := 0
-	o := &foreignPolicyDetector[federation.Opened]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),
-		members: map[string]federation.Opened{}, unknown: map[string]string{},
+	o := &foreignPolicyDetector[federation.OpenedPods]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),
+		members: map[string]federation.OpenedPods{}, unknown: map[string]string{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
-		find: func(string) federation.Opened { return federation.Opened{} }}
-	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: "m2 was not contacted yet"}}
+		find: func(string) federation.OpenedPods { return federation.OpenedPods{} }}
+	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: "m2 has not been contacted yet"}}
 	o.policies = seen
 	if o.unjudged("m1") == "" {
 		t.Error("a member that nobody looked at counts as known")

@@ -17,21 +17,22 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// foreignPolicies are what policies of others open for each dataplane: what one lets in more has still to be let in by the other.
+// foreignPolicies records what policies of others open for each dataplane. Each dataplane decides separately: what one
+// lets in must also be let in by the other.
 type foreignPolicies struct {
-	cilium *foreignPolicyDetector[foreignpolicy.Opened]
-	istio  *foreignPolicyDetector[federation.Opened]
+	cilium *foreignPolicyDetector[foreignpolicy.OpenedPods]
+	istio  *foreignPolicyDetector[federation.OpenedPods]
 }
 
-// recheck asks for a new look at a member; "": at all.
+// recheck requests a new evaluation of a member, or of all members for "".
 func (o foreignPolicies) recheck(cluster string) {
 	if o.cilium != nil {
-		o.cilium.again(cluster)
-		o.istio.again(cluster)
+		o.cilium.requeue(cluster)
+		o.istio.requeue(cluster)
 	}
 }
 
-// openedBy names the policy that opens the pods with a label for a dataplane in a member; "": none does.
+// openedBy returns the name of a policy that opens the pods with a label for a dataplane in a member, or "".
 func (o foreignPolicies) openedBy(dataplane v1alpha1.EnforcerName, cluster, key, value string) string {
 	if dataplane == v1alpha1.EnforcerIstio {
 		return o.istio.by(cluster, key, value)
@@ -39,7 +40,7 @@ func (o foreignPolicies) openedBy(dataplane v1alpha1.EnforcerName, cluster, key,
 	return o.cilium.by(cluster, key, value)
 }
 
-// unknownReason says why it is not known what is opened for a dataplane in a member; "": it is known.
+// unknownReason returns the reason why it is not known what is opened for a dataplane in a member, or "".
 func (o foreignPolicies) unknownReason(dataplane v1alpha1.EnforcerName, cluster string) string {
 	if dataplane == v1alpha1.EnforcerIstio {
 		return o.istio.unjudged(cluster)
@@ -48,27 +49,27 @@ func (o foreignPolicies) unknownReason(dataplane v1alpha1.EnforcerName, cluster 
 }
 
 func setUpForeignPolicies(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers) (foreignPolicies, error) {
-	out := foreignPolicies{cilium: newForeignPolicyDetector[foreignpolicy.Opened](all.objects, all), istio: newForeignPolicyDetector[federation.Opened](all.istio.objects, all)}
+	out := foreignPolicies{cilium: newForeignPolicyDetector[foreignpolicy.OpenedPods](all.objects, all), istio: newForeignPolicyDetector[federation.OpenedPods](all.istio.objects, all)}
 	watched := func(again func(cluster string)) federation.FleetConfig {
 		return federation.FleetConfig{
 			Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-			Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("openings"), Changed: func(cluster, _ string) { again(cluster) },
+			Probing: config.Probing.Slow(), Log: mgr.GetLogger().WithName("openings"), Changed: func(cluster, _ string) { again(cluster) },
 		}
 	}
-	foreign, err := federation.NewForeign(watched(out.cilium.again), all.objects)
+	foreign, err := federation.NewForeignPolicies(watched(out.cilium.requeue), all.objects)
 	if err != nil {
 		return foreignPolicies{}, err
 	}
-	istio, err := federation.NewIstioOpenings(watched(out.istio.again))
+	istio, err := federation.NewIstioAllows(watched(out.istio.requeue))
 	if err != nil {
 		return foreignPolicies{}, err
 	}
 	out.cilium.policies, out.istio.policies = foreign, istio
 	out.cilium.find = ciliumOpenings(foreign, all)
 	own := &federation.OwnAllows{}
-	out.istio.find = func(cluster string) (found federation.Opened) {
-		if policies := istio.In(cluster, all.istio.objects.Ours); len(policies) > 0 {
-			found = federation.FindOpened(policies, own.In(cluster, all.istio.objects), classKeys(all.cache, v1alpha1.EnforcerIstio), func(do func([]federation.Handle)) { all.names.identities.Each(cluster, do) })
+	out.istio.find = func(cluster string) (found federation.OpenedPods) {
+		if policies := istio.In(cluster, all.istio.objects.IsOwn); len(policies) > 0 {
+			found = federation.FindOpenedPods(policies, own.In(cluster, all.istio.objects), classKeys(all.cache, v1alpha1.EnforcerIstio), func(do func([]federation.Handle)) { all.names.identities.Each(cluster, do) })
 		}
 		return found
 	}
@@ -82,7 +83,7 @@ func setUpForeignPolicies(mgr manager.Manager, host dynamic.Interface, config Co
 	return out, nil
 }
 
-// whenListed runs once the host's objects are listed: what is ACP's is told from what is not by them.
+// whenListed calls run once the host's objects are listed, because they determine which policies are ACP's.
 func whenListed(ctx context.Context, objects *federation.Objects, run func(context.Context) error) error {
 	for {
 		if listed, _ := objects.State(); listed {
@@ -96,8 +97,9 @@ func whenListed(ctx context.Context, objects *federation.Objects, run func(conte
 	}
 }
 
-// classKeys are the labels of the classes that a dataplane enforces, and whether pods that have them always have identities
-// that do: what Cilium leaves out it cannot enforce, which is told by itself, and of classes without Cilium nobody knows.
+// classKeys returns the label keys of the classes that a dataplane enforces, and whether pods with the label always
+// have identities with it. Labels that Cilium's identities lack cannot be enforced, which is reported separately; for
+// classes without Cilium this is not known.
 func classKeys(x *policycache.Cache, dataplane v1alpha1.EnforcerName) map[string]bool {
 	keys := map[string]bool{}
 	for _, c := range x.ClassesOnly().ResourceClasses {
@@ -108,10 +110,10 @@ func classKeys(x *policycache.Cache, dataplane v1alpha1.EnforcerName) map[string
 	return keys
 }
 
-// ciliumOpenings finds what is opened for Cilium, with a detector for each member.
-func ciliumOpenings(foreign *federation.Foreign, all *triggers) func(cluster string) foreignpolicy.Opened {
+// ciliumOpenings computes what is opened for Cilium, with a detector for each member.
+func ciliumOpenings(foreign *federation.ForeignPolicies, all *triggers) func(cluster string) foreignpolicy.OpenedPods {
 	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
-	return func(cluster string) foreignpolicy.Opened {
+	return func(cluster string) foreignpolicy.OpenedPods {
 		detector := detectors[cluster]
 		if detector == nil {
 			detector = foreignpolicy.NewDetector()
@@ -129,42 +131,43 @@ func ciliumOpenings(foreign *federation.Foreign, all *triggers) func(cluster str
 	}
 }
 
-// opened is what policies of others open in a member.
-type opened[T any] interface {
-	By(key, value string) string
+// openedPods describes what policies of others open in a member.
+type openedPods[T any] interface {
+	OpenedBy(key, value string) string
 	Equal(T) bool
 }
 
-// foreignPolicyDetector keeps, for one dataplane, which workloads of ACP's classes are opened by a policy in their member that is not ACP's.
-type foreignPolicyDetector[T opened[T]] struct {
+// foreignPolicyDetector records, for one dataplane, which workloads of ACP's classes are opened by a policy of others
+// in their member.
+type foreignPolicyDetector[T openedPods[T]] struct {
 	policies interface {
 		Registry() (bool, error)
 		Clusters() []federation.Cluster
 		Observe(cluster string) federation.Observation
 	}
 	objects *federation.Objects
-	// pods tells whether the identities of a member's pods were read.
+	// pods returns whether the identities of a member's pods were read.
 	pods func(cluster string) federation.Observation
-	// find looks for what is opened in a member.
+	// find computes what is opened in a member.
 	find func(cluster string) T
-	// changed is called when other workloads are opened than before, or when it is known or unknown of others.
+	// changed is called when the opened workloads changed, or became known or unknown.
 	changed func()
 	wake    chan struct{}
 
 	mu sync.RWMutex
-	// asked are the members to look at; "": all.
+	// asked are the members to evaluate; "" stands for all.
 	asked   map[string]bool
 	members map[string]T
 	unknown map[string]string
 }
 
-func newForeignPolicyDetector[T opened[T]](objects *federation.Objects, all *triggers) *foreignPolicyDetector[T] {
+func newForeignPolicyDetector[T openedPods[T]](objects *federation.Objects, all *triggers) *foreignPolicyDetector[T] {
 	return &foreignPolicyDetector[T]{objects: objects, pods: all.names.identities.Observe, changed: all.requeueAll, wake: make(chan struct{}, 1),
 		asked: map[string]bool{}, members: map[string]T{}, unknown: map[string]string{}}
 }
 
-// again asks for a new look at a member; "": at all.
-func (o *foreignPolicyDetector[T]) again(cluster string) {
+// requeue requests a new evaluation of a member, or of all members for "".
+func (o *foreignPolicyDetector[T]) requeue(cluster string) {
 	o.mu.Lock()
 	o.asked[cluster] = true
 	o.mu.Unlock()
@@ -187,12 +190,12 @@ func (o *foreignPolicyDetector[T]) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(rest):
+		case <-time.After(minReadInterval):
 		}
 	}
 }
 
-// look finds out what is opened now in the members of which something changed.
+// look evaluates the members in which something changed.
 func (o *foreignPolicyDetector[T]) look() {
 	o.mu.Lock()
 	asked := o.asked
@@ -204,7 +207,7 @@ func (o *foreignPolicyDetector[T]) look() {
 		known, looked := before[c.Name]
 		seen := o.policies.Observe(c.Name)
 		if !looked && (seen.Unknown || o.pods(c.Name).Unknown) {
-			continue // it is being read for the first time
+			continue // the first read is still running
 		}
 		if !seen.Reachable {
 			unknown[c.Name] = seen.Message
@@ -230,26 +233,26 @@ func (o *foreignPolicyDetector[T]) by(cluster, key, value string) string {
 	if !ok {
 		return ""
 	}
-	return found.By(key, value)
+	return found.OpenedBy(key, value)
 }
 
-// unjudged says why it is not known what is opened in a member; "": it is known.
+// unjudged returns the reason why it is not known what is opened in a member, or "".
 func (o *foreignPolicyDetector[T]) unjudged(cluster string) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	if _, looked := o.members[cluster]; !looked {
-		return "policies of others in member " + cluster + " were not read yet"
+		return "policies of others in member " + cluster + " have not been read yet"
 	}
 	return o.unknown[cluster]
 }
 
-// Registry tells whether the members' registrations were listed.
+// Registry reports whether the members' registrations were listed.
 func (o *foreignPolicyDetector[T]) Registry() (bool, error) { return o.policies.Registry() }
 
 // Clusters returns the registered members.
 func (o *foreignPolicyDetector[T]) Clusters() []federation.Cluster { return o.policies.Clusters() }
 
-// Observe tells whether a member was looked at.
+// Observe reports whether a member was evaluated.
 func (o *foreignPolicyDetector[T]) Observe(cluster, _ string) federation.Observation {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -17,9 +17,9 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// setUpGroups adds the controller of groups, with a view of the members of its own: a member that cannot be read for
-// groups must not count as lost for policies. The ready that it returns also waits until it is known whether the host can
-// carry groups, because before that a statement that needs one would look refused.
+// setUpGroups adds the controller of groups, with its own view of the members: a member that cannot be read for groups
+// must not count as unreachable for policies. The returned ready also waits until it is known whether the host can
+// distribute groups, because before that a statement that needs one would be refused.
 func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers, groups *requestqueue.Queue,
 	ready func(context.Context) error) (*externalgroup.Reconciler, func(context.Context) error, error) {
 	w := &wakeGroups{all: all, groups: groups, known: make(chan struct{})}
@@ -32,7 +32,7 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 	if err != nil {
 		return nil, nil, err
 	}
-	w.pacing = &pendingTracker{queue: writequeue.New("groups", config.Pace), objects: w.objects, members: fleet, clock: config.Clock}
+	w.pacing = &pendingTracker{queue: writequeue.New("groups", config.WriteLimits), objects: w.objects, members: fleet, clock: config.Clock}
 	if err := w.pacing.add(mgr, groups); err != nil {
 		return nil, nil, err
 	}
@@ -41,13 +41,13 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 			return nil, nil, err
 		}
 	}
-	both := waitForPendingCounts(waitForInitialSync(after(ready, w.known), func() bool { return !all.inspector.Waits() && !all.names.waits() }, all.fleet, fleet, ifCarried{all.istio.fleet, all.istio.carries}, all.foreign.cilium), all.pending, w.pacing)
+	both := waitForPendingCounts(waitForInitialSync(after(ready, w.known), func() bool { return !all.inspector.Pending() && !all.names.waits() }, all.fleet, fleet, membersIfCarried{all.istio.fleet, all.istio.carries}, all.foreign.cilium), all.pending, w.pacing)
 	r := &externalgroup.Reconciler{Index: all.cache, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: w.pacing.queue, Owes: w.pacing.object, Subjects: groups, Clock: config.Clock}
+		Line: w.pacing.queue, PendingWrites: w.pacing.object, Subjects: groups, Clock: config.Clock}
 	return r, both, r.SetupWithManager(mgr, both)
 }
 
-// wakeGroups turns what happened to groups into the subjects and the resources that have to be looked at.
+// wakeGroups maps events about groups to the subjects and the resources to reconcile.
 type wakeGroups struct {
 	all     *triggers
 	groups  *requestqueue.Queue
@@ -57,11 +57,11 @@ type wakeGroups struct {
 	once    sync.Once
 }
 
-// federated: a Federated group appeared, changed or went, or the kind was found or found missing.
+// federated handles an event about a Federated group, or about its kind.
 func (w *wakeGroups) federated(name, subject string) {
 	if name == "" {
 		listed, _ := w.objects.State()
-		w.all.cache.Carry(listed)
+		w.all.cache.SetGroupsSupported(listed)
 		w.once.Do(func() { close(w.known) })
 		w.everything()
 		return
@@ -70,7 +70,7 @@ func (w *wakeGroups) federated(name, subject string) {
 	w.look(name, subject)
 }
 
-// member: a group in a member did, or the member itself.
+// member handles an event about a group in a member, or about the member.
 func (w *wakeGroups) member(_, object string) {
 	if object == "" {
 		w.everything()
@@ -85,7 +85,7 @@ func (w *wakeGroups) member(_, object string) {
 }
 
 func (w *wakeGroups) look(name, subject string) {
-	if subject == "" { // the object is gone, and may have to come back
+	if subject == "" { // the object was deleted and may have to be created again
 		subject = w.all.cache.View().SubjectOf(strings.TrimPrefix(name, v1alpha1.ObjectPrefix))
 	}
 	if subject != "" {
@@ -96,9 +96,9 @@ func (w *wakeGroups) look(name, subject string) {
 
 func (w *wakeGroups) everything() {
 	w.pacing.everything()
-	w.all.cache.EveryWorkload()
+	w.all.cache.EnqueueWorkloads()
 	for _, o := range w.objects.List() {
-		// Also those of subjects that have no workload any more.
+		// This includes subjects without workloads.
 		if subject := o.Resource(); subject != "" {
 			w.groups.Add(requestqueue.Bulk, subject)
 		}

@@ -16,27 +16,27 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// istio is the way of Istio's policies to the members, where the host has it.
+// istio connects the distribution of Istio's policies to the members, if the host supports it.
 type istio struct {
 	all     *triggers
 	objects *federation.Objects
 	fleet   *federation.Fleet
-	root    *federation.Root
-	// host is asked whether it has the kind.
+	root    *federation.RootNamespace
+	// host is used to check whether the kind is installed.
 	host dynamic.ResourceInterface
-	// known is closed when it is known whether the host carries Istio's policies, and carried when it does.
+	// known is closed when it is known whether the host distributes Istio's policies, and carried when it does.
 	known, carried         chan struct{}
 	onceKnown, onceCarried sync.Once
 }
 
-// setUpIstio adds the carrying of Istio's policies. Without deploy/kubefed/istio on the host nothing runs but the question
-// whether it is there. The ready that it returns also waits for the answer.
+// setUpIstio adds the distribution of Istio's policies. Without deploy/kubefed/istio on the host, only the check for
+// its presence runs. The returned ready also waits for the result.
 func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers, ready func(context.Context) error) (*istio, func(context.Context) error, error) {
 	s := &istio{all: all, known: make(chan struct{}), carried: make(chan struct{})}
 	kind := federation.IstioPolicy
 	log := mgr.GetLogger().WithName("istio")
 	s.objects = federation.NewObjects(host, kind, log, s.federated)
-	s.root = federation.NewRoot(host, kind, log, s.rootChanged)
+	s.root = federation.NewRootNamespace(host, kind, log, s.rootChanged)
 	var err error
 	if s.fleet, err = federation.NewFleet(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
@@ -45,7 +45,7 @@ func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all 
 		return nil, nil, err
 	}
 	s.host = host.Resource(kind.FederatedResource).Namespace(kind.Namespace)
-	for _, run := range []manager.Runnable{always(s.watch), always(s.read), manager.RunnableFunc(s.root.Keep)} {
+	for _, run := range []manager.Runnable{always(s.watch), always(s.read), manager.RunnableFunc(s.root.KeepCorrect)} {
 		if err := mgr.Add(run); err != nil {
 			return nil, nil, err
 		}
@@ -53,21 +53,21 @@ func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all 
 	return s, after(ready, s.known), nil
 }
 
-// asking is how often the host is asked for what it does not have.
-const asking = 15 * time.Second
+// kindPollInterval is the interval between two checks of a host that lacks the kind.
+const kindPollInterval = 15 * time.Second
 
-// watch waits until the host has the kind and lets the adapter see it, and watches then. Most hosts never have it.
+// watch waits until the host has the kind and the adapter may read it, and then watches. Most hosts never have it.
 func (s *istio) watch(ctx context.Context) error {
 	for {
 		_, err := s.host.List(ctx, metav1.ListOptions{Limit: 1})
 		if err == nil {
 			break
 		}
-		again := asking
+		again := kindPollInterval
 		if federation.Missing(err) || apierrors.IsForbidden(err) {
 			s.onceKnown.Do(func() { close(s.known) })
 		} else {
-			again = time.Second // the host does not answer as it should
+			again = time.Second // the host's answer is unexpected
 		}
 		select {
 		case <-ctx.Done():
@@ -77,12 +77,12 @@ func (s *istio) watch(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { _ = s.objects.Run(ctx) }) // they end with the context, and have no other error
+	running.Go(func() { _ = s.objects.Run(ctx) }) // they end with the context and return no other error
 	running.Go(func() { _ = s.root.Run(ctx) })
 	return nil
 }
 
-// read reads the members back once the host carries something to them: before that they need not have the kind.
+// read reads the members once the host distributes something to them; before that they need not have the kind.
 func (s *istio) read(ctx context.Context) error { return s.whenCarried(ctx, s.fleet.Run) }
 
 func (s *istio) whenCarried(ctx context.Context, run func(context.Context) error) error {
@@ -94,15 +94,15 @@ func (s *istio) whenCarried(ctx context.Context, run func(context.Context) error
 	}
 }
 
-// carries tells whether the host carries Istio's policies.
+// carries reports whether the host distributes Istio's policies.
 func (s *istio) carries() bool {
 	listed, _ := s.objects.State()
 	return listed
 }
 
-// drivers are the enforcers with what they need.
+// drivers returns the enforcers with their dependencies.
 func (s *istio) drivers() *dataplane.Drivers {
-	return &dataplane.Drivers{Index: s.all.cache, NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.requeueAll, Carried: func() (bool, string) {
+	return &dataplane.Drivers{NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.requeueAll, Carried: func() (bool, string) {
 		if !s.carries() {
 			return false, "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"
 		}
@@ -110,7 +110,7 @@ func (s *istio) drivers() *dataplane.Drivers {
 	}}
 }
 
-// federated: a Federated policy appeared, changed or went, or the kind was found or found missing.
+// federated handles an event about a Federated policy, or about its kind.
 func (s *istio) federated(name, resource string) {
 	if name != "" {
 		s.all.onHostObject(federation.IstioPolicy.Key(name), resource)
@@ -126,7 +126,7 @@ func (s *istio) federated(name, resource string) {
 
 func (s *istio) rootChanged() { s.look() }
 
-// look tells when everything is known, and wakes whoever decides by it.
+// look records when everything is known, and triggers what depends on it.
 func (s *istio) look() {
 	listed, err := s.objects.State()
 	if (listed || err != nil) && s.root.Known() {
@@ -135,7 +135,7 @@ func (s *istio) look() {
 	s.all.requeueAll()
 }
 
-// member: an object in a member did, or the member itself.
+// member handles an event about an object in a member, or about the member.
 func (s *istio) member(cluster, object string) {
 	if object == "" {
 		s.all.requeueAll()
@@ -144,17 +144,17 @@ func (s *istio) member(cluster, object string) {
 	s.all.onMemberObject(cluster, federation.IstioPolicy.Key(object))
 }
 
-// errNotCarried: what nobody carries is in no member.
+// errNotCarried reports that the host distributes no such objects, so no member has any.
 var errNotCarried = errors.New("the host carries no such objects")
 
-// ifCarried are the members of which something can be heard.
-type ifCarried struct {
+// membersIfCarried are the members, if the host distributes the kind.
+type membersIfCarried struct {
 	federation.Members
 	carries func() bool
 }
 
-// Registry fails while nothing is carried.
-func (m ifCarried) Registry() (bool, error) {
+// Registry returns an error while the kind is not distributed.
+func (m membersIfCarried) Registry() (bool, error) {
 	if !m.carries() {
 		return false, errNotCarried
 	}

@@ -18,42 +18,43 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// labelReader tells the index which labels pods have in the members, so that a prefix such as app/team-* stands for somebody.
+// labelReader passes to the policy cache which labels pods have in the members, so that prefixes such as app/team-* can
+// be expanded.
 //
-// A member that is away keeps its last labels. For one whose labels this process never read, those that were pushed
-// before stand in, or every restart would take allows away and give them again. That opens nothing: the statements, not
-// the names, say who is allowed.
+// A member that is unreachable keeps its last labels. For a member whose labels this process never read, the labels
+// that were pushed before are used, or every restart would remove allows and add them again. That opens nothing: the
+// statements, not the names, decide who is allowed.
 type labelReader struct {
 	index      *policycache.Cache
 	identities *federation.Identities
-	// counted are the identities as numbers.
+	// counted contains the counts of identities.
 	counted *membercluster.Identities
 	objects *federation.Objects
 	log     logr.Logger
 	wake    chan struct{}
-	// missing are the members whose labels were never read, as last told.
+	// missing are the members whose labels were never read, as last logged.
 	missing []string
-	// everything wakes every unit.
+	// everything enqueues every unit.
 	everything func()
 	mu         sync.RWMutex
 	// meshed are the labels of subjects in each member that was read, while the members are in several cluster meshes.
 	meshed map[string]map[federation.Label]struct{}
-	// known is closed when the index was told for the first time.
+	// known is closed when the policy cache received labels for the first time.
 	known chan struct{}
 }
 
-// rest between two readings: in a large fleet identities come and go all the time.
-const rest = time.Second
+// minReadInterval is the minimum time between two readings. In a large fleet identities change all the time.
+const minReadInterval = time.Second
 
-// setUpLabelReader adds the reading of names. The ready that it returns also waits until it is known what was pushed before.
+// setUpLabelReader adds the reading of names. The returned ready also waits until it is known what was pushed before.
 func setUpLabelReader(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers,
 	ready func(context.Context) error) (func(context.Context) error, error) {
 	n := &labelReader{index: all.cache, objects: all.objects, everything: all.requeueAll, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
 	identities, err := federation.NewIdentities(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing.Seldom(), Log: n.log, Changed: func(cluster, _ string) {
+		Probing: config.Probing.Slow(), Log: n.log, Changed: func(cluster, _ string) {
 			n.counted.Changed(cluster)
-			n.again()
+			n.requeue()
 			all.foreign.recheck(cluster)
 		},
 	})
@@ -69,8 +70,8 @@ func setUpLabelReader(mgr manager.Manager, host dynamic.Interface, config Config
 	return after(ready, n.known), nil
 }
 
-// again asks for a new reading.
-func (n *labelReader) again() {
+// requeue requests a new reading.
+func (n *labelReader) requeue() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -86,7 +87,7 @@ func (n *labelReader) run(ctx context.Context) error {
 		case <-n.wake:
 		}
 		if listed, err := n.objects.State(); !listed && err == nil {
-			continue // whoever lists them wakes this
+			continue // the listing triggers the next reading
 		}
 		n.read()
 		if first {
@@ -96,12 +97,12 @@ func (n *labelReader) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(rest):
+		case <-time.After(minReadInterval):
 		}
 	}
 }
 
-// read tells the index what is known now.
+// read passes what is known now to the policy cache.
 func (n *labelReader) read() {
 	n.readMeshes()
 	labels, listed, missing := n.identities.Labels()
@@ -114,9 +115,9 @@ func (n *labelReader) read() {
 	pushed := n.objects.List()
 	if !registered || len(missing) > 0 {
 		for _, o := range pushed {
-			cilium.Labels(o.TemplateSpec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
+			cilium.SelectedLabels(o.TemplateSpec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
 			for _, over := range o.Overrides {
-				cilium.Labels(over.Spec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
+				cilium.SelectedLabels(over.Spec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
 			}
 		}
 	}
@@ -127,11 +128,11 @@ func (n *labelReader) read() {
 	for key := range maps.Keys(byKey) {
 		slices.Sort(byKey[key])
 	}
-	n.index.Know(byKey, len(listed) > 0 || len(pushed) > 0)
+	n.index.SetLabels(byKey, len(listed) > 0 || len(pushed) > 0)
 }
 
-// readMeshes reads which labels of subjects each member has. Only where members are in several cluster meshes does it matter which
-// member it is.
+// readMeshes reads which labels of subjects each member has, which matters only if the members are in several cluster
+// meshes.
 func (n *labelReader) readMeshes() {
 	now, clusters := map[string]map[federation.Label]struct{}{}, n.identities.Clusters()
 	if dataplane.Several(clusters) {
@@ -145,7 +146,7 @@ func (n *labelReader) readMeshes() {
 				continue
 			}
 			for l := range labels {
-				labels[federation.Label{Key: l.Key}] = struct{}{} // somebody of the class
+				labels[federation.Label{Key: l.Key}] = struct{}{} // any subject of the class
 			}
 			now[c.Name] = labels
 		}
@@ -159,8 +160,8 @@ func (n *labelReader) readMeshes() {
 	}
 }
 
-// has reports whether a pod of a member has a label of a subject, as far as the member was ever read, and whether it was. A label
-// without value asks for any pod that has the key.
+// has reports whether a pod of a member has a label of a subject, as of the last read, and whether the member was ever
+// read. A label without value matches any pod that has the key.
 func (n *labelReader) has(cluster, key, value string) (has, read bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -169,7 +170,7 @@ func (n *labelReader) has(cluster, key, value string) (has, read bool) {
 	return has, read
 }
 
-// keys are the label keys of the classes.
+// keys returns the label keys of the classes.
 func (n *labelReader) keys() map[string]bool {
 	in, out := n.index.ClassesOnly(), map[string]bool{}
 	for _, c := range in.SubjectClasses {
@@ -178,8 +179,8 @@ func (n *labelReader) keys() map[string]bool {
 	return out
 }
 
-// valuesIn are the sorted values of the labels of subjects that pods of a member have, by key; false: it is not known, or does not
-// matter, because all members are in one cluster mesh.
+// valuesIn returns the sorted values of the subjects' labels of pods in a member, by key. It returns false if they are
+// not known, or not needed because all members are in one cluster mesh.
 func (n *labelReader) valuesIn(cluster string) (map[string][]string, bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -196,7 +197,7 @@ func (n *labelReader) valuesIn(cluster string) (map[string][]string, bool) {
 	return out, read
 }
 
-// waits reports whether it matters what members have, and some have neither been read nor found unreadable.
+// waits reports whether the members' labels matter, and some member has neither been read nor found unreadable.
 func (n *labelReader) waits() bool {
-	return dataplane.Several(n.identities.Clusters()) && n.identities.Waits()
+	return dataplane.Several(n.identities.Clusters()) && n.identities.Pending()
 }

@@ -159,7 +159,7 @@ func TestStrangersChangesOfTheFederatedObjectAreUndone(t *testing.T) {
 	s.untilPlaced("m1", "m2")
 	s.until("the selector is gone", func() string {
 		u, o := s.federated()
-		if o.Foreign {
+		if o.ForeignFields {
 			return fmt.Sprint(u.Object["spec"])
 		}
 		return ""

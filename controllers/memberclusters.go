@@ -11,11 +11,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// setUpMemberClusters adds what tells how each member stands.
+// setUpMemberClusters adds the writer of MemberClusters.
 func setUpMemberClusters(mgr manager.Manager, config Config, w *triggers, ready func(context.Context) error) (*membercluster.Writer, error) {
 	writer := &membercluster.Writer{
-		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.reports, Complete: w.complete, Ready: ready,
-		Identities: w.names.counted.Count, Labels: w.names.counted.Labels, Values: w.names.valuesIn, NoHTTP: w.inspector.NoHTTP, CarriesGroups: w.cache.CarriesGroups, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
+		Client: mgr.GetClient(), Fleet: w.fleet, LastCheck: w.inspector.LastResult, Board: w.reports, Complete: w.complete, Ready: ready,
+		Identities: w.names.counted.Count, Labels: w.names.counted.Labels, Values: w.names.valuesIn, NoHTTP: w.inspector.NoHTTP, SupportsGroups: w.cache.GroupsSupported, Orphans: w.orphans, Clock: config.Clock, Interval: config.StatusInterval, Log: mgr.GetLogger().WithName("memberclusters"),
 	}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func setUpMemberClusters(mgr manager.Manager, config Config, w *triggers, ready 
 	return writer, mgr.Add(writer)
 }
 
-// complete tells whether everything that is placed, or was, has been decided since the start. Who counts units before that
-// counts too few.
+// complete reports whether everything that is, or was, placed has been decided since the start. A count of units before
+// that would be too low.
 func (w *triggers) complete() bool {
 	for _, r := range w.cache.Resources() {
 		if !w.reports.Decided(r) {
@@ -44,10 +44,10 @@ func (w *triggers) complete() bool {
 	return true
 }
 
-// orphans are the objects of a member under ACP's reserved name or with its label that nothing on the host asks for.
+// orphans returns the objects of a member with ACP's reserved name or label that nothing on the host wants.
 func (w *triggers) orphans(cluster string) []string {
 	if listed, _ := w.objects.State(); !listed {
-		return nil // who does not know what is asked for calls nothing an orphan
+		return nil // without the list of wanted objects, nothing counts as an orphan
 	}
 	reserved := w.fleet.Reserved(cluster)
 	if w.istio.carries() {

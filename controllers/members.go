@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// setUpMembers adds what looks after the members themselves.
+// setUpMembers adds the health checks of the members.
 func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealth.Inspector, error) {
 	host, err := membership.NewHost(mgr.GetConfig(), config.KubeFedNamespace, config.CredentialsNamespace)
 	if err != nil {
@@ -43,10 +43,10 @@ func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealt
 		return host.FactsWith(ctx, c, slices.Compact(labels))
 	}
 	inspector := &memberhealth.Inspector{
-		Clusters: w.fleet.Clusters, Read: read, Timing: config.Looks, Log: mgr.GetLogger().WithName("members"),
+		Clusters: w.fleet.Clusters, Read: read, Timing: config.Checks, Log: mgr.GetLogger().WithName("members"),
 		Kinds: func() []federation.Kind {
 			out := []federation.Kind{federation.CiliumPolicy}
-			if x.CarriesGroups() {
+			if x.GroupsSupported() {
 				out = append(out, federation.CiliumGroup)
 			}
 			if w.istio.carries() {
@@ -56,10 +56,10 @@ func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealt
 		},
 		Keys: keys,
 		Changed: func(cluster string) {
-			w.foreign.recheck(cluster) // its agents may take other kinds of policies than before
+			w.foreign.recheck(cluster) // its agents may enforce other kinds of policies than before
 			w.requeueAll()
 		},
-		Looked:        w.onFinding,
+		AfterCheck:    w.onFinding,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}
 	if err := inspector.Prepare(); err != nil {
@@ -68,7 +68,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealt
 	return inspector, mgr.Add(inspector)
 }
 
-// setUpRotation adds what keeps the members' tokens young.
+// setUpRotation adds the rotation of the members' tokens.
 func setUpRotation(mgr manager.Manager, config Config, w *triggers) error {
 	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -94,8 +94,8 @@ func setUpRotation(mgr manager.Manager, config Config, w *triggers) error {
 	return mgr.Add(rotator)
 }
 
-// setUpDirect adds what writes into members itself while KubeFed is behind.
-func setUpDirect(mgr manager.Manager, config Config, w *triggers) (*memberwriter.Writer, error) {
+// setUpMemberWriter adds the direct writes into members while KubeFed lags.
+func setUpMemberWriter(mgr manager.Manager, config Config, w *triggers) (*memberwriter.Writer, error) {
 	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
@@ -105,17 +105,17 @@ func setUpDirect(mgr manager.Manager, config Config, w *triggers) (*memberwriter
 		return nil, err
 	}
 	writer := &memberwriter.Writer{Members: w.kinds, Host: w.kinds, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace,
-		Behind: func() bool { return w.pending.behind(config.Pace.MaxPending) }, Patience: config.Pace.PendingTimeout, PerMember: config.DirectWrites, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
+		Behind: func() bool { return w.pending.behind(config.WriteLimits.MaxPending) }, Patience: config.WriteLimits.PendingTimeout, PerMember: config.DirectWrites, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
 	}
 	return writer, mgr.Add(writer)
 }
 
-// setUpMarks adds what follows the marks of downgrades.
-func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *triggers) (*federation.Marks, error) {
-	marks, err := federation.NewMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
+// setUpMarks adds the watch of downgrade marks.
+func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *triggers) (*federation.DowngradeMarks, error) {
+	marks, err := federation.NewDowngradeMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Probing: config.Probing.Slow(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
 			if object != "" {
 				w.inspector.Wake()
 				w.requeueAll()

@@ -15,20 +15,21 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// pendingTracker tells a line what KubeFed owes of the objects of one kind, and whoever's turn it is.
+// pendingTracker updates a write queue with what KubeFed has not yet propagated of one kind, and triggers the units
+// whose turn it is.
 type pendingTracker struct {
 	queue   *writequeue.Queue
 	objects federation.Host
 	members federation.Members
 	clock   clock.WithTicker
 
-	// mu makes looking and telling one, so that an older look is not told after a newer one.
+	// mu makes reading and updating atomic, so that an older state does not replace a newer one.
 	mu sync.Mutex
-	// undone are the objects that KubeFed has not said to be done with, whether their members have them or not.
+	// undone are the objects that KubeFed has not reported as handled, whether or not their members have them.
 	undone map[string]struct{}
 }
 
-// object looks at one object of the host.
+// object handles an event about one object of the host.
 func (p *pendingTracker) object(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,35 +45,36 @@ func (p *pendingTracker) object(name string) {
 	p.queue.SetPending(name, federation.PendingMembers(o, p.members), p.clock.Now())
 }
 
-// behind tells whether KubeFed has more than twice as much to do as it may be given: what is urgent then does not wait for it.
+// behind reports whether KubeFed's backlog is more than twice its limit. Urgent changes then bypass it.
 func (p *pendingTracker) behind(owed int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.undone) > 2*owed
 }
 
-// everything looks at all of them: members came or went.
+// everything updates all objects, because members were added or removed.
 func (p *pendingTracker) everything() {
 	for _, o := range p.objects.List() {
 		p.object(o.Key())
 	}
 }
 
-// waitForPendingCounts is ready and then tells the lines what KubeFed owes, before anybody asks for a turn. The events that tell it come a little
-// after what they speak of can be seen, and until then as much as KubeFed may owe would be written once more.
+// waitForPendingCounts calls ready and then updates the queues with KubeFed's backlog, before any write is requested.
+// The events arrive a little after the objects are visible, and until then as much as KubeFed's limit would be written
+// again.
 func waitForPendingCounts(ready func(context.Context) error, all ...*pendingTracker) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
-		limited, cancel := context.WithTimeout(ctx, acquaintance)
+		limited, cancel := context.WithTimeout(ctx, initialSyncTimeout)
 		defer cancel()
 		for _, p := range all {
 			if err := wait.PollUntilContextCancel(limited, initialSyncPoll, true, func(context.Context) (bool, error) {
 				listed, err := p.objects.State()
 				return listed || err != nil, nil
 			}); err != nil {
-				return nil // if everything ends, the controllers see that themselves
+				return nil // when everything ends, the controllers end, too
 			}
 			p.everything()
 		}
@@ -80,20 +82,20 @@ func waitForPendingCounts(ready func(context.Context) error, all ...*pendingTrac
 	}
 }
 
-// add runs the line while this replica leads.
+// add runs the queue while this replica is the leader.
 func (p *pendingTracker) add(mgr manager.Manager, to *requestqueue.Queue) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return p.queue.Run(ctx, p.clock, func(t writequeue.Admission) { to.Add(requestqueue.Admitted, t.Unit) })
 	}))
 }
 
-// showEvery is how often the classes tell how long a change of many resources still takes.
-const showEvery = 5 * time.Second
+// showInterval is how often the classes report how long a change of many resources still takes.
+const showInterval = 5 * time.Second
 
-// show looks at the classes again while units wait, and once more when none does.
+// show reconciles the classes while units wait, and once more when none does.
 func (p *pendingTracker) show(mgr manager.Manager, x *policycache.Cache) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		tick := p.clock.NewTicker(showEvery)
+		tick := p.clock.NewTicker(showInterval)
 		defer tick.Stop()
 		for waited := false; ; {
 			select {
@@ -103,7 +105,7 @@ func (p *pendingTracker) show(mgr manager.Manager, x *policycache.Cache) error {
 			}
 			waits := len(p.queue.Waiting()) > 0
 			if waits || waited {
-				x.EveryResourceClass()
+				x.EnqueueResourceClasses()
 			}
 			waited = waits
 		}

@@ -38,7 +38,7 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 		t.Errorf("the message does not say why: %q", m)
 	}
 	c := s.registration("m2")
-	if !c.Held || c.Secret != federation.PusherSecretName("m2") || s.registration("m1").Held {
+	if !c.Quarantined || c.Secret != federation.PusherSecretName("m2") || s.registration("m1").Quarantined {
 		t.Fatalf("%+v", c)
 	}
 
@@ -73,13 +73,13 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 	s.until("the kind is there again", func() string {
 		if err := s.members["m2"].client.Create(s.ctx, kind.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
-		} else if err != nil && s.registration("m2").Held {
+		} else if err != nil && s.registration("m2").Quarantined {
 			return "the one before is still going, or the adapter has not seen it"
 		}
 		return ""
 	})
 	s.until("KubeFed has it again", func() string {
-		if c := s.registration("m2"); c.Held || c.Secret != federation.PusherSecretName("m2") {
+		if c := s.registration("m2"); c.Quarantined || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""

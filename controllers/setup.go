@@ -1,5 +1,5 @@
-// Package controllers puts the controllers of the adapter together: one index, one view of the federated objects and
-// of the members, one board, and who wakes whom. It has no logic of its own.
+// Package controllers wires the controllers of the adapter: one policy cache, one view of the federated objects and of
+// the members, one status cache, and the triggers between them. It contains no other logic.
 package controllers
 
 import (
@@ -33,31 +33,33 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Config is what the controllers need beside the manager.
+// Config is the configuration of the controllers, in addition to the manager.
 type Config struct {
-	// KubeFedNamespace holds the KubeFedClusters, CredentialsNamespace the tokens for reading the members.
+	// KubeFedNamespace contains the KubeFedClusters, and CredentialsNamespace the tokens for reading the members.
 	KubeFedNamespace, CredentialsNamespace string
-	// Probing of the members; the zero value is federation.DefaultProbing.
+	// Probing configures the probes of the members; the zero value means federation.DefaultProbing.
 	Probing federation.Probing
-	// Looks at the members; the zero value is member.DefaultTiming.
-	Looks memberhealth.Timing
-	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
-	Tell time.Duration
-	// Metrics are registered here; nil: nowhere.
+	// Checks is the timing of the health checks of the members; the zero value means memberhealth.DefaultTiming.
+	Checks memberhealth.Timing
+	// StatusInterval is the time between two writes about one member; the zero value means
+	// membercluster.DefaultInterval.
+	StatusInterval time.Duration
+	// Metrics is the registry of the metrics; nil disables them.
 	Metrics prometheus.Registerer
-	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
+	// TokenChecks is the time between two checks of the members' tokens; zero means rotation.DefaultInterval.
 	TokenChecks time.Duration
-	// Pace limits what KubeFed is given for each member at a time; the zero value is pace.DefaultLimits.
-	Pace writequeue.Limits
-	// DirectWrites is how many urgent objects the adapter itself writes at the same time into each member; 0 is
-	// direct.DefaultPerMember.
+	// WriteLimits bounds what KubeFed has to propagate to each member at a time; the zero value means
+	// writequeue.DefaultLimits.
+	WriteLimits writequeue.Limits
+	// DirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member; 0
+	// means memberwriter.DefaultPerMember.
 	DirectWrites int
-	// Workers is how many resources are reconciled at the same time; 0 is protectedresource.DefaultWorkers.
+	// Workers is the number of resources that are reconciled concurrently; 0 means protectedresource.DefaultWorkers.
 	Workers int
-	// Clock; nil is the real one.
+	// Clock is the clock; nil means the real one.
 	Clock clock.WithTicker
-	// Behind is how far this machine's clock is behind the host's, for the metrics; nil: it is not known.
-	Behind func() time.Duration
+	// ClockLag returns how far this machine's clock is behind the host's, for the metrics; nil if it is not known.
+	ClockLag func() time.Duration
 }
 
 func (c Config) validate() error {
@@ -82,8 +84,8 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	if config.Pace == (writequeue.Limits{}) {
-		config.Pace = writequeue.DefaultLimits
+	if config.WriteLimits == (writequeue.Limits{}) {
+		config.WriteLimits = writequeue.DefaultLimits
 	}
 	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -112,7 +114,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	w.kinds = federation.KindStores{
 		{Kind: federation.CiliumPolicy, Host: objects, Members: fleet}, {Kind: federation.IstioPolicy, Host: w.istio.objects, Members: w.istio.fleet},
 	}
-	w.pending = &pendingTracker{queue: writequeue.New("policies", config.Pace), objects: w.kinds, members: w.kinds, clock: config.Clock}
+	w.pending = &pendingTracker{queue: writequeue.New("policies", config.WriteLimits), objects: w.kinds, members: w.kinds, clock: config.Clock}
 	if err := errors.Join(w.pending.add(mgr, feeds.Units), w.pending.show(mgr, x)); err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
-	directly, err := setUpDirect(mgr, config, w)
+	directly, err := setUpMemberWriter(mgr, config, w)
 	if err != nil {
 		return err
 	}
@@ -151,12 +153,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
-	if err := metrics.RegisterClock(config.Metrics, config.Behind); err != nil {
+	if err := metrics.RegisterClock(config.Metrics, config.ClockLag); err != nil {
 		return err
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Cache: x, Fleet: w.kinds, Federated: w.kinds, Reports: board, Metrics: measures, Policies: feeds.Policies, Groups: groups,
-		Queue: w.pending.queue, Workers: config.Workers, UpdatePending: w.pending.object, MemberWriter: directly, MaxInFlight: config.Pace.MaxInFlight, Units: feeds.Units, Members: w.inspector, Has: w.names.has, Opened: w.foreign.openedBy, Unjudged: w.foreign.unknownReason, Mark: w.marks.In,
+		Queue: w.pending.queue, Workers: config.Workers, UpdatePending: w.pending.object, MemberWriter: directly, MaxInFlight: config.WriteLimits.MaxInFlight, Units: feeds.Units, Members: w.inspector, Has: w.names.has, OpenedBy: w.foreign.openedBy, ForeignUnknown: w.foreign.unknownReason, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {
@@ -174,14 +176,14 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	return class.Setup(mgr, x, feeds, config.Clock, w.pending.queue.Waiting, ready)
 }
 
-// always runs on every replica, so that a new leader knows the fleet at once.
+// always is a runnable on every replica, so that a new leader has a current view of the fleet.
 type always func(context.Context) error
 
 func (f always) Start(ctx context.Context) error { return f(ctx) }
 
 func (always) NeedLeaderElection() bool { return false }
 
-// after is ready and then waits for known, too.
+// after returns a ready function that also waits for known.
 func after(ready func(context.Context) error, known <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
@@ -196,33 +198,34 @@ func after(ready func(context.Context) error, known <-chan struct{}) func(contex
 	}
 }
 
-// triggers turns what happened in the host and in the members into the resources that have to be looked at.
+// triggers maps events in the host and in the members to the resources to reconcile.
 type triggers struct {
 	cache   *policycache.Cache
 	reports *statuscache.Cache
 	units   *requestqueue.Queue
-	// objects and fleet are those of Cilium's policies, by which the members are judged, and carriers those of all policies.
+	// objects and fleet are those of Cilium's policies, by which the members' health is determined. carriers are those
+	// of all policies.
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	istio   *istio
 	kinds   federation.KindStores
 	pending *pendingTracker
 	names   *labelReader
-	// inspector looks after the members themselves.
+	// inspector checks the members' health.
 	inspector *memberhealth.Inspector
-	// memberStatus tells how they stand.
+	// memberStatus writes the MemberClusters.
 	memberStatus *membercluster.Writer
 	foreign      foreignPolicies
-	// marks are those of downgrades.
-	marks *federation.Marks
+	// marks are the downgrade marks.
+	marks *federation.DowngradeMarks
 	log   logr.Logger
 }
 
-// onHostObject: a Federated object appeared, changed or went.
+// onHostObject handles an event about a Federated object.
 func (w *triggers) onHostObject(name, resource string) {
 	w.foreign.recheck("")
 	if name == "" {
-		w.names.again()
+		w.names.requeue()
 		w.requeueAll()
 		return
 	}
@@ -235,13 +238,13 @@ func (w *triggers) onHostObject(name, resource string) {
 	}
 }
 
-// onMemberObject: an object in a member did, or the member itself.
+// onMemberObject handles an event about an object in a member, or about the member.
 func (w *triggers) onMemberObject(cluster, object string) {
 	if object == "" {
 		if cluster != "" {
 			w.logMember(cluster)
 		}
-		w.cache.Join(members(w.fleet.Clusters()))
+		w.cache.SetClusters(members(w.fleet.Clusters()))
 		w.inspector.Wake()
 		w.memberStatus.Wake()
 		w.requeueAll()
@@ -262,35 +265,35 @@ func (w *triggers) onMemberObject(cluster, object string) {
 	}
 }
 
-// members are the registered clusters as policies are compiled for them, by name.
+// members converts the registered clusters to the form that policies are compiled for, by name.
 func members(clusters []federation.Cluster) []policy.Cluster {
 	out := make([]policy.Cluster, len(clusters))
 	for i, c := range clusters {
 		labels := c.Labels
 		if labels == nil {
-			labels = map[string]string{} // it has none, which is not the same as not known
+			labels = map[string]string{} // the member has no labels, which is different from unknown labels
 		}
-		out[i] = policy.Cluster{Name: c.Name, Labels: labels}
+		out[i] = policy.Cluster{Name: c.Name, Labels: labels, Istio: c.Istio, IstioRoot: c.Places.OtherIstioRoot()}
 	}
 	slices.SortFunc(out, func(a, b policy.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// logMember logs that a member was lost or found; the statuses say it too.
+// logMember logs that a member was lost or found, which the statuses report, too.
 func (w *triggers) logMember(cluster string) {
 	o := w.fleet.Observe(cluster, "")
 	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
 
-// onFinding: something was found in a member.
+// onFinding handles a new finding in a member.
 func (w *triggers) onFinding() { w.memberStatus.Wake() }
 
 func (w *triggers) requeueAll() {
 	w.pending.everything()
-	w.cache.Everything(requestqueue.Bulk)
+	w.cache.EnqueueAll(requestqueue.Bulk)
 	w.units.Add(requestqueue.Bulk, w.reports.Resources()...)
 	for _, o := range w.kinds.List() {
-		// Also those that nothing asks for any more.
+		// This includes resources that nothing wants any more.
 		if r := o.Resource(); r != "" {
 			w.units.Add(requestqueue.Bulk, r)
 		}

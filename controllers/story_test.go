@@ -161,7 +161,7 @@ func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Un
 	s.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind.Federated)
-	err := s.host.Get(s.ctx, types.NamespacedName{Name: name}, u)
+	err := s.host.Get(s.ctx, types.NamespacedName{Namespace: kind.Namespace, Name: name}, u)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
@@ -254,7 +254,7 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 		placed[c] = true
 	}
 	for name, m := range s.members {
-		reachable := !m.wire.isCut() && !s.registration(name).Held
+		reachable := !m.wire.isCut() && !s.registration(name).Quarantined
 		switch {
 		case placed[name] && reachable:
 			s.carry(m, o, name)
@@ -302,7 +302,7 @@ func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
 		maps.Copy(labels, over.Labels)
 	}
 	want := target(o.Kind, o.Meta.Name)
-	err := m.client.Get(s.ctx, types.NamespacedName{Name: o.Meta.Name}, want)
+	err := m.client.Get(s.ctx, types.NamespacedName{Namespace: o.Kind.Namespace, Name: o.Meta.Name}, want)
 	exists := err == nil
 	want.SetLabels(labels)
 	want.Object["spec"] = spec
@@ -328,6 +328,7 @@ func (s *story) ccnp() *unstructured.Unstructured { return target(federation.Cil
 func target(kind federation.Kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind.Target)
+	u.SetNamespace(kind.Namespace)
 	u.SetName(name)
 	return u
 }

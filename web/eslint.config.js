@@ -13,6 +13,11 @@ export default tseslint.config(
       "no-console": "error",
       "@typescript-eslint/consistent-type-imports": "error",
       "react-hooks/exhaustive-deps": "error",
+      "no-restricted-syntax": [
+        "error",
+        { selector: "Property[key.name='queryKey'] > ArrayExpression, Property[key.name='queryKey'] > ConditionalExpression > ArrayExpression", message: "Take the key from api/keys.ts." },
+        { selector: "CallExpression[callee.property.name=/^(get|set)QueryData$/] > ArrayExpression:first-child", message: "Take the key from api/keys.ts." },
+      ],
     },
   },
 );

@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -12,10 +13,34 @@ const keepMarker = {
   },
 };
 
+// Writes which npm packages a build put into dist/, by their keys in the lock file, for the bill of
+// materials of the portal's image. The list is kept outside of dist/, which the portal serves.
+const listBundledPackages: Plugin = {
+  name: "list-bundled-packages",
+  apply: "build",
+  generateBundle(_options, bundle) {
+    const files = [...this.getModuleIds()];
+    for (const output of Object.values(bundle)) {
+      if (output.type === "asset") files.push(...output.originalFileNames); // fonts that styles refer to
+    }
+    const packages = new Set<string>();
+    for (const file of files) {
+      // A package below another's node_modules has the whole path from the first one as its key.
+      const key = /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file);
+      if (key !== null) packages.add(key[0]);
+    }
+    const list = { node: process.version, packages: [...packages].sort() };
+    writeFileSync(
+      fileURLToPath(new URL("./bundled-packages.json", import.meta.url)),
+      `${JSON.stringify(list, null, 2)}\n`,
+    );
+  },
+};
+
 const backend = process.env.ACP_PORTAL ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  plugins: [react(), keepMarker],
+  plugins: [react(), keepMarker, listBundledPackages],
   build: {
     target: "es2023",
     // A data: URL of a script, style or font would be refused by the CSP.

@@ -281,6 +281,12 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	Istio string `json:"istio,omitempty"`
+	// IstioRootNamespace is the root namespace of its Istio, where that is not istio-system, to which policies are carried. Then nothing of
+	// Istio is enforced there.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	IstioRootNamespace string `json:"istioRootNamespace,omitempty"`
 
 	// Findings, the worst first.
 	//

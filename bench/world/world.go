@@ -1,5 +1,5 @@
-// Package world makes the objects and the questions that are measured: grants of applications on redis clusters, as many
-// as asked for, the same for the same seed.
+// Package world generates the objects and the questions of the measurements: any number of grants of applications on
+// redis clusters, the same for the same seed.
 package world
 
 import (
@@ -16,10 +16,11 @@ import (
 const (
 	appHead   = "trnv1:rsc:trip-com:iam:sa:app/"
 	redisHead = "trnv1:rsc:trip-com:redis:clusters:"
-	// Action is what every question is about, Port where it is.
+	// Action is the action of every question, and Port its port.
 	Action = "redis:connect"
 	Port   = 6379
-	// perResource is how many grants a resource has on average, appTeams times appsPerTeam how many applications there are.
+	// perResource is the average number of grants of a resource; appTeams times appsPerTeam is the number of
+	// applications.
 	perResource = 10
 	appTeams    = 50
 	appsPerTeam = 100
@@ -29,13 +30,13 @@ const (
 // Now is the instant of every question.
 var Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Grant is one statement, in the words that every engine can be told.
+// Grant is one statement, in a form that every engine can express.
 type Grant struct {
 	Deny bool
-	// App, or every application of AppTeam.
+	// App is the application, unless every application of AppTeam is meant.
 	App     App
 	AppTeam int // -1: App
-	// Redis, or every one of RedisTeam, or every one.
+	// Redis is the resource, unless every resource of RedisTeam, or every resource, is meant.
 	Redis      Redis
 	RedisTeam  int // -1: Redis
 	EveryRedis bool
@@ -44,13 +45,13 @@ type Grant struct {
 // App is an application: a member of a team.
 type App struct{ Team, Number int }
 
-// Redis is a resource: one that a team runs.
+// Redis is a resource of a team.
 type Redis struct{ Team, Number int }
 
-// Name is the subject's.
+// Name returns the name of the subject.
 func (a App) Name() string { return fmt.Sprintf("%steam-%d-%d", appHead, a.Team, a.Number) }
 
-// Name is the resource's.
+// Name returns the name of the resource.
 func (r Redis) Name() string { return fmt.Sprintf("%steam-%d-%d", redisHead, r.Team, r.Number) }
 
 // Question is one connection to the port of Action.
@@ -71,8 +72,8 @@ type World struct {
 	Input     policy.Input
 }
 
-// New makes a world of n grants on n/10 resources, all in Enforce; 1 % of the grants are wildcards and 1 % denies. The
-// subjects of a resource are drawn by Zipf's law: some applications are nearly everywhere.
+// New generates a world of n grants on n/10 resources, all in Enforce; 1 % of the grants are wildcards and 1 % denies.
+// The subjects of a resource follow Zipf's law: some applications occur nearly everywhere.
 func New(seed uint64, n int) World {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	zipf := rand.NewZipf(r, 1.1, 20, appTeams*appsPerTeam-1)
@@ -104,7 +105,7 @@ func New(seed uint64, n int) World {
 		case k == 1:
 			g.Deny = true
 		}
-		if key := (pair{g.App, g.Redis}); !seen[key] { // nobody asks for what he has
+		if key := (pair{g.App, g.Redis}); !seen[key] { // a duplicate would not be requested
 			seen[key] = true
 			w.Grants = append(w.Grants, g)
 		}
@@ -113,7 +114,7 @@ func New(seed uint64, n int) World {
 	return w
 }
 
-// Apps are all applications.
+// Apps returns all applications.
 func Apps() []App {
 	var out []App
 	for t := range appTeams {
@@ -124,7 +125,7 @@ func Apps() []App {
 	return out
 }
 
-// input has one policy for each resource, as the portal keeps them, and one of an administrator.
+// input returns one policy for each resource, as the portal writes them, and one of an administrator.
 func (w *World) input() policy.Input {
 	in := policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
@@ -168,7 +169,8 @@ func (w *World) input() policy.Input {
 	return in
 }
 
-// Questions are half about pairs that some grant names, half about any; the strings are copies, as they come from flows.
+// Questions returns questions: half about pairs that a grant names, half about any. The strings are copies, as in
+// flows.
 func (w *World) Questions(seed uint64, n int) []Question {
 	r := rand.New(rand.NewPCG(seed, 7))
 	zipf := rand.NewZipf(r, 1.1, 20, appTeams*appsPerTeam-1)

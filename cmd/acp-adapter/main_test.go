@@ -5,9 +5,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -73,6 +79,54 @@ func TestHostWithoutTheKindsIsExplainedInOneLine(t *testing.T) {
 	code := run(context.Background(), []string{"--kubeconfig", kubeconfig}, &out, &out)
 	if code != 1 || !strings.Contains(out.String(), "kubectl apply -f deploy/crds/") || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("code %d, %q", code, out.String())
+	}
+}
+
+// TestHostWithOlderDefinitionsIsExplained checks that the adapter does not start while the host cluster would drop a part of the statuses,
+// and that it starts once the definitions were applied.
+func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
+	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds"}})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, kubeconfig, server.Config)
+	definitions, err := dynamic.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := definitions.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	const name = "protectedresources.acp.io"
+	current, err := crds.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := current.DeepCopy()
+	versions := older.Object["spec"].(map[string]any)["versions"].([]any)
+	properties := []string{"schema", "openAPIV3Schema", "properties", "status", "properties"}
+	for _, field := range []string{"groups", "members"} {
+		unstructured.RemoveNestedField(versions[0].(map[string]any), append(slices.Clone(properties), field)...)
+	}
+	if older, err = crds.Update(t.Context(), older, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The API server publishes the older schema a moment after it serves it.
+	eventually(t, "the older schema is published", func() bool {
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := statusesAreKept(short, server.Config)
+		return err != nil && strings.Contains(err.Error(), "status.groups")
+	})
+	var out bytes.Buffer
+	code := run(t.Context(), []string{"--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", "0"}, &out, &out)
+	if told := out.String(); code != 1 || !strings.Contains(told, "ProtectedResource.status.groups, ProtectedResource.status.members") || !strings.Contains(told, "kubectl apply -f deploy/crds/") || strings.Count(told, "\n") != 1 {
+		t.Errorf("code %d, %q", code, told)
+	}
+	older.Object["spec"] = current.Object["spec"]
+	if _, err := crds.Update(t.Context(), older, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := statusesAreKept(ctx, server.Config); err != nil {
+		t.Errorf("with the present definitions: %v", err)
 	}
 }
 

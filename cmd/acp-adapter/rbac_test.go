@@ -6,18 +6,23 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -63,7 +68,36 @@ func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
 	return cluster
 }
 
-// TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes and lets go with the role of
+// serveWebhook writes a certificate into the folder and registers the adapter's webhook at an address. It returns the adapter's flags.
+func serveWebhook(t *testing.T, c *rbactest.Cluster, folder string) []string {
+	t.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"tls.crt": certificate, "tls.key": key}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "deploy/webhook/validating.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "\n---\n")
+	var webhook admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := yaml.UnmarshalStrict([]byte(parts[len(parts)-1]), &webhook); err != nil {
+		t.Fatal(err)
+	}
+	address := free(t)
+	url := "https://" + address + *webhook.Webhooks[0].ClientConfig.Service.Path
+	webhook.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: certificate}
+	c.Create(t, &webhook)
+	return []string{"--webhook-address=" + address, "--webhook-tls-cert-file=" + filepath.Join(folder, "tls.crt"), "--webhook-tls-key-file=" + filepath.Join(folder, "tls.key")}
+}
+
+// TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes, lets go and reviews changes as webhook with the role of
 // deploy/rbac/host alone, in a namespace of another name, as an unprivileged user on a read-only file system, and uses all of the role. SIGTERM
 // ends it within its grace, and the lease is given up.
 func TestLeastPrivilege(t *testing.T) {
@@ -93,8 +127,8 @@ func TestLeastPrivilege(t *testing.T) {
 		t.Fatal(err)
 	}
 	health := free(t)
-	cmd := testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
-		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+health, "--metrics-address=0")
+	cmd := testenv.Confined(t, folder, append(serveWebhook(t, c, folder), "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
+		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+health, "--metrics-address=0")...)
 	cmd.Env = append(cmd.Env, beAdapter+"=1")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -133,6 +167,24 @@ func TestLeastPrivilege(t *testing.T) {
 	})
 	eventually(t, "the policy's status is written", func() bool {
 		return objects.Get(t.Context(), client.ObjectKeyFromObject(grant), grant) == nil && len(grant.Status.Conditions) > 0
+	})
+	// The webhook refuses to delete what is enforced, and reports who changed what, with the same role.
+	enforced := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "vault"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:vault", Mode: v1alpha1.ModeEnforce}}
+	eventually(t, "the webhook refuses", func() bool {
+		if err := client.IgnoreAlreadyExists(objects.Create(t.Context(), enforced.DeepCopy())); err != nil {
+			t.Fatal(err)
+		}
+		err := objects.Delete(t.Context(), enforced.DeepCopy())
+		return err != nil && strings.Contains(err.Error(), "admission webhook")
+	})
+	eventually(t, "the change is reported", func() bool {
+		list, err := c.Core.EventsV1().Events(rbactest.Names.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Kind == "ProtectedResource" && e.Regarding.Name == enforced.Name
+		})
 	})
 	for _, o := range []client.Object{grant, workload} {
 		if err := objects.Delete(t.Context(), o); err != nil {
@@ -185,7 +237,6 @@ func TestLeastPrivilege(t *testing.T) {
 		"get types.kubefed.io/federatedciliumclusterwidenetworkpolicies":              "an object is read again when a write of it conflicts",
 		"delete types.kubefed.io/federatedciliumcidrgroups":                           "a group is deleted when no policy in a member names it, which KubeFed would have to bring about: the tests of controllers/externalgroup",
 		"delete types.kubefed.io/federatedciliumclusterwidenetworkpolicies":           "a policy is deleted when the members follow, which KubeFed would have to bring about: the tests of controllers",
-		"create events.k8s.io/events in " + rbactest.Names.Namespace:                  "the webhook says who changed an object: TestEventsSayWhoChangedAnObject of internal/admission/webhook",
 		"patch events.k8s.io/events in default":                                       "client-go counts an Event that is repeated within minutes",
 		"update /secrets in " + rbactest.Names.Namespace:                              "tokens are replaced when they are due: the tests of controllers/rotation",
 		"update /secrets in " + rbactest.Names.KubeFedNamespace:                       "tokens are replaced when they are due: the tests of controllers/rotation",

@@ -79,8 +79,8 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.namespace, TokenChecks: o.tokenChecks, Pace: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
-		Clock: now, Behind: now.Behind,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.namespace, TokenChecks: o.tokenChecks, WriteLimits: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
+		Clock: now, ClockLag: now.Behind,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -201,6 +201,25 @@ func preflight(ctx context.Context, config *rest.Config) error {
 			names = append(names, k.Name)
 		}
 		return fmt.Errorf("the host cluster has no %s %s: run `kubectl apply -f deploy/crds/` there", v1alpha1.GroupVersion, strings.Join(names, ", "))
+	}
+	return statusesAreKept(ctx, config)
+}
+
+// statusesAreKept checks that the host cluster drops nothing of the statuses that the adapter writes. A status of which a part is
+// dropped reads as if the members in that part did not exist, and a reader would take the others for all. So an adapter does not
+// start with older definitions, and the one before goes on.
+func statusesAreKept(ctx context.Context, config *rest.Config) error {
+	dropped, err := hostcluster.UnservedFields(ctx, config, hostcluster.AllKinds())
+	if err != nil {
+		return fmt.Errorf("whether the host cluster at %s keeps what the adapter writes is unknown: %w", config.Host, err)
+	}
+	if len(dropped) > 0 {
+		const shown = 5
+		text := strings.Join(dropped[:min(len(dropped), shown)], ", ")
+		if more := len(dropped) - shown; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return fmt.Errorf("the host cluster's definitions of %s are older than this adapter, which would lose parts of statuses (%s): run `kubectl apply -f deploy/crds/` there", v1alpha1.GroupVersion, text)
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 }
 
 // notifier returns the functions that process notifications: one router, and a dispatcher for each channel.
-func notifier(store notify.Store, tickets approval.Store, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, arrived func(person string), log *slog.Logger) []func(context.Context) {
+func notifier(store notify.Store, tickets approval.TicketStore, delegations approval.DelegationStore, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, arrived func(person string), log *slog.Logger) []func(context.Context) {
 	delegation := func(ctx context.Context, id int64) (approval.Delegation, error) {
-		all, err := tickets.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
+		all, err := delegations.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
 		if err != nil {
 			return approval.Delegation{}, err
 		}
@@ -53,7 +53,7 @@ func notifier(store notify.Store, tickets approval.Store, company func() *catalo
 	}
 	people := func(ctx context.Context) (notify.People, error) {
 		now := wallclock.Now()
-		active, err := tickets.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
+		active, err := delegations.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
 		return notify.Directory{Catalog: company(), Delegations: active, Now: now}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,

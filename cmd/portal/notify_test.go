@@ -74,11 +74,12 @@ func TestReplicasTellOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			ticketStore := gormstore.New(db)
 			k, err := keeper(options{ledgerAnchors: []string{"file:" + heads}, ledgerAnchorEvery: time.Hour}, &rest.Config{}, ledgerstore.NewReader(db), log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range append(notifier(notifystore.New(db), gormstore.New(db), func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log), k.Run) {
+			for _, run := range append(notifier(notifystore.New(db), ticketStore, ticketStore, func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log), k.Run) {
 				running.Go(func() { run(ctx) })
 			}
 		}

@@ -44,7 +44,13 @@ type options struct {
 
 // settings defines the settings of the portal.
 func settings(o *options) *configuration.Settings {
-	s := configuration.New("portal", "portal serves ACP's web application and API, and brings approved requests into the host cluster.", version.String)
+	return settingsFor("portal", "portal serves ACP's web application and API, and brings approved requests into the host cluster. "+
+		"portal backup and portal restore write and restore a backup; see their --help.", o)
+}
+
+// settingsFor defines the settings of the portal for one of its commands.
+func settingsFor(program, about string, o *options) *configuration.Settings {
+	s := configuration.New(program, about, version.String)
 
 	f := s.Group("Listening")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; one that other machines reach needs a certificate or --trusted-proxies")
@@ -78,10 +84,10 @@ func settings(o *options) *configuration.Settings {
 	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
 	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
 	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
-	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application (1 to 131072); beyond it the security team registers")
+	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application without approval (1 to 131072); beyond it the owners of the resources that it reaches approve, or the security team registers")
 
 	f = s.Group("Login")
-	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
+	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; none: nobody can log in, and the login page says that no provider is configured; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret, read at each login; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
@@ -107,14 +113,25 @@ func parse(args []string, out io.Writer) (options, error) {
 	if err := s.ParseProcess(args, out); err != nil {
 		return o, err
 	}
-	if o.databaseURLFile != "" && s.Given("database") {
-		return o, s.Explain(errors.New("--database and --database-url-file are two answers to one question: give one of them"))
+	err := o.checkDatabase(s)
+	if err == nil {
+		err = o.check()
 	}
-	if err := o.check(); err != nil {
+	if err != nil {
 		return o, s.Explain(err)
 	}
 	o.complete()
 	return o, s.Print(out)
+}
+
+func (o *options) checkDatabase(s *configuration.Settings) error {
+	if o.databaseURLFile != "" && s.Given("database") {
+		return errors.New("--database and --database-url-file are two answers to one question: give one of them")
+	}
+	if err := database.Check(o.database); err != nil {
+		return fmt.Errorf("--database: %w", err)
+	}
+	return nil
 }
 
 func (o *options) check() error {
@@ -144,9 +161,6 @@ func (o *options) check() error {
 	}
 	if o.ledgerAnchorEvery < time.Second {
 		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
-	}
-	if err := database.Check(o.database); err != nil {
-		return fmt.Errorf("--database: %w", err)
 	}
 	if _, err := flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
 		return fmt.Errorf("--flow-store: %w", err)

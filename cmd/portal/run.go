@@ -167,7 +167,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	finish := make(chan struct{}) // closed when no request can make a job any more
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Enforced: h.Enforced, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: wallclock.Now,
+	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Workloads: registrar, Now: wallclock.Now,
 		OnChange: func(t *approval.Ticket) {
 			hub.Ticket(t)
 			times.Changed(t)
@@ -193,7 +193,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Objects: portal.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Outbox: store, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, DefaultMode: h.DefaultMode, Log: log, Lease: jobLease, Poll: storeEvery, Finish: finish, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
@@ -233,7 +233,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			log.Error("what happens in members does not come into the ledger", "error", err)
 		}
 	})
-	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
+	for _, run := range notifier(notifications, store, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Federated tells what the host still has about a resource.
+// Federated returns the host's objects about a resource.
 type Federated interface {
 	State() (bool, error)
 	Of(resource string) []*federation.Object
@@ -34,17 +34,17 @@ type Reconciler struct {
 	Cache     *policycache.Cache
 	Reports   *statuscache.Cache
 	Federated Federated
-	// Units is told which units have to be looked at before a policy's status can be true.
+	// Units receives the units that must be reconciled before a policy's status can be written.
 	Units *requestqueue.Queue
 	Clock clock.PassiveClock
 
-	// deferredStatus are the policies whose status waits for more to say.
+	// deferredStatus tracks policies whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
 }
 
 const (
 	workers = 4
-	// conflictRequeueDelay is when a status that met a newer object is made again, if no event comes first.
+	// conflictRequeueDelay is the delay after a conflict, if no event triggers the reconcile earlier.
 	conflictRequeueDelay = 50 * time.Millisecond
 )
 
@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *requestqueu
 	return policies.AddController(mgr, requestqueue.Controller{Name: "accesscontrolpolicy", Key: "policy", Workers: workers, Reconciler: r}, ready)
 }
 
-// Reconcile tells what became of one policy, as soon as every unit that it concerns was decided with its present spec.
+// Reconcile writes the status of one policy, once every unit that it concerns was decided with its present spec.
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	f, ok := r.gather(name)
 	if !ok {
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		return reconcile.Result{}, nil
 	}
 	if stale := f.stale(); len(stale) > 0 {
-		// The reports of these units wake this policy again, also when they have nothing of it.
+		// The reports of these units trigger this policy again, even if they contain nothing of it.
 		r.Reports.Await(name, stale...)
 		r.Units.Add(requestqueue.Observed, stale...)
 		return reconcile.Result{}, nil
@@ -84,12 +84,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status of AccessControlPolicy %s: %w", name, err)
 	case err == nil:
-		r.Cache.WrotePolicy(next)
+		r.Cache.StorePolicy(next)
 	}
 	return reconcile.Result{}, nil
 }
 
-// underWay tells how long a status has no more to say than that; 0: it has.
+// underWay returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
 func underWay(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
-	return condition.UnderWay(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
+	return condition.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
 }

@@ -1,3 +1,3 @@
-// Package accesscontrolpolicy tells in a policy's status what became of its statements. It owns that status and writes
-// nothing else; what it tells comes from the reports about units.
+// Package accesscontrolpolicy reports in a policy's status the state of its statements. It owns that status and writes
+// nothing else; its input is the reports about units.
 package accesscontrolpolicy

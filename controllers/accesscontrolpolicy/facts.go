@@ -11,18 +11,18 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// facts is everything that a policy's status rests on.
+// facts is the input of a policy's status.
 type facts struct {
 	Policy *v1alpha1.AccessControlPolicy
-	// Since is the version of the index in which the present spec appeared.
+	// Since is the version of the policy cache in which the present spec appeared.
 	Since    uint64
 	Now      time.Time
 	Refusals []policy.Refusal
-	// Reports of the units that the policy concerns or concerned, by resource.
+	// Reports are the reports about the units that the policy concerns or concerned, by resource.
 	Reports []statuscache.Report
-	// Protecting is a ProtectedResource of a resource, by name; "": there is none.
+	// Protecting returns the name of a ProtectedResource of a resource, or "".
 	Protecting func(resource string) string
-	// Missing are resources that have a unit, or may have one, without report.
+	// Missing are resources that have, or may have, a unit without report.
 	Missing []string
 }
 
@@ -56,14 +56,14 @@ func (r *Reconciler) gather(name string) (*facts, bool) {
 	return f, true
 }
 
-// expected tells whether there will be a report about a resource.
+// expected reports whether a report about a resource will follow.
 func (r *Reconciler) expected(resource string) bool {
 	listed, err := r.Federated.State()
 	return (!listed && err == nil) || len(r.Cache.Protecting(resource)) > 0 || r.Cache.View().Names(resource) || len(r.Federated.Of(resource)) > 0
 }
 
-// named are the resources that the policy names now, wildcards as far as they have units, and those that its status
-// tells of.
+// named returns the resources that the policy names, wildcards as far as they have units, and the resources in its
+// status.
 func named(p *v1alpha1.AccessControlPolicy, view *policycache.View) []string {
 	var out []string
 	for i := range p.Spec.Statements {
@@ -82,7 +82,7 @@ func named(p *v1alpha1.AccessControlPolicy, view *policycache.View) []string {
 	return slices.Compact(out)
 }
 
-// stale are the resources whose units were not yet decided with the present spec of the policy.
+// stale returns the resources whose units were not yet decided with the present spec of the policy.
 func (f *facts) stale() []string {
 	out := slices.Clone(f.Missing)
 	for i := range f.Reports {

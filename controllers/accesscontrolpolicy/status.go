@@ -13,7 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// status is the whole status. It is true for the policy's present generation, because no report is older. It is pure.
+// status computes the whole status. It applies to the policy's present generation, because no report is older. It is
+// pure.
 func status(f *facts) v1alpha1.AccessControlPolicyStatus {
 	units := f.held()
 	refused, others := boundRefusals(refusals(f))
@@ -39,10 +40,10 @@ func status(f *facts) v1alpha1.AccessControlPolicyStatus {
 	return s
 }
 
-// sizeOfRest bounds the JSON of what a status has besides conditions, refusals and units.
+// sizeOfRest bounds the JSON of a status without conditions, refusals and units.
 const sizeOfRest = 300
 
-// held returns the reports that belong into the status.
+// held returns the reports that belong to the status.
 func (f *facts) held() []statuscache.Report {
 	var out []statuscache.Report
 	for i := range f.Reports {
@@ -56,8 +57,8 @@ func (f *facts) held() []statuscache.Report {
 var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
 	"the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything")
 
-// holds tells whether the unit belongs into the status: it has statements of the policy, or some member may still have
-// them. The latter is what makes a revocation visible until it is done.
+// holds reports whether the unit belongs to the status: it contains statements of the policy, or a member may still
+// have them, so that a revocation is visible until it is done.
 func (f *facts) holds(r *statuscache.Report) bool {
 	if len(r.SIDs[f.Policy.Name]) > 0 {
 		return true

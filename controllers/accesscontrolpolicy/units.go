@@ -10,10 +10,10 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 )
 
-// worstMembers is how many members of a unit are listed with their messages.
+// worstMembers is the number of members of a unit that are listed with their messages.
 const worstMembers = 3
 
-// unit is one unit on its way into a bounded status.
+// unit is one unit while the bounded list is built.
 type unit struct {
 	v1alpha1.PolicyUnit
 	report *statuscache.Report
@@ -31,8 +31,9 @@ const (
 	worstRoom = 10_000
 )
 
-// units makes the list of units that has room in so many bytes of JSON. What matters most comes first: that a unit is there, with
-// its counts; the worst members of the worst units; statements; worst members of others; and last all members.
+// units returns the list of units that fits into room bytes of JSON. The content is added in the order of its
+// importance: the units with their counts; the worst members of the worst units; statements; the worst members of
+// others; and all other members.
 func (f *facts) units(reports []statuscache.Report, room int) []v1alpha1.PolicyUnit {
 	all := make([]*unit, 0, len(reports))
 	for i := range reports {
@@ -78,13 +79,13 @@ func (f *facts) units(reports []statuscache.Report, room int) []v1alpha1.PolicyU
 			break
 		}
 	}
-	for _, wildcards := range []bool{true, false} { // the members of others are in their ProtectedResource, too
+	for _, wildcards := range []bool{true, false} { // the members of other units are also in their ProtectedResource
 		for _, u := range all {
 			if strings.HasSuffix(u.report.Resource, "*") != wildcards {
 				continue
 			}
 			if !u.listWorst(fits) || !u.listRest(fits) {
-				break // what follows is better, and about as long
+				break // the following content is less important and of similar size
 			}
 		}
 	}
@@ -113,8 +114,8 @@ func newUnit(r *statuscache.Report, policyName string) *unit {
 	return u
 }
 
-// compareUnits orders units by how much somebody has to know of them: a revocation that is not done, of which the status is the
-// memory; then by the state of the worst member; a unit that no member gets is not well either.
+// compareUnits orders units by importance: first unfinished revocations, which only the status records; then by the
+// state of the worst member. A unit that no member gets is not healthy either.
 func compareUnits(a, b *unit) int {
 	class := func(u *unit) int {
 		switch {
@@ -130,7 +131,7 @@ func compareUnits(a, b *unit) int {
 	return cmp.Or(cmp.Compare(class(a), class(b)), v1alpha1.CompareMembers(worst(a.worst), worst(b.worst)), cmp.Compare(a.report.Resource, b.report.Resource))
 }
 
-// listWorst lists the worst members that are not listed yet, or reports that not all of them have room.
+// listWorst lists the worst members that are not listed yet, or returns false if they do not all fit.
 func (u *unit) listWorst(fits func(int) bool) bool {
 	if u.sorted == nil {
 		u.sorted = slices.SortedFunc(slices.Values(u.report.Clusters), v1alpha1.CompareMembers)
@@ -144,7 +145,7 @@ func (u *unit) listWorst(fits func(int) bool) bool {
 	return true
 }
 
-// listRest lists the other members, or reports that they have no room.
+// listRest lists the other members, or returns false if they do not fit.
 func (u *unit) listRest(fits func(int) bool) bool {
 	groups := v1alpha1.GroupMembers(u.sorted[len(u.Clusters):])
 	if !fits(memberlist.SizeOfGroups(groups) + len(`"groups":[],"clusters":[],`)) {
@@ -154,7 +155,7 @@ func (u *unit) listRest(fits func(int) bool) bool {
 	return true
 }
 
-// sizeOfLine bounds what a unit takes in any case.
+// sizeOfLine bounds the minimal size of a unit.
 func (u *unit) sizeOfLine() int {
 	return len(`{"resource":"","statements":512},`) + memberlist.SizeOfText(u.report.Resource) + memberlist.SizeOfCounts(u.Members)
 }
@@ -174,8 +175,8 @@ func sizeOfRefusal(r *v1alpha1.RefusedStatement) int {
 // refusedRoom bounds the refusals with their messages, in bytes of JSON.
 const refusedRoom = 12_000
 
-// boundRefusals divides refusals into those that have room, and the sids of which none has. The first refusal of each statement
-// comes before any second one.
+// boundRefusals divides refusals into those that fit, and the sids of statements of which none fits. The first refusal
+// of each statement is added before any second one.
 func boundRefusals(all []v1alpha1.RefusedStatement) (listed []v1alpha1.RefusedStatement, others []string) {
 	room := refusedRoom
 	in := make([]bool, len(all))

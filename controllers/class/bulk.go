@@ -13,9 +13,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// propagated tells how long a change of many resources of a class still takes. A few that wait a second are not worth a word.
-// It is pure.
-func propagated(pattern string, waiting []string) metav1.Condition {
+// propagationEstimate returns the condition that estimates how long a change of many resources of a class still takes.
+// A few resources that wait a second are not reported. It is pure.
+func propagationEstimate(pattern string, waiting []string) metav1.Condition {
 	n := 0
 	if class, err := policy.ParseName(pattern); err == nil {
 		for _, w := range waiting {
@@ -27,15 +27,15 @@ func propagated(pattern string, waiting []string) metav1.Condition {
 	if n <= requestqueue.MaxIndividual {
 		return condition.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
 	}
-	// All that wait share what KubeFed can do.
-	left := upTo(int(federation.BulkDuration(len(waiting)).Seconds()), int(showStep.Seconds()))
+	// All waiting units share KubeFed's write rate.
+	left := roundUp(int(federation.BulkDuration(len(waiting)).Seconds()), int(showStep.Seconds()))
 	return condition.False(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagating,
 		fmt.Sprintf("up to %d units of the class wait to be written: about %d s; revocations and single grants do not wait for them",
-			upTo(n, int(showStep.Seconds())*federation.WritesPerSecond), left))
+			roundUp(n, int(showStep.Seconds())*federation.WritesPerSecond), left))
 }
 
-// showStep makes what is told change every so often, not with every unit: telling it wakes whoever tells it.
+// showStep rounds the estimate, so that it does not change with every unit; each change triggers a status write.
 const showStep = 5 * time.Second
 
-// upTo is n, or the next multiple of step.
-func upTo(n, step int) int { return (n + step - 1) / step * step }
+// roundUp returns n rounded up to a multiple of step.
+func roundUp(n, step int) int { return (n + step - 1) / step * step }

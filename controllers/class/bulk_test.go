@@ -31,7 +31,7 @@ func TestPropagated(t *testing.T) {
 			"up to 100 units of the class wait to be written: about 10 s; revocations and single grants do not wait for them"},
 		{"only another class changes", waiting("mysql", 100), metav1.ConditionTrue, ""},
 	} {
-		got := propagated("trnv1:rsc:trip-com:redis:clusters:*", c.waiting)
+		got := propagationEstimate("trnv1:rsc:trip-com:redis:clusters:*", c.waiting)
 		if got.Status != c.status || got.Message != c.message {
 			t.Errorf("%s: %s %q", c.reason, got.Status, got.Message)
 		}

@@ -1,5 +1,5 @@
-// Package class tells whether classes and external workloads take part in compilation. It owns their statuses and the
-// finalizers of both kinds of class, and writes nothing else; what is wrong with them was found when the snapshot was made.
+// Package class reports whether classes and external workloads are accepted. It owns their statuses and the finalizers
+// of both kinds of class, and writes nothing else. The problems were found when the snapshot was made.
 package class
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// conflictRequeueDelay is when a status that met a newer object is made again, if no event comes first.
+// conflictRequeueDelay is the delay after a conflict, if no event triggers the reconcile earlier.
 const conflictRequeueDelay = 50 * time.Millisecond
 
 // Reconciler writes the condition Accepted of the objects of one kind.
@@ -32,10 +32,10 @@ type Reconciler struct {
 	Client client.Client
 	Index  *policycache.Cache
 	Clock  clock.PassiveClock
-	// Waiting are the resources whose units wait to be written for KubeFed.
+	// Waiting returns the resources whose units wait to be written for KubeFed.
 	Waiting func() []string
 	kind    string
-	// get returns a copy of an object, and where its generation and its conditions are told.
+	// get returns a copy of an object, with pointers to its observed generation and its conditions.
 	get func(x *policycache.Cache, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
 }
 
@@ -99,13 +99,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	holder, finalizer := r.holderOf(o)
 	if finalizer != "" {
-		if gone, err := r.keep(ctx, o, finalizer, holder); gone || err != nil {
+		if gone, err := r.reconcileFinalizer(ctx, o, finalizer, holder); gone || err != nil {
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
 	told := []metav1.Condition{accepted(o, holder, r.Index.View().ProblemsOf(r.kind, name))}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
-		told = append(told, propagated(string(c.Spec.Pattern), r.Waiting()))
+		told = append(told, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}
 	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), told...)
 	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
@@ -122,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// accepted adds to what the snapshot found what only placement and a deletion show. It is pure.
+// accepted combines the problems of the snapshot with those that only placement and deletion show. It is pure.
 func accepted(o client.Object, holder string, problems []policy.Problem) metav1.Condition {
 	if o.GetDeletionTimestamp() != nil && holder != "" {
 		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
@@ -130,7 +130,7 @@ func accepted(o client.Object, holder string, problems []policy.Problem) metav1.
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {
-			// Its units cannot be placed anywhere, which is as if it were left out.
+			// The units of the class cannot be placed, which has the same effect as leaving the class out.
 			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true})
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// holderOf returns what has to be done before the class may go, "" if nothing, and the finalizer of its kind. Objects that
-// are no classes have none.
+// holderOf returns what has to be done before the class can be deleted, or "", and the finalizer of its kind. Objects
+// other than classes have none.
 func (r *Reconciler) holderOf(o client.Object) (holder, finalizer string) {
 	switch o := o.(type) {
 	case *v1alpha1.ResourceClass:
@@ -31,10 +31,10 @@ func (r *Reconciler) holderOf(o client.Object) (holder, finalizer string) {
 	}
 }
 
-// keep puts the finalizer on a class, and takes it off when the class is to be deleted and nothing holds it. Without a
-// ResourceClass its units stay as they are, and a revocation would reach no member; without a SubjectClass a deny of its
-// subjects cannot be expressed. gone: the class was let go.
-func (r *Reconciler) keep(ctx context.Context, c client.Object, finalizer, holder string) (gone bool, err error) {
+// reconcileFinalizer adds the finalizer to a class, and removes it when the class is to be deleted and nothing holds
+// it. Without a ResourceClass its units would stay as they are, and a revocation would reach no member; without a
+// SubjectClass a deny of its subjects could not be expressed. gone reports that the finalizer was removed.
+func (r *Reconciler) reconcileFinalizer(ctx context.Context, c client.Object, finalizer, holder string) (gone bool, err error) {
 	before, ok := c.DeepCopyObject().(client.Object)
 	if !ok {
 		return false, fmt.Errorf("copy %T: it is no object", c) // not possible: a copy has the same type
@@ -46,8 +46,8 @@ func (r *Reconciler) keep(ctx context.Context, c client.Object, finalizer, holde
 	default:
 		return false, nil
 	}
-	// Only what was read may be let go: a resource that came meanwhile changes nothing of the class, but its own
-	// finalizer is older than its first object in a member, and the class is looked at again then.
+	// The patch applies only to the version that was read. A resource that was created meanwhile does not change the
+	// class, but its own finalizer is older than its first object in a member, and the class is then reconciled again.
 	err = r.Client.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return gone, fmt.Errorf("write the finalizer of %s %s: %w", r.kind, c.GetName(), err)
@@ -55,7 +55,8 @@ func (r *Reconciler) keep(ctx context.Context, c client.Object, finalizer, holde
 	return gone, nil
 }
 
-// retry is soon after a conflict, whose event may have come already.
+// retry returns a short delay after a conflict, because the event of the conflicting change may already have been
+// handled.
 func retry(err error) time.Duration {
 	if apierrors.IsConflict(err) {
 		return conflictRequeueDelay

@@ -1,4 +1,4 @@
-// Package condition constructs conditions, so that their texts are the same for the same case and do not flap.
+// Package condition constructs conditions with deterministic texts, so that they do not flap.
 package condition
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// maxMessage is what the API takes for the messages of ACP's own kinds; those of conditions may be longer.
+// maxMessage is the maximum length of messages of ACP's own kinds; those of conditions may be longer.
 const maxMessage = 1024
 
 // True returns a condition with the status True; Set adds its time and generation.
@@ -29,8 +29,8 @@ func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: Truncate(message)}
 }
 
-// Accepted tells what is wrong with an object: what leaves it out counts before what leaves out a part of it. ok is the
-// message when nothing is wrong.
+// Accepted returns the condition Accepted. A problem that leaves the object out takes precedence over one that leaves a
+// part out. ok is the message without problems.
 func Accepted(problems []policy.Problem, ok string) metav1.Condition {
 	if len(problems) == 0 {
 		return True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ok)
@@ -39,8 +39,8 @@ func Accepted(problems []policy.Problem, ok string) metav1.Condition {
 	return False(v1alpha1.ConditionAccepted, worst.Reason, worst.Message)
 }
 
-// Truncate shortens a message to what the API takes. A message of which JSON escapes much is shortened further, because
-// statuses are bounded in bytes of JSON.
+// Truncate shortens a message to the length that the API accepts. A message that JSON escapes is shortened further,
+// because statuses are bounded in bytes of JSON.
 func Truncate(s string) string {
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
@@ -68,35 +68,35 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 	return out
 }
 
-// UnderWay tells how long a status may wait because all it has to say is that members do not have everything yet; 0: it has more to
-// say. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice, and takes from the host what
-// the push itself needs. While very many are new, the host has something better to do still. It is about the host's load, not about
-// policies, so the times are the machine's.
-func UnderWay(before, now []metav1.Condition, troubled bool) time.Duration {
+// DeferralLimit returns how long a status write may be deferred because it only shows that members do not have
+// everything yet; 0 if it shows more. Usually this state lasts 50 ms, so that an immediate write would cause a second
+// one, and take capacity of the host that the push itself needs. The delay protects the host and is unrelated to
+// policies, so the machine's clock is used.
+func DeferralLimit(before, now []metav1.Condition, troubled bool) time.Duration {
 	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
 	switch {
 	case !meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted), !meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled),
 		realized == nil, realized.Reason != v1alpha1.ReasonNotRealized, troubled:
 		return 0
 	case len(before) == 0:
-		return firstPatience
-	case sound(before):
-		return laterPatience
+		return firstStatusDelay
+	case isHealthy(before):
+		return statusDelay
 	default:
-		return 0 // what it told was a trouble, which may be over
+		return 0 // the previous status showed a problem, which may be over
 	}
 }
 
 const (
-	// firstPatience is for a status that told nothing before, so that nobody is deceived.
-	firstPatience = 5 * time.Second
-	// laterPatience is how long a status may still tell what was in force before, besides the time that deciding takes. Who has to
-	// know compares observedGeneration.
-	laterPatience = 500 * time.Millisecond
+	// firstStatusDelay applies if there was no status before, which cannot mislead anybody.
+	firstStatusDelay = 5 * time.Second
+	// statusDelay bounds how long a status may show the previous state, in addition to the time of the decision.
+	// Clients that need to know compare observedGeneration.
+	statusDelay = 500 * time.Millisecond
 )
 
-// sound tells whether a status had nothing to complain of.
-func sound(conditions []metav1.Condition) bool {
+// isHealthy reports whether a status shows no problem.
+func isHealthy(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionCompiled) &&
 		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionRealized)
 }

@@ -99,11 +99,11 @@ func TestUnderWay(t *testing.T) {
 		members     []v1alpha1.ClusterState
 		want        time.Duration
 	}{
-		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstPatience},
-		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstPatience},
+		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstStatusDelay},
+		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstStatusDelay},
 		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), 0},
 		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0},
-		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), laterPatience},
+		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), statusDelay},
 		{"it was in force, and a member drifts", realized, pending, members(v1alpha1.MemberDrifted), 0},
 		{"it was in force nowhere, and has to be now", conditions(yes, yes, no, v1alpha1.ReasonObserve), pending, members(v1alpha1.MemberPending), 0},
 		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), 0},
@@ -114,7 +114,7 @@ func TestUnderWay(t *testing.T) {
 		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, 0},
 		{"nothing is known", nil, nil, nil, 0},
 	} {
-		if got := UnderWay(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled()); got != c.want {
+		if got := DeferralLimit(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled()); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
 	}

@@ -86,7 +86,7 @@ func rules(t *testing.T, d *Drivers, x *policycache.Cache, clusters []federation
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
 	woken := 0
-	d := &Drivers{Index: x, Carried: func() (bool, string) { return true, "" }, Changed: func() { woken++ }, NoHTTP: func(string) string { return "" }}
+	d := &Drivers{Carried: func() (bool, string) { return true, "" }, Changed: func() { woken++ }, NoHTTP: func(string) string { return "" }}
 	fleet := members(lax, lax)
 	if n := rules(t, d, x, fleet, at); n != 1 {
 		t.Fatalf("%d rules before there is a deny, want 1", n)
@@ -108,7 +108,7 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 func TestWhoIsDriven(t *testing.T) {
 	x, _ := world(t)
 	carried, why := false, "apply it"
-	d := &Drivers{Index: x, NoHTTP: func(string) string { return "" }, Changed: func() {}, Carried: func() (bool, string) { return carried, why }}
+	d := &Drivers{NoHTTP: func(string) string { return "" }, Changed: func() {}, Carried: func() (bool, string) { return carried, why }}
 	of := func(name v1alpha1.EnforcerName) *Reason {
 		_, r := d.Of(name, x.View(), members(able), at)
 		return r

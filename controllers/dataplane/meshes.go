@@ -5,14 +5,14 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Meshes are those of the registered members.
+// Meshes returns the meshes of the registered members.
 func Meshes(clusters []federation.Cluster, has func(member, key, value string) (has, read bool)) policy.Meshes {
 	m := policy.Meshes{Has: has}
 	for i := range clusters {
-		m.Members = append(m.Members, policy.Meshed{Name: clusters[i].Name, Mesh: clusters[i].Mesh})
+		m.Members = append(m.Members, policy.MeshMember{Name: clusters[i].Name, Mesh: clusters[i].Mesh})
 	}
 	return m
 }
 
-// Several reports whether the members are in more than one mesh, so that some do not know the pods of others.
-func Several(clusters []federation.Cluster) bool { return Meshes(clusters, nil).Several() }
+// Several reports whether the members are in more than one mesh, so that some cannot identify the pods of others.
+func Several(clusters []federation.Cluster) bool { return Meshes(clusters, nil).HasSeveral() }

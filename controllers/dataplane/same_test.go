@@ -64,6 +64,28 @@ func sameObjects() []client.Object {
 type sameFleet struct {
 	reported []*v1alpha1.MemberDataplane
 	noGroups bool
+	// istio are the members' declarations about their Istio, and roots its root namespaces; empty for the usual one.
+	istio, roots []string
+	// more are further objects.
+	more []client.Object
+}
+
+// annotations are those of a member's registration.
+func (f sameFleet) annotations(i int) map[string]string {
+	out := map[string]string{federation.AnnotationMesh: mesh(f.reported[i])}
+	if f.istio != nil {
+		out[federation.AnnotationIstio] = f.istio[i]
+	}
+	if f.roots != nil && f.roots[i] != "" {
+		out[federation.AnnotationIstioRoot] = f.roots[i]
+	}
+	return out
+}
+
+// cluster is a member as the adapter reads it.
+func (f sameFleet) cluster(i int) federation.Cluster {
+	a := f.annotations(i)
+	return federation.Cluster{Name: f.name(i), Labels: f.labels(i), Mesh: mesh(f.reported[i]), Istio: a[federation.AnnotationIstio], Places: federation.ParsePlaces(a)}
 }
 
 func (f sameFleet) name(i int) string { return fmt.Sprint("m", i+1) }
@@ -75,38 +97,45 @@ func (f sameFleet) labels(i int) map[string]string {
 	return map[string]string{"zone": "a"}
 }
 
-// adapter compiles from its cache, and renders with what it finds in the members itself.
-func (f sameFleet) adapter(t *testing.T, at time.Time) string {
+// cached is the adapter's cache of the fleet, and its members.
+func (f sameFleet) cached(t *testing.T) (*policycache.Cache, []federation.Cluster) {
 	x := policycache.New(policycache.NewQueues())
 	var informed testenv.Objects
 	if _, err := x.Listen(t.Context(), &informed); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range sameObjects() {
+	for _, o := range append(sameObjects(), f.more...) {
 		if err := informed.Change(nil, o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var clusters []federation.Cluster
 	var joined []policy.Cluster
-	for i, d := range f.reported {
+	for i := range f.reported {
 		if err := informed.Change(nil, f.report(i)); err != nil {
 			t.Fatal(err)
 		}
-		clusters = append(clusters, federation.Cluster{Name: f.name(i), Labels: f.labels(i), Mesh: mesh(d)})
-		joined = append(joined, policy.Cluster{Name: f.name(i), Labels: f.labels(i)})
+		c := f.cluster(i)
+		clusters = append(clusters, c)
+		joined = append(joined, policy.Cluster{Name: c.Name, Labels: c.Labels, Istio: c.Istio, IstioRoot: c.Places.OtherIstioRoot()})
 	}
-	x.Carry(!f.noGroups)
+	x.SetGroupsSupported(!f.noGroups)
 	names := map[string][]string{"example.com/app": {"1", "2", "far", "foe"}}
 	if slices.ContainsFunc(f.reported, func(d *v1alpha1.MemberDataplane) bool { return d == nil || d.Identities == 0 }) {
 		names = nil // the names come from the identities that are counted, and others read the count alone
 	}
-	x.Know(names, true)
-	x.Join(joined)
+	x.SetLabels(names, true)
+	x.SetClusters(joined)
+	return x, clusters
+}
+
+// adapter compiles from its cache, and renders with what it finds in the members itself.
+func (f sameFleet) adapter(t *testing.T, at time.Time) string {
+	x, clusters := f.cached(t)
 	of := func(member string) *v1alpha1.MemberDataplane {
 		return f.reported[slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == member })]
 	}
-	drivers := &Drivers{Index: x, NoHTTP: func(member string) string {
+	drivers := &Drivers{NoHTTP: func(member string) string {
 		if d := of(member); d != nil {
 			return d.NoHTTP
 		}
@@ -155,16 +184,23 @@ func (f sameFleet) report(i int) *v1alpha1.MemberCluster {
 	if d != nil {
 		d.NoGroups = f.noGroups
 	}
-	return &v1alpha1.MemberCluster{ObjectMeta: sameNamed(f.name(i)), Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: f.labels(i), Dataplane: d}}
+	c := f.cluster(i)
+	return &v1alpha1.MemberCluster{ObjectMeta: sameNamed(f.name(i)), Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: f.labels(i), Dataplane: d,
+		Istio: c.Istio, IstioRootNamespace: c.Places.OtherIstioRoot()}}
 }
 
 // portal compiles from the host cluster's cache, as the flow collector does.
 func (f sameFleet) portal(t *testing.T, at time.Time) string {
+	return prepared(t, f.hosted(t), at)
+}
+
+// hosted is the portal's snapshot of the fleet.
+func (f sameFleet) hosted(t *testing.T) *policy.Snapshot {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	host := fake.NewClientBuilder().WithScheme(scheme).WithObjects(sameObjects()...)
+	host := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(sameObjects(), f.more...)...)
 	for i := range f.reported {
 		host = host.WithObjects(f.report(i))
 	}
@@ -172,11 +208,16 @@ func (f sameFleet) portal(t *testing.T, at time.Time) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return prepared(t, policy.NewSnapshot(in), at)
+	return policy.NewSnapshot(in)
 }
 
 // line compiles from files, as the command line does, with the registrations or without.
 func (f sameFleet) line(t *testing.T, at time.Time, registered bool) string {
+	return prepared(t, f.filed(t, registered), at)
+}
+
+// filed is the command line's snapshot of the fleet.
+func (f sameFleet) filed(t *testing.T, registered bool) *policy.Snapshot {
 	var docs []string
 	add := func(kind string, o any) {
 		text, err := yaml.Marshal(o)
@@ -185,15 +226,19 @@ func (f sameFleet) line(t *testing.T, at time.Time, registered bool) string {
 		}
 		docs = append(docs, fmt.Sprintf("apiVersion: acp.io/v1alpha1\nkind: %s\n%s", kind, text))
 	}
-	for _, o := range sameObjects() {
+	for _, o := range append(sameObjects(), f.more...) {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1alpha1.")
 		add(kind, o)
 	}
-	for i, d := range f.reported {
+	for i := range f.reported {
 		add("MemberCluster", f.report(i))
 		if registered {
-			docs = append(docs, fmt.Sprintf("apiVersion: core.kubefed.io/v1beta1\nkind: KubeFedCluster\nmetadata: {name: %s, labels: {zone: %s}, annotations: {%s: %q}}\n",
-				f.name(i), f.labels(i)["zone"], federation.AnnotationMesh, mesh(d)))
+			annotations, err := json.Marshal(f.annotations(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs = append(docs, fmt.Sprintf("apiVersion: core.kubefed.io/v1beta1\nkind: KubeFedCluster\nmetadata: {name: %s, labels: {zone: %s}, annotations: %s}\n",
+				f.name(i), f.labels(i)["zone"], annotations))
 		}
 	}
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -204,7 +249,7 @@ func (f sameFleet) line(t *testing.T, at time.Time, registered bool) string {
 	if err != nil || set.Failed() {
 		t.Fatal(err, set.Issues)
 	}
-	return prepared(t, policy.NewSnapshot(policy.NewInput(set.Input.Objects(), set.Fleet())), at)
+	return policy.NewSnapshot(policy.NewInput(set.Input.Objects(), set.Fleet()))
 }
 
 func prepared(t *testing.T, s *policy.Snapshot, at time.Time) string {
@@ -269,7 +314,7 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 		"SmallMap":        {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(512), holds(256)}}, holds: "(450 of 512 in m2)"},
 		"NoProxy":         {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), noHTTP(holds(16384)), holds(16384)}}, holds: "in m2: rules about requests (method, path) cannot be enforced there"},
 		"NoProxyAnywhere": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{noHTTP(holds(16384)), noHTTP(holds(16384)), noHTTP(holds(16384))}}, holds: "rules about requests (method, path) cannot be enforced there", lacks: "\"http\":"},
-		"NoGroups":        {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(16384), holds(16384)}, noGroups: true}, holds: "a deny of an external workload is not brought to the members"},
+		"NoGroups":        {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(16384), holds(16384)}, noGroups: true}, holds: "a deny of an external workload is not pushed to the members"},
 		"TwoMeshes": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("a", pods(holds(16384), 9, 2, "1", "2")), in("a", pods(holds(16384), 9, 2, "3")), in("b", pods(holds(16384), 9, 2, "far", "foe"))}},
 			holds: "has pods in m3 only, which is in another cluster mesh"},
 		"TwoMeshesUnread": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("a", pods(holds(16384), 9, 2, "1")), in("a", holds(16384)), in("b", holds(16384))}}, holds: "has or may have pods in m3"},
@@ -284,6 +329,113 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 			for who, got := range map[string]string{"the portal": c.fleet.portal(t, at), "the command line": c.fleet.line(t, at, true), "the command line without registrations": c.fleet.line(t, at, false)} {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s compiles something else; -adapter +it:\n%s", who, diff)
+				}
+			}
+		})
+	}
+}
+
+// sameMesh are a resource that Istio enforces and one that both enforce, with statements that Istio refuses in some members or in all.
+func sameMesh() []client.Object {
+	const sites, users = "trnv1:rsc:o:web:sites:", "trnv1:rsc:o:iam:user:"
+	say := func(sid string, effect v1alpha1.Effect, action string, resource string, subjects ...v1alpha1.Subject) v1alpha1.Statement {
+		return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: subjects, Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+	}
+	class := func(name, stem string, enforcers ...v1alpha1.EnforcerName) *v1alpha1.ResourceClass {
+		return &v1alpha1.ResourceClass{ObjectMeta: sameNamed(name), Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(stem + "*"), LabelKey: v1alpha1.LabelKey("example.com/" + name),
+			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, Enforcers: enforcers, OtherPorts: v1alpha1.OtherPortsDeny,
+			Actions: []v1alpha1.ClassAction{{Name: name + ":visit", Ports: []v1alpha1.Port{{Port: 80, Protocol: "TCP"}}}, {Name: name + ":stream", Ports: []v1alpha1.Port{{Port: 443, Protocol: "UDP"}}},
+				{Name: name + ":admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: "TCP"}}}, {Name: name + ":read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: "TCP"}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}}
+	}
+	enforce := func(name, resource string) *v1alpha1.ProtectedResource {
+		return &v1alpha1.ProtectedResource{ObjectMeta: sameNamed(name), Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce}}
+	}
+	var grants []v1alpha1.Statement
+	for _, kind := range []string{"meshed", "double"} {
+		shop := sites + kind + "-shop"
+		grants = append(grants, say(kind+"-service", v1alpha1.EffectAllow, kind+":visit", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-user", v1alpha1.EffectAllow, kind+":visit", shop, users+"bob"),
+			say(kind+"-read", v1alpha1.EffectAllow, kind+":read", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-stream", v1alpha1.EffectAllow, kind+":stream", shop, "trnv1:rsc:o:mesh:svc:cart"),
+			say(kind+"-admin", v1alpha1.EffectAllow, kind+":admin", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-never", v1alpha1.EffectDeny, kind+":admin", shop, "trnv1:rsc:o:mesh:svc:cart", users+"eve"))
+	}
+	return []client.Object{
+		&v1alpha1.SubjectClass{ObjectMeta: sameNamed("svc"), Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:mesh:svc:*", LabelKey: "example.com/svc", ServiceAccountTemplate: "svc-{id}"}},
+		&v1alpha1.SubjectClass{ObjectMeta: sameNamed("user"), Spec: v1alpha1.SubjectClassSpec{Pattern: users + "*", LabelKey: "example.com/user"}},
+		class("meshed", sites+"meshed-", v1alpha1.EnforcerIstio), class("double", sites+"double-", v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio),
+		enforce("meshed-shop", sites+"meshed-shop"), enforce("double-shop", sites+"double-shop"),
+		&v1alpha1.AccessControlPolicy{ObjectMeta: sameNamed("shops"), Spec: v1alpha1.AccessControlPolicySpec{Statements: grants}},
+	}
+}
+
+// sameDecisions are the decisions by what each member has, with their explanations, and what Istio's enforcer renders and refuses.
+func sameDecisions(t *testing.T, s *policy.Snapshot, at time.Time, e enforcer.Enforcer) string {
+	t.Helper()
+	var all []any
+	for _, cluster := range []string{"", "m1", "m2", "m3"} {
+		for _, subject := range []string{"trnv1:rsc:o:mesh:svc:cart", "trnv1:rsc:o:iam:user:bob", "trnv1:rsc:o:iam:user:eve"} {
+			for _, resources := range [][]string{{"trnv1:rsc:o:web:sites:meshed-shop"}, {"trnv1:rsc:o:web:sites:double-shop"}, {"trnv1:rsc:o:web:sites:meshed-shop", sameHead + "bobs"}} {
+				for _, p := range []v1alpha1.Port{{Port: 80, Protocol: "TCP"}, {Port: 443, Protocol: "UDP"}, {Port: 8080, Protocol: "TCP"}, {Port: 9090, Protocol: "TCP"}} {
+					q := policy.Query{Subjects: []string{subject}, Resources: resources, Cluster: cluster, Protocol: p.Protocol, Port: uint16(p.Port), Identified: true, At: at}
+					d := s.DecideEffective(&q)
+					all = append(all, fmt.Sprintf("%s: %s to %v on %d: %s, written %s: %s; in Enforce %s", cluster, subject, resources, p.Port, d.Verdict, d.Written.Verdict, d.Explain(), s.EffectiveEnforced(&q, nil).Verdict))
+				}
+			}
+		}
+	}
+	units := s.Compile(at)
+	for i := range units {
+		if !slices.Contains(units[i].Enforcers, v1alpha1.EnforcerIstio) {
+			continue
+		}
+		r, err := e.Render(units[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.Objects, r.RefusedAmong(s.Targets(&units[i])), r.Unenforced)
+	}
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestEveryProgramDecidesTheSame: the adapter, the portal with the flow collector, and the command line decide by the same refusals of
+// Istio, which are those that the adapter's enforcer renders by.
+func TestEveryProgramDecidesTheSame(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	const sidecar, ambient = `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`, `{"dataplane": "ambient", "version": "1.30.1", "strictMTLS": true}`
+	reported := []*v1alpha1.MemberDataplane{{PolicyMapEntries: 16384}, {PolicyMapEntries: 16384}, {PolicyMapEntries: 16384}}
+	for name, c := range map[string]struct {
+		istio, roots []string
+		holds        []string
+	}{
+		"Sidecars":       {istio: []string{sidecar, sidecar, sidecar}, holds: []string{"svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: allowed", "user:bob to [trnv1:rsc:o:web:sites:double-shop] on 80: default-denied, written allowed"}},
+		"Mixed":          {istio: []string{sidecar, ambient, ""}, holds: []string{"m1: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: allowed", "m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: default-denied", "m3: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied"}},
+		"Nothing":        {istio: []string{"", "", ""}, holds: []string{"the member declares no Istio that enforces"}},
+		"Unreadable":     {istio: []string{sidecar, "{", sidecar}, holds: []string{"cannot be read"}},
+		"OtherNamespace": {istio: []string{sidecar, sidecar, sidecar}, roots: []string{"", "mesh-root", ""}, holds: []string{"m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied", "root namespace is mesh-root"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := sameFleet{reported: reported, istio: c.istio, roots: c.roots, more: sameMesh()}
+			x, clusters := f.cached(t)
+			d := &Drivers{Carried: func() (bool, string) { return true, "" }, Changed: func() {}, NoHTTP: func(string) string { return "" }}
+			e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, at)
+			if why != nil {
+				t.Fatalf("%+v", why)
+			}
+			want := sameDecisions(t, x.View().Snapshot, at, e)
+			for _, text := range c.holds {
+				if !strings.Contains(want, text) {
+					t.Errorf("the adapter's text has to have %q:\n%s", text, want)
+				}
+			}
+			for who, s := range map[string]*policy.Snapshot{"the portal": f.hosted(t), "the command line": f.filed(t, true), "the command line without registrations": f.filed(t, false)} {
+				plan, err := registry.Prepare(v1alpha1.EnforcerIstio, registry.Job{Snapshot: s, At: at})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, sameDecisions(t, s, at, plan.Enforcer)); diff != "" {
+					t.Errorf("%s decides something else; -adapter +it:\n%s", who, diff)
 				}
 			}
 		})

@@ -30,9 +30,9 @@ type Reconciler struct {
 	Effect func(before, after map[string]any) enforcer.Effect
 	// Line decides when an object may be written. Owes reports to it what KubeFed still has to propagate of an object,
 	// and Subjects has the subjects that were requested.
-	Line     *writequeue.Queue
-	Owes     func(object string)
-	Subjects *requestqueue.Queue
+	Line          *writequeue.Queue
+	PendingWrites func(object string)
+	Subjects      *requestqueue.Queue
 
 	Clock clock.PassiveClock
 
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 			return reconcile.Result{}, nil // All subjects are enqueued when the list is complete.
 		}
 	}
-	if !r.Index.CarriesGroups() {
+	if !r.Index.GroupsSupported() {
 		return reconcile.Result{}, nil
 	}
 	asked, waits := r.Subjects.Pending(subject), false
@@ -146,7 +146,7 @@ func (r *Reconciler) revokes(writes []*federation.Object) bool {
 			continue
 		}
 		for _, c := range slices.Concat(e.Placement, next.Placement) {
-			if r.Effect(e.SpecIn(c), next.SpecIn(c)) > enforcer.Gives {
+			if r.Effect(e.SpecIn(c), next.SpecIn(c)) > enforcer.Grants {
 				return true
 			}
 		}

@@ -94,11 +94,11 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(feeds),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
 	m.groups = &Reconciler{Index: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), Owes: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
+		Line: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), PendingWrites: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
 	if _, err := m.index.Listen(t.Context(), &m.objects); err != nil {
 		t.Fatal(err)
 	}
-	m.index.Carry(true)
+	m.index.SetGroupsSupported(true)
 	m.change(nil, &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{
 		Pattern: subjectHead + "*", LabelKey: "com.trip/appid"}})
 	m.change(nil, &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{

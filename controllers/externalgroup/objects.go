@@ -115,7 +115,7 @@ func (r *Reconciler) writes(view *policycache.View, subject string, rendered []e
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {
-		if !c.Leaving && (!c.Held || e != nil && slices.Contains(e.Placement, c.Name)) {
+		if !c.Leaving && (!c.Quarantined || e != nil && slices.Contains(e.Placement, c.Name)) {
 			out = append(out, c.Name)
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) next(view *policycache.View, subject string, rendered *enfo
 		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever),
 		federation.AnnotationRevision: revision})
 	differs, err := federation.Differs(e, next)
-	if err != nil || !differs && !e.Releases(next, r.Fleet.Clusters()) {
+	if err != nil || !differs && !e.ReleasesMember(next, r.Fleet.Clusters()) {
 		return nil, err
 	}
 	return next, nil
@@ -157,7 +157,7 @@ func (r *Reconciler) write(ctx context.Context, subject string, writes []*federa
 		if err != nil {
 			return err
 		}
-		r.Owes(written.Meta.Name)
+		r.PendingWrites(written.Meta.Name)
 		log.FromContext(ctx).Info("Wrote federated group", "name", written.Meta.Name, "subject", subject,
 			"revision", written.Meta.Annotations[federation.AnnotationRevision], "placement", written.Placement)
 	}

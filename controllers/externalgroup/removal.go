@@ -14,8 +14,8 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 	switch {
 	case e.Meta.DeletionTimestamp != nil:
 		return nil
-	case len(e.Placement) > 0 || e.Foreign:
-		if _, err := r.Federated.Apply(ctx, e.Nowhere(r.stillHeld(e))); err != nil {
+	case len(e.Placement) > 0 || e.ForeignFields:
+		if _, err := r.Federated.Apply(ctx, e.WithoutPlacement(r.stillHeld(e))); err != nil {
 			return err
 		}
 		log.FromContext(ctx).Info("Placed federated group nowhere", "name", e.Meta.Name)
@@ -32,8 +32,8 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 
 // ever returns the members that may have the object.
 func (r *Reconciler) ever(e *federation.Object) []string {
-	return slices.DeleteFunc(e.Ever(), func(c string) bool {
-		return e.Forgets(c) && !r.Fleet.Observe(c, e.Meta.Name).Registered
+	return slices.DeleteFunc(e.EverPlaced(), func(c string) bool {
+		return e.IsForgotten(c) && !r.Fleet.Observe(c, e.Meta.Name).Registered
 	})
 }
 

@@ -6,16 +6,16 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Units is what is placed in one member, or was.
+// Units counts the units that are, or were, placed in one member.
 type Units struct {
 	Objects v1alpha1.MemberObjects
-	// States counts them by state.
+	// States contains the number of units by state.
 	States map[v1alpha1.MemberState]int
-	// Heaviest is the unit that needs most of a workload's policy map; nil: none is placed.
+	// Heaviest is the unit that needs most of a workload's policy map, or nil.
 	Heaviest *v1alpha1.MemberPolicyMap
 }
 
-// count goes through the board once, for all members.
+// count counts the units of all members in one pass over the status cache.
 func count(board *statuscache.Cache) map[string]*Units {
 	out := map[string]*Units{}
 	board.Each(func(r *statuscache.Report) {
@@ -52,7 +52,7 @@ func (u *Units) add(r *statuscache.Report, c *v1alpha1.ClusterState) {
 		return
 	}
 	n := int32(min(r.Entries, 1<<30))
-	// Of equal ones always the same, whatever the order of the board.
+	// Of equal units always the same is selected, regardless of the order of iteration.
 	if h := u.Heaviest; h == nil || n > h.Highest || n == h.Highest && r.Resource < h.Unit {
 		u.Heaviest = &v1alpha1.MemberPolicyMap{Highest: n, Limit: policy.MapEntries, Unit: r.Resource}
 	}

@@ -66,7 +66,7 @@ func TestIdentities(t *testing.T) {
 	}
 	for range 2 {
 		got := i.Count("m1", 100)
-		if got == nil || got.Used != 30 || got.Limit != 100 || len(got.Labels) != heaviest {
+		if got == nil || got.Used != 30 || got.Limit != 100 || len(got.Labels) != maxReportedLabels {
 			t.Fatalf("%+v", got)
 		}
 		if d := cmp.Diff([]v1alpha1.IdentityLabel{{Key: "build", Values: 30}, {Key: "app", Values: 15}, {Key: "namespace", Values: 1}}, got.Labels[:3]); d != "" {

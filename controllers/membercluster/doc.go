@@ -1,6 +1,6 @@
-// Package membercluster tells how each member stands: its state, versions, findings, headroom, and how much of what is
-// placed there is in force, in a MemberCluster and as metrics.
+// Package membercluster reports the state of each member in a MemberCluster and as metrics: health, versions, findings,
+// headroom, and how much of what is placed there is in force.
 //
-// It decides nothing and writes to no member: what it tells was found by others, who hand it in. A MemberCluster is made
-// with the registration of a member and goes with it.
+// It decides nothing and writes to no member; its input is collected by other packages. A MemberCluster is created and
+// deleted with the registration of the member.
 package membercluster

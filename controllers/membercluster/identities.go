@@ -10,32 +10,32 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// heaviest is how many label keys are told.
-const heaviest = 10
+// maxReportedLabels is the number of label keys that are reported.
+const maxReportedLabels = 10
 
-// Identities counts the identities in the members. A member is counted again only when its identities changed: there may be
-// tens of thousands.
+// Identities counts the identities in the members. A member is counted again only when its identities changed, because
+// there may be tens of thousands.
 type Identities struct {
 	// Each calls do with the labels of every identity of a member.
 	Each func(cluster string, do func(labels []federation.Handle))
-	// Keys are the label keys of subjects.
+	// Keys returns the label keys of subjects.
 	Keys func() map[string]bool
 
 	mu sync.Mutex
-	// changes counts what happened in each member, and everywhere.
+	// changes counts the changes in each member, and those that concern all members.
 	changes map[string]uint64
 	counted map[string]counted
 }
 
-// counted is what there was after so many changes.
+// counted is the result of a count, with the number of changes before it.
 type counted struct {
 	Changes    uint64
 	Identities v1alpha1.MemberIdentities
-	// Labels are exact numbers for every label key, since classes come and go.
+	// Labels contains exact numbers for every label key, because classes may be added.
 	Labels map[string]v1alpha1.MemberLabel
 }
 
-// Changed tells that identities of a member did; "": of any.
+// Changed records a change of the identities of a member, or of all members for "".
 func (i *Identities) Changed(cluster string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -45,7 +45,8 @@ func (i *Identities) Changed(cluster string) {
 	i.changes[cluster]++
 }
 
-// Count counts those of a member. It is nil when there are none: then agents keep them elsewhere, or they were not read.
+// Count counts the identities of a member. It returns nil if there are none, because agents store them elsewhere or
+// they were not read.
 func (i *Identities) Count(cluster string, limit int32) *v1alpha1.MemberIdentities {
 	last := i.last(cluster)
 	if last.Identities.Used == 0 {
@@ -56,7 +57,8 @@ func (i *Identities) Count(cluster string, limit int32) *v1alpha1.MemberIdentiti
 	return &out
 }
 
-// Labels counts the identities of a member, and those that have the labels of subjects, by key. Without identities it is 0.
+// Labels returns the number of identities of a member, and of those with the labels of subjects, by key. Without
+// identities it returns 0.
 func (i *Identities) Labels(cluster string) (int32, []v1alpha1.MemberLabel) {
 	last, keys := i.last(cluster), i.Keys()
 	var out []v1alpha1.MemberLabel
@@ -69,7 +71,7 @@ func (i *Identities) Labels(cluster string) (int32, []v1alpha1.MemberLabel) {
 	return last.Identities.Used, out
 }
 
-// last counts those of a member, if something changed since they were counted.
+// last returns the count of a member, and counts again if something changed.
 func (i *Identities) last(cluster string) counted {
 	i.mu.Lock()
 	changes := i.changes[cluster] + i.changes[""]
@@ -99,7 +101,7 @@ func (i *Identities) count(cluster string) counted {
 	})
 	values, having := map[string]int32{}, map[string]v1alpha1.MemberLabel{}
 	for h, n := range seen {
-		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // what pods have, and says something
+		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // a non-empty label of a pod
 			values[l.Key]++
 			m := having[l.Key]
 			having[l.Key] = v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(l.Key), Identities: m.Identities + n, Most: max(m.Most, n)}
@@ -112,5 +114,5 @@ func (i *Identities) count(cluster string) counted {
 	slices.SortFunc(out, func(a, b v1alpha1.IdentityLabel) int {
 		return cmp.Or(cmp.Compare(b.Values, a.Values), cmp.Compare(a.Key, b.Key))
 	})
-	return counted{Identities: v1alpha1.MemberIdentities{Used: used, Labels: out[:min(len(out), heaviest)]}, Labels: having}
+	return counted{Identities: v1alpha1.MemberIdentities{Used: used, Labels: out[:min(len(out), maxReportedLabels)]}, Labels: having}
 }

@@ -34,8 +34,8 @@ func (w *Writer) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: what was found by the last look. A replica that does not lead has looked at
-// nothing and tells nothing.
+// Collect implements prometheus.Collector. It reports the results of the last check. A replica that is not the leader
+// has no results.
 func (w *Writer) Collect(out chan<- prometheus.Metric) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -6,17 +6,18 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// mostOrphans are told one by one.
-const mostOrphans = 10
+// maxOrphans is the number of orphans that are reported individually.
+const maxOrphans = 10
 
-// orphaned tells of objects that look like ACP's and that nothing asks for. ACP removes none of them: what it did not write it
-// cannot tell from what somebody needs, and what it wrote it remembers on the host until every member was seen without it.
-func orphaned(names []string) []v1alpha1.MemberFinding {
+// orphanFindings reports objects that look like ACP's and that nothing on the host wants. ACP removes none of them: an
+// object that it did not write may be needed, and the objects that it wrote are recorded on the host until every member
+// was seen without them.
+func orphanFindings(names []string) []v1alpha1.MemberFinding {
 	var out []v1alpha1.MemberFinding
 	for i, name := range names {
-		if i == mostOrphans {
+		if i == maxOrphans {
 			out = append(out, v1alpha1.MemberFinding{Code: v1alpha1.FindingOrphan, Severity: v1alpha1.FindingWarns,
-				Message: fmt.Sprintf("and %d more policies there that nothing asks for", len(names)-mostOrphans)})
+				Message: fmt.Sprintf("and %d more policies there that nothing asks for", len(names)-maxOrphans)})
 			break
 		}
 		out = append(out, v1alpha1.MemberFinding{Code: v1alpha1.FindingOrphan, Severity: v1alpha1.FindingWarns, Object: name,

@@ -17,45 +17,52 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// facts are what is known of one member at one moment.
+// facts are the properties of one member at one instant.
 type facts struct {
 	Cluster federation.Cluster
 	Seen    federation.Observation
-	Look    memberhealth.Look
-	// Units is nil before every unit was decided once: what is counted then is less than there is.
+	Check   memberhealth.CheckResult
+	// Units is nil until every unit was decided once, because a count before would be too low.
 	Units *Units
-	// Orphans are objects that look like ACP's and that nothing asks for, by name.
+	// Orphans are objects that look like ACP's and that nothing on the host wants, by name.
 	Orphans []string
-	// Identities are nil when they were not read.
+	// Identities is nil if they were not read.
 	Identities *v1alpha1.MemberIdentities
 	Dataplane  dataplane
 	Now        metav1.Time
 }
 
-// mostDeclared is how long a declaration may be that the API takes.
-const mostDeclared = 8192
+// maxDeclaration is the maximum length of a declaration in the API.
+const maxDeclaration = 8192
 
-// mostLabels is how many labels it takes.
-const mostLabels = 128
+// maxNamespace is the maximum length of a namespace's name in the API.
+const maxNamespace = 253
 
-// most is how many findings the API takes.
-const most = 64
+// maxLabels is the maximum number of labels in the API.
+const maxLabels = 128
 
-// status is the whole status of a MemberCluster. It is pure. What is not known now is as it was before.
+// maxFindings is the maximum number of findings in the API.
+const maxFindings = 64
+
+// status computes the whole status of a MemberCluster. It is pure. Properties that are not known now keep their
+// previous values.
 func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClusterStatus {
 	s := v1alpha1.MemberClusterStatus{
-		KubernetesVersion: short(cmp.Or(f.Look.Kubernetes, before.KubernetesVersion)),
-		Guard:             guardState(f.Look.Guard),
+		KubernetesVersion: versionText(cmp.Or(f.Check.Kubernetes, before.KubernetesVersion)),
+		Guard:             guardState(f.Check.Guard),
 		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
-	s.CiliumVersion, s.IstioVersion = short(f.Look.Cilium), short(f.Look.Istio)
-	if len(f.Cluster.Labels) <= mostLabels {
+	s.CiliumVersion, s.IstioVersion = versionText(f.Check.Cilium), versionText(f.Check.Istio)
+	if len(f.Cluster.Labels) <= maxLabels {
 		s.Labels = f.Cluster.Labels
 	}
-	if len(f.Cluster.Istio) <= mostDeclared {
+	if len(f.Cluster.Istio) <= maxDeclaration {
 		s.Istio = f.Cluster.Istio
 	}
-	if f.Look.Kubernetes == "" { // it did not answer
+	if root := f.Cluster.Places.OtherIstioRoot(); len(root) <= maxNamespace {
+		s.IstioRootNamespace = root
+	}
+	if f.Check.Kubernetes == "" { // the member did not answer
 		s.CiliumVersion, s.IstioVersion, s.Guard = before.CiliumVersion, before.IstioVersion, cmp.Or(before.Guard, v1alpha1.GuardUnknown)
 	}
 	if f.Units != nil {
@@ -87,35 +94,35 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	return s
 }
 
-// state is the worst that holds, and what to do about it.
+// state returns the worst state that applies, and what to do about it.
 func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterState, string) {
 	name := f.Cluster.Name
-	silent := slices.IndexFunc(f.Look.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
+	silent := slices.IndexFunc(f.Check.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
 	switch {
-	case f.Cluster.Held && f.Cluster.Downgrade == nil:
-		return v1alpha1.MemberClusterQuarantined, condition.Truncate(f.Cluster.Why + "; KubeFed is kept from it until that is mended, and what it has stays as it is")
+	case f.Cluster.Quarantined && f.Cluster.Downgrade == nil:
+		return v1alpha1.MemberClusterQuarantined, condition.Truncate(f.Cluster.QuarantineReason + "; KubeFed is kept from it until that is mended, and what it has stays as it is")
 	case mark != nil:
 		return v1alpha1.MemberClusterDowngraded, condition.Truncate(fmt.Sprintf("it was turned to audit by hand%s: nothing is refused there and nothing is written there until "+
-			"kubectl acp resume", because(mark)))
+			"kubectl acp resume", downgradeReason(mark)))
 	case f.Cluster.Leaving:
 		return v1alpha1.MemberClusterLeaving, fmt.Sprintf("it is being taken out of the fleet: kubectl acp cluster leave %s finishes that", name)
 	case !f.Seen.Reachable:
 		return v1alpha1.MemberClusterUnreachable, condition.Truncate(f.Seen.Message)
 	case silent >= 0:
-		// It can be read, and KubeFed cannot write to it.
-		return v1alpha1.MemberClusterUnreachable, condition.Truncate(said(f.Look.Findings[silent]))
+		// The member can be read, but KubeFed cannot write to it.
+		return v1alpha1.MemberClusterUnreachable, condition.Truncate(findingText(f.Check.Findings[silent]))
 	}
 	return v1alpha1.MemberClusterReady, ""
 }
 
-// downgrade is the mark of a member, as it was read or as KubeFed is kept from the member because of it. A mark that cannot be
-// read now is where it was.
+// downgrade returns the downgrade mark of a member, as it was read or as the registration records it. If the mark
+// cannot be read, the previous value is kept.
 func (f *facts) downgrade(before *v1alpha1.MemberClusterStatus) *v1alpha1.MemberDowngrade {
-	mark := f.Look.Mark
+	mark := f.Check.Mark
 	switch {
 	case mark == nil && f.Cluster.Downgrade != nil:
 		mark = f.Cluster.Downgrade
-	case mark == nil && f.Look.Marked:
+	case mark == nil && f.Check.Marked:
 		return nil
 	case mark == nil:
 		return before.Downgrade
@@ -136,7 +143,7 @@ func guardState(s guard.State) v1alpha1.GuardState {
 	return v1alpha1.GuardUnknown
 }
 
-func because(d *v1alpha1.MemberDowngrade) string {
+func downgradeReason(d *v1alpha1.MemberDowngrade) string {
 	out := ""
 	if d.By != "" {
 		out += " by " + d.By
@@ -147,31 +154,33 @@ func because(d *v1alpha1.MemberDowngrade) string {
 	return out
 }
 
-// findings are the preflight's and those of what fills up, the worst first.
+// findings returns the findings of the preflight and about limits, the worst first.
 func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFinding {
 	var out []v1alpha1.MemberFinding
-	for _, p := range f.Look.Findings {
-		out = append(out, v1alpha1.MemberFinding{Code: p.Code, Severity: v1alpha1.FindingSeverity(p.Severity), Message: condition.Truncate(said(p)), Object: p.About})
+	for _, p := range f.Check.Findings {
+		out = append(out, v1alpha1.MemberFinding{Code: p.Code, Severity: v1alpha1.FindingSeverity(p.Severity), Message: condition.Truncate(findingText(p)), Object: p.Class})
 	}
-	out = append(out, filling(s)...)
-	out = append(out, orphaned(f.Orphans)...)
+	out = append(out, limitFindings(s)...)
+	out = append(out, orphanFindings(f.Orphans)...)
 	order := []v1alpha1.FindingSeverity{v1alpha1.FindingStops, v1alpha1.FindingFails, v1alpha1.FindingWarns}
 	slices.SortStableFunc(out, func(a, b v1alpha1.MemberFinding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
-	return out[:min(len(out), most)]
+	return out[:min(len(out), maxFindings)]
 }
 
-// said is a finding with what to do about it.
-func said(f preflight.Finding) string {
+// findingText returns a finding's message with what to do about it.
+func findingText(f preflight.Finding) string {
 	if f.Do == "" || f.Do == "nothing" {
 		return f.Message
 	}
 	return f.Message + "; " + f.Do
 }
 
-// short is a version as the API takes it.
-func short(version string) string { return strings.ToValidUTF8(version[:min(len(version), 63)], "") }
+// versionText returns a version in the form that the API accepts.
+func versionText(version string) string {
+	return strings.ToValidUTF8(version[:min(len(version), 63)], "")
+}
 
 func sameIdentities(a, b *v1alpha1.MemberIdentities) bool {
 	return a != nil && b != nil && a.Used == b.Used && a.Limit == b.Limit && slices.Equal(a.Labels, b.Labels)

@@ -25,7 +25,7 @@ var (
 
 func healthy() *facts {
 	return &facts{Cluster: federation.Cluster{Name: "m1"}, Seen: federation.Observation{Registered: true, Reachable: true},
-		Look: memberhealth.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
+		Check: memberhealth.CheckResult{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
 }
 
 func TestState(t *testing.T) {
@@ -40,18 +40,18 @@ func TestState(t *testing.T) {
 		{"nothing is wrong", func(*facts) {}, v1alpha1.MemberClusterReady, ""},
 		{"it cannot be read", func(f *facts) { f.Seen = away }, v1alpha1.MemberClusterUnreachable, "does not answer"},
 		{"KubeFed's token is refused", func(f *facts) {
-			f.Look.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: "it refuses the token", Do: "check the token"}}
+			f.Check.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: "it refuses the token", Do: "check the token"}}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
-		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Look.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Check.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
-			f.Cluster.Held, f.Cluster.Downgrade, f.Look.Mark = true, mark, mark
+			f.Cluster.Quarantined, f.Cluster.Downgrade, f.Check.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"KubeFed is kept from it because of the mark", func(f *facts) {
-			f.Cluster.Held, f.Cluster.Why, f.Cluster.Downgrade, f.Seen, f.Look.Marked = true, "it is downgraded", mark, away, false
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true, "it is downgraded", mark, away, false
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
-			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Check.Mark, f.Seen = true, "a kind is missing", mark, away
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRegistrationIsTold(t *testing.T) {
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels["zone"] != "a" || s.Istio != f.Cluster.Istio {
 		t.Errorf("labels %v, Istio %q", s.Labels, s.Istio)
 	}
-	for i := range mostLabels + 1 {
+	for i := range maxLabels + 1 {
 		f.Cluster.Labels[fmt.Sprint(i)] = "x"
 	}
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels != nil {
@@ -84,12 +84,12 @@ func TestRegistrationIsTold(t *testing.T) {
 
 func TestOrphansAreFindings(t *testing.T) {
 	f := healthy()
-	for i := range mostOrphans + 2 {
+	for i := range maxOrphans + 2 {
 		f.Orphans = append(f.Orphans, fmt.Sprintf("acp-%02d", i))
 	}
 	s := f.status(&v1alpha1.MemberClusterStatus{})
-	if n := len(s.Findings); n != mostOrphans+1 || s.Findings[0].Object != "acp-00" || s.Findings[0].Code != v1alpha1.FindingOrphan ||
-		!strings.HasPrefix(s.Findings[mostOrphans].Message, "and 2 more") || s.State != v1alpha1.MemberClusterReady {
+	if n := len(s.Findings); n != maxOrphans+1 || s.Findings[0].Object != "acp-00" || s.Findings[0].Code != v1alpha1.FindingOrphan ||
+		!strings.HasPrefix(s.Findings[maxOrphans].Message, "and 2 more") || s.State != v1alpha1.MemberClusterReady {
 		t.Errorf("%s, %+v", s.State, s.Findings)
 	}
 }
@@ -108,7 +108,7 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	}
 
 	gone := *f
-	gone.Now, gone.Look, gone.Units, gone.Identities = now, memberhealth.Look{}, nil, nil
+	gone.Now, gone.Check, gone.Units, gone.Identities = now, memberhealth.CheckResult{}, nil, nil
 	gone.Seen = federation.Observation{Registered: true, Message: "away"}
 	after := gone.status(&before)
 	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(v1alpha1.MemberClusterStatus{}, "State", "Since", "Message", "Conditions", "ObservedAt")); d != "" {
@@ -119,7 +119,7 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	}
 
 	upgraded := *f
-	upgraded.Look.Cilium = ""
+	upgraded.Check.Cilium = ""
 	if s := upgraded.status(&before); s.CiliumVersion != "" {
 		t.Errorf("it answers, and has no Cilium that is known, and %q is told", s.CiliumVersion)
 	}
@@ -130,23 +130,23 @@ func TestGuardAndDowngrade(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		before v1alpha1.MemberClusterStatus
-		look   func(*memberhealth.Look)
+		look   func(*memberhealth.CheckResult)
 		guard  v1alpha1.GuardState
 		marked bool
 	}{
-		{"all is well", v1alpha1.MemberClusterStatus{}, func(*memberhealth.Look) {}, v1alpha1.GuardPresent, false},
-		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
-		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
-		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
-		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { *l = memberhealth.Look{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
-		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { *l = memberhealth.Look{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
-		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { l.Mark = mark }, v1alpha1.GuardPresent, true},
-		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*memberhealth.Look) {}, v1alpha1.GuardPresent, false},
-		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *memberhealth.Look) { l.Marked = false }, v1alpha1.GuardPresent, true},
+		{"all is well", v1alpha1.MemberClusterStatus{}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
+		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
+		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
+		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
+		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
+		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
+		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Mark = mark }, v1alpha1.GuardPresent, true},
+		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
+		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *memberhealth.CheckResult) { l.Marked = false }, v1alpha1.GuardPresent, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()
-			c.look(&f.Look)
+			c.look(&f.Check)
 			s := f.status(&c.before)
 			if s.Guard != c.guard || (s.Downgrade != nil) != c.marked || (s.State == v1alpha1.MemberClusterDowngraded) != c.marked {
 				t.Errorf("%s, %+v, %s", s.Guard, s.Downgrade, s.State)
@@ -160,11 +160,11 @@ func TestGuardAndDowngrade(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	f := healthy()
-	f.Look.Findings = []preflight.Finding{
-		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, About: "redis", Message: "the label is not there", Do: "add it"},
+	f.Check.Findings = []preflight.Finding{
+		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, Class: "redis", Message: "the label is not there", Do: "add it"},
 		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: "Istio is there", Do: "nothing"},
 	}
-	f.Look.Guard = guard.Missing
+	f.Check.Guard = guard.Missing
 	f.Identities = &v1alpha1.MemberIdentities{Used: 91, Limit: 100, Labels: []v1alpha1.IdentityLabel{{Key: "build", Values: 80}}}
 	f.Units.Heaviest = &v1alpha1.MemberPolicyMap{Highest: 9000, Limit: 16384, Unit: "r"}
 	s := f.status(&v1alpha1.MemberClusterStatus{})
@@ -180,9 +180,9 @@ func TestFindings(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for range 100 {
-		f.Look.Findings = append(f.Look.Findings, preflight.Finding{Severity: preflight.Warns, Code: "More"})
+		f.Check.Findings = append(f.Check.Findings, preflight.Finding{Severity: preflight.Warns, Code: "More"})
 	}
-	if s := f.status(&v1alpha1.MemberClusterStatus{}); len(s.Findings) != most || s.Findings[1].Code != v1alpha1.FindingIdentitiesFull {
+	if s := f.status(&v1alpha1.MemberClusterStatus{}); len(s.Findings) != maxFindings || s.Findings[1].Code != v1alpha1.FindingIdentitiesFull {
 		t.Errorf("%d findings", len(s.Findings))
 	}
 }
@@ -211,7 +211,7 @@ func TestFilling(t *testing.T) {
 				want = append(want, v1alpha1.FindingPolicyMapFilling)
 			}
 			var got []string
-			for _, f := range filling(s) {
+			for _, f := range limitFindings(s) {
 				got = append(got, f.Code)
 			}
 			if d := cmp.Diff(want, got); d != "" {
@@ -219,7 +219,7 @@ func TestFilling(t *testing.T) {
 			}
 		})
 	}
-	if got := filling(&v1alpha1.MemberClusterStatus{}); len(got) != 0 {
+	if got := limitFindings(&v1alpha1.MemberClusterStatus{}); len(got) != 0 {
 		t.Errorf("nothing was read, and %v is said", got)
 	}
 }
@@ -262,12 +262,12 @@ func TestDataplane(t *testing.T) {
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}}},
 		{reason: "values where they matter", limit: 1024, is: dataplane{Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}, Values: map[string][]string{"app": {"a", "b"}, "svc": {"c"}}, ValuesKnown: true},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1, "a", "b"), label("svc", 1, 1, "c")}, ValuesKnown: true}},
-		{reason: "too many values are none", limit: 1024, is: dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(mostValues + 1), ValuesKnown: true},
+		{reason: "too many values are none", limit: 1024, is: dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(maxValues + 1), ValuesKnown: true},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 2048, Labels: []v1alpha1.MemberLabel{label("app", 1152, 1)}}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()
-			f.Look.PolicyMapMax, f.Cluster.Mesh, f.Dataplane = c.limit, c.mesh, c.is
+			f.Check.PolicyMapMax, f.Cluster.Mesh, f.Dataplane = c.limit, c.mesh, c.is
 			f.Units = &Units{Heaviest: &v1alpha1.MemberPolicyMap{Highest: 3, Limit: 16384}}
 			s := f.status(&v1alpha1.MemberClusterStatus{Dataplane: c.before})
 			if diff := cmp.Diff(c.want, s.Dataplane); diff != "" {

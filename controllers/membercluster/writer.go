@@ -28,33 +28,37 @@ type Fleet interface {
 	Observe(cluster, object string) federation.Observation
 }
 
-// Writer keeps the MemberClusters. It runs on the leader.
+// Writer writes the MemberClusters. It runs on the leader.
 type Writer struct {
 	Client client.Client
 	Fleet  Fleet
-	// Looked is what the preflight last found in a member; false: it has not looked yet.
-	Looked func(cluster string) (memberhealth.Look, bool)
-	Board  *statuscache.Cache
-	// Complete tells whether every unit was decided at least once. It is asked until it says so.
+	// LastCheck returns the last result of the preflight in a member; false if there is none.
+	LastCheck func(cluster string) (memberhealth.CheckResult, bool)
+	Board     *statuscache.Cache
+	// Complete reports whether every unit was decided at least once. It is called until it returns true.
 	Complete func() bool
 	// Ready waits until the host's objects are listed.
 	Ready func(context.Context) error
-	// Identities counts those of a member; nil: they were not read.
+	// Identities returns the count of a member's identities, or nil if they were not read.
 	Identities func(cluster string, limit int32) *v1alpha1.MemberIdentities
-	// Labels counts the identities of a member, and those that have labels of subjects; 0: they were not read.
+	// Labels returns the number of identities of a member, and of those with labels of subjects; 0 if they were not
+	// read.
 	Labels func(cluster string) (int32, []v1alpha1.MemberLabel)
-	// Values are the values of the labels of subjects in a member, by key; false: they are not known, or do not matter.
+	// Values returns the values of the subjects' labels in a member, by key; false if they are not known, or not
+	// needed.
 	Values func(cluster string) (map[string][]string, bool)
-	// NoHTTP says why rules about requests cannot be enforced in a member; "": they can.
+	// NoHTTP returns the reason why HTTP rules cannot be enforced in a member, or "".
 	NoHTTP func(cluster string) string
-	// CarriesGroups tells whether groups of addresses can be brought to the members.
-	CarriesGroups func() bool
-	// Orphans are the objects in a member that look like ACP's and that nothing asks for, by name; nil: nobody looks for them.
+	// SupportsGroups reports whether groups of addresses can be pushed to the members.
+	SupportsGroups func() bool
+	// Orphans returns the objects in a member that look like ACP's and that nothing on the host wants, by name. If it
+	// is nil, orphans are not reported.
 	Orphans func(cluster string) []string
 	Clock   clock.PassiveClock
-	// Every is the time between two looks, and the least between two writes about one member; 0 is DefaultEvery.
-	Every time.Duration
-	Log   logr.Logger
+	// Interval is the time between two updates, and the minimum between two writes about one member; 0 means
+	// DefaultInterval.
+	Interval time.Duration
+	Log      logr.Logger
 
 	wake     chan struct{}
 	written  map[string]time.Time
@@ -64,31 +68,31 @@ type Writer struct {
 	latest map[string]latest
 }
 
-// latest is what was last found of a member, for the metrics.
+// latest is the last known state of a member, for the metrics.
 type latest struct {
 	Status v1alpha1.MemberClusterStatus
 	States map[v1alpha1.MemberState]int
 }
 
-// DefaultEvery bounds how old a MemberCluster is, and how often it is written.
-const DefaultEvery = 10 * time.Second
+// DefaultInterval bounds the age of a MemberCluster, and how often it is written.
+const DefaultInterval = 10 * time.Second
 
-// Prepare completes a writer.
+// Prepare validates the configuration and sets defaults.
 func (w *Writer) Prepare() error {
-	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.CarriesGroups == nil {
+	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.SupportsGroups == nil {
 		return errors.New("membercluster: Labels, Values, NoHTTP and CarriesGroups are needed")
 	}
-	if w.Client == nil || w.Fleet == nil || w.Looked == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
+	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
 		return errors.New("membercluster: Client, Fleet, Looked, Board, Complete, Ready, Identities and Clock are needed")
 	}
-	if w.Every == 0 {
-		w.Every = DefaultEvery
+	if w.Interval == 0 {
+		w.Interval = DefaultInterval
 	}
 	w.wake, w.written = make(chan struct{}, 1), map[string]time.Time{}
 	return nil
 }
 
-// Wake asks for a look soon: a member was registered, lost or found again.
+// Wake requests an early update, because a member was registered, lost or found again.
 func (w *Writer) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -99,19 +103,19 @@ func (w *Writer) Wake() {
 // +kubebuilder:rbac:groups=acp.io,resources=memberclusters,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=acp.io,resources=memberclusters/status,verbs=update
 
-// Start looks until the context ends.
+// Start updates the MemberClusters until the context ends.
 func (w *Writer) Start(ctx context.Context) error {
 	if err := w.Ready(ctx); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(w.Every)
+	ticker := time.NewTicker(w.Interval)
 	defer ticker.Stop()
 	for {
-		if err := w.look(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
+		if err := w.writeAll(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
 			w.Log.Error(err, "MemberClusters cannot be written; they are tried again")
 		}
-		// Many members may wake at once.
-		rest := time.NewTimer(w.Every / 10)
+		// Many members may trigger an update at once.
+		rest := time.NewTimer(w.Interval / 10)
 		select {
 		case <-ctx.Done():
 			rest.Stop()
@@ -127,10 +131,10 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
-// look tells of every member once, and removes what is told of those that are gone.
-func (w *Writer) look(ctx context.Context) error {
+// writeAll writes the MemberCluster of every member, and deletes those of members that are not registered any more.
+func (w *Writer) writeAll(ctx context.Context) error {
 	if listed, _ := w.Fleet.Registry(); !listed {
-		return nil // who is not listed now is not gone
+		return nil // members that are not listed now may still exist
 	}
 	var list v1alpha1.MemberClusterList
 	if err := w.Client.List(ctx, &list); err != nil {
@@ -153,7 +157,7 @@ func (w *Writer) look(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		now, err := w.tell(ctx, o, f)
+		now, err := w.writeMember(ctx, o, f)
 		errs = append(errs, err)
 		found[c.Name] = latest{Status: now}
 		if f.Units != nil {
@@ -170,11 +174,12 @@ func (w *Writer) look(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// gather reads what is known of a member. Before the preflight looked, nothing is told: it would be half of the truth.
+// gather collects the facts of a member. Before the first preflight it returns false, because the report would be
+// incomplete.
 func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, bool) {
 	f := &facts{Cluster: c, Seen: w.Fleet.Observe(c.Name, ""), Now: metav1.NewTime(w.Clock.Now().Truncate(time.Second))}
 	var looked bool
-	if f.Look, looked = w.Looked(c.Name); !looked {
+	if f.Check, looked = w.LastCheck(c.Name); !looked {
 		return nil, false
 	}
 	if units != nil {
@@ -185,32 +190,32 @@ func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, 
 	if units != nil && w.Orphans != nil {
 		f.Orphans = w.Orphans(c.Name)
 	}
-	f.Identities = w.Identities(c.Name, f.Look.IdentityLimit)
+	f.Identities = w.Identities(c.Name, f.Check.IdentityLimit)
 	if f.Identities != nil {
 		f.Identities.ObservedAt = f.Now
 	}
 	f.Dataplane.Identities, f.Dataplane.Labels = w.Labels(c.Name)
 	f.Dataplane.Values, f.Dataplane.ValuesKnown = w.Values(c.Name)
-	f.Dataplane.NoHTTP, f.Dataplane.NoGroups = w.NoHTTP(c.Name), !w.CarriesGroups()
+	f.Dataplane.NoHTTP, f.Dataplane.NoGroups = w.NoHTTP(c.Name), !w.SupportsGroups()
 	return f, true
 }
 
-// tell writes the MemberCluster if it differs and was not written a moment ago, and returns how the member stands.
-func (w *Writer) tell(ctx context.Context, had *v1alpha1.MemberCluster, f *facts) (v1alpha1.MemberClusterStatus, error) {
+// writeMember writes the MemberCluster if it differs and was not written a moment ago, and returns the member's status.
+func (w *Writer) writeMember(ctx context.Context, had *v1alpha1.MemberCluster, f *facts) (v1alpha1.MemberClusterStatus, error) {
 	name := f.Cluster.Name
 	o := &v1alpha1.MemberCluster{}
 	if had != nil {
 		o = had
 	}
 	now := f.status(&o.Status)
-	if had != nil && equality.Semantic.DeepEqual(o.Status, now) || time.Since(w.written[name]) < w.Every*9/10 {
+	if had != nil && equality.Semantic.DeepEqual(o.Status, now) || time.Since(w.written[name]) < w.Interval*9/10 {
 		return now, nil
 	}
 	if had == nil {
 		o.Name = name
 		err := w.Client.Create(ctx, o)
 		if apierrors.IsAlreadyExists(err) {
-			err = w.Client.Get(ctx, types.NamespacedName{Name: name}, o) // the list was older than that
+			err = w.Client.Get(ctx, types.NamespacedName{Name: name}, o) // the list was older than the object
 		}
 		if err != nil {
 			return now, fmt.Errorf("make MemberCluster %s: %w", name, err)

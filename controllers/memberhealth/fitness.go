@@ -10,42 +10,44 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// unknownYet is said of a member that was never looked at, or never answered.
+// unknownYet is the message for a member that was never read, or never answered.
 const unknownYet = "how its dataplane is configured is not known: it has not been read since the adapter started"
 
-// fitness is what a member's dataplane makes of policies, as far as it was found out.
+// fitness is how a member's dataplane applies policies, as far as it was read.
 type fitness struct {
-	// known: the member was read at least once.
+	// known reports that the member was read at least once.
 	known bool
-	// facts are what was read last.
+	// facts are the facts of the last read.
 	facts preflight.Facts
-	// podsOld: of the pods on their node's network it is what was read at the look before.
+	// podsOld reports that the pods on their node's network are those of an earlier read.
 	podsOld bool
-	// void are the findings by which policies mean something else than they say.
+	// void are the findings that change the meaning of policies.
 	void []preflight.Finding
-	// noHTTP says why rules about requests do not work; "": they do.
+	// noHTTP is the reason why HTTP rules do not work, or "".
 	noHTTP string
-	// proxyDown: the last look found the proxy not ready, and the one before did not.
+	// proxyDown reports that the last check found the proxy not ready, and the one before did not.
 	proxyDown bool
 }
 
-// Lack is a member whose pods a selector over some label keys may not match.
+// Lack describes a member whose pods a selector over some label keys may not match.
 type Lack struct {
 	Member, Why string
-	// Unknown is true when the member's identities could not be read, so that the selector may match all the same.
+	// Unknown reports that the member's identities could not be read, so that the selector may match.
 	Unknown bool
 }
 
-// Unenforced returns why a member would not enforce a policy whose selectors use some pod label keys; "" means that it
-// does, as far as the last look found. What was never looked at is not known, and what is not known is not enforced.
+// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or ""
+// according to the last check. A member that was never checked counts as not enforcing.
 func (i *Inspector) Unenforced(cluster string, keys []string) string {
-	i.learn(keys)
+	i.addKeys(keys)
 	return i.void(cluster, keys, v1alpha1.ModeEnforce)
 }
 
-// Misread says why policies that close nothing mean something else in a member than they say: those of resources in Audit, and
-// of wildcards; "": as far as is known they do not.
-func (i *Inspector) Misread(cluster string) string { return i.void(cluster, nil, v1alpha1.ModeAudit) }
+// MeaningChanged returns the reason why policies that close nothing, of resources in Audit and of wildcards, have
+// another meaning in a member; "" if none is known.
+func (i *Inspector) MeaningChanged(cluster string) string {
+	return i.void(cluster, nil, v1alpha1.ModeAudit)
+}
 
 func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) string {
 	i.mu.RLock()
@@ -62,30 +64,31 @@ func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) stri
 	return ""
 }
 
-// HostPods names the pods of a member that have a label and use the network of their node, a few if there are many; "": the
-// last look found none.
+// HostPods lists the first pods of a member that have a label and use the network of their node, or "" if the last
+// check found none.
 func (i *Inspector) HostPods(cluster, key, value string) string {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return i.members[cluster].facts.HostPods.Named(key, value)
+	return i.members[cluster].facts.HostPods.Describe(key, value)
 }
 
-// Takes returns why a member's identities may lack one of some label keys; "" means that they have all of them.
-func (i *Inspector) Takes(cluster string, keys []string) string {
-	i.learn(keys)
+// MissingLabels returns the reason why a member's identities may lack one of some label keys, or "" if they have all of
+// them.
+func (i *Inspector) MissingLabels(cluster string, keys []string) string {
+	i.addKeys(keys)
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	return m.lacks(keys).Why
 }
 
-// Without returns the members whose identities may lack one of some label keys, by name. A member that is being looked at
-// for the first time is not among them.
-func (i *Inspector) Without(keys []string) []Lack {
+// MembersLacking returns the members whose identities may lack one of some label keys, by name. A member whose first
+// check is running is not included.
+func (i *Inspector) MembersLacking(keys []string) []Lack {
 	if len(keys) == 0 {
 		return nil
 	}
-	i.learn(keys)
+	i.addKeys(keys)
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	var out []Lack
@@ -100,9 +103,9 @@ func (i *Inspector) Without(keys []string) []Lack {
 	return out
 }
 
-// learn judges the members by label keys that no look has judged them by: those of a class that is new, or that another
-// dataplane enforces. What was read at the last look is enough for that.
-func (i *Inspector) learn(keys []string) {
+// addKeys evaluates the members for label keys that were not evaluated before: those of a class that is new, or that
+// another dataplane enforces. The facts of the last check are used.
+func (i *Inspector) addKeys(keys []string) {
 	i.mu.RLock()
 	unknown := slices.ContainsFunc(keys, func(k string) bool { return !i.judged[k] })
 	i.mu.RUnlock()
@@ -120,7 +123,7 @@ func (i *Inspector) learn(keys []string) {
 	}
 }
 
-// judge returns the findings that void policies, by every label key that anybody asked about; the caller holds the lock.
+// judge returns the findings that void policies, for every label key that was requested. The caller must hold the lock.
 func (i *Inspector) judge(f *preflight.Facts) []preflight.Finding {
 	needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys()}
 	looked := map[string]bool{}
@@ -137,7 +140,7 @@ func (i *Inspector) judge(f *preflight.Facts) []preflight.Finding {
 	return void(preflight.Assess(*f, needs))
 }
 
-// put keeps what is known of a member that was read; the caller holds the lock.
+// put stores the fitness of a member that was read. The caller must hold the lock.
 func (i *Inspector) put(cluster string, m fitness) {
 	i.members[cluster] = m
 	delete(i.lacking, cluster)
@@ -146,7 +149,7 @@ func (i *Inspector) put(cluster string, m fitness) {
 	}
 }
 
-// lacks returns the first finding about one of the keys, that of a known fault before that of something unread.
+// lacks returns the first finding about one of the keys; a known fault takes precedence over something unread.
 func (m *fitness) lacks(keys []string) Lack {
 	if !m.known {
 		return Lack{Why: unknownYet, Unknown: true}
@@ -161,17 +164,17 @@ func (m *fitness) lacks(keys []string) Lack {
 	return out
 }
 
-// about tells whether a finding concerns selectors over some keys.
+// about reports whether a finding concerns selectors over some keys.
 func about(f *preflight.Finding, keys []string) bool {
 	return f.Label == "" || slices.Contains(keys, f.Label)
 }
 
-// ofLabels tells whether a selector over a label may match nothing because of a finding.
+// ofLabels reports whether a selector over a label may match nothing because of a finding.
 func ofLabels(f preflight.Finding) bool {
 	return slices.Contains([]string{preflight.LabelNotIdentity, preflight.LabelsUnreadable, preflight.ConfigUnread}, f.Code)
 }
 
-// NoHTTP says why rules about requests do not work in a member; "": they do. What is not known does not work.
+// NoHTTP returns the reason why HTTP rules do not work in a member, or "". Unknown counts as not working.
 func (i *Inspector) NoHTTP(cluster string) string {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -182,8 +185,8 @@ func (i *Inspector) NoHTTP(cluster string) string {
 	return m.noHTTP
 }
 
-// IgnoresClusterNetworkPolicies reports whether a member's agents are known not to take ClusterNetworkPolicies. What is not
-// known may take them.
+// IgnoresClusterNetworkPolicies reports whether a member's agents are known to ignore ClusterNetworkPolicies. If it is
+// not known, they may enforce them.
 func (i *Inspector) IgnoresClusterNetworkPolicies(cluster string) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -191,36 +194,36 @@ func (i *Inspector) IgnoresClusterNetworkPolicies(cluster string) bool {
 	return m.known && m.facts.Cilium.IgnoresClusterNetworkPolicies()
 }
 
-// proxyDown reports whether the last look found a proxy not ready that was ready before.
+// proxyDown reports whether the last check found a proxy not ready that was ready before.
 func (i *Inspector) proxyDown(cluster string) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.members[cluster].proxyDown
 }
 
-// Waits reports whether a registered member has neither been read nor found unreadable since the start.
-func (i *Inspector) Waits() bool {
+// Pending reports whether a registered member has neither been read nor found unreadable since the start.
+func (i *Inspector) Pending() bool {
 	clusters := i.Clusters()
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return !i.met[c.Name] })
 }
 
-// void are the findings by which policies mean something else than they say. The others keep a cluster from joining, but what
-// is pushed to one that has joined is enforced all the same.
+// void returns the findings that change the meaning of policies. The other findings only prevent a cluster from
+// joining.
 func void(findings []preflight.Finding) []preflight.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f preflight.Finding) bool { return f.Voids() == 0 })
 }
 
-// note keeps what was found in a member, and tells whoever decides about units when that changed. A member that does not
-// answer is as it was.
-func (i *Inspector) note(cluster string, facts *preflight.Facts) {
-	if facts.Silent != "" {
+// record stores the facts of a member, and triggers the controllers of units if the result changed. For a member that
+// does not answer the previous result is kept.
+func (i *Inspector) record(cluster string, facts *preflight.Facts) {
+	if facts.Unreachable != "" {
 		i.mu.Lock()
 		i.met[cluster] = true
 		first := !i.members[cluster].known && !i.silent(cluster)
 		if first {
-			i.lacking[cluster] = struct{}{} // nothing is known of it
+			i.lacking[cluster] = struct{}{} // nothing is known about the member
 		}
 		i.mu.Unlock()
 		if first && i.Changed != nil {
@@ -231,7 +234,7 @@ func (i *Inspector) note(cluster string, facts *preflight.Facts) {
 	i.mu.Lock()
 	before, podsOld := i.members[cluster], false
 	if before.known && facts.HostPods.Unread != "" && before.facts.HostPods.Unread == "" && !before.podsOld {
-		// One failed list is no reason to call every unit of the member unknown; the next look decides.
+		// One failed list must not make every unit of the member unknown; the next check decides.
 		kept := *facts
 		kept.HostPods = before.facts.HostPods
 		facts = &kept
@@ -239,7 +242,8 @@ func (i *Inspector) note(cluster string, facts *preflight.Facts) {
 	}
 	now := fitness{known: true, podsOld: podsOld, facts: *facts, void: i.judge(facts), noHTTP: facts.Cilium.NoHTTP()}
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP == "" && !before.proxyDown {
-		// A restart of the proxy is over at the next look, and to refuse all requests for its sake would cut every client.
+		// A restart of the proxy is over at the next check, and refusing all requests because of it would cut off every
+		// client.
 		now.noHTTP, now.proxyDown = "", true
 	}
 	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP ||
@@ -252,20 +256,20 @@ func (i *Inspector) note(cluster string, facts *preflight.Facts) {
 		return
 	}
 	for _, f := range now.void {
-		i.Log.Info("Member does not enforce what is pushed as it says", "member", cluster, "code", f.Code, "class", f.About, "message", f.Message, "do", f.Do)
+		i.Log.Info("Member does not enforce what is pushed as it says", "member", cluster, "code", f.Code, "class", f.Class, "message", f.Message, "do", f.Do)
 	}
 	if i.Changed != nil {
 		i.Changed(cluster)
 	}
 }
 
-// silent tells whether it was noted that a member answered no look; the caller holds the lock.
+// silent reports whether the member is recorded as never having answered. The caller must hold the lock.
 func (i *Inspector) silent(cluster string) bool {
 	_, ok := i.lacking[cluster]
 	return ok
 }
 
-// forget drops what is known of members that are not registered.
+// forget removes members that are not registered.
 func (i *Inspector) forget(registered map[string]history) {
 	i.mu.Lock()
 	var heldBack []string
@@ -286,7 +290,7 @@ func (i *Inspector) forget(registered map[string]history) {
 	}
 	i.mu.Unlock()
 	for _, c := range heldBack {
-		// Units in other members were not realized because of it.
+		// Units in other members may not have been realized because of it.
 		if i.Changed != nil {
 			i.Changed(c)
 		}

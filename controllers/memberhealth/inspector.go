@@ -14,35 +14,36 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// Timing of looks at the members.
+// Timing is the timing of the checks.
 type Timing struct {
-	// Interval between two looks. KubeFed's process ends five minutes after a kind cannot be listed.
+	// Interval is the time between two checks. KubeFed's process ends five minutes after a kind cannot be listed.
 	Interval time.Duration
-	// Again is when one is repeated that something follows from, if it is confirmed.
-	Again time.Duration
+	// RetryInterval is the delay before a check that would have consequences is repeated for confirmation.
+	RetryInterval time.Duration
 }
 
-// DefaultTiming finds a member that stops KubeFed within half a minute.
-var DefaultTiming = Timing{Interval: 30 * time.Second, Again: 5 * time.Second}
+// DefaultTiming detects a member that stops KubeFed within half a minute.
+var DefaultTiming = Timing{Interval: 30 * time.Second, RetryInterval: 5 * time.Second}
 
-// firstLook is how long a look at members that were never read waits for more of them.
-const firstLook = 50 * time.Millisecond
+// firstCheckDelay is how long a check of members that were never read waits for more such members.
+const firstCheckDelay = 50 * time.Millisecond
 
-// Inspector looks at all registered members again and again. It runs on the leader.
+// Inspector checks all registered members periodically. It runs on the leader.
 type Inspector struct {
-	// Clusters are the registered members.
+	// Clusters returns the registered members.
 	Clusters func() []federation.Cluster
-	// Read gathers the facts of one.
+	// Read collects the facts of one member.
 	Read func(context.Context, federation.Cluster) preflight.Facts
-	// Kinds are those that KubeFed carries now.
+	// Kinds returns the kinds that KubeFed distributes.
 	Kinds func() []federation.Kind
-	// Keys are the labels that classes select pods by now.
+	// Keys returns the labels by which classes select pods.
 	Keys func() []preflight.Key
-	// Changed is called when a member began or ceased to enforce what is pushed to it, or to take policies of others.
+	// Changed is called when a member began or ceased to enforce what is pushed to it, or to enforce policies of
+	// others.
 	Changed func(cluster string)
-	// Looked is called after each look at all of them.
-	Looked func()
-	// Registrations keep KubeFed from members.
+	// AfterCheck is called after each check of all members.
+	AfterCheck func()
+	// Registrations quarantines and releases members.
 	Registrations interface {
 		Suspend(ctx context.Context, cluster, why string) error
 		SuspendDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error
@@ -55,17 +56,17 @@ type Inspector struct {
 	histories map[string]history
 
 	mu sync.RWMutex
-	// members are those that were read, and met also those that were found unreadable.
+	// members are the members that were read, and met also includes those that were found unreadable.
 	members map[string]fitness
 	met     map[string]bool
-	// lacking are the members some label of which may not be in identities, and those that never answered.
+	// lacking are the members whose identities may lack a label, and those that never answered.
 	lacking map[string]struct{}
-	// judged are the label keys that the findings take into account.
+	// judged are the label keys that the findings consider.
 	judged map[string]bool
-	looks  map[string]Look
+	looks  map[string]CheckResult
 }
 
-// Prepare completes an inspector.
+// Prepare validates the configuration and sets defaults.
 func (i *Inspector) Prepare() error {
 	if i.Clusters == nil || i.Read == nil || i.Registrations == nil || i.Kinds == nil || i.Keys == nil {
 		return errors.New("member: Clusters, Read, Kinds, Keys and Registrations are needed")
@@ -74,12 +75,12 @@ func (i *Inspector) Prepare() error {
 		i.Timing = DefaultTiming
 	}
 	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
-	i.members, i.met, i.looks = map[string]fitness{}, map[string]bool{}, map[string]Look{}
+	i.members, i.met, i.looks = map[string]fitness{}, map[string]bool{}, map[string]CheckResult{}
 	i.lacking, i.judged = map[string]struct{}{}, map[string]bool{}
 	return nil
 }
 
-// Wake asks for a look soon: a member was registered, lost or found again.
+// Wake requests an early check, because a member was registered, lost or found again.
 func (i *Inspector) Wake() {
 	select {
 	case i.wake <- struct{}{}:
@@ -92,12 +93,12 @@ func (i *Inspector) Wake() {
 // +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;patch
 // +kubebuilder:rbac:groups="",namespace=kube-federation-system,resources=secrets,verbs=get
 
-// Start looks until the context ends.
+// Start checks the members until the context ends.
 func (i *Inspector) Start(ctx context.Context) error {
 	for {
 		next := i.Timing.Interval
-		if i.look(ctx) {
-			next = i.Timing.Again
+		if i.checkAll(ctx) {
+			next = i.Timing.RetryInterval
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -106,9 +107,9 @@ func (i *Inspector) Start(ctx context.Context) error {
 			return nil
 		case <-i.wake:
 			timer.Stop()
-			again := i.Timing.Again // many members may wake at once
-			if i.Waits() {
-				again = min(again, firstLook) // and units wait for those that were never read
+			again := i.Timing.RetryInterval // many members may be registered at once
+			if i.Pending() {
+				again = min(again, firstCheckDelay) // and units wait for members that were never read
 			}
 			if !pause(ctx, again) {
 				return nil
@@ -129,8 +130,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look looks at every member once, and tells whether it has to look again soon.
-func (i *Inspector) look(ctx context.Context) (again bool) {
+// checkAll checks every member once, and reports whether a check must be repeated soon.
+func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 	clusters := i.Clusters()
 	facts := make([]preflight.Facts, len(clusters))
 	var reading sync.WaitGroup
@@ -138,8 +139,8 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 		reading.Go(func() {
 			facts[n] = i.Read(ctx, c)
 			if ctx.Err() == nil {
-				// At once: whoever decides about this member does not wait for one that is slow to answer.
-				i.note(c.Name, &facts[n])
+				// The result is recorded at once, so that decisions about this member do not wait for a slow one.
+				i.record(c.Name, &facts[n])
 			}
 		})
 	}
@@ -151,11 +152,11 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	for n, c := range clusters {
 		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
 		findings := preflight.Assess(facts[n], needs)
-		i.remember(facts[n], needs, findings)
-		next, do, why := judge(i.histories[c.Name], c.Held, findings)
-		do = heed(c, &facts[n], do)
+		i.storeResult(facts[n], needs, findings)
+		next, do, why := judge(i.histories[c.Name], c.Quarantined, findings)
+		do = applyMark(c, &facts[n], do)
 		seen[c.Name] = next
-		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)
+		undecided := do == keep && (next.Bad > 0 || c.Quarantined && next.Good > 0)
 		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
 			undecided = true
 		}
@@ -163,8 +164,8 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	i.histories = seen
 	i.forget(seen)
-	if i.Looked != nil {
-		i.Looked()
+	if i.AfterCheck != nil {
+		i.AfterCheck()
 	}
 	return again
 }
@@ -173,7 +174,7 @@ func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, wh
 	var err error
 	switch do {
 	case hold:
-		if c.Held && c.Why == why && c.Downgrade == nil {
+		if c.Quarantined && c.QuarantineReason == why && c.Downgrade == nil {
 			return nil
 		}
 		err = i.Registrations.Suspend(ctx, c.Name, why)

@@ -7,12 +7,12 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// patience is how many times in a row something has to be found before it counts, where one time may be chance.
-const patience = 2
+// confirmations is the number of consecutive checks with the same result that are necessary before it has consequences.
+const confirmations = 2
 
-// history is what earlier looks at a member led to.
+// history contains the results of earlier checks of a member.
 type history struct {
-	// Bad and Good are the looks in a row that found what stops KubeFed, or did not.
+	// Bad and Good are the numbers of consecutive checks that found a reason for quarantine, or found none.
 	Bad, Good int
 }
 
@@ -23,15 +23,15 @@ const (
 	keep    action = ""
 	hold    action = "hold"
 	release action = "release"
-	// spare holds a member that is downgraded.
+	// spare keeps KubeFed away from a member that is downgraded.
 	spare action = "spare"
 )
 
-// heed takes the mark of a downgrade into account. A member that stops KubeFed is quarantined whatever else holds; one that
-// was held because of a mark is let back only by who saw that the mark is gone. It is pure.
-func heed(c federation.Cluster, f *preflight.Facts, do action) action {
+// applyMark considers the mark of a downgrade. A member that stops KubeFed is quarantined in any case; one that is held
+// because of a mark is released only after the mark was seen to be gone. It is pure.
+func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 	switch {
-	case f.Silent != "" || do == hold:
+	case f.Unreachable != "" || do == hold:
 		return do
 	case f.Mark != nil:
 		return spare
@@ -43,22 +43,22 @@ func heed(c federation.Cluster, f *preflight.Facts, do action) action {
 	return do
 }
 
-// judge decides about one look at a member, and why. It is pure.
+// judge decides what one check leads to, and why. It is pure.
 func judge(h history, held bool, findings []preflight.Finding) (next history, do action, why string) {
 	i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.Stops })
 	if i >= 0 && findings[i].Code == preflight.Unreachable {
-		// KubeFed's own health check finds that, so it stops nobody; and nothing is known of the kinds.
+		// KubeFed's own health check detects this, so the member stops no other; and nothing is known about the kinds.
 		return history{}, keep, ""
 	}
 	if i < 0 {
 		next = history{Good: h.Good + 1}
-		if held && next.Good >= patience {
+		if held && next.Good >= confirmations {
 			return next, release, ""
 		}
 		return next, keep, ""
 	}
 	next = history{Bad: h.Bad + 1}
-	if findings[i].Code != preflight.KindFails || next.Bad >= patience || held {
+	if findings[i].Code != preflight.KindFails || next.Bad >= confirmations || held {
 		return next, hold, findings[i].Message
 	}
 	return next, keep, ""

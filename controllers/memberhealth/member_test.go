@@ -99,7 +99,7 @@ func (h *host) set(call, cluster string, held bool, why string) error {
 	}
 	for i := range h.clusters {
 		if h.clusters[i].Name == cluster {
-			h.clusters[i].Held, h.clusters[i].Why = held, why
+			h.clusters[i].Quarantined, h.clusters[i].QuarantineReason = held, why
 		}
 	}
 	return nil
@@ -169,13 +169,13 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 		lacks   string
 		changes int
 	}{
-		{"a member that never answered is not known", func() { facts.Silent = "away" }, true, true, true, true, "unknown", 1},
+		{"a member that never answered is not known", func() { facts.Unreachable = "away" }, true, true, true, true, "unknown", 1},
 		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, "unknown", 2},
 		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, "", 3},
 		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, "", 4},
 		{"nothing changed", func() {}, true, false, false, false, "", 4},
 		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, "", 5},
-		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, true, false, "", 5},
+		{"a member that is silent is as it was", func() { facts.Unreachable = "away" }, true, true, true, false, "", 5},
 		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, "", 6},
 		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, "", 7},
 		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, "", 8},
@@ -185,42 +185,42 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, "", 12},
 	} {
 		c.change()
-		i.look(t.Context())
+		i.checkAll(t.Context())
 		if redis, app := i.Unenforced("m1", redisKey) != "", i.Unenforced("m1", appKey) != ""; redis != c.redis || app != c.app || changes != c.changes {
 			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
 		}
 		lacks := ""
-		for _, l := range i.Without(appKey) {
+		for _, l := range i.MembersLacking(appKey) {
 			if lacks = "known"; l.Unknown {
 				lacks = "unknown"
 			}
 		}
-		if lacks != c.lacks || (lacks != "") != (i.Takes("m1", appKey) != "") && len(members) > 0 {
-			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.Takes("m1", appKey))
+		if lacks != c.lacks || (lacks != "") != (i.MissingLabels("m1", appKey) != "") && len(members) > 0 {
+			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.MissingLabels("m1", appKey))
 		}
-		if audit, http := i.Misread("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
+		if audit, http := i.MeaningChanged("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
 			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
 		}
 	}
 
 	// A class that is newer than the last look.
 	members, facts = []federation.Cluster{{Name: "m1"}}, configured(map[string]string{"labels": `k8s:com\.trip/redis`})
-	i.look(t.Context())
+	i.checkAll(t.Context())
 	for range 2 {
-		if key := []string{"com.trip/new"}; i.Takes("m1", key) == "" || len(i.Without(key)) != 1 || i.Unenforced("m1", key) == "" {
+		if key := []string{"com.trip/new"}; i.MissingLabels("m1", key) == "" || len(i.MembersLacking(key)) != 1 || i.Unenforced("m1", key) == "" {
 			t.Error("a label that no look judged by is taken to be in identities")
 		}
-		i.look(t.Context())
+		i.checkAll(t.Context())
 	}
 	for n, unknown := range []bool{false, true, true} {
 		facts.HostPods.Unread = "a timeout"
-		if i.look(t.Context()); (i.Unenforced("m1", redisKey) != "") != unknown {
+		if i.checkAll(t.Context()); (i.Unenforced("m1", redisKey) != "") != unknown {
 			t.Errorf("look %d without a list of pods: %q", n, i.Unenforced("m1", redisKey))
 		}
 	}
 	facts.HostPods.Unread = ""
-	i.look(t.Context())
-	if i.Takes("m1", redisKey) != "" || i.Unenforced("m1", redisKey) != "" {
+	i.checkAll(t.Context())
+	if i.MissingLabels("m1", redisKey) != "" || i.Unenforced("m1", redisKey) != "" {
 		t.Error("the others are not as they were")
 	}
 }
@@ -240,7 +240,7 @@ func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 		works, again bool
 	}{{0, false, false}, {1, true, false}, {0, true, true}, {1, true, false}, {0, true, true}, {0, false, false}, {0, false, false}, {1, true, false}} {
 		facts.Cilium.Agents = preflight.Workload{Desired: 1, Ready: c.ready}
-		again := i.look(t.Context())
+		again := i.checkAll(t.Context())
 		if works := i.NoHTTP("m1") == ""; works != c.works || again != c.again {
 			t.Errorf("look %d, %d ready: works %v, looks again %v", n, c.ready, works, again)
 		}
@@ -263,7 +263,7 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = i.Start(ctx) }()
 		synctest.Wait()
-		if i.Unenforced("m1", redisKey) != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", redisKey) == "" || !i.Waits() {
+		if i.Unenforced("m1", redisKey) != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", redisKey) == "" || !i.Pending() {
 			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", redisKey), i.Unenforced("m2", redisKey))
 		}
 		cancel()
@@ -292,22 +292,22 @@ func TestInspectorHoldsAndReleases(t *testing.T) {
 			t.Errorf("what did not change is written again: %v", calls)
 		}
 		h.now(preflight.Listed, errors.New("the host is away"))
-		time.Sleep(DefaultTiming.Interval + 2*DefaultTiming.Again)
+		time.Sleep(DefaultTiming.Interval + 2*DefaultTiming.RetryInterval)
 		synctest.Wait()
-		if calls := h.called(); !h.members()[1].Held || len(calls) < 2 {
+		if calls := h.called(); !h.members()[1].Quarantined || len(calls) < 2 {
 			t.Fatalf("%v", calls)
 		}
 		h.now(preflight.Listed, nil)
-		time.Sleep(2 * DefaultTiming.Again)
+		time.Sleep(2 * DefaultTiming.RetryInterval)
 		synctest.Wait()
-		if h.members()[1].Held {
+		if h.members()[1].Quarantined {
 			t.Errorf("it was not let back: %v", h.called())
 		}
 		h.now(preflight.Forbidden, nil)
 		i.Wake()
-		time.Sleep(DefaultTiming.Again)
+		time.Sleep(DefaultTiming.RetryInterval)
 		synctest.Wait()
-		if members := h.members(); !members[1].Held || members[0].Held {
+		if members := h.members(); !members[1].Quarantined || members[0].Quarantined {
 			t.Errorf("%+v", members)
 		}
 		cancel()
@@ -336,8 +336,8 @@ func TestInspectorHeedsTheMark(t *testing.T) {
 		{"a mark", func() { facts.Mark = &mark }, []string{"spare m1"}},
 		{"it is not written again and again", func() {}, nil},
 		{"a mark that says something else", func() { facts.Mark = &other }, []string{"spare m1"}},
-		{"a member that does not answer says nothing", func() { facts.Mark, facts.Silent = nil, "away" }, nil},
-		{"nor one whose mark may not be read", func() { facts.Silent, facts.MarkUnread = "", "forbidden" }, nil},
+		{"a member that does not answer says nothing", func() { facts.Mark, facts.Unreachable = nil, "away" }, nil},
+		{"nor one whose mark may not be read", func() { facts.Unreachable, facts.MarkUnread = "", "forbidden" }, nil},
 		{"what stops KubeFed for all counts more", func() { facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, "", preflight.NotServed }, []string{"hold m1"}},
 		{"and less when it is mended", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
 		{"the mark is gone", func() { facts.Mark = nil }, []string{"release m1"}},
@@ -345,7 +345,7 @@ func TestInspectorHeedsTheMark(t *testing.T) {
 	} {
 		before := len(h.called())
 		c.change()
-		i.look(t.Context())
+		i.checkAll(t.Context())
 		if d := cmp.Diff(c.want, h.called()[before:], cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s: %s", c.reason, d)
 		}

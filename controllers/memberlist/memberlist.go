@@ -1,4 +1,4 @@
-// Package memberlist makes the bounded lists of members that statuses hold. It is pure.
+// Package memberlist builds the bounded lists of members in statuses. It is pure.
 package memberlist
 
 import (
@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// MaxStatus bounds the JSON of a status, in bytes, for 500 members. What is written per member besides its place in a group
-	// is bounded by what is left of it.
+	// MaxStatus bounds the JSON of a status for 500 members, in bytes. The rest of the status reduces what is available
+	// for members that are listed in full.
 	MaxStatus = 98_000
-	// Full is how many members are listed with their messages.
+	// Full is the maximum number of members that are listed with their messages.
 	Full = 20
-	// leastFull is what members with messages may take in any case: the worst few are always shown.
+	// leastFull is the space for members with messages in any case, so that the worst few are always shown.
 	leastFull = 4_000
 )
 
-// List divides members into those that are listed in full, the worst first, and groups of all others. used is the size of the
-// rest of the status, in bytes of JSON.
+// List divides members into those that are listed in full, the worst first, and groups of all others. used is the size
+// of the rest of the status, in bytes of JSON.
 func List(states []v1alpha1.ClusterState, used int) ([]v1alpha1.ClusterState, []v1alpha1.MemberGroup) {
 	sorted := slices.SortedFunc(slices.Values(states), v1alpha1.CompareMembers)
 	if len(sorted) <= Full {
@@ -32,7 +32,7 @@ func List(states []v1alpha1.ClusterState, used int) ([]v1alpha1.ClusterState, []
 	return sorted[:n:n], v1alpha1.GroupMembers(sorted[n:])
 }
 
-// fit returns how many of the first most members have room.
+// fit returns how many of the first most members fit into room bytes.
 func fit(states []v1alpha1.ClusterState, most, room int) int {
 	for i := range states[:min(most, len(states))] {
 		if room -= SizeOfMember(&states[i]); room < 0 {
@@ -42,19 +42,19 @@ func fit(states []v1alpha1.ClusterState, most, room int) int {
 	return min(most, len(states))
 }
 
-// The sizes below are upper bounds of the JSON of a value. They are computed instead of measured because statuses are made in
-// the way of every push.
+// The sizes below are upper bounds of the JSON of a value. They are computed instead of measured because statuses are
+// built during every push.
 
-// SizeOfMember bounds the JSON of a member that is listed in full.
+// SizeOfMember returns an upper bound of the JSON of a member that is listed in full.
 func SizeOfMember(c *v1alpha1.ClusterState) int {
 	const keys = len(`{"name":"","state":"","mode":"","desiredRevision":"","observedRevision":"","propagated":true,"since":"","message":""},`)
 	return keys + len(c.Name) + len(c.State) + len(c.Mode) + len(c.DesiredRevision) + len(c.ObservedRevision) + len(timeFormat) + SizeOfText(c.Message)
 }
 
-// timeFormat is as long as the JSON of a time.
+// timeFormat has the length of the JSON of a time.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// SizeOfGroups bounds the JSON of groups.
+// SizeOfGroups returns an upper bound of the JSON of groups.
 func SizeOfGroups(groups []v1alpha1.MemberGroup) int {
 	const (
 		ofGroup    = len(`{"state":"","mode":"","propagated":true,"since":"","revisions":[]},`) + len(timeFormat)
@@ -81,7 +81,7 @@ func SizeOfGroups(groups []v1alpha1.MemberGroup) int {
 	return n
 }
 
-// SizeOfCounts bounds the JSON of counts of members.
+// SizeOfCounts returns an upper bound of the JSON of counts of members.
 func SizeOfCounts(n *v1alpha1.MemberCounts) int {
 	if n == nil {
 		return 0
@@ -102,7 +102,7 @@ func SizeOfCounts(n *v1alpha1.MemberCounts) int {
 	return size
 }
 
-// SizeOfConditions bounds the JSON of conditions.
+// SizeOfConditions returns an upper bound of the JSON of conditions.
 func SizeOfConditions(conditions []metav1.Condition) int {
 	const keys = len(`{"type":"","status":"","observedGeneration":9223372036854775807,"lastTransitionTime":"2006-01-02T15:04:05Z","reason":"","message":""},`)
 	n := len(`"conditions":[],`)
@@ -113,7 +113,7 @@ func SizeOfConditions(conditions []metav1.Condition) int {
 	return n
 }
 
-// SizeOfText is the size of a text as a JSON string, without its quotes.
+// SizeOfText returns the size of a text as a JSON string, without its quotes.
 func SizeOfText(s string) int {
 	n := 0
 	for i := 0; i < len(s); {

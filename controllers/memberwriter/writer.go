@@ -158,7 +158,7 @@ func (w *Writer) overdue(now time.Time) {
 
 func (w *Writer) enqueue(o *federation.Object) {
 	for _, c := range w.Members.Clusters() {
-		if c.Held || c.Leaving || o.SpecIn(c.Name) == nil {
+		if c.Quarantined || c.Leaving || o.SpecIn(c.Name) == nil {
 			continue
 		}
 		at := place{c.Name, o.Key()}
@@ -299,7 +299,7 @@ var errNothing = errors.New("there is nothing to write")
 func (w *Writer) write(ctx context.Context, at place, o *federation.Object) error {
 	clusters := w.Members.Clusters()
 	i := slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == at.cluster })
-	if i < 0 || clusters[i].Held || clusters[i].Leaving {
+	if i < 0 || clusters[i].Quarantined || clusters[i].Leaving {
 		return errNothing
 	}
 	seen := w.Members.Observe(at.cluster, at.key)

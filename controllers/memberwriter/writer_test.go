@@ -67,7 +67,7 @@ func TestPatch(t *testing.T) {
 
 // TestSendOnlyWhenKubeFedIsBehind checks that KubeFed propagates whatever it can.
 func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
-	members := fleet{{Name: "m1"}, {Name: "m2"}, {Name: "held", Held: true}, {Name: "leaving", Leaving: true}, {Name: "other"}}
+	members := fleet{{Name: "m1"}, {Name: "m2"}, {Name: "held", Quarantined: true}, {Name: "leaving", Leaving: true}, {Name: "other"}}
 	o := &federation.Object{Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: []string{"m1", "m2", "held", "leaving"}, TemplateSpec: map[string]any{}}
 	for behind, want := range map[bool]int{false: 0, true: 2} {
 		w := &Writer{Members: members, Host: host{}, Behind: func() bool { return behind }}

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RegisterClock registers how far this machine's clock is behind the host's, unless reg is nil. A nil behind is never.
+// RegisterClock registers the gauge of the clock difference between this machine and the host, unless reg or behind is
+// nil.
 func RegisterClock(reg prometheus.Registerer, behind func() time.Duration) error {
 	if reg == nil {
 		return nil

@@ -1,7 +1,7 @@
-// Package metrics exports Prometheus metrics about units: how long a change takes until a member has it, how late an expired
-// statement was removed, and how often an object was changed in a member by somebody else.
+// Package metrics exports Prometheus metrics about units: the time until a change is in a member, the delay of the
+// removal of an expired statement, and the number of changes of managed objects in a member by others.
 //
-// No decision depends on it, and a restart resets it.
+// No decision depends on the metrics, and a restart resets them.
 package metrics
 
 import (
@@ -14,41 +14,41 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// fast are buckets for what takes from some milliseconds to some minutes.
-var fast = []float64{.01, .025, .05, .1, .15, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+// latencyBuckets covers latencies from some milliseconds to some minutes.
+var latencyBuckets = []float64{.01, .025, .05, .1, .15, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 
-// UnitMetrics is safe for concurrent use.
+// UnitMetrics records metrics about units. It is safe for concurrent use.
 type UnitMetrics struct {
 	drift              *prometheus.CounterVec
 	realize, propagate *prometheus.HistogramVec
 	expiry             prometheus.Histogram
 
 	mu      sync.Mutex
-	waiting map[place]wait
+	waiting map[unitInMember]wait
 }
 
-// place is a unit in a member.
-type place struct{ resource, cluster string }
+// unitInMember identifies a unit in a member.
+type unitInMember struct{ resource, cluster string }
 
-// wait is for a revision to arrive.
+// wait is a revision that has not arrived in a member.
 type wait struct {
 	desired string
 	since   time.Time
-	// One may come before the other.
+	// Either may happen first.
 	propagated, realized bool
 }
 
-// New makes the measures, and registers them unless reg is nil.
+// New creates the metrics, and registers them unless reg is nil.
 func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 	m := &UnitMetrics{
 		drift: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_drift_total", Help: "Times that an object of ACP's was found changed in a member."}, []string{"cluster"}),
-		realize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_realize_seconds", Buckets: fast,
+		realize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_realize_seconds", Buckets: latencyBuckets,
 			Help: "Time from the change of what a member has to have until it was read back there."}, []string{"cluster"}),
-		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_propagate_seconds", Buckets: fast,
+		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_propagate_seconds", Buckets: latencyBuckets,
 			Help: "Time from the change of what a member has to have until KubeFed itself reported that it is there, which may be after it was read back."}, []string{"cluster"}),
-		expiry: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(fast[:len(fast):len(fast)], 3600*6, 3600*24),
+		expiry: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(latencyBuckets[:len(latencyBuckets):len(latencyBuckets)], 3600*6, 3600*24),
 			Help: "Time from the end of a statement until what is pushed to the members was without it."}),
-		waiting: map[place]wait{},
+		waiting: map[unitInMember]wait{},
 	}
 	if reg == nil {
 		return m, nil
@@ -61,8 +61,9 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 	return m, nil
 }
 
-// RecordMember records how far a unit is in a member at an instant, and what was last reported of it, by this process or the one
-// before. pushed is whether KubeFed itself reports that the member has it. asked is when the change was requested; zero: now.
+// RecordMember records the state of a unit in a member at an instant. before is the last reported state, by this
+// process or the previous one. pushed reports whether the member has the unit according to KubeFed. asked is when the
+// change was requested; zero means now.
 func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.ClusterState, pushed bool, at, asked time.Time) {
 	cluster := string(now.Name)
 	if now.State == v1alpha1.MemberDrifted && before.State != v1alpha1.MemberDrifted {
@@ -71,7 +72,7 @@ func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.Cluster
 	there := now.ObservedRevision == now.DesiredRevision
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := place{resource, cluster}
+	key := unitInMember{resource, cluster}
 	if now.DesiredRevision == "" {
 		delete(m.waiting, key)
 		return
@@ -80,7 +81,7 @@ func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.Cluster
 	if before.DesiredRevision != now.DesiredRevision && w.desired != now.DesiredRevision {
 		delete(m.waiting, key)
 		if waits = !there; !waits {
-			return // it had it already
+			return // the member had it already
 		}
 		if asked.IsZero() || asked.After(at) {
 			asked = at
@@ -94,7 +95,7 @@ func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.Cluster
 		w.propagated = true
 		m.propagate.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
 	}
-	// What is there and overridden, or not enforced, arrived all the same.
+	// An object that is overridden or not enforced has arrived, too.
 	if there && !w.realized && now.State != v1alpha1.MemberUnreachable {
 		w.realized = true
 		m.realize.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
@@ -105,7 +106,7 @@ func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.Cluster
 	}
 }
 
-// Forget forgets a unit.
+// Forget removes the records of a unit.
 func (m *UnitMetrics) Forget(resource string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,5 +117,5 @@ func (m *UnitMetrics) Forget(resource string) {
 	}
 }
 
-// RecordExpiry counts how late a statement was taken out.
+// RecordExpiry records how late an expired statement was removed.
 func (m *UnitMetrics) RecordExpiry(lag time.Duration) { m.expiry.Observe(max(0, lag.Seconds())) }

@@ -16,10 +16,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Cache is safe for concurrent use. The objects that it returns are shared: nobody may change them.
+// Cache is safe for concurrent use. The objects that it returns are shared and must not be changed.
 type Cache struct {
 	feeds Queues
-	// changes wakes the clock: an object may have brought an earlier instant.
+	// changes wakes the clock, because a changed object may have an earlier instant.
 	changes chan struct{}
 
 	mu        sync.RWMutex
@@ -32,54 +32,54 @@ type Cache struct {
 	subjects  map[string]*v1alpha1.SubjectClass
 	workloads map[string]*v1alpha1.ExternalWorkload
 
-	// lacks is what cannot be brought to the members now.
-	lacks policy.Lacks
-	// labels are those of pods in the members: sorted values by key.
+	// lacks is what cannot be pushed to the members now.
+	lacks policy.Unsupported
+	// labels are the labels of pods in the members: sorted values by key.
 	labels map[string][]string
-	// clusters are the members, by name; nil: not known yet.
+	// clusters are the members, by name, or nil if they are not known yet.
 	clusters []policy.Cluster
-	// members are what this adapter, or the one before it, reports of the members.
+	// members are the reports about the members, by this adapter or the previous one.
 	members map[string]*v1alpha1.MemberCluster
 
 	building sync.Mutex
 	view     *View
 }
 
-// View is a snapshot with the version of the index that it was made of.
+// View is a snapshot with the version of the cache from which it was made.
 type View struct {
 	*policy.Snapshot
 	Version  uint64
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem
 	groups   map[string]policy.ExternalGroup
-	// byClass are the subjects of groups by their class's id.
+	// byClass contains the subjects of groups by the ID of their class.
 	byClass map[string][]string
-	// byID is the subject of a group.
+	// byID contains the subject of each group.
 	byID map[string]string
 }
 
-// Object names an object by kind.
+// Object identifies an object by kind and name.
 type Object struct{ Kind, Name string }
 
-// RefusalsOf returns what is refused of a policy.
+// RefusalsOf returns the refusals of a policy.
 func (v *View) RefusalsOf(policyName string) []policy.Refusal { return v.refusals[policyName] }
 
-// ProblemsOf returns what is wrong with an object.
+// ProblemsOf returns the problems of an object.
 func (v *View) ProblemsOf(kind, name string) []policy.Problem { return v.problems[Object{kind, name}] }
 
-// New makes an empty index.
+// New returns an empty cache.
 func New(feeds Queues) *Cache {
 	return &Cache{
 		feeds: feeds, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{}, members: map[string]*v1alpha1.MemberCluster{},
-		// Groups can be federated once their kind is seen, and names are known once a member was read.
-		lacks: policy.Lacks{Groups: true, Names: true},
+		// Groups can be pushed once their kind is seen, and names are known once a member was read.
+		lacks: policy.Unsupported{Groups: true, Names: true},
 	}
 }
 
-// View returns the snapshot of the present objects. It is made at most once per version, by the first who asks.
+// View returns the snapshot of the present objects. It is made at most once per version, on the first call.
 func (x *Cache) View() *View {
 	x.building.Lock()
 	defer x.building.Unlock()
@@ -111,7 +111,7 @@ func (x *Cache) View() *View {
 		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
 	}
 	x.view = v
-	x.feeds.differ(before, v)
+	x.feeds.enqueueDifferences(before, v)
 	return v
 }
 
@@ -121,7 +121,8 @@ func (v *View) Group(subject string) (policy.ExternalGroup, bool) {
 	return g, ok
 }
 
-// SubjectOf returns the external subject whose groups have an ID, which may have a suffix after a dash; "": none has.
+// SubjectOf returns the external subject whose groups have an ID, which may have a suffix after a dash; "" if there is
+// none.
 func (v *View) SubjectOf(id string) string {
 	for {
 		if subject, ok := v.byID[id]; ok {
@@ -135,14 +136,14 @@ func (v *View) SubjectOf(id string) string {
 	}
 }
 
-// Resources are those that ProtectedResources name, in no order.
+// Resources returns the resources that ProtectedResources name, in no particular order.
 func (x *Cache) Resources() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return slices.Collect(maps.Keys(x.named))
 }
 
-// Names tells whether a unit of that name, which ends with a wildcard, has statements.
+// Names reports whether the unit of a wildcard has statements.
 func (v *View) Names(wildcard string) bool {
 	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
 }
@@ -164,31 +165,31 @@ func (v *View) GroupsOf(u *policy.Unit) []string {
 	return slices.Compact(out)
 }
 
-// Carry tells the index whether groups of external workloads can be brought to the members.
-func (x *Cache) Carry(groups bool) {
+// SetGroupsSupported sets whether groups of external workloads can be pushed to the members.
+func (x *Cache) SetGroupsSupported(groups bool) {
 	x.mu.Lock()
 	if x.lacks.Groups == !groups {
 		x.mu.Unlock()
 		return
 	}
 	x.lacks.Groups = !groups
-	x.bump()
+	x.nextVersion()
 	for p := range x.policies {
 		x.since[p] = x.version
 	}
 	x.mu.Unlock()
-	x.Everything(requestqueue.Bulk)
-	x.EveryWorkload()
+	x.EnqueueAll(requestqueue.Bulk)
+	x.EnqueueWorkloads()
 }
 
-// CarriesGroups tells what Carry said.
-func (x *Cache) CarriesGroups() bool {
+// GroupsSupported returns the value of SetGroupsSupported.
+func (x *Cache) GroupsSupported() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return !x.lacks.Groups
 }
 
-// Policy returns a policy and the version of the index in which its present spec appeared.
+// Policy returns a policy, and the version of the cache in which its present spec appeared.
 func (x *Cache) Policy(name string) (*v1alpha1.AccessControlPolicy, uint64, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -208,7 +209,7 @@ func (x *Cache) Protecting(resource string) []*v1alpha1.ProtectedResource {
 	return out
 }
 
-// Holder names a ProtectedResource that a pattern covers and that members may have something of; "": there is none.
+// Holder returns the name of a ProtectedResource that a pattern covers and of which members may have objects, or "".
 func (x *Cache) Holder(pattern string) string {
 	class, err := policy.ParseName(pattern)
 	if err != nil {
@@ -226,8 +227,8 @@ func (x *Cache) Holder(pattern string) string {
 	return holder
 }
 
-// SubjectHolder names a statement that is not over and that has a subject which the pattern of a SubjectClass covers, as
-// "<policy>/<sid>"; "": there is none. The first by name is returned, so that the answer does not change by itself.
+// SubjectHolder returns a statement that has not expired and has a subject that the pattern of a SubjectClass covers,
+// as "<policy>/<sid>", or "". It returns the first by name, so that the answer is stable.
 func (x *Cache) SubjectHolder(pattern string, now time.Time) string {
 	class, err := policy.ParseName(pattern)
 	if err != nil {
@@ -254,7 +255,7 @@ func isOver(s *v1alpha1.Statement, now time.Time) bool {
 	return s.NotAfter != nil && !now.Before(s.NotAfter.Time)
 }
 
-// deletedSubjectClasses are those that wait for the statements that hold them; the caller holds the lock.
+// deletedSubjectClasses returns the SubjectClasses whose deletion waits for statements. The caller must hold the lock.
 func (x *Cache) deletedSubjectClasses() []string {
 	var out []string
 	for name, c := range x.subjects {
@@ -269,48 +270,30 @@ func holds(o *v1alpha1.ProtectedResource) bool {
 	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProtectedResource)
 }
 
-// Denied are the resources that statements deny, as they are written, sorted.
-func (x *Cache) Denied() []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	var out []string
-	for _, p := range x.policies {
-		for i := range p.Spec.Statements {
-			if s := &p.Spec.Statements[i]; s.Effect == v1alpha1.EffectDeny {
-				for _, r := range s.Resources {
-					out = append(out, string(r))
-				}
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// ClassesOnly returns the classes without policies and resources: what a unit without any statement is compiled from.
+// ClassesOnly returns the classes without policies and resources, from which a unit without statements is compiled.
 func (x *Cache) ClassesOnly() policy.Input {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return policy.Input{ResourceClasses: values(x.classes), SubjectClasses: values(x.subjects)}
 }
 
-// ResourceClass returns the ResourceClass of a name.
+// ResourceClass returns the ResourceClass with a name.
 func (x *Cache) ResourceClass(name string) (*v1alpha1.ResourceClass, bool) {
 	return lookup(x, x.classes, name)
 }
 
-// SubjectClass returns the SubjectClass of a name.
+// SubjectClass returns the SubjectClass with a name.
 func (x *Cache) SubjectClass(name string) (*v1alpha1.SubjectClass, bool) {
 	return lookup(x, x.subjects, name)
 }
 
-// Workload returns the ExternalWorkload of a name.
+// Workload returns the ExternalWorkload with a name.
 func (x *Cache) Workload(name string) (*v1alpha1.ExternalWorkload, bool) {
 	return lookup(x, x.workloads, name)
 }
 
-// EveryResourceClass asks for all resource classes.
-func (x *Cache) EveryResourceClass() {
+// EnqueueResourceClasses enqueues all resource classes.
+func (x *Cache) EnqueueResourceClasses() {
 	x.mu.RLock()
 	names := slices.Collect(maps.Keys(x.classes))
 	x.mu.RUnlock()

@@ -7,30 +7,31 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// longest is how long the clock sleeps at most. It bounds how late a change of the wall clock itself is noticed.
-const longest = time.Minute
+// maxSleep is the maximum sleep of the clock. It bounds how late a change of the wall clock is noticed.
+const maxSleep = time.Minute
 
-// Clock wakes the units that change by themselves, when they do. Missed instants (a suspended machine) are made up for.
+// Clock enqueues the units that change over time, at the time of the change. Missed instants (of a suspended machine)
+// are caught up.
 type Clock struct {
 	Index *Cache
 	Time  clock.WithTicker
-	// Ready waits until the index is complete.
+	// Ready waits until the cache is complete.
 	Ready func(context.Context) error
 }
 
-// Start runs until the context ends; it looks for the next instant again whenever an object changes.
+// Start runs until the context ends. It computes the next instant again whenever an object changes.
 func (c *Clock) Start(ctx context.Context) error {
-	// Before the index is complete, because units are decided from then on: an instant between their decision and a later
-	// first look would be nobody's, and an expired grant would stay open.
+	// The time is read before the cache is complete, because units are decided from then on: an instant between their
+	// decision and a later first reading would be missed, and an expired grant would stay open.
 	seen := c.Time.Now()
 	if err := c.Ready(ctx); err != nil {
 		return err
 	}
-	c.Index.Overdue(seen)
+	c.Index.EnqueueExpired(seen)
 	for {
-		sleep := longest
+		sleep := maxSleep
 		if next, ok := c.Index.View().NextChange(seen); ok {
-			sleep = min(longest, max(0, next.Sub(c.Time.Now())))
+			sleep = min(maxSleep, max(0, next.Sub(c.Time.Now())))
 		}
 		timer := c.Time.NewTimer(sleep)
 		select {
@@ -42,7 +43,7 @@ func (c *Clock) Start(ctx context.Context) error {
 		case <-timer.C():
 		}
 		now := c.Time.Now()
-		c.Index.Turn(seen, now)
+		c.Index.EnqueueChanges(seen, now)
 		seen = now
 	}
 }

@@ -20,20 +20,21 @@ import (
 	"github.com/acp-io/acp/internal/hostcluster"
 )
 
-// Queues are told what to reconcile: units by resource name, the others by object name.
+// Queues contain what to reconcile: units by resource name, the others by object name.
 type Queues struct {
 	Units, Policies, ResourceClasses, SubjectClasses, Workloads *requestqueue.Queue
 	// Groups are the groups of external workloads, by subject.
 	Groups *requestqueue.Queue
 }
 
-// NewQueues makes the feeds.
+// NewQueues returns empty queues.
 func NewQueues() Queues {
 	return Queues{Units: requestqueue.New(), Policies: requestqueue.New(), ResourceClasses: requestqueue.New(), SubjectClasses: requestqueue.New(), Workloads: requestqueue.New(), Groups: requestqueue.New()}
 }
 
-// Listen makes the index follow the cache. The function that it returns waits until the index holds what was there at
-// the start: before that nobody may decide anything, because a statement that is not listed yet looks like a revoked one.
+// Listen makes the cache follow the API server. The function that it returns waits until the cache contains what
+// existed at the start: before that nothing may be decided, because a statement that is not listed yet looks like a
+// revoked one.
 func (x *Cache) Listen(ctx context.Context, c cache.Cache) (ready func(context.Context) error, err error) {
 	var synced []toolscache.InformerSynced
 	for _, k := range []struct {
@@ -80,7 +81,7 @@ func handlers(handle func(old, now client.Object)) toolscache.ResourceEventHandl
 	}
 }
 
-// follow types a handler: absent objects are nil.
+// follow converts a typed handler; missing objects are nil.
 func follow[T interface {
 	comparable
 	client.Object
@@ -95,7 +96,7 @@ func follow[T interface {
 	}
 }
 
-// changed tells whether more than the status or the metadata of an object is different.
+// changed reports whether more than the status or the metadata of an object differs.
 func changed(old, now client.Object) bool {
 	return hostcluster.AffectsDecisions(old, now) ||
 		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
@@ -106,7 +107,7 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	x.mu.Lock()
 	store(x.policies, name, now)
 	if meant {
-		x.bump()
+		x.nextVersion()
 		x.since[name] = x.version
 	}
 	if now == nil {
@@ -126,7 +127,7 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	x.feeds.Policies.Add(requestqueue.Observed, name)
 }
 
-// coveredBy collects the units that a policy can have a part in; the caller holds the lock.
+// coveredBy collects the units that a policy may contribute to. The caller must hold the lock.
 func (x *Cache) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
 	if p == nil {
 		return
@@ -152,7 +153,7 @@ func (x *Cache) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statem
 	}
 }
 
-// wildcards collects the units of a wildcard resource, one for each class; the caller holds the lock.
+// wildcards collects the units of a wildcard resource, one for each class. The caller must hold the lock.
 func (x *Cache) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem string) {
 	if s.Effect != v1alpha1.EffectAllow {
 		return
@@ -172,7 +173,7 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 	name := either(old, now)
 	x.mu.Lock()
 	if old == nil || now == nil || changed(old, now) {
-		x.bump()
+		x.nextVersion()
 	}
 	store(x.resources, name, now)
 	units := map[string]struct{}{}
@@ -192,7 +193,7 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		x.named[resource][name] = struct{}{}
 	}
 	var classes []string
-	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may go
+	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may be released
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
@@ -208,7 +209,7 @@ func (x *Cache) subjectClassChanged(old, now *v1alpha1.SubjectClass) {
 	classChanged(x, x.subjects, x.feeds.SubjectClasses, old, now)
 }
 
-// classChanged looks at everything again: a class decides about names that are only compared when compiling.
+// classChanged enqueues everything: a class affects names that are only compared during compilation.
 func classChanged[T interface {
 	*v1alpha1.ResourceClass | *v1alpha1.SubjectClass
 	client.Object
@@ -221,19 +222,19 @@ func classChanged[T interface {
 		own.Add(requestqueue.Observed, name)
 		return
 	}
-	x.bump()
+	x.nextVersion()
 	for p := range x.policies {
 		x.since[p] = x.version
 	}
 	all := slices.Collect(maps.Keys(classes))
 	x.mu.Unlock()
 	own.Add(requestqueue.Observed, append(all, name)...)
-	x.EveryWorkload()
-	x.Everything(requestqueue.Bulk)
+	x.EnqueueWorkloads()
+	x.EnqueueAll(requestqueue.Bulk)
 }
 
-// Everything asks for the reconciliation of all units and policies.
-func (x *Cache) Everything(priority int) {
+// EnqueueAll enqueues all units and policies.
+func (x *Cache) EnqueueAll(priority int) {
 	x.mu.RLock()
 	policies, units := slices.Collect(maps.Keys(x.policies)), map[string]struct{}{}
 	for n := range x.named {
@@ -253,8 +254,8 @@ func (x *Cache) Everything(priority int) {
 	x.feeds.Policies.Add(priority, policies...)
 }
 
-// workloadChanged looks at the workload. An address may count for another subject now, and a subject may begin or cease to
-// have any: what that reaches is found when the next view is made.
+// workloadChanged enqueues the workload. An address may now belong to another subject, and a subject may begin or cease
+// to have addresses; what that affects is found when the next view is made.
 func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
@@ -264,16 +265,16 @@ func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 		x.feeds.Workloads.Add(requestqueue.Observed, name)
 		return
 	}
-	x.bump()
+	x.nextVersion()
 	x.mu.Unlock()
 	x.feeds.Workloads.Add(requestqueue.Observed, name)
-	if now == nil { // nobody looks at it any more, and so makes a view
+	if now == nil { // no reconcile of the deleted object will make a view
 		x.feeds.Groups.Add(requestqueue.Revocation, string(old.Spec.Subject))
 	}
 }
 
-// EveryWorkload asks for all workloads and the groups of their subjects.
-func (x *Cache) EveryWorkload() {
+// EnqueueWorkloads enqueues all workloads and the groups of their subjects.
+func (x *Cache) EnqueueWorkloads() {
 	var names, subjects []string
 	x.mu.RLock()
 	for name, w := range x.workloads {
@@ -284,12 +285,12 @@ func (x *Cache) EveryWorkload() {
 	x.feeds.Groups.Add(requestqueue.Bulk, subjects...)
 }
 
-// Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end. What ends
-// comes before what begins.
-func (x *Cache) Turn(from, to time.Time) { x.turn(from, to, true) }
+// EnqueueChanges enqueues what changes by time in (from, to]: statements that begin or end, temporary audits that end.
+// Ends come before beginnings.
+func (x *Cache) EnqueueChanges(from, to time.Time) { x.turn(from, to, true) }
 
-// Overdue asks for what ended until now, before anything else: nobody may have looked when it did.
-func (x *Cache) Overdue(now time.Time) { x.turn(time.Time{}, now, false) }
+// EnqueueExpired enqueues what ended until now, because it may have been missed.
+func (x *Cache) EnqueueExpired(now time.Time) { x.turn(time.Time{}, now, false) }
 
 func (x *Cache) turn(from, to time.Time, begins bool) {
 	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
@@ -318,8 +319,8 @@ func (x *Cache) turn(from, to time.Time, begins bool) {
 	x.feeds.Units.Add(requestqueue.Grant, slices.Collect(maps.Keys(begin))...)
 }
 
-// bump begins a new version; the caller holds the lock.
-func (x *Cache) bump() {
+// nextVersion begins a new version. The caller must hold the lock.
+func (x *Cache) nextVersion() {
 	x.version++
 	select {
 	case x.changes <- struct{}{}:
@@ -338,7 +339,7 @@ func either[T interface {
 	return old.GetName()
 }
 
-// store keeps an object. An event that is older than what the adapter itself wrote does not take that back.
+// store stores an object, unless the event is older than the adapter's own write.
 func store[T interface {
 	comparable
 	client.Object
@@ -354,12 +355,12 @@ func store[T interface {
 	m[name] = now
 }
 
-// WrotePolicy stores the object that the API server returned for a status update, so that the next update does not start from the
-// version before and conflict. An object that was deleted meanwhile stays deleted.
-func (x *Cache) WrotePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
+// StorePolicy stores the object that the API server returned for a status update, so that the next update does not
+// conflict. An object that was deleted meanwhile stays deleted.
+func (x *Cache) StorePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
 
-// WroteResource is WrotePolicy for a ProtectedResource.
-func (x *Cache) WroteResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
+// StoreResource is StorePolicy for a ProtectedResource.
+func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
 
 func wrote[T interface {
 	comparable
@@ -372,7 +373,7 @@ func wrote[T interface {
 	}
 }
 
-// newer compares resource versions, which the API server promises to be growing integers.
+// newer compares resource versions, which the API server guarantees to be increasing integers.
 func newer(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

@@ -7,12 +7,13 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Know tells the index which labels pods have in the members: sorted values by key. complete is false as long as nothing
-// is known of any member, so that a prefix would stand for nobody.
-func (x *Cache) Know(labels map[string][]string, complete bool) {
+// SetLabels sets the labels of pods in the members: sorted values by key. complete is false while no member was read,
+// so that a prefix would match nothing.
+func (x *Cache) SetLabels(labels map[string][]string, complete bool) {
 	x.mu.Lock()
 	changed := x.lacks.Names == complete
 	for key := range x.stems() {
@@ -20,49 +21,51 @@ func (x *Cache) Know(labels map[string][]string, complete bool) {
 	}
 	x.labels, x.lacks.Names = labels, !complete
 	if changed {
-		x.bump()
+		x.nextVersion()
 	}
 	x.mu.Unlock()
 	if changed {
-		x.View() // wakes the units that the names are in
+		x.View() // enqueues the units that contain the names
 	}
 }
 
-// Join tells the index which members there are, by name: estimates count an identity of each subject in each of them.
-func (x *Cache) Join(clusters []policy.Cluster) {
+// SetClusters sets the members, by name. Estimates count an identity of each subject in each of them.
+func (x *Cache) SetClusters(clusters []policy.Cluster) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	same := func(a, b policy.Cluster) bool { return a.Name == b.Name && maps.Equal(a.Labels, b.Labels) }
+	same := func(a, b policy.Cluster) bool {
+		return a.Name == b.Name && a.Istio == b.Istio && a.IstioRoot == b.IstioRoot && maps.Equal(a.Labels, b.Labels)
+	}
 	if x.clusters != nil && slices.EqualFunc(x.clusters, clusters, same) {
 		return
 	}
 	x.clusters = clusters
-	x.bump()
+	x.nextVersion()
 }
 
-// fleet are the members as they are registered, with what is reported of their dataplanes, as every other program reads it; the
-// caller holds the lock.
+// fleet returns the registered members with the reports about their dataplanes, as other programs read them. The caller
+// must hold the lock.
 func (x *Cache) fleet() policy.Fleet {
-	f := policy.FleetOf(values(x.members)).Registered(x.clusters)
-	f.KnownNames, f.NamesUnknown, f.Lacks = x.knownNames(), false, x.lacks
+	f := registry.FleetOf(values(x.members)).WithClusters(x.clusters)
+	f.KnownNames, f.NamesUnknown, f.Unsupported = x.knownNames(), false, x.lacks
 	return f
 }
 
-// memberChanged takes in what is reported of a member.
+// memberChanged stores the report about a member.
 func (x *Cache) memberChanged(old, now *v1alpha1.MemberCluster) {
 	x.mu.Lock()
 	store(x.members, either(old, now), now)
-	same := old != nil && now != nil && policy.SameRoom(policy.FleetOf([]*v1alpha1.MemberCluster{old}).Clusters[0], policy.FleetOf([]*v1alpha1.MemberCluster{now}).Clusters[0])
+	same := old != nil && now != nil && policy.SameCapacity(registry.FleetOf([]*v1alpha1.MemberCluster{old}).Clusters[0], registry.FleetOf([]*v1alpha1.MemberCluster{now}).Clusters[0])
 	if !same {
-		x.bump()
+		x.nextVersion()
 	}
 	x.mu.Unlock()
 	if !same {
-		x.Everything(requestqueue.Bulk)
+		x.EnqueueAll(requestqueue.Bulk)
 	}
 }
 
-// knownNames are the names that the labels stand for; the caller holds the lock.
+// knownNames returns the names that the labels stand for. The caller must hold the lock.
 func (x *Cache) knownNames() []string {
 	var out []string
 	for key, stems := range x.stems() {
@@ -75,7 +78,7 @@ func (x *Cache) knownNames() []string {
 	return out
 }
 
-// stems are the beginnings of the names that each label key stands for; the caller holds the lock.
+// stems returns the prefixes of the names that each label key stands for. The caller must hold the lock.
 func (x *Cache) stems() map[string]map[string]struct{} {
 	out := map[string]map[string]struct{}{}
 	add := func(key v1alpha1.LabelKey, pattern v1alpha1.NamePattern) {

@@ -84,7 +84,7 @@ func TestNamesWakeWhatTheyTouch(t *testing.T) {
 		{"a name under the prefix of resources", map[string][]string{"app": {"other", "team-7"}, "redis": {"team-1"}}, true, []string{head + "team-*"}, nil},
 		{"the name went", map[string][]string{"redis": {"team-1"}}, true, []string{head + "a"}, nil},
 	} {
-		x.Know(c.labels, c.complete)
+		x.SetLabels(c.labels, c.complete)
 		got := woken()
 		if diff := cmp.Diff(c.units, got["units"]) + cmp.Diff(c.policies, got["policies"]); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", c.reason, diff)

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/controllers/requestqueue"
 )
 
-// policyPriority tells what the change of a policy looks like: like a revocation, unless every statement that was there is
-// there still, as it was, and none that is new denies.
+// policyPriority returns the priority of a policy change: a revocation, unless every previous statement is unchanged
+// and no new statement denies.
 func policyPriority(old, now *v1alpha1.AccessControlPolicy) int {
 	before, after := statements(old), statements(now)
 	for sid, s := range before {
@@ -35,7 +35,7 @@ func statements(p *v1alpha1.AccessControlPolicy) map[string]*v1alpha1.Statement 
 	return out
 }
 
-// resourcePriority tells what the change of a resource looks like. A status or a label is nobody's wish.
+// resourcePriority returns the priority of a resource change. Changes of status or labels have the lowest priority.
 func resourcePriority(old, now *v1alpha1.ProtectedResource) int {
 	switch {
 	case old != nil && now != nil && !changed(old, now):
@@ -47,7 +47,7 @@ func resourcePriority(old, now *v1alpha1.ProtectedResource) int {
 	}
 }
 
-// opens tells whether some member may have to enforce less than before.
+// opens reports whether a member may have to enforce less than before.
 func opens(old, now *v1alpha1.ProtectedResource) bool {
 	if now.Spec.TemporaryAudit != nil && (old.Spec.TemporaryAudit == nil || old.Spec.TemporaryAudit.Until.Before(&now.Spec.TemporaryAudit.Until)) {
 		return true
@@ -69,7 +69,7 @@ func opens(old, now *v1alpha1.ProtectedResource) bool {
 		}
 		delete(before, m.Cluster)
 	}
-	for _, was := range before { // those without a mode of their own now
+	for _, was := range before { // members without a mode of their own now
 		if strictness(now.Spec.Mode) < strictness(was) {
 			return true
 		}

@@ -16,28 +16,29 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// errConflict: a ProtectedResource changed since it was read; its event wakes the reconciler.
+// errConflict reports that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
 var errConflict = errors.New("the ProtectedResource changed meanwhile")
 
-// outcome is what carrying out a plan led to.
+// outcome is the result of executing a plan.
 type outcome struct {
 	Plan plan
-	// Existing are the Federated objects as they are now.
+	// Existing are the Federated objects after the plan.
 	Existing []*federation.Object
 	Problem  *statuscache.Problem
-	// Wrote: some of them changed just now.
+	// Wrote reports that some of them were changed by this plan.
 	Wrote bool
-	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, because of WaitsFor, or because KubeFed is
-	// busy with the same object.
-	Waits bool
-	// Soon: nobody says when it is time.
-	Soon bool
-	// WaitsFor is a group without which the plan would refuse what it means to let in; "": none.
-	WaitsFor string
+	// Deferred reports that the plan was put off: it is not urgent and KubeFed is at its limit, or a group is missing,
+	// or KubeFed is still writing the same object.
+	Deferred bool
+	// RequeueSoon reports that no event will trigger the next attempt.
+	RequeueSoon bool
+	// MissingGroup is a group that must exist first, or the plan would refuse clients that it should allow; "" if there
+	// is none.
+	MissingGroup string
 }
 
-// act decides, and carries the decision out if it is the unit's turn. asked: somebody waits for this unit by itself. With a
-// problem nothing is written: what is there stays.
+// act decides, and executes the decision if it is the unit's turn. asked reports that a user waits for this unit in
+// particular. If there is a problem, nothing is written and the existing objects stay.
 func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, error) {
 	out := outcome{Existing: f.Existing, Problem: f.Problem}
 	if f.Problem != nil && len(f.Rendered) == 0 {
@@ -52,27 +53,27 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		return out, err
 	}
 	out.Plan = p
-	kind := order(f, &p, asked)
+	kind := priorityOf(f, &p, asked)
 	missing := ""
 	if kind < writequeue.Revocation {
 		missing = closesWithout(f, &p)
 	}
-	if r.closing.InGrace(f.Resource, missing != "", f.Now, closingPatience) {
-		out.Waits, out.WaitsFor = true, missing
+	if r.closing.InGrace(f.Resource, missing != "", f.Now, missingGroupGrace) {
+		out.Deferred, out.MissingGroup = true, missing
 		return out, nil
 	}
-	if r.settling.unsettled(f.Existing, p.Writes, r.MaxInFlight) {
-		out.Waits, out.Soon = true, true
+	if r.settling.inFlight(f.Existing, p.Writes, r.MaxInFlight) {
+		out.Deferred, out.RequeueSoon = true, true
 		return out, nil
 	}
 	if len(p.Writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: f.Resource, Priority: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
-		out.Waits = true
+		out.Deferred = true
 		return out, nil
 	}
-	if err := r.hold(ctx, f, &p); err != nil {
+	if err := r.addFinalizers(ctx, f, &p); err != nil {
 		return out, err
 	}
-	if err := r.before(ctx, f, &p); err != nil {
+	if err := r.writeGroups(ctx, f, &p); err != nil {
 		out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
 			Message: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
 		return out, err
@@ -102,8 +103,8 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 	return out, nil
 }
 
-// before writes the groups that the unit refers to: without them a deny in it would deny nobody.
-func (r *Reconciler) before(ctx context.Context, f *facts, p *plan) error {
+// writeGroups writes the groups that the unit refers to. Without them a deny in the unit would match nothing.
+func (r *Reconciler) writeGroups(ctx context.Context, f *facts, p *plan) error {
 	if len(p.Writes) == 0 {
 		return nil
 	}
@@ -115,9 +116,9 @@ func (r *Reconciler) before(ctx context.Context, f *facts, p *plan) error {
 	return nil
 }
 
-// hold puts the finalizer on the ProtectedResources before the first object of the unit is written, so that none of
-// them can vanish and leave it behind.
-func (r *Reconciler) hold(ctx context.Context, f *facts, p *plan) error {
+// addFinalizers adds the finalizer to the ProtectedResources before the first object of the unit is written, so that
+// none of them can be deleted and leave the object behind.
+func (r *Reconciler) addFinalizers(ctx context.Context, f *facts, p *plan) error {
 	if len(p.Writes) == 0 {
 		return nil
 	}
@@ -144,7 +145,8 @@ func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object)
 	return nil
 }
 
-// patch changes the metadata of exactly the version that was read; next becomes what the API server made of it.
+// patch changes the metadata of exactly the version that was read. next receives the object that the API server
+// returns.
 func (r *Reconciler) patch(ctx context.Context, old, next *v1alpha1.ProtectedResource) error {
 	err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {

@@ -15,21 +15,21 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// assess tells the truth about the unit after the plan was carried out, or put off. It is pure.
+// assess computes the report about the unit after the plan was executed or deferred. It is pure.
 func assess(f *facts, done *outcome) statuscache.Report {
 	p, existing := &done.Plan, done.Existing
 	r := statuscache.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
 	case p.Kept:
-		// What the members have is what they had, whatever the policies say now.
+		// The members still have the previous revision, whatever the policies say now.
 		r.SIDs, r.Revision, r.Entries = f.Before.SIDs, f.Before.Revision, f.Before.Entries
 	case f.Wanted:
 		for _, ref := range f.Unit.From {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
-		r.Leaves = f.Leaves
+		r.Unenforced = f.Unenforced
 		r.Revision, r.Entries = f.templateRevision(), f.Unit.Entries
 	}
 	for _, g := range f.Groups {
@@ -49,7 +49,7 @@ func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
 		names = append(names, e.Key())
 	}
 	for _, key := range objectKeys(f.Resource)[1:] {
-		// What nothing asks for any more, and a member has.
+		// The object is no longer wanted, and a member still has it.
 		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return f.Observe(c.Name, key).Object != nil }) {
 			names = append(names, key)
 		}
@@ -66,7 +66,7 @@ func (f *facts) templateRevision() string {
 	return f.joined(all)
 }
 
-// joined makes one revision of those of several objects.
+// joined combines the revisions of several objects into one.
 func (f *facts) joined(revisions []string) string {
 	if len(revisions) == 1 {
 		return revisions[0]
@@ -94,7 +94,8 @@ func lingering(sids map[string][]string, existing []*federation.Object) []string
 	return slices.Compact(out)
 }
 
-// clusterStates lists every member that has to have the unit, has it, or may have it, and which of them KubeFed reports to have it.
+// clusterStates returns the state of every member that must have the unit, has it, or may have it, and which of them
+// have it according to KubeFed.
 func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.ClusterState, pushed map[string]bool) {
 	byName := map[string]*federation.Object{}
 	var clusters []string
@@ -121,17 +122,17 @@ func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.C
 	return out, pushed
 }
 
-// clusterState returns how far the unit is in one member, and whether KubeFed confirms it. relevant is false for a member that has
-// nothing of the unit and needs nothing.
+// clusterState returns the state of the unit in one member, and whether KubeFed confirms it. relevant is false for a
+// member that has nothing of the unit and needs nothing.
 func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object, objects []string, cluster string) (out v1alpha1.ClusterState, confirmed, relevant bool) {
 	p := &done.Plan
-	var sight []sighting
+	var sight []objectState
 	for _, name := range objects {
-		s := sighting{What: what(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
-			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits, WaitsFor: done.WaitsFor}
+		s := objectState{What: what(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
+			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Deferred, WaitsFor: done.MissingGroup}
 		if e := byName[name]; e != nil {
-			// What KubeFed says is about what was written before.
-			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Waits, e.Propagation.Seen && !done.Waits
+			// KubeFed's status refers to the previous write.
+			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Deferred, e.Propagation.Seen && !done.Deferred
 			s.Word = e.Propagation.Clusters[cluster]
 			s.MayHold = slices.Contains(f.ever(e), cluster)
 		} else {
@@ -147,7 +148,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
 	before := f.before(cluster)
 	var desired, observed []string
-	worst := func(s *sighting) {
+	worst := func(s *objectState) {
 		state, message := s.state()
 		if slices.Index(severity, state) > slices.Index(severity, out.State) {
 			out.State, out.Message = state, condition.Truncate(message)
@@ -165,17 +166,18 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
 	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
 	for _, s := range sight {
-		s.Was = was
+		s.WasRealized = was
 		worst(&s)
 	}
 	if strings.Join(desired, "") != "" {
 		for _, s := range f.groupsIn(cluster) {
-			s.Was = was && slices.Contains(f.Before.Groups, s.Name)
+			s.WasRealized = was && slices.Contains(f.Before.Groups, s.Name)
 			worst(&s)
 		}
 	}
 	confirmed = out.Propagated
-	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would be another status write for every unit.
+	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would cause another
+	// status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	switch {
 	case out.State != v1alpha1.MemberRealized || !f.Wanted:
@@ -191,26 +193,27 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
 	}
 	if why := f.quarantined(cluster); why != "" {
-		// Whatever it has now, nobody brings it what comes next.
+		// The member does not receive further changes, whatever it has now.
 		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)
 	}
 	if out.State == v1alpha1.MemberUnreachable {
-		// The last that was seen is better than a claim that nothing is there.
+		// The last known revision is better than a claim that the object does not exist.
 		out.ObservedRevision = before.ObservedRevision
 	}
 	out.Since = before.Since
 	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
-		now := metav1.NewMicroTime(f.Now.Truncate(time.Millisecond)) // what groups of members keep
+		now := metav1.NewMicroTime(f.Now.Truncate(time.Millisecond)) // groups of members keep milliseconds
 		out.Since = &now
 	}
 	return out, confirmed, true
 }
 
-// groupsIn are the groups that the unit refers to, in a member that has to have it: without them the unit is not in force.
-func (f *facts) groupsIn(cluster string) []sighting {
-	var out []sighting
+// groupsIn returns the groups that the unit refers to, in a member that must have it. Without them the unit is not in
+// force.
+func (f *facts) groupsIn(cluster string) []objectState {
+	var out []objectState
 	for _, g := range f.Groups {
-		s := sighting{What: "group " + g.Name, Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		s := objectState{What: "group " + g.Name, Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
 			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
@@ -223,68 +226,71 @@ func (f *facts) groupsIn(cluster string) []sighting {
 	return out
 }
 
-// before is what was last said of a member: by this process, or by the one before it.
+// before returns the last reported state of a member, by this process or its predecessor.
 func (f *facts) before(cluster string) v1alpha1.ClusterState {
-	if f.memory == nil {
-		f.memory = map[string]v1alpha1.ClusterState{}
+	if f.reported == nil {
+		f.reported = map[string]v1alpha1.ClusterState{}
 		for _, l := range append([][]v1alpha1.ClusterState{f.Before.Clusters}, f.Told...) {
 			for i := range l {
-				if name := string(l[i].Name); f.memory[name].Name == "" {
-					f.memory[name] = l[i]
+				if name := string(l[i].Name); f.reported[name].Name == "" {
+					f.reported[name] = l[i]
 				}
 			}
 		}
 	}
-	return f.memory[cluster]
+	return f.reported[cluster]
 }
 
-// orphaned tells that nobody owns the unit any more.
+// orphaned reports that no ProtectedResource of the unit exists any more.
 func (f *facts) orphaned() bool { return len(f.Objects) == 0 && !f.wildcard() }
 
-// severity orders states: of several objects in one member, the worst counts.
+// severity orders states: if a member has several objects, the worst state counts.
 var severity = []v1alpha1.MemberState{
 	v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable,
 }
 
-// sighting is one object in one member, wanted against seen.
-type sighting struct {
-	// Group: it is a group of addresses, which carries no revision.
+// objectState compares the wanted and the observed state of one object in one member.
+type objectState struct {
+	// Group reports that it is a group of addresses, which has no revision label.
 	Group bool
-	// What it is, for people; "": the policy.
+	// What names the object in messages; "" stands for the policy.
 	What string
-	// Name of the object.
+	// Name is the name of the object.
 	Name        string
 	Desired     string
 	Observation federation.Observation
-	// Propagated: KubeFed says that the member has the present generation. Word is what it says otherwise.
+	// Propagated reports that, according to KubeFed, the member has the present generation. Word is KubeFed's status
+	// otherwise.
 	Propagated bool
 	Word       string
-	// Settled: KubeFed has handled the present generation.
+	// Settled reports that KubeFed has handled the present generation.
 	Settled bool
-	// Was: when the unit was last told of, it was all there as it has to be now, or was found changed by a hand.
-	Was bool
-	// MayHold: the member had the object, or may have had it.
+	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
+	// the member.
+	WasRealized bool
+	// MayHold reports that the member has had, or may have had, the object.
 	MayHold bool
-	// Kept: the object stays as it is, because what it should be cannot be decided now.
+	// Kept reports that the object stays as it is, because the wanted state cannot be decided now.
 	Kept bool
-	// Waits: what it should be was not written yet, because KubeFed has enough to do, or because of the group WaitsFor.
+	// Waits reports that the wanted state was not written yet, because KubeFed is at its limit, or because of the
+	// missing group WaitsFor.
 	Waits    bool
 	WaitsFor string
-	// Orphan: it stays because its ProtectedResource was removed by force.
+	// Orphan reports that the object stays because its ProtectedResource was removed by force.
 	Orphan bool
-	// Wildcard: it is of a wildcard, which has no ProtectedResource.
+	// Wildcard reports that the object belongs to a wildcard, which has no ProtectedResource.
 	Wildcard bool
 }
 
-func (s *sighting) relevant() bool {
+func (s *objectState) relevant() bool {
 	if s.Desired != "" || s.Observation.Object != nil {
 		return true
 	}
-	// Nothing is wanted and nothing is there: done, once that was seen and KubeFed will not change it.
+	// Nothing is wanted and nothing exists: done, once that was observed and KubeFed will not change it.
 	return s.MayHold && (!s.Settled || !s.Observation.Reachable)
 }
 
-func (s *sighting) state() (v1alpha1.MemberState, string) {
+func (s *objectState) state() (v1alpha1.MemberState, string) {
 	o := s.Observation
 	switch {
 	case !o.Registered && s.Desired == "":
@@ -302,8 +308,8 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 		return v1alpha1.MemberPending, "KubeFed has not removed " + s.what() + " yet"
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, fmt.Sprintf("%s is present though it should not be: look at KubeFed's status, or delete it in the member", s.named())
-	case o.Object == nil && s.Was && !s.Waits:
-		// With the object is gone who wrote it.
+	case o.Object == nil && s.WasRealized && !s.Waits:
+		// The deleted object contained the only record of its last writer.
 		return v1alpha1.MemberDrifted, s.named() + " was deleted in the member; who did it is in the member's audit log; KubeFed writes it again"
 	case o.Object == nil:
 		return v1alpha1.MemberPending, s.waiting(s.what() + " is not there yet")
@@ -314,7 +320,7 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
 	case s.changed():
-		if by := o.Object.Hand.String(); by != "" {
+		if by := o.Object.LastWriter.String(); by != "" {
 			return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member by %s; KubeFed writes it again", s.named(), by)
 		}
 		return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member; KubeFed writes it again", s.named())
@@ -323,52 +329,52 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	}
 }
 
-// changed reports whether somebody changed the object in the member. An object that carries its revision shows it by itself. A
-// group of addresses carries none, because its labels must not change: it was changed if it was as wanted before, and KubeFed
-// reports that it brought what is wanted.
-func (s *sighting) changed() bool {
+// changed reports whether the object was changed in the member. An object with a revision label shows that by itself. A
+// group of addresses has no such label, because its labels must not change: it counts as changed if it was as wanted
+// before, and KubeFed reports that it wrote the wanted state.
+func (s *objectState) changed() bool {
 	if o := s.Observation.Object; !s.Group || o.Label != "" {
 		return o.Revision != o.Label
 	}
-	return s.Was && s.Settled && s.Propagated
+	return s.WasRealized && s.Settled && s.Propagated
 }
 
-// waiting adds KubeFed's word, when it says why.
-func (s *sighting) waiting(what string) string {
+// waiting appends KubeFed's status, if it explains the delay.
+func (s *objectState) waiting(what string) string {
 	switch {
 	case s.WaitsFor != "":
 		return fmt.Sprintf("%s; it waits until group %s is there, or whom that stands for would be refused", what, s.WaitsFor)
 	case s.Waits:
-		return what + "; it waits for its turn behind changes that were asked for before"
+		return what + "; it is queued behind earlier changes"
 	case s.Word == "":
 		return what
 	}
 	return fmt.Sprintf("%s; KubeFed says %s", what, s.Word)
 }
 
-func (s *sighting) what() string {
+func (s *objectState) what() string {
 	if s.What == "" {
 		return "the policy"
 	}
 	return s.What
 }
 
-// owner is where people say what has to be done about the unit.
-func (s *sighting) owner() string {
+// owner returns the object on which users act for the unit.
+func (s *objectState) owner() string {
 	if s.Wildcard {
 		return "Federated object"
 	}
 	return "ProtectedResource"
 }
 
-func (s *sighting) named() string {
+func (s *objectState) named() string {
 	if s.What == "" {
 		return "policy " + s.Name
 	}
 	return s.What
 }
 
-func (s *sighting) older() string {
+func (s *objectState) older() string {
 	if s.What == "" {
 		return "an older revision is there"
 	}

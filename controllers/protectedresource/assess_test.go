@@ -16,34 +16,34 @@ func TestSighting(t *testing.T) {
 	away := federation.Observation{Registered: true, Message: "away"}
 	for _, c := range []struct {
 		reason   string
-		sighting sighting
+		sighting objectState
 		relevant bool
 		want     v1alpha1.MemberState
 	}{
-		{"what is wanted is there", sighting{Desired: "r", Observation: there("r", "r", "")}, true, v1alpha1.MemberRealized},
-		{"the spec counts, not what the label says", sighting{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
-		{"the dataplane refuses it", sighting{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},
-		{"an older revision, as ACP wrote it", sighting{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},
-		{"somebody changed the spec", sighting{Desired: "r", Observation: there("x", "r", "")}, true, v1alpha1.MemberDrifted},
-		{"somebody took the label away too", sighting{Desired: "r", Observation: there("x", "", "")}, true, v1alpha1.MemberDrifted},
-		{"a group that was as wanted, and KubeFed is done", sighting{Group: true, Desired: "r", Observation: there("x", "", ""), Was: true, Settled: true, Propagated: true}, true, v1alpha1.MemberDrifted},
-		{"a group that KubeFed still has to bring", sighting{Group: true, Desired: "r", Observation: there("x", "", ""), Was: true}, true, v1alpha1.MemberPending},
-		{"a group that was not as wanted yet", sighting{Group: true, Desired: "r", Observation: there("x", "", ""), Settled: true, Propagated: true}, true, v1alpha1.MemberPending},
-		{"not there yet", sighting{Desired: "r", Observation: absent}, true, v1alpha1.MemberPending},
-		{"it was there, and somebody deleted it", sighting{Name: "acp-x", Desired: "r", Observation: absent, Was: true}, true, v1alpha1.MemberDrifted},
-		{"it was there, and what is wanted now was not written yet", sighting{Desired: "r", Observation: absent, Was: true, Waits: true}, true, v1alpha1.MemberPending},
-		{"it was there, and nobody can say", sighting{Desired: "r", Observation: away, Was: true}, true, v1alpha1.MemberUnreachable},
-		{"nobody can say", sighting{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
-		{"KubeFed's success is no proof", sighting{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
-		{"not wanted, being removed", sighting{Observation: there("r", "r", ""), MayHold: true}, true, v1alpha1.MemberPending},
-		{"not wanted, and KubeFed waits for the member", sighting{Observation: there("r", "r", ""), Settled: true, Word: federation.WaitingForRemoval}, true, v1alpha1.MemberPending},
-		{"not wanted, and nobody removes it", sighting{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
-		{"not wanted, and nobody can say", sighting{Observation: away, MayHold: true, Settled: true}, true, v1alpha1.MemberUnreachable},
-		{"gone, but KubeFed may still write it", sighting{Observation: absent, MayHold: true}, true, v1alpha1.MemberPending},
-		{"gone", sighting{Observation: absent, MayHold: true, Settled: true}, false, ""},
-		{"never had it, and is away", sighting{Observation: away, Settled: true}, false, ""},
-		{"closed without owner", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true, Orphan: true}, true, v1alpha1.MemberLeaked},
-		{"kept as it was, so no word about what is asked for now", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true}, true, v1alpha1.MemberPending},
+		{"what is wanted is there", objectState{Desired: "r", Observation: there("r", "r", "")}, true, v1alpha1.MemberRealized},
+		{"the spec counts, not what the label says", objectState{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
+		{"the dataplane refuses it", objectState{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},
+		{"an older revision, as ACP wrote it", objectState{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},
+		{"somebody changed the spec", objectState{Desired: "r", Observation: there("x", "r", "")}, true, v1alpha1.MemberDrifted},
+		{"somebody took the label away too", objectState{Desired: "r", Observation: there("x", "", "")}, true, v1alpha1.MemberDrifted},
+		{"a group that was as wanted, and KubeFed is done", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true, Settled: true, Propagated: true}, true, v1alpha1.MemberDrifted},
+		{"a group that KubeFed still has to bring", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true}, true, v1alpha1.MemberPending},
+		{"a group that was not as wanted yet", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), Settled: true, Propagated: true}, true, v1alpha1.MemberPending},
+		{"not there yet", objectState{Desired: "r", Observation: absent}, true, v1alpha1.MemberPending},
+		{"it was there, and somebody deleted it", objectState{Name: "acp-x", Desired: "r", Observation: absent, WasRealized: true}, true, v1alpha1.MemberDrifted},
+		{"it was there, and what is wanted now was not written yet", objectState{Desired: "r", Observation: absent, WasRealized: true, Waits: true}, true, v1alpha1.MemberPending},
+		{"it was there, and nobody can say", objectState{Desired: "r", Observation: away, WasRealized: true}, true, v1alpha1.MemberUnreachable},
+		{"nobody can say", objectState{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
+		{"KubeFed's success is no proof", objectState{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
+		{"not wanted, being removed", objectState{Observation: there("r", "r", ""), MayHold: true}, true, v1alpha1.MemberPending},
+		{"not wanted, and KubeFed waits for the member", objectState{Observation: there("r", "r", ""), Settled: true, Word: federation.WaitingForRemoval}, true, v1alpha1.MemberPending},
+		{"not wanted, and nobody removes it", objectState{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
+		{"not wanted, and nobody can say", objectState{Observation: away, MayHold: true, Settled: true}, true, v1alpha1.MemberUnreachable},
+		{"gone, but KubeFed may still write it", objectState{Observation: absent, MayHold: true}, true, v1alpha1.MemberPending},
+		{"gone", objectState{Observation: absent, MayHold: true, Settled: true}, false, ""},
+		{"never had it, and is away", objectState{Observation: away, Settled: true}, false, ""},
+		{"closed without owner", objectState{Desired: "r", Observation: there("r", "r", ""), Kept: true, Orphan: true}, true, v1alpha1.MemberLeaked},
+		{"kept as it was, so no word about what is asked for now", objectState{Desired: "r", Observation: there("r", "r", ""), Kept: true}, true, v1alpha1.MemberPending},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if got := c.sighting.relevant(); got != c.relevant {

@@ -101,10 +101,10 @@ func (c *crowd) worst(states ...int) {
 			c.odd[name] = func(o *federation.Observation) { o.Reachable, o.Message, o.Object = false, long, nil }
 		case 2: // drifted
 			c.odd[name] = func(o *federation.Observation) {
-				o.Object = &federation.Observed{Name: "x", Revision: has, Label: "other", Hand: federation.LastWriter{Manager: long}}
+				o.Object = &federation.Observed{Name: "x", Revision: has, Label: "other", LastWriter: federation.LastWriter{Manager: long}}
 			}
 		case 3: // quarantined
-			c.clusters[i].Held, c.clusters[i].Why = true, long
+			c.clusters[i].Quarantined, c.clusters[i].QuarantineReason = true, long
 			c.odd[name] = func(o *federation.Observation) {
 				o.Object = &federation.Observed{Name: "x", Revision: has, Label: has}
 			}
@@ -195,7 +195,7 @@ func TestRestartSaysNothing(t *testing.T) {
 	if next := status(f, f.Objects[0], &again); !equality.Semantic.DeepEqual(told, next) {
 		t.Errorf("the new process writes (-was +writes):\n%s", cmp.Diff(told, next))
 	}
-	r.tell(f, statuscache.Report{}, false, &again)
+	r.emitEvents(f, statuscache.Report{}, false, &again)
 	r.measure(f, &again)
 	if n := len(recorder.Events); n != 0 {
 		t.Errorf("the new process repeats %d events, the first is %s", n, <-recorder.Events)
@@ -215,7 +215,7 @@ func TestRestartSaysNothing(t *testing.T) {
 	last := c.names[manyMembers-1] // it is in a group
 	c.odd[last] = func(o *federation.Observation) { o.Object = nil }
 	f, again = c.look(statuscache.Report{}, told)
-	r.tell(f, statuscache.Report{}, false, &again)
+	r.emitEvents(f, statuscache.Report{}, false, &again)
 	if s := again.Clusters[manyMembers-1]; s.State != v1alpha1.MemberDrifted {
 		t.Errorf("the new process does not know that a member of a group had it: %+v", s)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// accepted tells whether the object takes part, and whether its deletion waits.
+// accepted returns the condition Accepted: whether the object is used, and whether its deletion is pending.
 func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
 	if o.DeletionTimestamp != nil && asks(o) {
 		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
@@ -24,7 +24,7 @@ func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.C
 	return condition.Accepted(problems, ok)
 }
 
-// compiled tells whether everything became part of the unit, and the unit was written.
+// compiled returns the condition Compiled: whether every statement became part of the unit, and the unit was written.
 func compiled(r *statuscache.Report) metav1.Condition {
 	switch {
 	case r.Problem != nil:
@@ -39,9 +39,9 @@ func compiled(r *statuscache.Report) metav1.Condition {
 		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
 	default:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, strings.Join(r.Leaves, "; "))
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, strings.Join(r.Unenforced, "; "))
 	}
 }
 
-// nothing is said of propagation and realization while no member has to have anything.
+// nothing is the condition of propagation and realization while no member must have anything.
 var nothing = condition.False("", v1alpha1.ReasonObserve, "no member has to have anything")

@@ -28,70 +28,75 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
+// Reconciler reconciles resources by name, so that several ProtectedResources of one name are reconciled together.
 type Reconciler struct {
 	Client    client.Client
 	Cache     *policycache.Cache
 	Fleet     federation.Members
 	Federated federation.Host
-	// Groups are written before the units that refer to them.
+	// Groups writes the groups, before the units that refer to them.
 	Groups *externalgroup.Reconciler
-	// Members tells what was found in the members themselves.
+	// Members returns what was found in the members themselves.
 	Members Members
-	// Has reports whether a pod of a member has a label, as far as the member was ever read, and whether it was. The
-	// value "" asks for any pod that has the key.
+	// Has reports whether a pod of a member has a label, as of the last read, and whether the member was ever read. The
+	// value "" matches any pod that has the key.
 	Has func(cluster, key, value string) (has, read bool)
-	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
-	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
-	// Unjudged says why nobody knows whether a policy that is not ACP's opens something for a dataplane in a member; "": it is known.
-	Unjudged func(dataplane v1alpha1.EnforcerName, cluster string) string
-	// Mark is that of a downgrade in a member; nil: there is none.
+	// OpenedBy returns the name of a policy of others that opens the pods with a label for a dataplane in a member, or
+	// "".
+	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
+	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
+	// in a member, or "".
+	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) string
+	// Mark returns the downgrade mark in a member, or nil.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
 	Reports   *statuscache.Cache
-	// Queue says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
-	// waited for.
+	// Queue decides the order of writes, PendingWrites updates it with what KubeFed has not yet propagated of an
+	// object, and Units knows for which units users wait.
 	Queue *writequeue.Queue
-	// Workers is how many resources are reconciled at the same time; 0 is DefaultWorkers.
+	// Workers is the number of resources that are reconciled concurrently; 0 means DefaultWorkers.
 	Workers       int
 	UpdatePending func(object string)
-	// MemberWriter brings what is urgent to the members beside KubeFed; nil: nobody does.
+	// MemberWriter writes urgent changes directly into members; nil disables that.
 	MemberWriter interface{ Send(o *federation.Object) }
-	// MaxInFlight is how long a change of an object waits at most for what KubeFed says about the one before.
+	// MaxInFlight bounds how long a write waits for KubeFed to report on the previous version of the same object.
 	MaxInFlight time.Duration
 	Units       *requestqueue.Queue
-	// Metrics count what happens to units.
+	// Metrics records what happens to units.
 	Metrics *metrics.UnitMetrics
-	// Policies is told which policies a report concerns.
+	// Policies receives the policies that a report concerns.
 	Policies *requestqueue.Queue
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
 
-	settling settling
-	// closing are the resources that would refuse what they mean to let in, and wait for it.
+	settling recentWrites
+	// closing tracks resources whose enforcement is deferred until the groups that they allow exist in the member.
 	closing grace.Tracker
-	// deferredStatus are the resources whose status waits for more to say.
+	// deferredStatus tracks resources whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
 }
 
-// Enforcers are those that are driven now.
+// Enforcers are the enforcers in use.
 type Enforcers interface {
-	// Of is the enforcer of a name, or why there is none.
+	// Of returns the enforcer with a name, or the reason why there is none.
 	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
-	// Lacking says of members why they enforce nothing of what an enforcer gives them.
+	// Lacking returns, by member, the reason why it enforces nothing that an enforcer renders.
 	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string
 }
 
-// DefaultWorkers is how many resources are reconciled at the same time; the workers mostly wait for the host's API server.
+// DefaultWorkers is the number of resources that are reconciled concurrently; the workers mostly wait for the host's
+// API server.
 const DefaultWorkers = 8
 
-// attempts at a federated object that KubeFed writes to at the same time. Each begins with the newer object.
+// attempts bounds the writes of a federated object that KubeFed writes at the same time. Each attempt begins with the
+// newer object.
 const attempts = 3
 
-// conflictRequeueDelay is when a decision that met a newer object is taken again, if no event comes first.
+// conflictRequeueDelay is the delay after a conflict, if no event triggers the reconcile earlier.
 const conflictRequeueDelay = 50 * time.Millisecond
 
-// graceCheckInterval is when somebody looks whether the patience of what waits is over; what it waits for wakes it before.
+// graceCheckInterval is the interval at which expired grace periods are checked; the awaited event triggers the
+// reconcile earlier.
 const graceCheckInterval = time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
@@ -108,7 +113,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Co
 	return r.Units.AddController(mgr, requestqueue.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
 }
 
-// Reconcile brings one resource forward and tells how far it is.
+// Reconcile takes the next step for one resource and reports its state.
 func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
 	var f *facts
 	var done outcome
@@ -122,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		}
 		done, err = r.act(ctx, f, asked != 0)
 	}
-	if !done.Waits {
+	if !done.Deferred {
 		r.Queue.Done(resource)
 		if err == nil {
 			r.Units.Complete(resource, asked)
@@ -132,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
-	// What failed is told before it is tried again.
+	// A failure is reported before the retry.
 	deferred, statusErr := r.report(ctx, f, done)
 	if statusErr != nil {
 		if errors.Is(statusErr, errConflict) {
@@ -140,11 +145,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		}
 		err = errors.Join(err, statusErr)
 	}
-	if err == nil && done.WaitsFor != "" {
+	if err == nil && done.MissingGroup != "" {
 		return reconcile.Result{RequeueAfter: graceCheckInterval}, nil
 	}
-	if err == nil && (done.Soon || f.firstGroups()) {
-		// What happened to a group before the board knew that this unit refers to it woke nobody.
+	if err == nil && (done.RequeueSoon || f.firstGroups()) {
+		// Changes of a group before the report existed that this unit refers to it triggered nothing.
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if err == nil && deferred > 0 {

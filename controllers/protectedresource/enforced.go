@@ -13,21 +13,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Members tells what was found in the members themselves, beside what is pushed to them.
+// Members returns what was found in the members themselves, in addition to what is pushed to them.
 type Members interface {
-	// Unenforced returns why a member would not enforce a policy whose selectors use some pod label keys; "": it would.
+	// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or
+	// "".
 	Unenforced(cluster string, keys []string) string
-	// Misread returns why policies that close nothing mean something else in a member than they say; "": they do not.
-	Misread(cluster string) string
-	// HostPods names the pods of a member that have a label and use the network of their node; "": there are none.
+	// MeaningChanged returns the reason why policies that close nothing have another meaning in a member, or "".
+	MeaningChanged(cluster string) string
+	// HostPods lists the pods of a member that have a label and use the network of their node, or returns "".
 	HostPods(cluster, key, value string) string
-	// Takes returns why a member's identities may lack one of some label keys; "": they have all of them.
-	Takes(cluster string, keys []string) string
-	// Without returns the members whose identities may lack one of some label keys, by name.
-	Without(keys []string) []memberhealth.Lack
+	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or "".
+	MissingLabels(cluster string, keys []string) string
+	// MembersLacking returns the members whose identities may lack one of some label keys, by name.
+	MembersLacking(keys []string) []memberhealth.Lack
 }
 
-// what an object is called beside the unit's Cilium policies, which are just the policy.
+// what returns the name of an object in messages; Cilium policies of the unit are just "the policy".
 func what(key string) string {
 	if name, ok := strings.CutPrefix(key, federation.IstioPolicy.Key("")); ok {
 		return federation.IstioPolicy.Target.Kind + " " + name
@@ -35,7 +36,8 @@ func what(key string) string {
 	return ""
 }
 
-// enforcedIn tells whether what was read back from a member is all that decides there.
+// enforcedIn returns MemberPending or another state with a message if what was read back from a member is not all that
+// decides there.
 func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 	const nothing = "the policy is there, and the member enforces nothing of it: "
 	for _, name := range slices.Sorted(maps.Keys(f.Lacking)) {
@@ -64,7 +66,7 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 		if !f.enforcedBy(name) {
 			continue
 		}
-		if by := f.Opened(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
+		if by := f.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
 			const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
 			return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
 		}
@@ -73,23 +75,23 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 		if !f.enforcedBy(name) {
 			continue
 		}
-		if why := f.Unjudged(name, cluster); why != "" {
+		if why := f.ForeignUnknown(name, cluster); why != "" {
 			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and it is not known whether policies of others let more in: " + why)
 		}
 	}
 	return v1alpha1.MemberRealized, ""
 }
 
-// readIn reports whether a member reads a policy that closes nothing as it says: that of a resource in Audit, or of a wildcard.
-// Some settings make such a policy close workloads, open more than it says, or do nothing.
+// readIn checks whether a member applies a policy that closes nothing as written: the policy of a resource in Audit, or
+// of a wildcard. Some settings make such a policy close workloads, open more than it says, or have no effect.
 func (f *facts) readIn(cluster string) (v1alpha1.MemberState, string) {
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.Members.Misread(cluster); why != "" {
+		if why := f.Members.MeaningChanged(cluster); why != "" {
 			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member does not do what it says: " + why)
 		}
 	}
 	if f.wildcard() {
-		if why := f.Members.Takes(cluster, selectorKeys(&f.Unit)); why != "" {
+		if why := f.Members.MissingLabels(cluster, selectorKeys(&f.Unit)); why != "" {
 			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and may match nothing: " + why)
 		}
 		if why := f.unmatched(); why != "" {
@@ -99,7 +101,7 @@ func (f *facts) readIn(cluster string) (v1alpha1.MemberState, string) {
 	return v1alpha1.MemberRealized, ""
 }
 
-// retainedIn says that an object of a dataplane that the class does not name any more still closes a member; "": none does.
+// retainedIn reports that an object of a dataplane that the class no longer names still closes a member, or returns "".
 func (f *facts) retainedIn(p *plan, cluster string) string {
 	for _, key := range slices.Sorted(maps.Keys(p.Desired)) {
 		kind := federation.CiliumPolicy
@@ -113,14 +115,15 @@ func (f *facts) retainedIn(p *plan, cluster string) string {
 	return ""
 }
 
-// selectorKeys are the label keys by which a unit selects the pods that it protects, sorted.
+// selectorKeys returns the label keys by which a unit selects the pods that it protects, sorted.
 func selectorKeys(u *policy.Unit) []string {
 	keys := append(slices.Clone(u.ForeignKeys), u.LabelKey)
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// subjectKeys are the label keys by which the rules of a unit know their peers, sorted: of all rules, or of the denies.
+// subjectKeys returns the label keys by which the rules of a unit select their peers, sorted: of all rules, or of the
+// denies.
 func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	var keys []string
 	for i := range u.Rules {
@@ -135,14 +138,14 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	return slices.Compact(keys)
 }
 
-// unmatched says which members' pods the rules of the unit may not match, because a label that the rules know them by is not
-// in identities there; "": the rules match those of every member. It is the same for every member that the unit is in,
-// since a pod may connect from each member to each. An allow that may not match refuses too much at worst, so where
-// nobody knows only denies count.
+// unmatched returns the members whose pods the rules of the unit may not match, because identities there lack a label
+// that the rules use, or "". The result is the same for every member of the unit, because a pod may connect from any
+// member to any other. An allow that may not match can only refuse too much, so for members whose identities are not
+// known only denies count.
 func (f *facts) unmatched() string {
 	if f.sources == nil {
-		lacks := slices.DeleteFunc(f.Members.Without(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
-		for _, l := range f.Members.Without(subjectKeys(&f.Unit, true)) {
+		lacks := slices.DeleteFunc(f.Members.MembersLacking(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
+		for _, l := range f.Members.MembersLacking(subjectKeys(&f.Unit, true)) {
 			if !slices.ContainsFunc(lacks, func(k memberhealth.Lack) bool { return k.Member == l.Member }) {
 				lacks = append(lacks, l)
 			}
@@ -156,10 +159,10 @@ func (f *facts) unmatched() string {
 	return *f.sources
 }
 
-// namedMembers is how many members a message names one by one.
-const namedMembers = 5
+// maxNamedMembers is the number of members that a message lists.
+const maxNamedMembers = 5
 
-// membersOf names members with the reason of the first: "m1 (why) and 7 more members: m2, m3, m4, m5 and others".
+// membersOf lists members with the reason of the first: "m1 (why) and 7 more members: m2, m3, m4, m5 and others".
 func membersOf(lacks []memberhealth.Lack) string {
 	text := fmt.Sprintf("%s (%s)", lacks[0].Member, lacks[0].Why)
 	more := lacks[1:]
@@ -167,7 +170,7 @@ func membersOf(lacks []memberhealth.Lack) string {
 		return text
 	}
 	var names []string
-	for _, l := range more[:min(len(more), namedMembers-1)] {
+	for _, l := range more[:min(len(more), maxNamedMembers-1)] {
 		names = append(names, l.Member)
 	}
 	text += fmt.Sprintf(" and %d more: %s", len(more), strings.Join(names, ", "))

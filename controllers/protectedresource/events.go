@@ -9,17 +9,17 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 )
 
-// Reasons of Events. Each is told once per change, never again while it lasts.
+// Reasons of Events. An Event is emitted once per change, and not again while the state lasts.
 const (
-	// EventRealized: every member has the unit as it is now.
+	// EventRealized reports that every member has the current unit.
 	EventRealized = "Realized"
 	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable,
 	// MemberQuarantined, MemberOverridden, MemberDowngraded.
 	EventMember = "Member"
 )
 
-// tell makes Events of what changed since the last report.
-func (r *Reconciler) tell(f *facts, before statuscache.Report, had bool, now *statuscache.Report) {
+// emitEvents emits Events for what changed since the last report.
+func (r *Reconciler) emitEvents(f *facts, before statuscache.Report, had bool, now *statuscache.Report) {
 	for _, o := range f.Objects {
 		for _, m := range changes(f, now) {
 			r.event(o, corev1.EventTypeWarning, EventMember+string(m.State), string(m.Name)+": "+m.Message)
@@ -31,8 +31,8 @@ func (r *Reconciler) tell(f *facts, before statuscache.Report, had bool, now *st
 	}
 }
 
-// changes are the members that came into a state that somebody should know of since the last report, also that of the process
-// before.
+// changes returns the members that entered a notable state since the last report, including the last report of the
+// previous process.
 func changes(f *facts, now *statuscache.Report) []v1alpha1.ClusterState {
 	var out []v1alpha1.ClusterState
 	for _, c := range now.Clusters {

@@ -17,91 +17,94 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// facts is everything that a decision about one resource rests on.
+// facts is the input of all decisions about one resource.
 type facts struct {
 	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
 	Now      time.Time
-	// Asked is when somebody asked for a change of the unit that is not answered yet; zero: nobody waits.
+	// Asked is the time of the oldest unanswered request for a change of the unit; zero if there is none.
 	Asked time.Time
 	View  *policycache.View
-	// Objects are the ProtectedResources that name the resource.
+	// Objects are the ProtectedResources with the name of the resource.
 	Objects []*v1alpha1.ProtectedResource
 
-	// Unit is set when Wanted: some member has to have it.
+	// Unit is set if Wanted, which reports that some member must have it.
 	Wanted bool
 	Unit   policy.Unit
-	// Rendered is the unit in the dataplane's terms, Refused what could not be expressed.
+	// Rendered is the unit in the terms of its dataplanes, and Refused what could not be expressed.
 	Rendered []enforcer.Rendered
 	Refused  []policy.Refusal
-	// Leaves says what a dataplane leaves open whatever is said.
-	Leaves []string
-	// Retained is the unit in the terms of dataplanes that its class does not name any more and that still close a member.
+	// Unenforced lists what a dataplane leaves open regardless of the statements.
+	Unenforced []string
+	// Retained is the unit in the terms of dataplanes that its class no longer names and that still close a member.
 	Retained []enforcer.Rendered
-	// waiting says where Enforce waits.
-	waiting waiting
-	// sources caches unmatched.
+	// waiting contains the members in which Enforce is delayed.
+	waiting enforcementWait
+	// sources caches the result of unmatched.
 	sources *string
-	// Stays are the kinds of which nothing could be rendered though the class asks for it: what is there stays.
+	// Stays are the kinds for which nothing could be rendered although the class requires it: their existing objects
+	// stay.
 	Stays []federation.Kind
-	// Lacking says of members, by enforcer, why they enforce nothing of what they are given.
+	// Lacking contains, by enforcer and member, the reason why the member enforces nothing that it is given.
 	Lacking map[v1alpha1.EnforcerName]map[string]string
-	// Groups are those that the unit refers to, and those that its rules select though they have to go.
+	// Groups are those that the unit refers to, and those that its rules select but that must be removed.
 	Groups []externalgroup.Object
-	// Subjects are the external ones whose groups the unit refers to.
+	// Subjects are the external subjects whose groups the unit refers to.
 	Subjects []string
-	// Open is the unit without rules in Audit, by object name: what a resource gets on its way to Observe, and a wildcard
-	// after its last statement.
+	// Open is the unit without rules in Audit, by object name: the step of a resource before its removal in Observe,
+	// and of a wildcard after its last statement.
 	Open map[string]enforcer.Rendered
-	// Existing are the Federated objects about the resource.
+	// Existing are the Federated objects of the resource.
 	Existing []*federation.Object
-	// Placement are the members that the class names, sorted.
+	// Placement are the members that the class selects, sorted.
 	Placement []string
 	// Clusters are the registered members.
 	Clusters []federation.Cluster
-	// Problem keeps the unit from being written.
+	// Problem, if set, prevents the unit from being written.
 	Problem *statuscache.Problem
 
-	// Observe tells what a member has.
+	// Observe returns the state of an object in a member.
 	Observe func(cluster, object string) federation.Observation
-	// Members tells what was found in the members themselves.
+	// Members returns what was found in the members themselves.
 	Members Members
-	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
-	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
-	// Unjudged says why nobody knows whether a policy that is not ACP's opens something for a dataplane in a member; "": it is known.
-	Unjudged func(dataplane v1alpha1.EnforcerName, cluster string) string
-	// Mark is that of a downgrade in a member, as it was read there; nil: none was.
+	// OpenedBy returns the name of a policy of others that opens the pods with a label for a dataplane in a member, or
+	// "".
+	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
+	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
+	// in a member, or "".
+	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) string
+	// Mark returns the downgrade mark that was read in a member, or nil.
 	Mark func(cluster string) *guard.Downgrade
-	// ObserveGroup tells what a member has of a group.
+	// ObserveGroup returns the state of a group in a member.
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
 	Revision func(map[string]any) string
-	// Before is the last report, if any. Told is what statuses say, for the time before it.
+	// Before is the last report, if any. Told are the members in the statuses, which the previous process wrote.
 	Before statuscache.Report
 	Told   [][]v1alpha1.ClusterState
 
-	// names caches listed.
+	// names caches the result of listed.
 	names *[]string
-	// memory caches before, by member.
-	memory map[string]v1alpha1.ClusterState
+	// reported caches the result of before, by member.
+	reported map[string]v1alpha1.ClusterState
 }
 
-// wildcard tells that the unit is one of a wildcard. It never closes anything, nobody onboards it, and it goes with its
-// last statement.
+// wildcard reports that the unit belongs to a wildcard. Such a unit never closes anything, has no ProtectedResource,
+// and is removed with its last statement.
 func (f *facts) wildcard() bool { return strings.HasSuffix(f.Resource, "*") }
 
-// released tells that every ProtectedResource of the name, if there is any, asks for nothing.
+// released reports that no ProtectedResource of the name requires protection.
 func (f *facts) released() bool {
 	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return asks(o) })
 }
 
-// asks tells whether the object asks for protection in some member. A temporary audit does not change that.
+// asks reports whether the object requires protection in some member, regardless of a temporary audit.
 func asks(o *v1alpha1.ProtectedResource) bool {
 	return o.Spec.Mode != v1alpha1.ModeObserve ||
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
-// downgraded says that somebody opened a member by hand; "": nobody did.
+// downgraded returns a message if the member was downgraded by hand, or "".
 func (f *facts) downgraded(cluster string) string {
 	var mark *guard.Downgrade
 	if f.Mark != nil {
@@ -118,29 +121,29 @@ func (f *facts) downgraded(cluster string) string {
 	return fmt.Sprintf("member %s is %s: it lets everything through and gets no changes until kubectl acp resume", cluster, mark)
 }
 
-// held tells whether KubeFed is kept from a member, or will be.
+// held reports whether KubeFed is kept away from a member, or will be.
 func (f *facts) held(cluster string) bool {
 	return f.quarantined(cluster) != "" || f.downgraded(cluster) != ""
 }
 
-// quarantined says why KubeFed is kept from a member that was not downgraded; "": it is not.
+// quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or "".
 func (f *facts) quarantined(cluster string) string {
 	for i := range f.Clusters {
-		if c := &f.Clusters[i]; c.Name == cluster && c.Held && c.Downgrade == nil {
-			return fmt.Sprintf("member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended", cluster, c.Why)
+		if c := &f.Clusters[i]; c.Name == cluster && c.Quarantined && c.Downgrade == nil {
+			return fmt.Sprintf("member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended", cluster, c.QuarantineReason)
 		}
 	}
 	return ""
 }
 
-// placeable are the targets that an object can be placed in now: a held member stays where it is, in or out.
+// placeable returns the targets in which an object can be placed now: a held member keeps its placement, in or out.
 func (f *facts) placeable(e *federation.Object, targets []string) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
 		return f.held(c) && (e == nil || !slices.Contains(e.Placement, c))
 	})
 }
 
-// mode is the effective mode in a member; "" is the base mode. A wildcard has none.
+// mode returns the effective mode in a member, and the base mode for "". A wildcard has none.
 func (f *facts) mode(cluster string) v1alpha1.Mode {
 	if f.wildcard() {
 		return ""
@@ -148,7 +151,7 @@ func (f *facts) mode(cluster string) v1alpha1.Mode {
 	return f.View.EffectiveMode(f.Resource, cluster, f.Now)
 }
 
-// targets are the placed members in which the resource is in Audit or Enforce; of a wildcard, all of them.
+// targets returns the placed members in which the resource is in Audit or Enforce; for a wildcard, all placed members.
 func (f *facts) targets() []string {
 	if f.wildcard() {
 		return f.Placement
@@ -156,13 +159,13 @@ func (f *facts) targets() []string {
 	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
 }
 
-// firstGroups tells that the unit refers to a group that it did not refer to when it was last reported.
+// firstGroups reports that the unit refers to a group that it did not refer to at the last report.
 func (f *facts) firstGroups() bool {
 	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.Before.Groups, g.Name) })
 }
 
-// foldWildcards minds that only Cilium has objects for wildcards: others fold what they allow into the units of the resources
-// that they cover, whose objects hold these statements, too.
+// foldWildcards removes wildcard units for dataplanes other than Cilium, which fold the allows of wildcards into the
+// units of the resources that they cover.
 func (f *facts) foldWildcards() {
 	if !f.Wanted {
 		return
@@ -183,17 +186,17 @@ func (f *facts) foldWildcards() {
 	f.Unit.From = from
 }
 
-// enforcedBy tells whether the unit's class names an enforcer.
+// enforcedBy reports whether the unit's class names an enforcer.
 func (f *facts) enforcedBy(name v1alpha1.EnforcerName) bool {
 	return slices.Contains(f.Unit.Enforcers, name) || len(f.Unit.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
 }
 
-// kinds of the enforcers' objects; all are written by one rule.
+// kinds are the kinds of the enforcers' objects.
 var kinds = map[v1alpha1.EnforcerName]federation.Kind{v1alpha1.EnforcerCilium: federation.CiliumPolicy, v1alpha1.EnforcerIstio: federation.IstioPolicy}
 
 func kindOf(name v1alpha1.EnforcerName) federation.Kind { return kinds[name] }
 
-// renderedKind is the kind that carries a rendered object.
+// renderedKind returns the kind that distributes a rendered object.
 func renderedKind(r *enforcer.Rendered) federation.Kind {
 	for _, k := range kinds {
 		if k.Target.Kind == r.Object.Kind {
@@ -205,11 +208,11 @@ func renderedKind(r *enforcer.Rendered) federation.Kind {
 
 func renderedKey(r *enforcer.Rendered) string { return renderedKind(r).Key(r.Object.Name) }
 
-// objectKeys are what the unit's objects, or the first of each kind, are found by.
+// objectKeys returns the keys of the unit's objects, or of the first one of each kind.
 func objectKeys(resource string) []string {
 	name := objectName(resource)
 	return []string{federation.CiliumPolicy.Key(name), federation.IstioPolicy.Key(name)}
 }
 
-// objectName is what the unit's object, or the first of them, is called in the host and in the members.
+// objectName returns the name of the unit's first object, in the host and in the members.
 func objectName(resource string) string { return v1alpha1.ObjectPrefix + policy.UnitID(resource) }

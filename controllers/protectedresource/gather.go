@@ -14,18 +14,18 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// errNotReady: what the host has is not listed yet. Whoever waits is woken when it is.
+// errNotReady reports that the host's objects are not listed yet. The reconcile is triggered when they are.
 var errNotReady = errors.New("the host's federated objects and members are not listed yet")
 
-// gather reads everything that a decision rests on.
+// gather collects all facts about a resource.
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
-		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, Opened: r.Opened, Unjudged: r.Unjudged, Mark: r.Mark,
+		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, OpenedBy: r.OpenedBy, ForeignUnknown: r.ForeignUnknown, Mark: r.Mark,
 	}
 	f.Before, _ = r.Reports.Get(resource)
 	f.Existing = r.existing(resource)
-	if taken := r.taken(resource); taken != "" {
+	if taken := r.conflictingResource(resource); taken != "" {
 		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf(
 			"the object %s already protects %s, and one object cannot protect both: choose another name for one of the two", objectName(resource), taken)}
 		return f, nil
@@ -47,12 +47,12 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	case !f.Wanted:
 		f.Open = r.open(f)
 	}
-	f.Told = r.told(f)
+	f.Told = r.reportedMembers(f)
 	return f, nil
 }
 
-// told are the members as the statuses tell them: of the ProtectedResources, or of a wildcard's policies.
-func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
+// reportedMembers returns the members in the statuses of the ProtectedResources, or of a wildcard's policies.
+func (r *Reconciler) reportedMembers(f *facts) [][]v1alpha1.ClusterState {
 	var out [][]v1alpha1.ClusterState
 	for _, o := range f.Objects {
 		out = append(out, o.Status.States())
@@ -74,10 +74,10 @@ func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
 	return out
 }
 
-// existing are the Federated objects about the resource: those that say so, and the one that has its name.
+// existing returns the Federated objects of the resource: those with its annotation, and the one with its name.
 func (r *Reconciler) existing(resource string) []*federation.Object {
 	out := slices.Clone(r.Federated.Of(resource))
-	if r.taken(resource) != "" {
+	if r.conflictingResource(resource) != "" {
 		return out
 	}
 	for _, key := range objectKeys(resource) {
@@ -88,9 +88,9 @@ func (r *Reconciler) existing(resource string) []*federation.Object {
 	return out
 }
 
-// taken names the other resource that the unit's object protects, which only a meddling hand brings about; whoever came
-// first keeps his protection.
-func (r *Reconciler) taken(resource string) string {
+// conflictingResource returns the other resource that the unit's object protects, which only manual changes can cause.
+// The first resource keeps its protection.
+func (r *Reconciler) conflictingResource(resource string) string {
 	for _, key := range objectKeys(resource) {
 		byName, ok := r.Federated.Get(key)
 		if !ok {
@@ -104,7 +104,7 @@ func (r *Reconciler) taken(resource string) string {
 	return ""
 }
 
-// propagator finds out whether KubeFed is there to carry anything.
+// propagator checks whether KubeFed is installed.
 func (r *Reconciler) propagator(f *facts) error {
 	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
 		listed, err := state()
@@ -153,7 +153,7 @@ func (r *Reconciler) render(f *facts) {
 		if len(apart.RefusedIn) > 0 {
 			f.Refused = append(f.Refused, (&enforcer.Rendering{RefusedIn: apart.RefusedIn}).RefusedAmong(f.targets())...)
 		}
-		f.Leaves = append(f.Leaves, apart.Notes...)
+		f.Unenforced = append(f.Unenforced, apart.Notes...)
 		out, err := e.Render(u)
 		if err != nil {
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
@@ -162,14 +162,15 @@ func (r *Reconciler) render(f *facts) {
 		}
 		f.Rendered = append(f.Rendered, out.Objects...)
 		f.Refused = append(f.Refused, out.RefusedAmong(f.targets())...)
-		f.Leaves = append(f.Leaves, out.Unenforced...)
+		f.Unenforced = append(f.Unenforced, out.Unenforced...)
 		f.Lacking[name] = r.Enforcers.Lacking(name, f.Clusters)
 	}
 	r.retain(f)
 }
 
-// retain renders the unit for dataplanes that its class does not name any more, while an object of theirs closes a member:
-// it stays there until another dataplane enforces the unit, and until then it gets every change, revocations too.
+// retain renders the unit for dataplanes that its class no longer names, while one of their objects closes a member.
+// The object stays until another dataplane enforces the unit, and until then it gets every change, including
+// revocations.
 func (r *Reconciler) retain(f *facts) {
 	for name, kind := range kinds {
 		if f.enforcedBy(name) || len(f.closedBy(kind)) == 0 {
@@ -177,7 +178,7 @@ func (r *Reconciler) retain(f *facts) {
 		}
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
 		if why != nil {
-			continue // then the object stays as it is
+			continue // the object then stays as it is
 		}
 		u := f.Unit
 		u.Enforcers = []v1alpha1.EnforcerName{name}
@@ -185,7 +186,7 @@ func (r *Reconciler) retain(f *facts) {
 		case name != v1alpha1.EnforcerCilium:
 			u = f.View.WithStatements(u, f.Now)
 		case !f.wildcard():
-			// The class has no units of wildcards for Cilium any more.
+			// The class no longer has wildcard units for Cilium.
 			u.Rules = slices.Concat(u.Rules, u.Inherited)
 		}
 		e, _ = r.withMeshes(f, e)
@@ -195,19 +196,20 @@ func (r *Reconciler) retain(f *facts) {
 	}
 }
 
-// withMeshes is the enforcer for members that do not know the pods of other cluster meshes, and what it cannot express there.
-func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, policy.Apart) {
+// withMeshes returns the enforcer for members that cannot identify the pods of other cluster meshes, and what it cannot
+// express there.
+func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, policy.CrossMeshLimits) {
 	c, ok := e.(cilium.Enforcer)
 	if !ok || r.Has == nil {
-		return e, policy.Apart{}
+		return e, policy.CrossMeshLimits{}
 	}
 	return c.ForUnit(f.View.Snapshot, &f.Unit, dataplane.Meshes(f.Clusters, r.Has), f.targets(), func(member string) bool { return f.mode(member) == v1alpha1.ModeEnforce }, f.Now)
 }
 
-// groups gathers the groups that decide together with the unit.
+// groups collects the groups that take effect together with the unit.
 func (r *Reconciler) groups(f *facts) error {
 	if !f.enforcedBy(v1alpha1.EnforcerCilium) && !f.retains(federation.CiliumPolicy) {
-		return nil // others write the addresses into the policies
+		return nil // other dataplanes write the addresses into the policies
 	}
 	f.Subjects = f.View.GroupsOf(&f.Unit)
 	for _, subject := range f.Subjects {
@@ -228,7 +230,7 @@ func (r *Reconciler) groups(f *facts) error {
 	return nil
 }
 
-// unsupported refuses every statement of a unit for a dataplane that nobody drives.
+// unsupported refuses every statement of a unit for a dataplane that is not available.
 func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why string) []policy.Refusal {
 	var out []policy.Refusal
 	for _, ref := range u.From {
@@ -238,22 +240,23 @@ func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why string) []policy
 	return out
 }
 
-// emptied are the objects of a wildcard without what they allowed, made of themselves: the class may be gone.
+// emptied returns the objects of a wildcard without their allows, derived from the objects themselves because the class
+// may no longer exist.
 func emptied(existing []*federation.Object) map[string]enforcer.Rendered {
 	out := map[string]enforcer.Rendered{}
 	for _, e := range existing {
-		// What cannot be emptied is taken away without that step.
+		// An object that cannot be emptied is removed without that step.
 		if e.Kind != federation.CiliumPolicy {
 			continue
 		}
-		if r, ok := cilium.Emptied(e.Meta.Name, e.TemplateLabels[v1alpha1.LabelUnit], e.TemplateSpec); ok {
+		if r, ok := cilium.EmptyWildcardObject(e.Meta.Name, e.TemplateLabels[v1alpha1.LabelUnit], e.TemplateSpec); ok {
 			out[e.Key()] = r
 		}
 	}
 	return out
 }
 
-// open renders the resource in Audit without any rule, by compiling it as if that were all there is.
+// open renders the resource in Audit without rules, by compiling it without any statement.
 func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
 	if len(f.Existing) == 0 || len(f.Objects) == 0 {
 		return nil
@@ -274,7 +277,7 @@ func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
 		}
 		rendering, err := e.Render(unit)
 		if err != nil {
-			continue // then the object is taken away without that step
+			continue // the object is then removed without that step
 		}
 		for _, o := range rendering.Objects {
 			out[renderedKey(&o)] = o

@@ -30,8 +30,8 @@ func meshed(t *testing.T) *facts {
 	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		Unjudged: func(v1alpha1.EnforcerName, string) string { return "" },
+		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		ForeignUnknown: func(v1alpha1.EnforcerName, string) string { return "" },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
 		}}
@@ -153,13 +153,13 @@ func TestEnforcedByWhom(t *testing.T) {
 	} {
 		f := meshed(t)
 		f.Unit.Enforcers, f.Members = c.enforcers, unsound{"m1": c.audits}
-		f.Opened = func(by v1alpha1.EnforcerName, _, _, _ string) string {
+		f.OpenedBy = func(by v1alpha1.EnforcerName, _, _, _ string) string {
 			if by == c.opens {
 				return "somebody's policy"
 			}
 			return ""
 		}
-		f.Unjudged = func(by v1alpha1.EnforcerName, _ string) string {
+		f.ForeignUnknown = func(by v1alpha1.EnforcerName, _ string) string {
 			if by == c.unjudged {
 				return "it is forbidden to list them"
 			}

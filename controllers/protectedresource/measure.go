@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// measure counts what differs from what was last reported. When KubeFed has pushed something is KubeFed's own report.
+// measure records metrics of what changed since the last report. Propagation is measured by KubeFed's own status.
 func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
 	if len(now.Clusters) == 0 {
 		r.Metrics.Forget(f.Resource)
@@ -20,8 +20,8 @@ func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
 	}
 }
 
-// measureExpiry counts how late the write of an object took statements out whose time is over: those that ended since it
-// was last written, also by the process before.
+// measureExpiry records how late the write of an object removed expired statements: those that expired since its last
+// write, which may have been by the previous process.
 func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
 	i := slices.IndexFunc(f.Existing, func(e *federation.Object) bool { return e.Key() == written.Key() })
 	if i < 0 {
@@ -41,7 +41,7 @@ func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
 	}
 }
 
-// ended tells whether a statement about a resource ended in (since, now], and when.
+// ended reports whether a statement about a resource ended in (since, now], and when.
 func ended(s *v1alpha1.Statement, resource string, since, now time.Time) (time.Time, bool) {
 	if s.NotAfter == nil || !s.NotAfter.After(since) || s.NotAfter.After(now) {
 		return time.Time{}, false

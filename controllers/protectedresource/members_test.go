@@ -10,22 +10,22 @@ import (
 // sound are members that enforce everything.
 type sound struct{}
 
-func (sound) Unenforced(string, []string) string { return "" }
-func (sound) Takes(string, []string) string      { return "" }
-func (sound) HostPods(_, _, _ string) string     { return "" }
-func (sound) Misread(string) string              { return "" }
+func (sound) Unenforced(string, []string) string    { return "" }
+func (sound) MissingLabels(string, []string) string { return "" }
+func (sound) HostPods(_, _, _ string) string        { return "" }
+func (sound) MeaningChanged(string) string          { return "" }
 
-func (sound) Without([]string) []memberhealth.Lack { return nil }
+func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
 // unsound says of members why they enforce nothing.
 type unsound map[string]string
 
 func (u unsound) Unenforced(cluster string, _ []string) string { return u[cluster] }
-func (unsound) Takes(string, []string) string                  { return "" }
+func (unsound) MissingLabels(string, []string) string          { return "" }
 func (unsound) HostPods(_, _, _ string) string                 { return "" }
-func (unsound) Misread(string) string                          { return "" }
+func (unsound) MeaningChanged(string) string                   { return "" }
 
-func (unsound) Without([]string) []memberhealth.Lack { return nil }
+func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
 // labelless says of members which label keys are not in identities there; "?" stands for any, if nobody knows.
 type labelless map[string]string
@@ -40,13 +40,17 @@ func (l labelless) lack(cluster string, keys []string) memberhealth.Lack {
 	return memberhealth.Lack{}
 }
 
-func (l labelless) Unenforced(cluster string, keys []string) string { return l.Takes(cluster, keys) }
-func (l labelless) Takes(cluster string, keys []string) string      { return l.lack(cluster, keys).Why }
+func (l labelless) Unenforced(cluster string, keys []string) string {
+	return l.MissingLabels(cluster, keys)
+}
+func (l labelless) MissingLabels(cluster string, keys []string) string {
+	return l.lack(cluster, keys).Why
+}
 
 func (labelless) HostPods(_, _, _ string) string { return "" }
-func (labelless) Misread(string) string          { return "" }
+func (labelless) MeaningChanged(string) string   { return "" }
 
-func (l labelless) Without(keys []string) []memberhealth.Lack {
+func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
 	for _, c := range slices.Sorted(maps.Keys(l)) {
 		if lack := l.lack(c, keys); lack.Why != "" && len(keys) > 0 {

@@ -10,19 +10,19 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// plan is what has to be written, and what every member has to have once it is.
+// plan contains what must be written, and what every member must have afterwards.
 type plan struct {
-	// Writes are Federated objects to create (no resource version) or to update.
+	// Writes are Federated objects to create (without resource version) or to update.
 	Writes []*federation.Object
-	// Deletes are Federated objects that are in no member any more, as far as the caches know.
+	// Deletes are Federated objects that, according to the caches, no member has any more.
 	Deletes []*federation.Object
-	// Desired revision by object and member. A member that is not in it has to have nothing.
+	// Desired is the revision by object and member. A member that is not listed must have nothing.
 	Desired map[string]map[string]string
-	// Kept: the Federated objects stay as they are, because nobody said that the resource may be opened.
+	// Kept reports that the Federated objects stay as they are, because nothing says that the resource may be opened.
 	Kept bool
 }
 
-// decide makes the plan. It is pure.
+// decide computes the plan. It is pure.
 func decide(f *facts) (plan, error) {
 	switch {
 	case f.Wanted:
@@ -30,7 +30,7 @@ func decide(f *facts) (plan, error) {
 	case f.wildcard() || len(f.Objects) > 0 && f.released():
 		return decideRemoval(f, f.Existing)
 	default:
-		// The ProtectedResource was removed by force, or its class is gone. What closes the resource stays.
+		// The ProtectedResource was removed by force, or its class no longer exists. What closes the resource stays.
 		p := plan{Desired: map[string]map[string]string{}, Kept: true}
 		for _, e := range f.Existing {
 			p.Desired[e.Key()] = f.present(e)
@@ -69,9 +69,9 @@ func decideWanted(f *facts) (plan, error) {
 			p.Desired[e.Key()] = f.present(e)
 			continue
 		}
-		// What a rendering lacks is said by its other objects, or only opened something, but it may be what closes a member
-		// until those are there: it goes where they were read back, and, if they are another dataplane's, where that enforces
-		// them.
+		// An object that a rendering no longer contains is covered by its other objects, or only opened something. But
+		// it may be what closes a member until the others are there: it is removed where they were read back and, if
+		// they belong to another dataplane, where that dataplane enforces them.
 		needed := f.unreplaced(e.Kind, e.Placement, replaced)
 		needed = slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
 			return !slices.Contains(targets, c) || f.forgotten(c) ||
@@ -96,7 +96,7 @@ func decideWanted(f *facts) (plan, error) {
 	return p, nil
 }
 
-// place adds to the plan what a rendered object needs to be in some members.
+// place adds to the plan what is necessary to place a rendered object in some members.
 func (p *plan) place(f *facts, r *enforcer.Rendered, targets []string) error {
 	key := renderedKey(r)
 	p.Desired[key] = desired(r, targets)
@@ -110,17 +110,17 @@ func (p *plan) place(f *facts, r *enforcer.Rendered, targets []string) error {
 	if err != nil {
 		return err
 	}
-	if differs || e.Releases(next, f.Clusters) {
+	if differs || e.ReleasesMember(next, f.Clusters) {
 		p.Writes = append(p.Writes, next)
 	}
 	return nil
 }
 
-// unreplaced are the members in which objects of a kind that the class does not name any more are what closes the resource:
-// what is to replace them was not read back, or is not enforced.
+// unreplaced returns the members in which objects of a kind that the class no longer names still close the resource,
+// because their replacement was not read back or is not enforced.
 func (f *facts) unreplaced(kind federation.Kind, among []string, replaced map[string]map[string]string) []string {
 	if f.enforcedByKind(kind) {
-		return nil // two objects of one dataplane are enforced, or not, together
+		return nil // objects of one dataplane are enforced together
 	}
 	closed, targets := f.closedBy(kind), f.targets()
 	return slices.DeleteFunc(slices.Clone(among), func(c string) bool {
@@ -135,7 +135,7 @@ func (f *facts) unreplaced(kind federation.Kind, among []string, replaced map[st
 	})
 }
 
-// enforcedByKind tells whether the unit's class names the enforcer whose objects are of a kind.
+// enforcedByKind reports whether the unit's class names the enforcer of a kind.
 func (f *facts) enforcedByKind(kind federation.Kind) bool {
 	for name, k := range kinds {
 		if k == kind && f.enforcedBy(name) {
@@ -145,15 +145,15 @@ func (f *facts) enforcedByKind(kind federation.Kind) bool {
 	return false
 }
 
-// retains tells whether the unit was rendered for a dataplane that its class does not name any more.
+// retains reports whether the unit was rendered for a dataplane that its class no longer names.
 func (f *facts) retains(kind federation.Kind) bool {
 	return slices.ContainsFunc(f.Retained, func(r enforcer.Rendered) bool { return renderedKind(&r) == kind })
 }
 
-// decideRemoval takes one step of the way out: render as Audit without rules, place nowhere, delete. Each waits until
-// the one before is read back from every member, so that a member that is away now finds nothing closed when it is back;
-// and a wildcard's last statement is revoked by an update, which overtakes deletions. The step follows from the object and
-// the members alone, so whoever goes on after a crash takes the same.
+// decideRemoval takes one step of the removal: render as Audit without rules, remove the placement, delete. Each step
+// waits until the previous one is read back from every member, so that a member that is unreachable now finds nothing
+// closed when it returns, and a wildcard's last statement is revoked by an update, which is faster than a deletion. The
+// step depends on the object and the members alone, so that it is the same after a restart.
 func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	for _, e := range objects {
@@ -177,8 +177,8 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		p.Desired[e.Key()] = nil
 		switch {
 		case e.Meta.DeletionTimestamp != nil:
-		case len(e.Placement) > 0 || e.Foreign:
-			p.Writes = append(p.Writes, e.Nowhere(append(slices.Clone(e.Placement), f.stillHeld(e)...)))
+		case len(e.Placement) > 0 || e.ForeignFields:
+			p.Writes = append(p.Writes, e.WithoutPlacement(append(slices.Clone(e.Placement), f.stillHeld(e)...)))
 		case f.goneEverywhere(e):
 			p.Deletes = append(p.Deletes, e)
 		}
@@ -186,7 +186,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	return p, nil
 }
 
-// compose makes the Federated object of a rendering, as the successor of e, which may be nil.
+// compose builds the Federated object of a rendering, as the successor of e, which may be nil.
 func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []string) *federation.Object {
 	o := &federation.Object{Kind: renderedKind(r), TemplateLabels: r.Object.Labels, TemplateSpec: r.Object.Spec, Placement: targets}
 	ever := slices.Clone(targets)
@@ -211,7 +211,7 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 		if o.Overrides == nil {
 			o.Overrides = map[string]federation.Override{}
 		}
-		// The label goes with the spec, or the member's object would look changed by hand.
+		// The label must be overridden with the spec, or the member's object would look changed.
 		o.Overrides[c] = federation.Override{Spec: spec, Labels: map[string]string{v1alpha1.LabelRevision: r.Revisions[c]}}
 	}
 	return o

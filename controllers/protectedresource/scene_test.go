@@ -105,8 +105,8 @@ func (s *scene) facts() *facts {
 	}
 	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
 		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]string{},
-		Opened:   func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		Unjudged: func(v1alpha1.EnforcerName, string) string { return "" }}
+		OpenedBy:       func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		ForeignUnknown: func(v1alpha1.EnforcerName, string) string { return "" }}
 	f.Observe = func(cluster, key string) federation.Observation {
 		o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
 		if e := existing(f, key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {

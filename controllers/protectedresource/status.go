@@ -21,18 +21,19 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 )
 
-// report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
-// the very end, the finalizer. It returns how long the status waits for more to say; 0: it does not.
+// report is the only function that publishes: the status cache, the policies that the unit concerns, the status, the
+// events and, at the end, the removal of the finalizer. It returns how long the status write is deferred; 0 means that
+// it is not.
 func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferred time.Duration, err error) {
 	report := assess(f, &done)
 	before, had := r.Reports.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
-		r.Reports.Drop(f.Resource)
+		r.Reports.Delete(f.Resource)
 	} else {
 		r.Reports.Put(report)
 	}
 	r.Policies.Add(requestqueue.Observed, slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
-	r.tell(f, before, had, &report)
+	r.emitEvents(f, before, had, &report)
 	r.measure(f, &report)
 	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
 		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
@@ -40,7 +41,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 	}
 	var errs []error
 	if done.Wrote && f.first() {
-		r.deferredStatus.InGrace(f.Resource, false, time.Now(), 0) // it waited for its turn; now it takes what a push takes
+		r.deferredStatus.InGrace(f.Resource, false, time.Now(), 0) // the delay is over; now the usual time of a push applies
 	}
 	deferred = underWay(f, &report)
 	if !r.deferredStatus.InGrace(f.Resource, deferred > 0, time.Now(), deferred) {
@@ -52,7 +53,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 		}
 		o, err := r.writeStatus(ctx, f, o, &report)
 		errs = append(errs, err)
-		if err == nil && free(f, o, &done, &report) {
+		if err == nil && isReleasable(f, o, &done, &report) {
 			next := o.DeepCopy()
 			controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerProtectedResource)
 			errs = append(errs, r.patch(ctx, o, next))
@@ -61,29 +62,29 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 	return deferred, errors.Join(errs...)
 }
 
-// underWay tells how long the objects of the resource have nothing more to say than that; 0: one has. What is to be deleted always
-// has.
+// underWay returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as
+// it does for a deletion.
 func underWay(f *facts, report *statuscache.Report) time.Duration {
 	var least time.Duration
 	for i, o := range f.Objects {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		if d := condition.UnderWay(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
+		if d := condition.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
 			least = d
 		}
 	}
 	return least
 }
 
-// first tells whether nothing was told of the resource yet.
+// first reports whether the resource has no reported status yet.
 func (f *facts) first() bool {
 	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return len(o.Status.Conditions) > 0 })
 }
 
-// free tells that an object has nothing left that depends on it: it asks for nothing, and either another object of the
-// same name holds the unit, or no host object and no member has anything of it.
-func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
+// isReleasable reports that nothing depends on the object any more: it requires no protection, and either another
+// object of the same name holds the unit, or neither the host nor a member has an object of it.
+func isReleasable(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
 	if asks(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
 		return false
 	}
@@ -93,7 +94,7 @@ func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache
 	return done.Problem == nil && len(done.Existing) == 0 && len(r.Clusters) == 0
 }
 
-// writeStatus writes the status if it differs, and returns the object as it is then.
+// writeStatus writes the status if it differs, and returns the resulting object.
 func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.ProtectedResource,
 	report *statuscache.Report) (*v1alpha1.ProtectedResource, error) {
 	next := o.DeepCopy()
@@ -109,15 +110,15 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.Prot
 		return o, fmt.Errorf("write the status of ProtectedResource %s: %w", o.Name, err)
 	}
 	if err == nil {
-		r.Cache.WroteResource(next)
+		r.Cache.StoreResource(next)
 	}
 	return next, nil
 }
 
-// sizeOfRest bounds the JSON of what a status has besides conditions and members.
+// sizeOfRest bounds the JSON of a status without conditions and members.
 const sizeOfRest = 700
 
-// status is the whole status of one object. It is pure.
+// status computes the whole status of one object. It is pure.
 func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) v1alpha1.ProtectedResourceStatus {
 	s := v1alpha1.ProtectedResourceStatus{ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Conditions: conditions(f, o, report)}
 	if len(report.Clusters) > 0 {

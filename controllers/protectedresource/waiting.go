@@ -11,16 +11,17 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// waiting says in which members Enforce waits, and for whom. Its zero value waits for nobody.
-type waiting struct {
-	// members are those that are in Audit because Enforce waits.
+// enforcementWait contains the members in which Enforce is delayed, and the members that cause it. Its zero value
+// delays nothing.
+type enforcementWait struct {
+	// members are those that are in Audit because Enforce is delayed.
 	members map[string]bool
-	// lacks are the members that it waits for, by name.
+	// lacks are the members whose identities lack labels, by name.
 	lacks []memberhealth.Lack
 }
 
-// why returns why a member is not closed yet; "": Enforce does not wait there.
-func (w *waiting) why(cluster string) string {
+// why returns the reason why a member is not closed yet, or "" if Enforce is not delayed there.
+func (w *enforcementWait) why(cluster string) string {
 	if !w.members[cluster] {
 		return ""
 	}
@@ -28,16 +29,16 @@ func (w *waiting) why(cluster string) string {
 		"; mend that, or set these members to Observe in spec.clusterModes"
 }
 
-// waits finds out in which members Enforce has to wait for labels in identities. A workload that is closed while some
-// member's identities lack a label would refuse the callers of that member, and one whose own label is missing would not be
-// closed at all. So no member is closed before every placed one takes the labels.
+// waits computes in which members Enforce must wait for labels in identities. If some member's identities lack a label,
+// a closed workload would refuse the clients of that member, and a workload without its own label would not be closed
+// at all. So no member is closed before every placed one has the labels.
 //
-// A member that was closed before stays closed, and gets every change: a member where the resource is closed never waits, and none
-// waits for it. So a member that joins later, or one that lost its labels, holds up only what is still open. A name without
-// a registration is no member, and one that is set to Observe has nothing to close.
-func (f *facts) waits() waiting {
+// A member where the resource is already closed never waits, and no other member waits for it. So a member that joins
+// later, or one that lost its labels, delays only what is still open. A name without a registration is not a member,
+// and a member that is set to Observe has nothing to close.
+func (f *facts) waits() enforcementWait {
 	if f.wildcard() || !f.enforcedBy(v1alpha1.EnforcerCilium) {
-		return waiting{}
+		return enforcementWait{}
 	}
 	closed := f.closedBy(federation.CiliumPolicy)
 	registered := map[string]bool{}
@@ -45,7 +46,7 @@ func (f *facts) waits() waiting {
 		registered[f.Clusters[i].Name] = true
 	}
 	keys := slices.Concat(selectorKeys(&f.Unit), subjectKeys(&f.Unit, false))
-	w := waiting{members: map[string]bool{}}
+	w := enforcementWait{members: map[string]bool{}}
 	for _, c := range f.targets() {
 		if closed[c] || !registered[c] {
 			continue
@@ -53,12 +54,12 @@ func (f *facts) waits() waiting {
 		if f.mode(c) == v1alpha1.ModeEnforce {
 			w.members[c] = true
 		}
-		if why := f.Members.Takes(c, keys); why != "" {
+		if why := f.Members.MissingLabels(c, keys); why != "" {
 			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Why: why})
 		}
 	}
 	if len(w.members) == 0 || len(w.lacks) == 0 {
-		return waiting{}
+		return enforcementWait{}
 	}
 	return w
 }
@@ -71,10 +72,10 @@ func (f *facts) closedBy(kind federation.Kind) map[string]bool {
 		if e.Kind != kind {
 			continue
 		}
-		template := e.Foreign || closes(e.Kind, e.TemplateSpec)
+		template := e.ForeignFields || closes(e.Kind, e.TemplateSpec)
 		for _, c := range e.Placement {
 			own := e.Overrides[c].Spec
-			if own == nil && template || own != nil && (e.Foreign || closes(e.Kind, own)) {
+			if own == nil && template || own != nil && (e.ForeignFields || closes(e.Kind, own)) {
 				out[c] = true
 			}
 		}
@@ -82,14 +83,14 @@ func (f *facts) closedBy(kind federation.Kind) map[string]bool {
 	return out
 }
 
-// closes tells whether a workload that loses a spec is open afterwards.
+// closes reports whether a workload that loses a spec is open afterwards.
 func closes(kind federation.Kind, spec map[string]any) bool {
 	effect := effects[kind]
 	return effect == nil || effect(spec, nil) == enforcer.Opens
 }
 
-// audited returns the unit as it is rendered while Enforce waits in some members: in Audit there.
-func (w *waiting) audited(u policy.Unit, targets []string) policy.Unit {
+// audited returns the unit with Audit as the mode of the members in which Enforce waits.
+func (w *enforcementWait) audited(u policy.Unit, targets []string) policy.Unit {
 	if len(w.members) == 0 {
 		return u
 	}

@@ -38,7 +38,7 @@ type told struct {
 	err    error
 }
 
-func (r *told) Announce(_ context.Context, _, print string) error {
+func (r *told) AnnounceToken(_ context.Context, _, print string) error {
 	if r.err != nil {
 		return r.err
 	}
@@ -177,7 +177,7 @@ func TestTokensAreRenewedByThemselves(t *testing.T) {
 	if len(w.told.prints) != 1 || w.told.prints[0] != tokens.Fingerprint(pusher) {
 		t.Fatalf("KubeFed was notified of %v", w.told.prints)
 	}
-	w.cluster.Told = w.told.prints[0]
+	w.cluster.AnnouncedToken = w.told.prints[0]
 
 	w.clock.Step(week/2 + time.Hour)
 	w.until("both are renewed", func() bool {
@@ -206,7 +206,7 @@ func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	if len(w.told.prints) != 1 {
 		t.Fatalf("after somebody else wrote the token, KubeFed was notified of %v", w.told.prints)
 	}
-	w.cluster.Told = tokens.Fingerprint(first)
+	w.cluster.AnnouncedToken = tokens.Fingerprint(first)
 
 	w.clock.Step(week/2 + time.Hour)
 	w.until("it is renewed", func() bool { return w.get(kubeFed, "acp-pusher-m1") != first })
@@ -221,7 +221,7 @@ func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	if len(w.told.prints) != 2 || w.told.prints[1] != second {
 		t.Fatalf("after maxBusyDelay, KubeFed was notified of %v", w.told.prints)
 	}
-	w.cluster.Told = second
+	w.cluster.AnnouncedToken = second
 
 	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
 	w.checkAll(t.Context())

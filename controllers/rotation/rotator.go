@@ -34,7 +34,7 @@ type Rotator struct {
 	KubeFedNamespace, CredentialsNamespace string
 	// Registrations notify KubeFed of a new token.
 	Registrations interface {
-		Announce(ctx context.Context, cluster, fingerprint string) error
+		AnnounceToken(ctx context.Context, cluster, fingerprint string) error
 	}
 	// Busy reports whether KubeFed has work to do; nil: never.
 	Busy     func() bool
@@ -135,7 +135,7 @@ func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 		}
 		r.made[c.Name] = renewed{print, r.Clock.Now()}
 	}
-	if print == c.Told {
+	if print == c.AnnouncedToken {
 		delete(r.made, c.Name)
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 	if own := r.made[c.Name]; own.print == print && r.Busy != nil && r.Busy() && r.Clock.Since(own.at) < maxBusyDelay {
 		return err
 	}
-	return errors.Join(err, r.Registrations.Announce(ctx, c.Name, print))
+	return errors.Join(err, r.Registrations.AnnounceToken(ctx, c.Name, print))
 }
 
 // renew returns the token that the Secret has afterwards, or "" if there is none, and whether it was renewed now.

@@ -12,36 +12,37 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Report is the truth about one unit. It is not changed once it is on the board.
+// Report is the state of one unit. It must not be changed after Put.
 type Report struct {
 	Resource string
-	// Version of the index that it was decided with.
+	// Version is the version of the policy cache with which the unit was decided.
 	Version uint64
-	// Wanted: some member has to have the unit.
+	// Wanted reports that some member must have the unit.
 	Wanted bool
-	// Revision is the hash of the unit's template; "" when nothing is wanted.
+	// Revision is the hash of the unit's template, or "" if nothing is wanted.
 	Revision string
-	// SIDs of each policy in the unit, sorted.
+	// SIDs are the statements of each policy in the unit, sorted.
 	SIDs map[string][]string
-	// Lingering are policies with no statement in the unit any more, which some member may still have, sorted.
+	// Lingering are policies that have no statement in the unit any more, but whose statements a member may still have,
+	// sorted.
 	Lingering []string
 	// Refused are statements that the unit lacks.
 	Refused []policy.Refusal
-	// Leaves says what a dataplane leaves open whatever the statements say.
-	Leaves []string
+	// Unenforced lists what a dataplane leaves open regardless of the statements.
+	Unenforced []string
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
-	// Pushed are those of them for which KubeFed itself reports that they have what is written for them now. What was only read
-	// back there is in Clusters.
+	// Pushed are those of them that have the present version according to KubeFed's own status. Clusters also reflects
+	// what was read back.
 	Pushed map[string]bool
-	// Problem is why the unit could not be written.
+	// Problem is the reason why the unit could not be written.
 	Problem *Problem
 	// Objects are the names of the unit's objects in the members.
 	Objects []string
-	// Groups are the external subjects whose groups the unit refers to, or did in a revision that some member may still
-	// have, sorted.
+	// Groups are the external subjects whose groups the unit refers to, or referred to in a revision that a member may
+	// still have, sorted.
 	Groups []string
-	// Entries are what the unit needs of a workload's policy map, estimated.
+	// Entries is the estimated number of policy-map entries that the unit needs.
 	Entries int
 }
 
@@ -62,14 +63,14 @@ func (r Report) Policies() []string {
 	return slices.Compact(out)
 }
 
-// Troubled reports whether some member is neither Realized nor on its way there.
+// Troubled reports whether a member is neither Realized nor progressing to it.
 func (r Report) Troubled() bool {
 	return slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool {
 		return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
 	})
 }
 
-// Realized tells whether every member that is listed has what it has to have, and nothing else.
+// Realized reports whether every listed member has exactly what it must have.
 func (r Report) Realized() bool {
 	return !slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State != v1alpha1.MemberRealized })
 }
@@ -81,19 +82,19 @@ type Cache struct {
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
 	byGroup  map[string]map[string]struct{}
-	// waiting are the policies that wait for the next report about a resource, which may not concern them.
+	// waiting contains the policies that wait for the next report about a resource, which may not concern them.
 	waiting map[string]map[string]struct{}
-	// decided are the resources that were decided at least once, also those that there is nothing to report about.
+	// decided are the resources that were decided at least once, including those without a report.
 	decided map[string]struct{}
 }
 
-// New makes an empty board.
+// New returns an empty cache.
 func New() *Cache {
 	return &Cache{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
 		waiting: map[string]map[string]struct{}{}, decided: map[string]struct{}{}}
 }
 
-// Put stores a report and returns the one before it.
+// Put stores a report and returns the previous one.
 func (b *Cache) Put(r Report) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,8 +119,8 @@ func (b *Cache) Put(r Report) (before Report, had bool) {
 	return before, had
 }
 
-// Drop forgets a unit.
-func (b *Cache) Drop(resource string) (before Report, had bool) {
+// Delete removes the report about a unit.
+func (b *Cache) Delete(resource string) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.decided[resource] = struct{}{}
@@ -148,7 +149,7 @@ func (b *Cache) remove(resource string) (Report, bool) {
 	return old, true
 }
 
-// Await notes that a policy cannot be told of before the next report about each of some resources.
+// Await records that the status of a policy waits for the next report about each of some resources.
 func (b *Cache) Await(policyName string, resources ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *Cache) Await(policyName string, resources ...string) {
 	}
 }
 
-// Awaited returns the policies that waited for the report about a resource, sorted, and forgets that they did.
+// Awaited returns the policies that waited for the report about a resource, sorted, and removes them.
 func (b *Cache) Awaited(resource string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,7 +178,7 @@ func (b *Cache) Get(resource string) (Report, bool) {
 	return r, ok
 }
 
-// Decided tells whether a resource was decided at least once since the start.
+// Decided reports whether a resource was decided at least once since the start.
 func (b *Cache) Decided(resource string) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -185,7 +186,7 @@ func (b *Cache) Decided(resource string) bool {
 	return ok
 }
 
-// Each calls do with every report, which it must not keep or change. It must not call the board.
+// Each calls do with every report, which do must not keep or change. do must not call the cache.
 func (b *Cache) Each(do func(*Report)) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -222,7 +223,7 @@ func (b *Cache) UsersOf(group string) []string {
 	return slices.Sorted(maps.Keys(b.byGroup[group]))
 }
 
-// Resources returns every resource on the board, sorted.
+// Resources returns every resource with a report, sorted.
 func (b *Cache) Resources() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

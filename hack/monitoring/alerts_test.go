@@ -11,22 +11,17 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// runbooks is where every alert is explained.
-const runbooks = "https://github.com/acp-io/acp/blob/main/docs/operations.md#"
+// runbooks is the address of the folder with a page for each alert.
+const runbooks = "https://github.com/acp-io/acp/blob/main/docs/runbooks/"
 
 var (
 	discard = slog.New(slog.DiscardHandler)
-	heading = regexp.MustCompile(`(?m)^#### (ACP[A-Za-z]+)$`)
 	used    = regexp.MustCompile(`\$labels\.([a-z_]+)`)
 	grouped = regexp.MustCompile(`by \(([a-z, ]+)\)`)
 )
 
 func TestAlerts(t *testing.T) {
-	known, explained := documented(t), map[string]bool{}
-	for _, m := range heading.FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
-		explained[m[1]] = true
-	}
-	seen := map[string]bool{}
+	known, seen := documented(t), map[string]bool{}
 	for _, file := range files(t, "deploy/alerts/*.yaml") {
 		groups, errs := rulefmt.Parse([]byte(read(t, file)), false, model.UTF8Validation, language, discard)
 		for _, err := range errs {
@@ -51,8 +46,8 @@ func TestAlerts(t *testing.T) {
 				if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 					t.Errorf("%s has no summary or no description", where)
 				}
-				if r.Annotations["runbook_url"] != runbooks+strings.ToLower(r.Alert) || !explained[r.Alert] {
-					t.Errorf("%s: %s is not where docs/operations.md explains it", where, r.Annotations["runbook_url"])
+				if want := runbooks + r.Alert + ".md"; r.Annotations["runbook_url"] != want {
+					t.Errorf("%s: runbook_url is %s, want %s", where, r.Annotations["runbook_url"], want)
 				}
 				for _, m := range used.FindAllStringSubmatch(r.Annotations["summary"]+r.Annotations["description"], -1) {
 					if !keeps(r.Expr, m[1]) {
@@ -60,11 +55,6 @@ func TestAlerts(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-	for name := range explained {
-		if !seen[name] {
-			t.Errorf("docs/operations.md explains %s, which is no alert", name)
 		}
 	}
 }

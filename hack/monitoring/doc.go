@@ -1,4 +1,4 @@
-// Package monitoring checks deploy/alerts and deploy/dashboards: that Prometheus takes them, that every metric and label that
-// they name is one that docs/operations.md lists, and that every alert has its place there. That the list is true is tested
-// in the product; this is a module of its own, so that Prometheus' weight stays out of it.
+// Package monitoring checks deploy/alerts, deploy/dashboards and docs/runbooks: that Prometheus accepts the rules, that every metric and label in
+// them is one that docs/operations/reference.md lists, and that every alert has a runbook. The product's own tests check that the list is
+// complete; this is a module of its own, so that the product does not depend on Prometheus.
 package monitoring

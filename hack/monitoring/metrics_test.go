@@ -42,11 +42,11 @@ var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\| (?:adapter|portal|col
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
-	for _, m := range row.FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+	for _, m := range row.FindAllStringSubmatch(read(t, "docs/operations/reference.md"), -1) {
 		out[m[1]] = append(out[m[1]], strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune(" ,`", r) })...)
 	}
 	if len(out) == 0 {
-		t.Fatal("docs/operations.md lists no metrics")
+		t.Fatal("docs/operations/reference.md lists no metrics")
 	}
 	return out
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Actor is who calls, with the roles that do not come from ownership. StandsFor are those who delegated to him and for
-// whom he may decide now; Service.Actor looks them up.
+// Actor is the person who calls, with the roles that do not come from ownership. StandsFor are the people for whom the
+// actor may decide now as their delegate; Service.Actor looks them up.
 type Actor struct {
 	ID        string
 	Security  bool
@@ -16,11 +16,12 @@ type Actor struct {
 	StandsFor []string
 }
 
-// May answers what an actor may do with a ticket or with one item of it.
+// May lists what an actor may do with a ticket or with one of its items.
 type May struct{ See, Comment, Approve, Reject, Review, Withdraw, Revoke bool }
 
-// MayDo is the one place that decides about access to tickets; what may be done with one item may be done with the
-// ticket. An auditor sees all and changes nothing, whatever else he is.
+// MayDo returns what an actor may do with a ticket. It is the only place that decides about access to tickets. What is
+// permitted for one item is permitted for the ticket. Auditors see everything and change nothing, whatever other roles
+// they have.
 func MayDo(c *catalog.Catalog, a Actor, t *Ticket) May {
 	m := May{See: sees(c, a, t)}
 	if a.Auditor || !m.See {
@@ -66,8 +67,8 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	return m
 }
 
-// involved tells whether a ticket is a person's business: he asked, decides, decided, owns what it is about, or stands
-// for somebody who decides.
+// involved reports whether a ticket concerns an actor: as requester, approver, owner of what it is about, somebody who has
+// decided, or delegate of an approver.
 func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	if t.Requester == a.ID {
 		return true
@@ -82,14 +83,14 @@ func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	})
 }
 
-// Decides tells whether an actor is, or stands for, one of those whom a ticket's chains name.
+// Decides reports whether an actor is an approver in one of a ticket's chains, or the delegate of one.
 func Decides(a Actor, t *Ticket) bool {
 	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
 		return x.Role == RoleNamed && t.Requester != a.ID && (x.Person == a.ID || slices.Contains(a.StandsFor, x.Person))
 	})
 }
 
-// Undecided tells whether any item still waits for a decision, or for its review.
+// Undecided reports whether any item still waits for a decision or for its review.
 func (t *Ticket) Undecided() bool {
 	return slices.ContainsFunc(t.Items, func(it Item) bool {
 		return it.State == StatePending || it.Review != nil && it.Review.State == StepWaiting
@@ -110,7 +111,7 @@ func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	return "", err
 }
 
-// deciders returns the people whose approval a decision counts as, the one who was represented first.
+// deciders returns the people whose approval a decision counts as: the represented person, if any, before the actor.
 func deciders(person, onBehalfOf string) []string {
 	if onBehalfOf == "" {
 		return []string{person}
@@ -118,9 +119,9 @@ func deciders(person, onBehalfOf string) []string {
 	return []string{onBehalfOf, person}
 }
 
-// standing tells whether the catalog still says what the chain was resolved from: that the requester may ask for it,
-// and that the approver fills the step that waits. Days may have passed since the submission. A rejection needs no
-// standing, for it opens nothing.
+// standing checks an approval against the current catalog, because days may have passed since the submission: the
+// requester must still be permitted to ask, and the approver must still fill the waiting step. Rejections are not
+// checked, because they open nothing.
 func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 	it := &t.Items[i]
 	resource, ok := c.ByName(it.ResourceName)
@@ -139,7 +140,7 @@ func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 	return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", s.Name)
 }
 
-// mayAsk tells whether the requester could ask for an item today. To ask for less, anybody may who saw it.
+// mayAsk checks whether the requester could ask for an item today. Everybody who can see a grant may ask for its end.
 func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) error {
 	security := c.InGroup(t.Requester, catalog.GroupSecurity)
 	switch {
@@ -148,7 +149,7 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 		if !security && !c.Owns(t.Requester, resource) {
 			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
 		}
-	case t.Kind.Access():
+	case t.Kind.Access(), t.Kind == KindWorkload:
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)
 		}
@@ -164,7 +165,7 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 
 type approver = v1alpha1.Approver
 
-// approversOfItem are the people whom an approver expression names now for an item, and who may decide at all.
+// approversOfItem returns the people whom an approver expression selects now for an item, without those who may not decide.
 func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
 	to := about{c: c, requester: t.Requester}
 	to.application, _ = c.ByName(it.ApplicationName)
@@ -172,8 +173,8 @@ func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []s
 	return slices.DeleteFunc(approversOf(c, from, to.requester, to.application, to.resource), func(p string) bool { return !to.may(p) })
 }
 
-// approversOf are the people whom an approver expression names now. For a leader all leaders above count, because the
-// chain may have gone up.
+// approversOf returns the people whom an approver expression selects now. For a leader these are all leaders above the
+// requester, because the chain may have been resolved to a higher one.
 func approversOf(c *catalog.Catalog, from v1alpha1.Approver, requester string, application, resource catalog.Entity) []string {
 	kind, name := splitApprover(from)
 	switch kind {
@@ -183,6 +184,10 @@ func approversOf(c *catalog.Catalog, from v1alpha1.Approver, requester string, a
 		return c.OwnerPeople(resource)
 	case FromApplicationOwner:
 		return c.OwnerPeople(application)
+	case FromOwnerOf:
+		if e, ok := c.ByName(name); ok {
+			return c.OwnerPeople(e)
+		}
 	case FromGroup:
 		return c.Members(name)
 	case FromPerson:
@@ -201,7 +206,7 @@ func ownsItem(c *catalog.Catalog, person string, it *Item) bool {
 	return ok && res.Name == it.ResourceName && c.Owns(person, res)
 }
 
-// VisibleTo is the filter that agrees with MayDo; nil: everything.
+// VisibleTo returns the filter for the tickets that MayDo lets an actor see; nil selects all.
 func VisibleTo(c *catalog.Catalog, a Actor) *Visible {
 	if a.Security || a.Auditor {
 		return nil

@@ -7,13 +7,16 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// What an approver expression begins with, or is.
+// Approver expressions, or their prefixes.
 const (
 	FromLeader           = "requester.leader"
 	FromResourceOwner    = "resource.owner"
 	FromApplicationOwner = "application.owner"
 	FromGroup            = "group"
 	FromPerson           = "person"
+	// FromOwnerOf names the owners of one of several resources that a registration of clients reaches, by the resource's
+	// name. Approval policies cannot use it.
+	FromOwnerOf = "owner-of"
 )
 
 // fromSecurity is the security team as an approver expression.

@@ -17,14 +17,14 @@ const (
 	StepReview   = "review" // of break-glass
 )
 
-// ResolveChain names who must decide a request for access by the built-in rules: the requester's leader, an owner of the
-// resource, and the security team when the resource is highly sensitive. Nobody decides his own request, nobody is needed
-// for two steps, and auditors decide nothing.
+// ResolveChain returns the steps of the built-in chain for a request for access: the requester's leader, an owner of the
+// resource, and the security team if the resource is highly sensitive. Requesters and auditors are never approvers, and
+// no person is needed for two steps.
 func ResolveChain(c *catalog.Catalog, requester string, resource catalog.Entity) ([]Step, error) {
 	return builtin(about{c: c, requester: requester, resource: resource}, KindGrant, Item{})
 }
 
-// builtin resolves the chain that holds where no approval policy matches.
+// builtin resolves the chain of a request that no approval policy matches.
 func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	owner := []v1alpha1.Approver{FromResourceOwner}
 	high := a.resource.Sensitivity == catalog.SensitivityHigh
@@ -33,13 +33,15 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	case KindGrant, KindExtend:
 		names = []string{StepLeader, StepOwner}
 		if it.Adopt {
-			names = []string{StepOwner} // who asks is on the owner's side already; see waysToFill
+			names = []string{StepOwner} // the requester is an owner already; see waysToFill
 		}
 	case KindMode, KindOnboard, KindOffboard:
 		names = []string{StepOwner}
 		high = high || kind == KindOffboard || kind == KindMode && weaker(it.Change)
 	case KindRevoke:
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
+	case KindWorkload:
+		return a.workloadChain()
 	default:
 		high = true
 	}
@@ -87,7 +89,7 @@ func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, erro
 
 var strictness = map[v1alpha1.Mode]int{"": 0, v1alpha1.ModeObserve: 0, v1alpha1.ModeAudit: 1, v1alpha1.ModeEnforce: 2}
 
-// weaker tells whether a change lets more pass in any member; what cannot be read might.
+// weaker reports whether a change lets more connections pass in any member. It returns true if the change cannot be read.
 func weaker(c *Change) bool {
 	var before, after v1alpha1.ProtectedResourceSpec
 	if c == nil || json.Unmarshal(c.Before, &before) != nil || json.Unmarshal(c.After, &after) != nil {
@@ -104,7 +106,7 @@ func weaker(c *Change) bool {
 	return false
 }
 
-// cannotFill is the refusal of a step of an approval policy.
+// cannotFill returns the error for a step of an approval policy that cannot get its approvals.
 func cannotFill(policy, step, why string) error {
 	return failf(CodeNoApprover, "The step %q of the approval policy %s cannot be filled: %s.", step, policy, why)
 }

@@ -9,39 +9,41 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// maxCombinations of alternatives that are tried for a chain. Each alternative is a leader further up, or the security
-// team in an owner's place, so more only means more of the same.
+// maxCombinations bounds the combinations of alternatives that are tried for a chain. An alternative is a leader further
+// up, or the security team in place of an owner.
 const maxCombinations = 4096
 
-// about is whom and what a chain is resolved for.
+// about is the request that a chain is resolved for.
 type about struct {
 	c           *catalog.Catalog
 	requester   string
 	application catalog.Entity
 	resource    catalog.Entity
+	reached     *Reached // what the clients of a registration would reach; nil for other requests
 }
 
-// alternative is one way to fill a step.
+// alternative is one possible set of approvers of a step.
 type alternative struct {
 	people []string
 	from   []v1alpha1.Approver
 	note   string
 }
 
-// wanted is a step before its people are chosen.
+// wanted is a step for which no alternative is chosen yet.
 type wanted struct {
-	step         Step // all but Approvers, From and Note
-	all          bool // the quorum is everybody
+	step         Step // without Approvers, From and Note
+	all          bool // every approver has to agree
 	note         string
 	alternatives []alternative
 }
 
-// may tells who can be an approver at all: nobody for himself, and auditors decide nothing.
+// may reports whether a person can be an approver: requesters and auditors cannot.
 func (a about) may(person string) bool {
 	return person != a.requester && !a.c.InGroup(person, catalog.GroupAuditors)
 }
 
-// people whom approvers name and who may decide, sorted; of the leaders only the one of a level.
+// people returns the people whom approver expressions select and who may decide, sorted. Of the leaders it returns only
+// the one of a level, 0 being the nearest.
 func (a about) people(from []v1alpha1.Approver, level int) []string {
 	var out []string
 	for _, f := range from {
@@ -58,13 +60,14 @@ func (a about) people(from []v1alpha1.Approver, level int) []string {
 	return slices.Compact(out)
 }
 
-// leaders who may decide, nearest first.
+// leaders returns the requester's leaders who may decide, nearest first.
 func (a about) leaders() []string {
 	return slices.DeleteFunc(a.c.Leaders(a.requester), func(p string) bool { return !a.may(p) })
 }
 
-// waysToFill are the alternatives of approvers: a leader who is needed elsewhere is replaced by his leader, and an owner
-// who asks himself, or is needed elsewhere, by the security team. Alternatives without people are left out.
+// waysToFill returns the alternatives of a step with these approvers: a leader who is needed for another step is replaced
+// by the next leader up, and an owner who is the requester, or is needed for another step, by the security team.
+// Alternatives without people are left out.
 func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	var out []alternative
 	add := func(people []string, from []v1alpha1.Approver, note string) {
@@ -73,7 +76,7 @@ func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 		}
 	}
 	owns := slices.ContainsFunc(from, func(f v1alpha1.Approver) bool { return f == FromResourceOwner || f == FromApplicationOwner })
-	var owners []string // whom the owner steps would name, the requester among them
+	var owners []string // the owners, including the requester
 	for _, f := range from {
 		if f == FromResourceOwner || f == FromApplicationOwner {
 			owners = append(owners, approversOf(a.c, f, a.requester, a.application, a.resource)...)
@@ -116,8 +119,8 @@ func (a about) leaderNote(from []v1alpha1.Approver, level int) string {
 	return ""
 }
 
-// choose takes the first combination of alternatives in which every step gets its approvals from people of its own;
-// earlier steps change last. With manySteps a person may fill several.
+// choose returns the chain of the first combination of alternatives in which every step gets its approvals from different
+// people. With manySteps one person may fill several steps.
 func choose(steps []wanted, manySteps bool) ([]Step, bool) {
 	pick := make([]int, len(steps))
 	for range maxCombinations {
@@ -132,7 +135,7 @@ func choose(steps []wanted, manySteps bool) ([]Step, bool) {
 	return nil, false
 }
 
-// combine makes the chain of one combination; false: a quorum is larger than its people are many.
+// combine returns the chain of one combination; false if a step has fewer people than its quorum.
 func combine(steps []wanted, pick []int) ([]Step, bool) {
 	chain := make([]Step, len(steps))
 	for i, w := range steps {
@@ -150,8 +153,8 @@ func combine(steps []wanted, pick []int) ([]Step, bool) {
 	return chain, true
 }
 
-// next counts the combinations; the first step's alternatives change fastest, so that a leader goes one up before
-// anybody stands in for an owner.
+// next advances pick to the next combination; false after the last. The alternatives of the first step change fastest, so
+// that a higher leader is tried before somebody who replaces an owner.
 func next(pick []int, steps []wanted) bool {
 	for i := range pick {
 		if pick[i]++; pick[i] < len(steps[i].alternatives) {
@@ -162,8 +165,7 @@ func next(pick []int, steps []wanted) bool {
 	return false
 }
 
-// distinct tells whether every step can get its approvals from people of its own. A step that approves by itself needs
-// nobody.
+// distinct reports whether every step can get its approvals from different people. An automatic step needs nobody.
 func distinct(steps []Step) bool {
 	needs := make([]need, 0, len(steps))
 	for _, s := range steps {

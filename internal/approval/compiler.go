@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 )
 
-// compiler remembers compiled approval policies by the version of their object.
+// compiler caches compiled approval policies by the resource version of their object.
 type compiler struct {
 	mu    sync.Mutex
 	known map[string]*rules.Policy // by resource version
@@ -21,7 +21,7 @@ func (s *Service) compiled(objects []*v1alpha1.ApprovalPolicy) []*rules.Policy {
 		key := o.Name + "/" + string(o.UID) + "/" + o.ResourceVersion
 		p, ok := s.compiler.known[key]
 		if !ok || o.ResourceVersion == "" {
-			p, _ = rules.Compile(o) // what does not compile cannot tell, and so counts
+			p, _ = rules.Compile(o) // a policy that does not compile matches, so that the request is refused
 		}
 		known[key], out = p, append(out, p)
 	}

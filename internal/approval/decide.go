@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// EveryItem stands for all items of a ticket that an operation can be about.
+// EveryItem selects all items of a ticket that an operation applies to.
 const EveryItem = -1
 
-// Decide the step of an item that waits, or of every item that waits for the actor, as it was in the version that he
-// saw. If an item brings more now than was shown, or needs more people than were asked, its approvals are void, nothing is
-// decided, and the error says so.
+// Decide approves or rejects the waiting step of an item, or of every item that waits for the actor, in the version of
+// the ticket that the actor saw. If an item grants more now than was shown, or needs more approvals than were requested,
+// Decide voids its approvals, decides nothing and returns an error that says so.
 func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, version int64, approve bool, comment string) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 	return t, err
 }
 
-// waitingFor are the items that the actor means; with EveryItem those that wait for him, and then at least one.
+// waitingFor returns the selected items; with EveryItem those that wait for the actor, which must be at least one.
 func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 	if item != EveryItem {
 		_, err := capacity(a, t, item)
@@ -97,7 +97,7 @@ func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 	return nil, failf(CodeConflict, "The ticket is %s: there is nothing to decide.", t.State())
 }
 
-// recheck compares what an item brings with what was shown; true: it grew, and the approvals are void.
+// recheck compares what an item grants now with what was shown; true if it grew and its approvals are void.
 func (s *Service) recheck(t *Ticket, i int) (bool, error) {
 	if c := t.Items[i].Change; c != nil {
 		now, _, err := s.Host.Object(c.Kind, c.Name)
@@ -119,7 +119,7 @@ func (s *Service) recheck(t *Ticket, i int) (bool, error) {
 	return false, nil
 }
 
-// itemKind is the kind of an item: in a ticket about access, one that extends is an extension.
+// itemKind returns the kind of an item. In a ticket about access, an item that continues a grant is an extension.
 func (t *Ticket) itemKind(i int) Kind {
 	if t.Kind == KindGrant && t.Items[i].Target != nil {
 		return KindExtend
@@ -140,24 +140,24 @@ func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) 
 	return t.Vote(i, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: approve, At: s.Now(), Comment: comment})
 }
 
-// Choice is one of many decisions at once.
+// Choice is one decision of DecideMany.
 type Choice struct {
 	Ticket  int64
 	Item    int // EveryItem: those that wait for the actor
 	Version int64
 }
 
-// Result of one choice; each is a decision of its own, so that one that fails holds up no other.
+// Result is the outcome of one Choice. The choices are independent: an error of one does not affect the others.
 type Result struct {
 	Choice
 	State *Ticket
 	Err   error
 }
 
-// MaxChoices of one call.
+// MaxChoices bounds the choices of one DecideMany.
 const MaxChoices = 100
 
-// DecideMany decides several tickets in the same way.
+// DecideMany approves or rejects several tickets.
 func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, approve bool, comment string) ([]Result, error) {
 	if len(choices) == 0 || len(choices) > MaxChoices {
 		return nil, invalid("choices", "Decide 1 to %d at once.", MaxChoices)
@@ -170,7 +170,8 @@ func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, app
 	return out, nil
 }
 
-// Review a break-glass item: confirm it, or revoke it at once, and what extends it. The extensions go first, as in Revoke.
+// Review confirms a break-glass item, or revokes it together with the grants that extend it. As in Revoke, the extensions
+// are revoked first.
 func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, confirm bool, comment string) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
@@ -202,7 +203,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 	return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
 }
 
-// endExtensions of an item that is in force, if the actor may end it by his review.
+// endExtensions revokes the extensions of an item that is in force, if the actor may end the item by a review.
 func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item int, comment string) error {
 	a, err := s.Actor(ctx, a)
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item
 	return s.revokeExtensions(ctx, Target{number, item}, a.ID, comment, map[Target]bool{})
 }
 
-// text is trimmed and bounded.
+// text trims a text and checks its length.
 func text(field, s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if utf8.RuneCountInString(s) > MaxText {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// MaxDelegation is how long a delegation can last.
+// MaxDelegation is the longest duration of a delegation.
 const MaxDelegation = 90 * 24 * time.Hour
 
-// Delegate lets somebody decide in the actor's place between two instants. Nobody delegates for another: whoever could
-// would decide in his place.
+// Delegate lets somebody decide in the actor's place between two instants. Nobody can delegate for somebody else, because
+// that would give them the other person's decisions.
 func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end time.Time, reason string) (Delegation, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -34,12 +34,12 @@ func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end t
 	case end.Sub(start) > MaxDelegation:
 		return Delegation{}, invalid("end", "A delegation lasts at most 90 days.")
 	}
-	return s.Store.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
+	return s.Config.Delegations.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
 }
 
-// EndDelegation before its time. Both sides may, and the security team.
+// EndDelegation ends a delegation early. Both sides may do that, and the security team.
 func (s *Service) EndDelegation(ctx context.Context, a Actor, id int64) (Delegation, error) {
-	return s.Store.EndDelegation(ctx, id, func(d *Delegation) error {
+	return s.Config.Delegations.EndDelegation(ctx, id, func(d *Delegation) error {
 		now := s.Now()
 		switch {
 		case a.ID != d.From && a.ID != d.To && !a.Security && !a.Auditor:
@@ -54,17 +54,17 @@ func (s *Service) EndDelegation(ctx context.Context, a Actor, id int64) (Delegat
 	})
 }
 
-// Delegations that the actor made or received; the security team and auditors see all, with all.
+// Delegations returns those that the actor made or received. With all, the security team and auditors get everybody's.
 func (s *Service) Delegations(ctx context.Context, a Actor, all bool, f DelegationFilter) ([]Delegation, error) {
 	if all && (a.Security || a.Auditor) {
-		return s.Store.Delegations(ctx, f)
+		return s.Config.Delegations.Delegations(ctx, f)
 	}
 	made, received := f, f
 	made.From, received.To = a.ID, a.ID
-	out, err := s.Store.Delegations(ctx, made)
+	out, err := s.Config.Delegations.Delegations(ctx, made)
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.Store.Delegations(ctx, received)
+	more, err := s.Config.Delegations.Delegations(ctx, received)
 	return append(out, more...), err
 }

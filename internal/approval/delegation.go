@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Delegation lets To decide where From is an approver, between two instants.
+// Delegation permits To to decide where From is an approver, between two instants.
 type Delegation struct {
 	ID         int64
 	From, To   string
@@ -15,16 +15,16 @@ type Delegation struct {
 	Reason     string
 	CreatedBy  string
 	CreatedAt  time.Time
-	EndedAt    time.Time // ended before its End; zero: not
+	EndedAt    time.Time // when it was ended early; zero if it was not
 	EndedBy    string
 }
 
-// Active tells whether the delegation counts at an instant: from its start on, before its end.
+// Active reports whether the delegation is in effect at an instant: not before its start, and before its end.
 func (d Delegation) Active(at time.Time) bool {
 	return !at.Before(d.Start) && at.Before(d.End) && (d.EndedAt.IsZero() || at.Before(d.EndedAt))
 }
 
-// LedgerEntry is the ledger's line for the delegation's beginning, or for its early end.
+// LedgerEntry returns the ledger entry for the start of the delegation, or for its early end.
 func (d Delegation) LedgerEntry() ledger.Entry {
 	e := ledger.Entry{At: d.CreatedAt, Actor: d.CreatedBy, Action: "delegation.made", Object: d.From + " -> " + d.To,
 		Details: map[string]string{"start": d.Start.UTC().Format(time.RFC3339), "end": d.End.UTC().Format(time.RFC3339), "reason": d.Reason}}
@@ -34,7 +34,7 @@ func (d Delegation) LedgerEntry() ledger.Entry {
 	return e
 }
 
-// standsFor are the people for whom somebody may decide now, sorted.
+// standsFor returns the people for whom a person may decide at an instant, sorted.
 func standsFor(all []Delegation, person string, at time.Time) []string {
 	var out []string
 	for _, d := range all {

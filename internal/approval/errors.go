@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Code is the stable word of a failure that the caller can do something about.
+// Code identifies a failure that the caller can react to. Codes are part of the API.
 type Code string
 
 const (
@@ -23,10 +23,11 @@ const (
 	CodeOutcomeUnknown   Code = "outcome-unknown" // the store did not say whether it made the change
 )
 
-// Field is one thing that is wrong with the input; Path is a JSON path such as items[0].resource.
+// Field is one error in the input. Path is a JSON path such as items[0].resource.
 type Field struct{ Path, Code, Message string }
 
-// Error is a failure in words for the caller. Detail says what to do and holds no internals; Err does, for the log.
+// Error is a failure that is shown to the caller. Detail says what to do and contains no internals; Err is the cause, for
+// the log.
 type Error struct {
 	Code   Code
 	Detail string
@@ -44,7 +45,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf an error; empty: it is not one of ours.
+// CodeOf returns the code of an Error in the chain of err; empty if there is none.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -53,17 +54,17 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// NotFound is the same for what does not exist and for what the caller may not see.
+// NotFound returns the error for what does not exist, and for what the caller may not see.
 func NotFound() error {
 	return &Error{Code: CodeNotFound, Detail: "There is no such ticket, or you may not see it."}
 }
 
-// AuditorsOnlyRead is the answer to every change that an auditor tries.
+// AuditorsOnlyRead returns the error for a change by an auditor.
 func AuditorsOnlyRead() error {
 	return &Error{Code: CodeForbidden, Detail: "Auditors read everything and change nothing."}
 }
 
-// HostUnknown is the answer while the host cluster's policies were not listed yet.
+// HostUnknown returns the error for requests before the host cluster's policies were listed.
 func HostUnknown() error {
 	return &Error{Code: CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
 }

@@ -2,20 +2,20 @@ package approval
 
 import "time"
 
-// EventKind is one line of a ticket's timeline.
+// EventKind is the kind of an entry of a ticket's timeline.
 type EventKind string
 
 const (
 	EventSubmitted       EventKind = "submitted"
-	EventStepApproved    EventKind = "step-approved" // a vote, or the policy by itself when there is no actor
+	EventStepApproved    EventKind = "step-approved" // by a vote, or by the policy's condition if there is no actor
 	EventStepRejected    EventKind = "step-rejected"
 	EventApproved        EventKind = "approved"
 	EventWithdrawn       EventKind = "withdrawn"
 	EventTimedOut        EventKind = "timed-out"
 	EventEscalated       EventKind = "escalated"
 	EventReminded        EventKind = "reminded"
-	EventVoided          EventKind = "voided"  // it grew: the approvals are void
-	EventReduced         EventKind = "reduced" // it brings less than was approved
+	EventVoided          EventKind = "voided"  // the item grants more than was shown: its approvals are void
+	EventReduced         EventKind = "reduced" // the item grants less than was approved
 	EventBreakGlass      EventKind = "break-glass"
 	EventReviewed        EventKind = "reviewed"
 	EventComment         EventKind = "comment"
@@ -32,14 +32,14 @@ const (
 	EventExpired         EventKind = "expired"
 )
 
-// WholeTicket is the item of events that are about no item in particular.
+// WholeTicket is the item number of events that are about the ticket as a whole.
 const WholeTicket = -1
 
-// Event is one line of the timeline. Saved is set by the store once the line is stored.
+// Event is one entry of the timeline. The store sets Saved when it has stored the entry.
 type Event struct {
 	At         time.Time
 	Kind       EventKind
-	Item       int    // WholeTicket: of all
+	Item       int    // WholeTicket: about all items
 	Actor      string // person id; empty: the portal
 	OnBehalfOf string
 	Step       string

@@ -15,36 +15,36 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Evidence answers what the flows say about a resource, by its name. An error is as good as no evidence.
+// Evidence evaluates the observed flows of a resource, which is given by its name. An error counts as missing evidence.
 type Evidence interface {
-	// Score says how well the resource is known.
+	// Score returns how well the clients of the resource are known.
 	Score(ctx context.Context, resource string) (Score, error)
-	// Seen tells whether the application was lately seen to connect to the resource.
+	// Seen reports whether the application connected to the resource recently.
 	Seen(ctx context.Context, application, resource string) (bool, error)
-	// Stopped says why the resource must not be closed any further now; empty: nothing speaks against it.
+	// Stopped returns why the resource must not be closed further now; empty if it may be.
 	Stopped(ctx context.Context, resource string) (string, error)
-	// OfClass looks at the resources that the class would cover and that some member enforces, in the members where they are
-	// placed and where the class would place them, and returns the one that speaks most against closing them further.
+	// OfClass evaluates the resources that the class would cover and that some member enforces, in the members where they are
+	// placed and where the class would place them. It returns the evidence of the resource with the least.
 	OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec) (ClassEvidence, error)
 }
 
-// ClassEvidence is the evidence of the worst known resource of a class.
+// ClassEvidence is the evidence of the resource of a class that has the least evidence.
 type ClassEvidence struct {
-	// Resource is its name; empty: no member enforces a resource of the class.
+	// Resource is the resource's name; empty if no member enforces a resource of the class.
 	Resource string
 	Score    Score
-	// Stopped is as Evidence returns it.
+	// Stopped is the result of Evidence.Stopped.
 	Stopped string
 }
 
-// Score of a resource; Missing are sentences for people.
+// Score is how well the clients of a resource are known. Missing explains what is missing, in sentences.
 type Score struct {
 	Value, Threshold int
 	Enough           bool
 	Missing          []string
 }
 
-// Override is a security administrator's decision to close a resource without evidence enough.
+// Override is a security administrator's decision to close a resource without enough evidence.
 type Override struct {
 	Reason   string
 	Evidence string // what there was, for the ledger: "41 of 70", "81 of 70, a part without any point", or that nothing is known
@@ -57,8 +57,8 @@ func (o *Override) because() string {
 	return o.Reason
 }
 
-// mayClose checks a change that closes: the guard must not have stopped the rollout, and there must be evidence enough, or a
-// security administrator's override.
+// mayClose checks a change that closes a resource: the guard must not have stopped the rollout, and there must be enough
+// evidence or a security administrator's override.
 func (x *asking) mayClose(c *Change) (*Override, error) {
 	reason := strings.TrimSpace(x.request.Override)
 	if utf8.RuneCountInString(reason) > MaxText {
@@ -76,15 +76,15 @@ func (x *asking) mayClose(c *Change) (*Override, error) {
 	return &Override{Reason: reason, Evidence: e.known}, nil
 }
 
-// changeEvidence is what the flows say about a change that closes.
+// changeEvidence is the evidence for a change that closes a resource.
 type changeEvidence struct {
-	// refused is why nobody may close now, lacks what an override has to justify; nil: nothing speaks against it.
+	// refused is why nobody may close the resource now; lacks is the missing evidence, for which an override is needed.
 	refused, lacks error
-	// known is what there is, for the ledger.
+	// known describes the existing evidence, for the ledger.
 	known string
 }
 
-// evidenceOf a change; a change that does not close needs none.
+// evidenceOf returns the evidence for a change; the zero value if the change does not close anything.
 func (s *Service) evidenceOf(ctx context.Context, c *Change) changeEvidence {
 	if s.Evidence == nil || !Closes(c) {
 		return changeEvidence{}
@@ -114,7 +114,7 @@ func (s *Service) evidenceOf(ctx context.Context, c *Change) changeEvidence {
 	return changeEvidence{lacks: lacking(title, e.Score, nil), known: known}
 }
 
-// worst is the evidence of the resource that speaks most against a change.
+// worst returns the evidence of the resource with the least evidence among those that a change closes.
 func (s *Service) worst(ctx context.Context, c *Change) (ClassEvidence, error) {
 	if c.Kind == ObjectResourceClass {
 		var class v1alpha1.ResourceClassSpec
@@ -135,8 +135,8 @@ func (s *Service) worst(ctx context.Context, c *Change) (ClassEvidence, error) {
 	return e, err
 }
 
-// evidenceNow reads the evidence of the items that close and wait, before their ticket is locked. An item with an override
-// needs no evidence, but its rollout may have been stopped.
+// evidenceNow reads the current evidence of the waiting items that close resources, before their ticket is locked. An item
+// with an override needs no evidence, but its rollout may have been stopped.
 func (s *Service) evidenceNow(ctx context.Context, number int64) (map[int]error, error) {
 	if s.Evidence == nil {
 		return nil, nil
@@ -163,7 +163,7 @@ func (s *Service) evidenceNow(ctx context.Context, number int64) (map[int]error,
 	return out, nil
 }
 
-// notAnyMore is why a request that had evidence enough cannot be approved.
+// notAnyMore returns the error for a request whose evidence was sufficient at submission and no longer is.
 func notAnyMore(why error) error {
 	var e *Error
 	if !errors.As(why, &e) {
@@ -174,11 +174,11 @@ func notAnyMore(why error) error {
 	return &now
 }
 
-// stillKnown refuses a ticket of which an item that closes was just approved without evidence; what was not looked at is not
-// known.
+// stillKnown returns an error if an item that closes a resource was just approved without sufficient evidence, or without
+// evidence that was read.
 func stillKnown(t *Ticket, waited []int, evidence map[int]error) error {
 	if evidence == nil {
-		return nil // nothing is asked of the flows
+		return nil // no evidence is required here
 	}
 	for _, i := range waited {
 		it := &t.Items[i]
@@ -196,7 +196,7 @@ func stillKnown(t *Ticket, waited []int, evidence map[int]error) error {
 	return nil
 }
 
-// lacking says what is missing, and who may decide all the same.
+// lacking returns the error that says which evidence is missing, and who may close the resource without it.
 func lacking(title string, s Score, err error) error {
 	if err != nil {
 		return &Error{Code: CodeEvidence, Err: err,
@@ -213,8 +213,8 @@ func lacking(title string, s Score, err error) error {
 	return e
 }
 
-// Closes tells whether a change closes something: it makes a member enforce that does not, or it is of a class by which what is
-// enforced would refuse more, or in more members. What cannot be read might.
+// Closes reports whether a change closes something: it makes a member enforce that does not do so now, or it changes a
+// class so that enforced resources refuse more, or in more members. It returns true if the change cannot be read.
 func Closes(c *Change) bool {
 	switch {
 	case c == nil || c.Verb == VerbDelete:
@@ -239,8 +239,8 @@ func Closes(c *Change) bool {
 	return false
 }
 
-// classCloses tells whether a change of a class makes its enforced resources refuse more: ports that no action names are no
-// longer open, an action that allows refer to is gone or changed, or members are added.
+// classCloses reports whether a change of a class makes its enforced resources refuse more: ports of no action are no
+// longer open, an action is removed or changed, or members are added.
 func classCloses(c *Change) bool {
 	var before, after v1alpha1.ResourceClassSpec
 	if json.Unmarshal(c.After, &after) != nil || len(c.Before) == 0 || json.Unmarshal(c.Before, &before) != nil {
@@ -257,7 +257,7 @@ func classCloses(c *Change) bool {
 		addsMembers(before.Placement, after.Placement) || !slices.Equal(before.Enforcers, after.Enforcers)
 }
 
-// addsMembers tells whether a placement may name members that the one before did not.
+// addsMembers reports whether a placement may select members that the previous one did not.
 func addsMembers(before, after v1alpha1.Placement) bool {
 	if before.Clusters == nil || after.Clusters == nil {
 		return !equality.Semantic.DeepEqual(before, after)
@@ -265,7 +265,7 @@ func addsMembers(before, after v1alpha1.Placement) bool {
 	return slices.ContainsFunc(*after.Clusters, func(name v1alpha1.ClusterName) bool { return !slices.Contains(*before.Clusters, name) })
 }
 
-// modeIn is the mode that a spec has in a member.
+// modeIn returns the mode of a spec in a member.
 func modeIn(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1alpha1.Mode {
 	for _, m := range s.ClusterModes {
 		if m.Cluster == cluster {
@@ -275,8 +275,8 @@ func modeIn(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1al
 	return s.Mode
 }
 
-// adopts checks who asks that a client that was seen may stay, and that it was seen: the resource's side cannot invite
-// applications whose owners never asked.
+// adopts checks a request to adopt a client: the requester must own the resource or be in the security team, and the
+// client must have been seen, so that they cannot give access to applications that never used the resource.
 func (x *asking) adopts(app, res catalog.Entity) error {
 	if !x.request.Adopt {
 		return nil
@@ -297,8 +297,8 @@ func (x *asking) adopts(app, res catalog.Entity) error {
 	return nil
 }
 
-// Halt ends a change that closes a resource and is not written yet, because its rollout was stopped; it tells whether
-// there was something to end. What is written already stays.
+// Halt ends a change that closes a resource and is not written yet, because its rollout was stopped. It reports whether
+// there was such a change. A change that is written already stays.
 func (s *Service) Halt(ctx context.Context, number int64, reason string) (bool, error) {
 	halted := false
 	_, err := s.Apply(ctx, number, func(t *Ticket) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// rulesRequest is an item as approval policies see it.
+// rulesRequest returns an item in the form that the conditions of approval policies use.
 func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, f Facts, asked time.Time) *rules.Request {
 	r := &rules.Request{Kind: string(kind), Requester: rules.Person{ID: requester}, Actions: it.Actions, Duration: it.Duration, Total: it.Total(asked),
 		Permanent: kind.Access() && it.Duration == 0, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients)}
@@ -47,8 +47,8 @@ func protectionOf(spec json.RawMessage) (v1alpha1.ProtectedResourceSpec, bool) {
 	return out, ok
 }
 
-// modesOf are the modes that are in effect by a spec: those of the members where the resource is placed. While none is
-// known they are the base mode and those of all members that it names.
+// modesOf returns the modes that a spec has in the members where the resource is placed. If these are not known, it
+// returns the base mode and the modes of all members that the spec names.
 func modesOf(s v1alpha1.ProtectedResourceSpec, members []string) []v1alpha1.Mode {
 	var out []v1alpha1.Mode
 	for _, m := range members {

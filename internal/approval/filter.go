@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// Matches is what a Filter means, but for its order and its page.
+// Matches reports whether the filter selects a ticket. Order and page do not matter.
 func (f Filter) Matches(t *Ticket) bool {
 	concerns := t.Concerns()
 	is := func(item int, person string, role Role) bool {
@@ -37,7 +37,8 @@ func (f Filter) Matches(t *Ticket) bool {
 	return slices.ContainsFunc(t.Items, func(it Item) bool { return f.matchesItem(it) })
 }
 
-// Words are what a ticket is searched by: of its reason, and of the ids of the requester, applications and resources.
+// Words returns the words by which a ticket is found: those of its reason and of the ids of the requester, the
+// applications and the resources.
 func (t *Ticket) Words() []string {
 	in := []string{t.Reason, t.Requester}
 	for _, it := range t.Items {
@@ -46,7 +47,7 @@ func (t *Ticket) Words() []string {
 	return tokenize.Tokens(in...)
 }
 
-// mentions tells whether a ticket has words that begin with all that somebody typed.
+// mentions reports whether each typed word is the beginning of a word of the ticket.
 func mentions(t *Ticket, typed string) bool {
 	asked := tokenize.Prefixes(typed)
 	return len(asked) > 0 && tokenize.Match(t.Words(), asked)

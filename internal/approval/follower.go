@@ -10,55 +10,54 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Policies is the follower's view of the host cluster.
+// Policies reads the host cluster for a Follower.
 type Policies interface {
-	// Cached policy; false: the cache does not have it, or not yet.
+	// Cached returns a policy from the cache; false if the cache does not have it.
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
-	// Live reads from the API server; nil without an error: it does not exist.
+	// Live reads a policy from the API server; nil without an error if it does not exist.
 	Live(ctx context.Context, name string) (*v1alpha1.AccessControlPolicy, error)
-	// Seen is what the host cluster says of an object that a change is about, read from the API server if the cache may
-	// be behind.
+	// Seen returns the state of an object that a change is about. It reads from the API server if the cache may be behind.
 	Seen(ctx context.Context, kind, name string) (ObjectSeen, error)
-	// Ready tells whether the cache has seen everything once.
+	// Ready reports whether the cache has been filled.
 	Ready() bool
 }
 
-// Follower moves tickets by what the adapter reports. Everything it knows can be read again, so it may miss
-// notifications, and starts by comparing every open ticket with its policy.
+// Follower updates tickets from the statuses that the adapter reports. It keeps no state that cannot be read again, so
+// missed notifications do no harm, and it begins by comparing every open ticket with its policy.
 type Follower struct {
 	Service  *Service
 	Policies Policies
 	Changed  <-chan string // names of policies that changed, and of other objects with their kind, as Ticket.JobKey has them
-	Resync   time.Duration // for what notifications missed
+	Resync   time.Duration // interval of the comparison of everything, which finds missed changes
 	Log      *slog.Logger
 
 	look chan string
 }
 
-// NewFollower of policies whose changes a channel names.
+// NewFollower returns a Follower of the policies and objects whose changes arrive on a channel.
 func NewFollower(s *Service, p Policies, changed <-chan string, resync time.Duration, log *slog.Logger) *Follower {
 	return &Follower{Service: s, Policies: p, Changed: changed, Resync: resync, Log: log, look: make(chan string, 256)}
 }
 
-// Look compares the tickets of one policy soon. A worker asks for it after a write, because the adapter may have
-// reported on the write before the ticket knew of it.
+// Look queues a comparison of the tickets of one policy. A worker calls it after a write, because the adapter may have
+// reported the write before the ticket recorded it.
 func (f *Follower) Look(policy string) {
 	select {
 	case f.look <- policy:
-	default: // far behind; the resync finds it
+	default: // the queue is full; the resync compares the policy
 	}
 }
 
-// expireEvery is how late an expiry may be seen; the statement itself ends in time.
+// expireEvery is the interval of the check for expiries. The statement itself ends in time.
 const expireEvery = time.Second
 
-// Run until the context ends.
+// Run follows changes until the context ends.
 func (f *Follower) Run(ctx context.Context) {
 	expiry, pace := time.NewTicker(expireEvery), time.NewTicker(syncPace)
 	defer expiry.Stop()
 	defer pace.Stop()
 	var synced time.Time
-	var under *comparison // nil: no comparison of everything is under way
+	var under *comparison // nil if no comparison of everything is under way
 	for {
 		next := pace.C
 		if under == nil {
@@ -104,21 +103,21 @@ func (f *Follower) Sync(ctx context.Context) error {
 }
 
 const (
-	// syncAtOnce is how many tickets are in memory together, however many are in force.
+	// syncAtOnce bounds the tickets that are in memory at the same time.
 	syncAtOnce = 200
-	// syncPace is how long the others have the machine, and what changed has its turn, between two of these.
+	// syncPace is the pause between two pages of tickets, in which notifications are handled.
 	syncPace = 100 * time.Millisecond
 )
 
-// comparison is how far a comparison of everything has come.
+// comparison is the position of a comparison of everything.
 type comparison struct{ page Filter }
 
 func everything() *comparison {
 	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce, Passing: true}}
 }
 
-// some compares the next tickets of a comparison of everything. What is read of the API server is not kept for the
-// tickets after them: it may be old by then.
+// some compares the next page of a comparison of everything. Objects that it reads from the API server are not kept for
+// the next page, because they may be outdated by then.
 func (f *Follower) some(ctx context.Context, s *comparison) (done bool, err error) {
 	tickets, err := f.Service.Store.List(ctx, s.page)
 	if err != nil {
@@ -146,7 +145,8 @@ func (f *Follower) follow(ctx context.Context, policy string) error {
 	return f.strays(ctx, policy, tickets)
 }
 
-// compare items with their policies; with a name, only those of that policy. live is what was read of the API server.
+// compare compares items with their policies; with a name, only those of that policy. live caches what was read from the
+// API server.
 func (f *Follower) compare(ctx context.Context, tickets []*Ticket, policy string, live map[string]*v1alpha1.AccessControlPolicy) error {
 	for _, t := range tickets {
 		for i := range t.Items {
@@ -171,7 +171,7 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 	}
 	p, ok := f.Policies.Cached(it.Policy)
 	if !ok || it.tampered(p) {
-		// A cache may be behind; only the API server can say that something is gone or different.
+		// The cache may be behind: only the API server shows reliably that something is gone or different.
 		if p, ok = live[it.Policy]; !ok {
 			if p, err = f.Policies.Live(ctx, it.Policy); err != nil {
 				return err
@@ -185,8 +185,8 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 	return f.one(ctx, t, i, p)
 }
 
-// whole returns the policy with all members of the item's unit. Where its status has no room for them, they are read from the
-// ProtectedResource, if that is about the same revision and counts the same members; else the counts have to do.
+// whole returns the policy with all members of the item's unit. If its status has no room for them, they are read from the
+// ProtectedResource, provided that it reports the same revision and the same counts; otherwise only the counts are known.
 func (f *Follower) whole(ctx context.Context, it Item, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
 	u, ok := Unit(p, it.ResourceName)
 	kind, name, named := strings.Cut(u.Details, "/")
@@ -227,7 +227,7 @@ func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {
 	return err
 }
 
-// strays looks for statements of items that ended: a grant that was taken back must not come back by another hand.
+// strays finds statements of items that have ended: a revoked grant must not be restored outside of the portal unnoticed.
 func (f *Follower) strays(ctx context.Context, policy string, known []*Ticket) error {
 	p, ok := f.Policies.Cached(policy)
 	if !ok {
@@ -258,7 +258,7 @@ func (f *Follower) strays(ctx context.Context, policy string, known []*Ticket) e
 func (f *Follower) stray(ctx context.Context, number int64, sid string, p *v1alpha1.AccessControlPolicy) error {
 	t, err := f.Service.Store.Get(ctx, number)
 	if CodeOf(err) == CodeNotFound {
-		return nil // somebody else's statement that only looks like ours
+		return nil // a statement that the portal did not write, with a similar sid
 	}
 	if err != nil {
 		return err
@@ -274,18 +274,18 @@ func (f *Follower) stray(ctx context.Context, number int64, sid string, p *v1alp
 	return f.one(ctx, t, i, live)
 }
 
-// tampered tells that a policy does not hold what the item says that it holds.
+// tampered reports whether a policy differs from what the item recorded about it.
 func (it Item) tampered(p *v1alpha1.AccessControlPolicy) bool {
 	return Vanished(it, p) || Altered(it, p) || Returned(it, p)
 }
 
-// one tries the transition on a copy first, because most notifications change nothing and a write is dear.
+// one applies the transition to a copy first, because most notifications change nothing and writes are expensive.
 func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy) error {
 	move := func(t *Ticket) error {
 		now, it, was := f.Service.Now(), t.Items[i], seen.Items[i]
 		switch {
 		case it.WrittenGeneration != was.WrittenGeneration || it.RevokeGeneration != was.RevokeGeneration || it.State != was.State:
-			return nil // it moved on since it was compared
+			return nil // the item changed since it was compared
 		case Vanished(it, p):
 			t.Fail(i, VanishedMessage, now)
 		case Altered(it, p):
@@ -310,8 +310,8 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 	return err
 }
 
-// policyGone asks for the removal again when the policy that recorded it was deleted by hand: only a policy can tell
-// that no member has the statement.
+// policyGone requests the removal again if the policy that recorded it was deleted by somebody: only the status of a policy
+// shows that no member has the statement.
 func (t *Ticket) policyGone(i int, now time.Time) {
 	it := &t.Items[i]
 	if it.State != StateRevoking || it.RevokeGeneration == 0 {

@@ -11,30 +11,30 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// State of an item; a ticket's is the sum.
+// State is the state of an item. A ticket's state is computed from those of its items.
 type State string
 
 const (
-	StatePending   State = "pending"   // a step waits for somebody
+	StatePending   State = "pending"   // a step waits for a decision
 	StateApproved  State = "approved"  // every step is approved; nothing is written yet
-	StateApplying  State = "applying"  // written, or about to be; not every member has it
+	StateApplying  State = "applying"  // written, or about to be; not every member has it yet
 	StateEffective State = "effective" // read back from every targeted member
 	StateRejected  State = "rejected"
-	StateTimedOut  State = "timed-out" // nobody decided in time, and the policy says that this denies
+	StateTimedOut  State = "timed-out" // nobody decided in time, and the policy denies in this case
 	StateWithdrawn State = "withdrawn"
-	StateFailed    State = "failed"   // it was refused, or vanished; Message says which
+	StateFailed    State = "failed"   // refused, or removed by somebody; Message says which
 	StateRevoking  State = "revoking" // being taken out of the members
 	StateRevoked   State = "revoked"
 	StateExpired   State = "expired"
 )
 
-// Valid tells whether there is such a state.
+// Valid reports whether the state is one of the constants.
 func (s State) Valid() bool { return slices.Contains(sumOrder, s) }
 
-// Open tells whether something may still happen to an item without a person.
+// Open reports whether an item in this state may still change without a person's action.
 func (s State) Open() bool { return s.Grants() || s == StateRevoking }
 
-// Grants tells whether something may be in the host cluster because of the state.
+// Grants reports whether the host cluster may have something of an item in this state.
 func (s State) Grants() bool {
 	switch s {
 	case StateApproved, StateApplying, StateEffective, StateFailed:
@@ -43,12 +43,12 @@ func (s State) Grants() bool {
 	return false
 }
 
-// Item is one application's access to one resource, one grant to revoke, or one change of an object. Names are those at
-// submission: they are what was approved.
+// Item is one application's access to one resource, one grant to revoke, or one change of an object. The names are those at
+// submission, because they are what was approved.
 type Item struct {
 	State State
 
-	// What it is about; which fields, the ticket's kind says.
+	// What the item is about. The ticket's kind determines which fields are set.
 	Application, ApplicationName string
 	Resource, ResourceName       string
 	Actions                      []string
@@ -56,39 +56,39 @@ type Item struct {
 	Change                       *Change
 	Target                       *Target       // the grant that is extended or revoked
 	Duration                     time.Duration // of the access; 0: until revoked
-	ExpiresAt                    time.Time     // zero until approved, and without Duration
-	WarnAt                       time.Time     // when to warn of the expiry next; zero: not any more
-	GrantedAt                    time.Time     `json:",omitzero"` // when it was approved; of access
+	ExpiresAt                    time.Time     // zero before the approval, and without a Duration
+	WarnAt                       time.Time     // when to warn of the expiry next; zero if there are no more warnings
+	GrantedAt                    time.Time     `json:",omitzero"` // when the access was approved
 	Earlier                      Earlier       `json:",omitzero"`
-	Latest                       time.Time     `json:",omitzero"`  // the end is not after this, whenever it is approved; zero: no bound
-	Adopt                        bool          `json:",omitempty"` // asked for by the resource's side
-	Override                     *Override     `json:",omitempty"` // of a change that closes the resource
+	Latest                       time.Time     `json:",omitzero"`  // the latest possible end, whenever it is approved; zero: no bound
+	Adopt                        bool          `json:",omitempty"` // requested by an owner of the resource or the security team
+	Override                     *Override     `json:",omitempty"` // only of a change that closes the resource
 
 	// Who decides.
-	Approval  string // the ApprovalPolicy that made the chain; empty: the built-in one
-	ManySteps bool   // that policy lets one person fill several steps
+	Approval  string // the ApprovalPolicy of the chain; empty: the built-in chain
+	ManySteps bool   // one person may fill several steps
 	Steps     []Step
-	Review    *Step // of break-glass, after the fact
+	Review    *Step // of break-glass, after it took effect
 	Shown     Shown
 
 	Message string
 
-	// Where it is in the host cluster: the object, its UID, and the generations that hold it and its removal.
+	// The object in the host cluster, its UID, and the generations that contain the item and its removal.
 	Policy, PolicyUID                   string
 	WrittenGeneration, RevokeGeneration int64
-	// Leaving are the members that have something of the object which the change takes out, until each was seen without it.
+	// Leaving are the members from which the change removes the object, until each was seen without it.
 	Leaving []string `json:",omitempty"`
 }
 
-// Earlier is the access that an item continues; zero: it begins anew.
+// Earlier is the access that an item continues; zero if it is the first grant.
 type Earlier struct {
 	Since      time.Time     // when the first grant was approved
-	GlassSince time.Time     `json:",omitzero"` // the same of the first one by break-glass
+	GlassSince time.Time     `json:",omitzero"` // when the first break-glass grant began
 	Length     time.Duration // of the first grant; 0: until revoked
 }
 
-// Total is how long the access lasts from the first grant on, if an item that is asked for at an instant begins then; 0:
-// until revoked.
+// Total returns the duration of the access from the first grant on, if the item begins when it is requested; 0: until
+// revoked.
 func (it *Item) Total(asked time.Time) time.Duration {
 	if it.Duration == 0 || it.Earlier.Since.IsZero() {
 		return it.Duration
@@ -96,38 +96,40 @@ func (it *Item) Total(asked time.Time) time.Duration {
 	return asked.Add(it.Duration).Sub(it.Earlier.Since)
 }
 
-// Target is an item of another ticket.
+// Target identifies an item of another ticket.
 type Target struct {
 	Ticket int64
 	Item   int
 }
 
-// Change of an object of the host cluster.
+// Change is a change of an object of the host cluster.
 type Change struct {
-	Kind     string // ProtectedResource, ResourceClass, SubjectClass, ApprovalPolicy
+	Kind     string // ProtectedResource, ResourceClass, SubjectClass, ApprovalPolicy, ExternalWorkload
 	Name     string
 	Verb     string          // create, update, delete
-	Base     string          // the resource version that was looked at; empty: there was none
+	Base     string          // the resource version that the change is based on; empty if the object did not exist
 	Before   json.RawMessage `json:",omitempty"` // spec in canonical JSON
 	After    json.RawMessage `json:",omitempty"`
 	FromMode v1alpha1.Mode
 	ToMode   v1alpha1.Mode
+	// Description of an ExternalWorkload; it is no part of the spec.
+	Description string `json:",omitempty"`
 }
 
-// Verbs of a Change.
+// Values of Change.Verb.
 const (
 	VerbCreate = "create"
 	VerbUpdate = "update"
 	VerbDelete = "delete"
 )
 
-// Shown is what was shown to those who decide: the lines that the item brings, sorted. Approvals are for its digest.
+// Shown are the lines that describe to the approvers what the item grants, sorted. Approvals are bound to its digest.
 type Shown struct {
 	Digest string
 	Lines  []string
 }
 
-// NewShown sorts the lines and computes their digest.
+// NewShown returns the sorted lines with their digest.
 func NewShown(lines []string) Shown {
 	sorted := slices.Compact(slices.Sorted(slices.Values(lines)))
 	sum := sha256.Sum256([]byte(strings.Join(sorted, "\n")))
@@ -135,14 +137,14 @@ func NewShown(lines []string) Shown {
 }
 
 const (
-	// denies begins a compiled line that refuses access.
+	// denies is the prefix of a compiled line that refuses access.
 	denies = "deny "
-	// noLonger begins a difference that names such a line.
+	// noLonger is the prefix of a difference that names such a line.
 	noLonger = "no longer: "
 )
 
-// Grown are the differences by which now lets somebody do what nobody was shown: lines that are new, and denies that are
-// gone. A line that only takes access away is none.
+// Grown returns the differences by which now grants more than s: lines that are new, and denies that are gone. Lines that
+// only take access away do not count.
 func (s Shown) Grown(now Shown) []string {
 	var out []string
 	for _, l := range now.Lines {
@@ -163,15 +165,15 @@ func (s Shown) has(line string) bool {
 	return ok
 }
 
-// Current is the step that waits; -1: none.
+// Current returns the position of the waiting step; -1 if there is none.
 func (it *Item) Current() int {
 	return slices.IndexFunc(it.Steps, func(s Step) bool { return s.State == StepCurrent })
 }
 
-// Reviewing tells that the item is in force by break-glass and nobody has reviewed it.
+// Reviewing reports whether the item is in force by break-glass and not reviewed yet.
 func (it *Item) Reviewing() bool { return it.Review != nil && it.Review.State == StepCurrent }
 
-// waiting is the step that waits for a person: of the chain, or the review; nil: none.
+// waiting returns the waiting step of the chain, or the waiting review; nil if there is none.
 func (it *Item) waiting() *Step {
 	if i := it.Current(); i >= 0 && it.State == StatePending {
 		return &it.Steps[i]
@@ -182,7 +184,7 @@ func (it *Item) waiting() *Step {
 	return nil
 }
 
-// Due is the next instant at which time alone does something to the item; zero: never.
+// Due returns the next instant at which the item changes because of the time; zero if there is none.
 func (it *Item) Due() time.Time {
 	var due time.Time
 	sooner := func(at time.Time) {
@@ -200,13 +202,13 @@ func (it *Item) Due() time.Time {
 	return due
 }
 
-// Role is how a person is concerned by an item.
+// Role is the relation of a person to an item.
 type Role string
 
 const (
 	RoleWaits   Role = "waits"   // the item waits for this person's decision or review
-	RoleNamed   Role = "named"   // is an approver or a reviewer of any of its steps, now or by escalation
-	RoleDecided Role = "decided" // has decided or reviewed, himself or through a delegate
+	RoleNamed   Role = "named"   // the person is an approver or reviewer in any of its steps, also by escalation
+	RoleDecided Role = "decided" // the person has decided or reviewed, also through a delegate
 )
 
 // Concern is one person's relation to one item.
@@ -216,7 +218,7 @@ type Concern struct {
 	Role   Role
 }
 
-// Concerns of everybody but the requester, each once; what lists by person are made of.
+// Concerns returns the relations of everybody except the requester, each once. Stores build lists by person from them.
 func (t *Ticket) Concerns() []Concern {
 	seen := map[Concern]bool{}
 	var out []Concern
@@ -258,11 +260,11 @@ func (it *Item) allSteps() []Step {
 	return append(slices.Clone(it.Steps), *it.Review)
 }
 
-// Claim is one (application, resource, action) that only one ticket under way may be about. Of a change of an object
-// the resource is its kind and name; of a revocation, its target.
+// Claim is a combination of application, resource and action that only one ticket under way may be about. For a change of
+// an object the resource is its kind and name; for a revocation it is its target.
 type Claim struct{ Application, Resource, Action string }
 
-// Claims that the ticket's items hold in their present states.
+// Claims returns the claims that the ticket's items have in their current states.
 func (t *Ticket) Claims() []Claim {
 	var out []Claim
 	for i := range t.Items {

@@ -2,12 +2,13 @@ package approval
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// LedgerEntries are the ledger's lines for the events that are not stored yet. What members did is not a decision
-// and is kept in the timeline only.
+// LedgerEntries returns the ledger entries for the events that are not stored yet. Events of members are no decisions and
+// are only in the timeline.
 func LedgerEntries(t *Ticket) []ledger.Entry {
 	var out []ledger.Entry
 	for _, e := range t.Events {
@@ -35,7 +36,7 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 	return out
 }
 
-// describe says what an item is about, and what was shown of it.
+// describe adds what an item is about, and what was shown of it, to the details of an entry.
 func describe(details map[string]string, it Item) {
 	details["state"] = string(it.State)
 	add := func(k, v string) {
@@ -51,6 +52,9 @@ func describe(details map[string]string, it Item) {
 	if c := it.Change; c != nil {
 		add("object", c.Kind+"/"+c.Name)
 		add("verb", c.Verb)
+		if w, ok := c.Workload(); ok {
+			add("addresses", strings.Join(w.Addresses, " "))
+		}
 	}
 	if it.Adopt {
 		details["adopt"] = "true"

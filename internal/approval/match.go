@@ -1,16 +1,16 @@
 package approval
 
-// need is a number of different people out of some.
+// need is a number of different people out of a set.
 type need struct {
 	name   string
 	people []string
 	count  int
 }
 
-// fill tells whether every need can be met with people of its own who are not used yet; else it names one that cannot.
-// It is Kuhn's matching of places to people.
+// fill reports whether every need can be met with different people who are not used yet, and otherwise names a need that
+// cannot. It is Kuhn's algorithm for bipartite matching.
 func fill(needs []need, used map[string]bool) (unmet string, ok bool) {
-	place := map[string]int{} // person -> the need whose place he has
+	place := map[string]int{} // the need that each person is assigned to
 	for k, n := range needs {
 		for range n.count {
 			if !seat(needs, k, used, place, map[string]bool{}) {
@@ -21,7 +21,7 @@ func fill(needs []need, used map[string]bool) (unmet string, ok bool) {
 	return "", true
 }
 
-// seat gives a person to a need, moving others to other needs where it must.
+// seat assigns a person to a need, and moves other people to other needs if necessary.
 func seat(needs []need, k int, used map[string]bool, place map[string]int, tried map[string]bool) bool {
 	for _, p := range needs[k].people {
 		if used[p] || tried[p] {

@@ -53,7 +53,7 @@ func (m *model) ledgerAgrees(now map[int64]*approval.Ticket) {
 	}
 }
 
-// follows tells whether a state can come out of another, by one or several transitions of one operation.
+// follows reports whether a state can come out of another, by one or several transitions of one operation.
 func follows(from, to approval.State) bool {
 	ends := []approval.State{approval.StateRejected, approval.StateTimedOut, approval.StateWithdrawn}
 	switch {

@@ -40,7 +40,7 @@ func TestWalks(t *testing.T) {
 	}
 	if *modelSeed == 0 {
 		for _, must := range []string{"pending", "approved", "applying", "effective", "rejected", "timed-out", "withdrawn", "failed", "revoking", "revoked", "expired",
-			"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "effective revoke", "effective mode", "effective onboard", "effective offboard",
+			"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload", "effective workload", "effective revoke", "effective mode", "effective onboard", "effective offboard",
 			"effective class", "effective approval-policy", "effective extend", "voided", "reduced", "escalated", "reminded", "expires-soon", "break-glass", "reviewed", "delegate", "auto", "two votes"} {
 			if !reached[must] {
 				t.Errorf("no walk came to %q, so they prove nothing about it", must)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ type model struct {
 	svc      *approval.Service
 	worker   *approval.Worker
 	follower *approval.Follower
-	store    approval.Store
+	store    approvaltest.Store
 	ledger   func() []ledger.Entry
 	host     *approvaltest.Host
 	now      time.Time
@@ -131,23 +132,24 @@ func newModel(t *testing.T) *model {
 	m := &model{t: t, catalogs: modelCatalogs(t), policies: modelPolicies()}
 	m.catalog = m.catalogs[0]
 	var err error
-	m.svc, err = approval.NewService(approval.Config{Store: &approvaltest.Memory{}, Host: &approvaltest.Host{}, Now: func() time.Time { return m.now }, Catalog: func() *catalog.Catalog { return m.catalog }})
+	memory := &approvaltest.Memory{}
+	m.svc, err = approval.NewService(approval.Config{Store: memory, Delegations: memory, Host: &approvaltest.Host{}, Now: func() time.Time { return m.now }, Catalog: func() *catalog.Catalog { return m.catalog }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func (m *model) begin(seed uint64, store approval.Store, lines func() []ledger.Entry) {
+func (m *model) begin(seed uint64, store approvaltest.Store, lines func() []ledger.Entry) {
 	m.r = rand.New(rand.NewPCG(seed, 7))
 	m.store, m.ledger, m.now = store, lines, approvaltest.Start
 	m.catalog = m.catalogs[m.r.IntN(len(m.catalogs))]
 	m.host = &approvaltest.Host{Actions: []string{"x:read", "x:write"}, Policies: m.policies[m.r.IntN(len(m.policies))]}
 	class, _ := json.Marshal(v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*"})
 	m.host.SetObject(approval.ObjectSubjectClass, "apps", class)
-	m.svc.Store, m.svc.Host = store, m.host
+	m.svc.Store, m.svc.Config.Delegations, m.svc.Host, m.svc.Workloads = store, store, m.host, m.host
 	log := slog.New(slog.DiscardHandler)
-	m.worker = approval.NewWorker(approval.WorkerConfig{Name: "w", Service: m.svc, Writer: &guard{m.host, m}, Objects: &guard{m.host, m}, Log: log, Lease: time.Minute, Poll: time.Second,
+	m.worker = approval.NewWorker(approval.WorkerConfig{Name: "w", Service: m.svc, Outbox: store, Writer: &guard{m.host, m}, Objects: &guard{m.host, m}, Log: log, Lease: time.Minute, Poll: time.Second,
 		PolicyName: func(r string) string { return "p-" + r }})
 	m.follower = approval.NewFollower(m.svc, m.host, nil, time.Minute, log)
 	m.log.Reset()
@@ -193,6 +195,7 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 			for i, it := range t.Items {
 				if it.Change != nil && it.Change.Kind == c.Kind && it.Change.Name == c.Name && it.State.Grants() && string(it.Change.After) == string(c.After) && it.Change.Verb == c.Verb {
 					if why := fullChain(t, i); why == "" {
+						g.m.ownersAgreed(t, i)
 						return nil
 					}
 				}
@@ -201,6 +204,25 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 		g.m.fail("%s %s is written, and nobody agreed", c.Kind, c.Name)
 		return nil
 	})
+}
+
+// ownersAgreed checks that of each resource which the clients of an item reach, an owner or the security team was asked.
+func (m *model) ownersAgreed(t *approval.Ticket, i int) {
+	it := t.Items[i]
+	if t.Kind != approval.KindWorkload || it.WrittenGeneration > 0 {
+		return
+	}
+	reached, err := m.host.Reached(it.ApplicationName)
+	if err != nil {
+		m.fail("reached: %v", err)
+	}
+	for _, r := range reached.Resources {
+		if !slices.ContainsFunc(it.Steps, func(s approval.Step) bool {
+			return slices.Contains(s.From, v1alpha1.Approver("owner-of:"+r)) || slices.Equal(s.From, []v1alpha1.Approver{"group:security"})
+		}) {
+			m.fail("%s is written, and nobody agreed for %s", it.SID, r)
+		}
+	}
 }
 
 func (m *model) fail(format string, args ...any) {

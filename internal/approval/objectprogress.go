@@ -10,13 +10,13 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// ObjectVanishedMessage is what a ticket says whose object somebody else removed.
+// ObjectVanishedMessage is the message of a ticket whose object was removed outside of the portal.
 const ObjectVanishedMessage = "The object was removed outside the portal. Ask again if it is still needed."
 
-// ObjectAlteredMessage is what a ticket says whose object somebody else changed before it was in force.
+// ObjectAlteredMessage is the message of a ticket whose object was changed outside of the portal before it was in force.
 const ObjectAlteredMessage = "What is in the host cluster is not what was approved: the object was changed outside the portal. Ask again if it is still needed."
 
-// ObjectProgress moves a change of an object by what the host cluster says of it; it is idempotent.
+// ObjectProgress updates an item by the state of the object that it changes. It is idempotent.
 func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	it := &t.Items[i]
 	if it.Change == nil || it.WrittenGeneration == 0 || it.State != StateApplying && it.State != StateFailed {
@@ -56,8 +56,8 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	}
 }
 
-// leaving remembers the members that have something which the change takes out, while the status is still about what was there
-// before the change. Only of these it is known later that they were seen without it.
+// leaving records the members from which the change removes something, while the status still describes the state before
+// the change. Only for these members it is known later that they were seen without it.
 func (t *Ticket) leaving(i int, clusters []v1alpha1.ClusterState, now time.Time) {
 	it := &t.Items[i]
 	var after v1alpha1.ProtectedResourceSpec
@@ -76,7 +76,7 @@ func (t *Ticket) leaving(i int, clusters []v1alpha1.ClusterState, now time.Time)
 	}
 }
 
-// left adds the line of each member that was seen without what it had: the adapter does not name it any more.
+// left adds an event for each member that the adapter does not list any more, because it was seen without the object.
 func (t *Ticket) left(i int, clusters []v1alpha1.ClusterState, now time.Time) {
 	it := &t.Items[i]
 	var still []string

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Plan checks a request and resolves the chain of each item, and writes nothing. A missing reason is no error here. What
-// is wrong with one item is in the item; the error is about the request as a whole.
+// Plan checks a request and resolves the chain of each item without writing anything. A missing reason is no error here.
+// Errors of single items are in the items; the returned error is about the request as a whole.
 func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	if a.Auditor {
 		return Plan{}, AuditorsOnlyRead()
@@ -23,7 +23,7 @@ func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	return s.plan(ctx, a, r)
 }
 
-// WhatIf is Plan as if somebody else asked, for the security team and auditors: who would have to approve this?
+// WhatIf is like Plan for another requester. It shows the security team and auditors who would have to approve.
 func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Plan, error) {
 	if !a.Security && !a.Auditor {
 		return Plan{}, failf(CodeForbidden, "Only the security team and auditors can ask in another's place.")
@@ -39,7 +39,7 @@ func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Pl
 	return s.plan(ctx, other, r)
 }
 
-// asking is one request on its way to a plan.
+// asking is a request while its plan is made.
 type asking struct {
 	*Service
 	ctx     context.Context
@@ -64,6 +64,9 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	case r.Adopt && r.BreakGlass:
 		return Plan{}, invalid("adopt", "Clients that were seen are adopted the ordinary way, not by breaking the glass.")
 	}
+	if err := boundRegistrations(r); err != nil {
+		return Plan{}, err
+	}
 	x := asking{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
 	p := Plan{Kind: r.Kind}
 	claimed := map[Claim]int{}
@@ -83,7 +86,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	return p, nil
 }
 
-// aboutItem tells what is wrong with an item from what is wrong with the host, the store or the program.
+// aboutItem reports whether an error is about an item, and not about the host, the store or the program.
 func aboutItem(err error) bool {
 	switch CodeOf(err) {
 	case CodeForbidden, CodeNotFound, CodeInvalid, CodeConflict, CodeNoApprover, CodeEvidence, CodeGuard:
@@ -128,23 +131,23 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 		return PlanItem{}, err
 	}
 	if p.Item, err = x.decidedBy(kind, p.Item); err != nil {
-		return p, err // with the approval policy that refuses it
+		return p, err // includes the approval policy that refuses it
 	}
 	return x.begun(kind, p), nil
 }
 
-// decidedBy adds the chain.
+// decidedBy adds the chain to an item.
 func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
 	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it, x.Now())
 }
 
-// begun shows the chain as it is at the beginning.
+// begun sets the chain to its state right after the submission.
 func (x *asking) begun(kind Kind, p PlanItem) PlanItem {
 	p.Item = NewTicket(Draft{Kind: kind, Requester: x.actor.ID, BreakGlass: x.request.BreakGlass, Items: []Item{p.Item}}, x.Now()).Items[0]
 	return p
 }
 
-// Submit a request. The same idempotency key gives the same ticket again.
+// Submit stores the ticket of a request. The same idempotency key returns the same ticket again.
 func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, error) {
 	reason := strings.TrimSpace(r.Reason)
 	if reason == "" || utf8.RuneCountInString(reason) > MaxText {

@@ -8,7 +8,8 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// grant plans access. What a grant in force already gives becomes its extension, not a way around it.
+// grant plans access. Access that a grant in force already gives becomes an extension of that grant, so that the limits of
+// extensions apply.
 func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
 	it, err := x.access(r, path)
 	if err != nil {
@@ -25,7 +26,7 @@ func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
 	return PlanItem{Item: it, Covered: target}, nil
 }
 
-// access checks what a grant is about.
+// access checks the application, resource and actions of a grant.
 func (x *asking) access(r RequestItem, path string) (Item, error) {
 	app, ok := x.c.Application(r.Application)
 	if !ok {
@@ -70,8 +71,9 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration, Adopt: x.request.Adopt}, nil
 }
 
-// covering finds the grant in force that gives all of an item, the one that lasts longest; nil: none does. The item
-// continues every grant that gives a part of it, so that no other choice of actions makes the access begin anew.
+// covering returns the grant in force that covers all of an item and lasts longest; nil if there is none. The item
+// continues every grant that covers a part of it, so that another choice of actions does not restart the access's
+// duration.
 func (x *asking) covering(it *Item) (Item, *Target, error) {
 	list, err := x.Store.List(x.ctx, Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}})
 	if err != nil {
@@ -97,7 +99,7 @@ func (x *asking) covering(it *Item) (Item, *Target, error) {
 	return best, target, nil
 }
 
-// mostExtensions bounds the walk to the first grant of tickets that did not keep when it began.
+// mostExtensions bounds the search for the first grant of tickets that do not record when it began.
 const mostExtensions = 1000
 
 // follows records in an item that it continues a grant.
@@ -135,19 +137,19 @@ func (x *asking) follows(it *Item, t *Ticket, i int) error {
 	return nil
 }
 
-// granted is when an item was approved.
+// granted returns when an item was approved.
 func (t *Ticket) granted(i int) time.Time {
 	it := &t.Items[i]
 	switch {
 	case !it.GrantedAt.IsZero():
 		return it.GrantedAt
-	case !it.ExpiresAt.IsZero(): // approved before GrantedAt was kept
+	case !it.ExpiresAt.IsZero(): // approved before GrantedAt was recorded
 		return it.ExpiresAt.Add(-it.Duration)
 	}
 	return t.CreatedAt
 }
 
-// lasts tells whether a grant ends after another.
+// lasts reports whether a grant ends after another one.
 func lasts(a, b Item) bool {
 	return !b.ExpiresAt.IsZero() && (a.ExpiresAt.IsZero() || a.ExpiresAt.After(b.ExpiresAt))
 }
@@ -163,7 +165,7 @@ func (x *asking) later(had, it Item, path string) error {
 	return nil
 }
 
-// extension plans a longer life for a grant in force: the same access again, with a later end.
+// extension plans a later end of a grant in force, with the same access.
 func (x *asking) extension(r RequestItem, path string) (Item, error) {
 	t, had, err := x.target(r, path)
 	if err != nil {
@@ -189,7 +191,7 @@ func (x *asking) extension(r RequestItem, path string) (Item, error) {
 	return it, x.follows(&it, t, r.Target.Item)
 }
 
-// revocation plans to take a grant back, for who may not do it himself.
+// revocation plans the end of a grant for a requester who may not revoke it directly.
 func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 	t, had, err := x.target(r, path)
 	if err != nil {
@@ -205,7 +207,7 @@ func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 		Actions: had.Actions, Target: r.Target}, nil
 }
 
-// target is the grant that an item is about, if the actor may see it.
+// target returns the grant that an item is about, if the actor may see it.
 func (x *asking) target(r RequestItem, path string) (*Ticket, Item, error) {
 	if r.Target == nil {
 		return nil, Item{}, invalid(path+"target", "Name the grant: its ticket and the item.")

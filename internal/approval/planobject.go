@@ -15,18 +15,19 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Kinds of objects that a Change can be about.
+// Values of Change.Kind.
 const (
 	ObjectProtectedResource = "ProtectedResource"
 	ObjectResourceClass     = "ResourceClass"
 	ObjectSubjectClass      = "SubjectClass"
 	ObjectApprovalPolicy    = "ApprovalPolicy"
+	ObjectExternalWorkload  = "ExternalWorkload"
 )
 
-// maxSpec bounds a spec, in bytes.
+// maxSpec is the maximum size of a spec, in bytes.
 const maxSpec = 64 << 10
 
-// objectName is a DNS subdomain, which object names are.
+// objectName matches a DNS subdomain.
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // change plans to change an object of the host cluster.
@@ -38,6 +39,8 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 		it, err = x.object(r, path, ObjectResourceClass, ObjectSubjectClass)
 	case KindApprovalPolicy:
 		it, err = x.object(r, path, ObjectApprovalPolicy)
+	case KindWorkload:
+		it, err = x.registration(r, path)
 	default:
 		it, err = x.protection(r, path)
 	}
@@ -50,8 +53,8 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 	return it, x.tried(it.Change, path)
 }
 
-// tried asks the API server about a change, so that what is approved is what will be there, with its defaults, and what
-// it refuses is refused now.
+// tried makes a dry run of a change, so that the approved spec contains the API server's defaults, and a change that the
+// API server refuses is refused at once.
 func (x *asking) tried(c *Change, path string) error {
 	spec, err := x.Host.DryRun(x.ctx, *c)
 	var refused *RefusedError
@@ -69,7 +72,7 @@ func (x *asking) tried(c *Change, path string) error {
 	return nil
 }
 
-// protection plans a change of how a resource is protected. Its owners and the security team may ask.
+// protection plans a change of a resource's protection, which its owners and the security team may request.
 func (x *asking) protection(r RequestItem, path string) (Item, error) {
 	res, ok := x.c.Resource(r.Resource)
 	if !ok {
@@ -107,7 +110,7 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	c := &Change{Kind: ObjectProtectedResource, Name: policy.PolicyNameFor(res.Name), Verb: VerbCreate}
 	if has != nil {
 		now = *has.Spec.DeepCopy()
-		now.TemporaryAudit = nil // begins and ends without a ticket, so it is no ticket's business
+		now.TemporaryAudit = nil // begins and ends without a ticket, so it is not part of the change
 		c.Name, c.Verb, c.Base, c.FromMode, c.Before = has.Name, VerbUpdate, has.ResourceVersion, has.Spec.Mode, canonical(now)
 	}
 	if r.Mode != "" {
@@ -128,7 +131,8 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	return c, nil
 }
 
-// offboarding is a deletion. A closed resource is opened step by step, so that nobody opens it by letting it go.
+// offboarding returns the deletion of a protection. It refuses to delete one that is enforced, because that would open the
+// resource: the mode has to be lowered first.
 func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
 	for _, m := range append([]v1alpha1.ClusterMode{{Mode: has.Spec.Mode}}, has.Spec.ClusterModes...) {
 		if m.Mode != v1alpha1.ModeObserve {
@@ -140,7 +144,7 @@ func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, 
 	return &Change{Kind: ObjectProtectedResource, Name: has.Name, Verb: VerbDelete, Base: has.ResourceVersion, Before: canonical(before), FromMode: has.Spec.Mode}, nil
 }
 
-// object plans a change of a class or an approval policy, which the security team asks for.
+// object plans a change of a class or an approval policy, which the security team may request.
 func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, error) {
 	o := r.Object
 	switch {
@@ -175,7 +179,7 @@ func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, erro
 	return Item{Change: c}, nil
 }
 
-// CanonicalSpec reads a spec strictly and writes it in one form. Of an approval policy the expressions must compile.
+// CanonicalSpec parses a spec strictly and returns its canonical JSON. The expressions of an approval policy must compile.
 func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 	if len(spec) > maxSpec {
 		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(spec), maxSpec)
@@ -187,6 +191,8 @@ func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 		return strict(spec, &v1alpha1.ResourceClassSpec{})
 	case ObjectSubjectClass:
 		return strict(spec, &v1alpha1.SubjectClassSpec{})
+	case ObjectExternalWorkload:
+		return strict(spec, &v1alpha1.ExternalWorkloadSpec{})
 	case ObjectApprovalPolicy:
 		var s v1alpha1.ApprovalPolicySpec
 		text, err := strict(spec, &s)
@@ -213,7 +219,7 @@ func strict(spec json.RawMessage, into any) (json.RawMessage, error) {
 	return canonical(into), nil
 }
 
-// canonical JSON of a spec; what the API's own types hold can always be written.
+// canonical returns the JSON of a spec. Specs of the API's types can always be encoded.
 func canonical(spec any) json.RawMessage {
 	text, err := json.Marshal(spec)
 	if err != nil {

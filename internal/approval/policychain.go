@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// remindReview is how often the reviewers of break-glass are reminded.
+	// remindReview is the interval of reminders to the reviewers of break-glass.
 	remindReview = 24 * time.Hour
-	// leastTimeout bounds how often a step can remind.
+	// leastTimeout is the shortest interval of a step's reminders.
 	leastTimeout = time.Minute
 )
 
-// firstMatch is the approval policy that counts for a request; nil: none matches, and the built-in chain holds. Of a match that
-// fails nobody can tell whether that policy counts, or a stricter one behind it; the request is refused then.
+// firstMatch returns the approval policy that applies to a request; nil if none matches and the built-in chain applies. If
+// the evaluation of a match fails, it is not known whether that policy applies or a stricter one after it, so it returns an
+// error and the request is refused.
 func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b *rules.Policy) int {
 		return cmp.Or(cmp.Compare(a.Object.Spec.Priority, b.Object.Spec.Priority), strings.Compare(a.Object.Name, b.Object.Name))
@@ -36,10 +37,10 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 	return nil, nil
 }
 
-// resolve makes the item's chain, or its review, by the policy that counts for it.
+// resolve sets the item's chain, or its review, by the policy that applies to it.
 func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, asked time.Time) (Item, error) {
 	p, err := firstMatch(all, r)
-	if err != nil && (kind != KindApprovalPolicy || breakGlass) { // or the policy could not be mended: the security team decides about that
+	if err != nil && (kind != KindApprovalPolicy || breakGlass) { // otherwise a policy with an error could not be corrected: the security team decides about that
 		return it, err
 	}
 	if breakGlass {
@@ -60,14 +61,14 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
-	// Automatic approval needs a bound on the total length, or access that is extended would never end.
+	// Automatic approval needs a bound of the total duration, or extensions could continue the access for ever.
 	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
 	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded)
 	return it, err
 }
 
-// latest is the bound of an item's end; zero: none. MaxDuration of the policy counts from the first grant. Where there is
-// none, an extension lasts no longer than the first grant.
+// latest returns the latest permitted end of an item; zero if there is none. MaxDuration of the policy counts from the
+// first grant. Without it, an extension lasts at most as long as the first grant.
 func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	since := it.Earlier.Since
 	if p == nil || p.Object.Spec.MaxDuration == nil {
@@ -90,7 +91,7 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	return since.Add(limit), nil
 }
 
-// usedUp is the refusal of what would last longer than a policy allows for all of it.
+// usedUp returns the error for access that would last longer in total than a policy permits.
 func usedUp(policy string, limit, left time.Duration) error {
 	if left < MinDuration {
 		return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on, and that is used up: ask again when the access has ended.", policy, spoken(limit))
@@ -98,18 +99,29 @@ func usedUp(policy string, limit, left time.Duration) error {
 	return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on: ask for at most %s.", policy, spoken(limit), spoken(left))
 }
 
-// policySteps are the steps that a request needs. To change who has to agree always needs the security team: a policy
-// for everything, written with grants in mind, must not hand that to somebody else.
+// policySteps returns the steps that a request needs. A registration of clients always needs an owner of each resource that
+// they reach: in the place of resource.owner in the policy, or at the end if the policy does not name it. A change of an
+// approval policy always needs the security team, because a policy that matches everything may have been written for
+// grants only.
 func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto bool) ([]Step, error) {
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
 	always := security
+	owners := a.reached != nil // owners of the reached resources have to agree
 	for i, s := range spec.Steps {
 		if needed, _ := p.Needed(i, r); !needed {
 			continue
 		}
+		if a.reached != nil && slices.Contains(s.Approvers, FromResourceOwner) {
+			var err error
+			if steps, err = a.ownerSteps(steps, ownerStepOf(s), s.Quorum == "All", name); err != nil {
+				return nil, err
+			}
+			owners = false
+			continue
+		}
 		auto, _ := p.Auto(i, r)
-		auto = auto && mayAuto && !r.Adopt && !r.Override // these are exceptions, which somebody has to look at
+		auto = auto && mayAuto && !r.Adopt && !r.Override // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
 		if auto {
 			w.note = "Approved by the policy's own condition."
@@ -128,11 +140,17 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
 		}
 		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
-		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // nor may time hand it to somebody else
+		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to somebody else
 			w.step.OnTimeout, w.step.EscalateFrom, w.step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
 		}
 		steps = append(steps, w)
 		security = security && (auto || !team)
+	}
+	if owners {
+		var err error
+		if steps, err = a.ownerSteps(steps, Step{Name: StepOwner, Quorum: 1}, false, name); err != nil {
+			return nil, err
+		}
 	}
 	if security {
 		w, err := a.builtinStep(StepSecurity, nil)
@@ -152,7 +170,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 	return chain, nil
 }
 
-// freeName is the name of the step that is added, which the policy may have used.
+// freeName returns a name for an added step that no other step has.
 func freeName(steps []wanted) string {
 	name := StepSecurity
 	for slices.ContainsFunc(steps, func(w wanted) bool { return w.step.Name == name }) {
@@ -161,7 +179,7 @@ func freeName(steps []wanted) string {
 	return name
 }
 
-// breakGlass makes the review of an item that is in force at once. Only people whom the policy names may.
+// breakGlass sets the review of an item that takes effect at once. Only people whom the policy lists may request that.
 func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, error) {
 	if p == nil || p.Object.Spec.BreakGlass == nil || !slices.Contains(p.Object.Spec.BreakGlass.People, a.requester) {
 		return it, failf(CodeForbidden, "Only people whom the approval policy names for it may break the glass: ask the usual way.")
@@ -193,7 +211,7 @@ func join(approvers []v1alpha1.Approver) string {
 	return strings.Join(texts, ", ")
 }
 
-// spoken is a length of time as people read it: 180d, 36h is 1d 12h. What is below a minute does not count.
+// spoken formats a duration, for example 180d or 1d 12h. It omits what is below a minute.
 func spoken(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {

@@ -5,67 +5,84 @@ import (
 	"encoding/json"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 )
 
-// Classes answers what can be asked for; false: no class covers the name. The errors say that the host cluster is not
-// known yet.
+// Classes looks up what can be requested. The second result is false if no class covers the name. The errors mean that the
+// host cluster is not known yet.
 type Classes interface {
-	// ResourceActions are the actions of the resource's class.
+	// ResourceActions returns the actions of the resource's class.
 	ResourceActions(resource string) ([]string, bool, error)
-	// SubjectCovered tells whether a subject class covers the application.
+	// SubjectCovered reports whether a subject class covers the application.
 	SubjectCovered(application string) (bool, error)
 }
 
-// Host is what the Service asks about the host cluster; it answers from a cache. The errors say that the host cluster is
-// not known yet.
+// Host reads the host cluster for the Service, from a cache. The errors mean that the host cluster is not known yet.
 type Host interface {
 	Classes
-	// Facts about a resource, by its name.
+	// Facts returns the facts about a resource, which is given by its name.
 	Facts(resource string) (Facts, error)
-	// ApprovalPolicies that there are, in no order.
+	// ApprovalPolicies returns all approval policies, in no order.
 	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
-	// Object of one of the kinds that a Change can be about; false: there is none.
+	// Object returns an object of one of the kinds of a Change; false if it does not exist.
 	Object(kind, name string) (Object, bool, error)
-	// DryRun asks the API server what a change would make of its object, and returns the spec with its defaults; of a
-	// deletion nothing. A *RefusedError says why it would not.
+	// DryRun makes a dry run of a change on the API server, and returns the spec with its defaults; nothing for a deletion.
+	// A *RefusedError says why the API server refuses it.
 	DryRun(ctx context.Context, c Change) (json.RawMessage, error)
-	// Compiled are the lines that an item brings to the dataplanes of every enforcer. Those of a statement are compiled as
-	// if its resource were in Enforce and had no other statement; those of a change of a ProtectedResource or of a class
-	// from the host cluster's state with and without the change.
+	// Compiled returns the lines that describe what an item adds to the policies of every enforcer. The lines of a statement
+	// are compiled as if its resource were in Enforce and had no other statement; those of a change of a ProtectedResource
+	// or a class from the host cluster's state with and without the change.
 	Compiled(it Item) ([]string, error)
+	// Reached returns the resources that an application has access to.
+	Reached(application string) (Reached, error)
 }
 
-// Facts about a resource that rules look at.
+// Reached are the resources that an application may reach by allows that have not ended, by its name or by a wildcard.
+// Allows for anyone are left out, because a further address does not change them.
+type Reached struct {
+	Resources []string // exact names, sorted
+	Wildcards []string // wildcards of resources as they are written, sorted
+}
+
+// Registrations checks registrations of clients outside the fleet.
+type Registrations interface {
+	// Propose returns the normal form of the workload that a person asks to register, or an error if even an approval would
+	// not permit it: the person does not own the application, or another application has the addresses. The error is
+	// workloads.ErrUnknown while the host cluster is not known.
+	Propose(person string, w workloads.Workload) (workloads.Workload, error)
+}
+
+// Facts are the facts about a resource that approval policies use.
 type Facts struct {
 	Class      string                      // empty: no class covers it
 	Enforcers  []string                    // of the class
-	Clients    int                         // subjects that may reach it now
+	Clients    int                         // number of subjects that may reach it now
 	Members    []string                    // where the class places it, sorted; none: not known
 	Protection *v1alpha1.ProtectedResource // nil: it is not onboarded
 }
 
-// Object of the host cluster.
+// Object is an object of the host cluster.
 type Object struct {
 	ResourceVersion string
 	Spec            json.RawMessage
 }
 
-// ObjectSeen is what the host cluster says of an object that was changed.
+// ObjectSeen is the observed state of an object that was changed.
 type ObjectSeen struct {
 	Exists               bool
 	UID                  string
 	Generation, Observed int64 // Observed: the generation that the status is about
 	Spec                 json.RawMessage
-	Ready                bool   // the adapter did what the object says, everywhere
-	Refused              string // why the adapter does not accept it
+	Ready                bool   // the adapter has applied the object in every member
+	Refused              string // why the adapter refuses it
 	Waits                string // what it waits for
-	// Revision and Clusters are what the status of a ProtectedResource says about its unit and about each member.
+	// Revision and Clusters are taken from the status of a ProtectedResource: its unit, and each member.
 	Revision string
 	Clusters []v1alpha1.ClusterState
 }
 
-// ObjectWriter changes objects of the host cluster. Apply reads the object, checks that it is what the change is based
-// on, calls the check, and writes; it is idempotent. A *RefusedError says that trying again will not help.
+// ObjectWriter changes objects of the host cluster. Apply reads the object, verifies that the change is based on it, calls
+// the check, and writes. It is idempotent. A *RefusedError means that a retry will not help.
 type ObjectWriter interface {
 	Apply(ctx context.Context, c Change, check Check) (Written, error)
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// VanishedMessage is what an item says whose statement somebody else removed.
+// VanishedMessage is the message of an item whose statement was removed outside of the portal.
 const VanishedMessage = "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed."
 
-// AlteredMessage is what an item says whose statement somebody else changed. The portal does not put the approved one
-// back: what was changed may have been narrowed in an emergency.
+// AlteredMessage is the message of an item whose statement was changed outside of the portal. The portal does not restore
+// the approved statement, because it may have been narrowed in an emergency.
 const AlteredMessage = "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."
 
-// ReturnedMessage is what an item says whose statement somebody else put back after its end.
+// ReturnedMessage is the message of an item whose statement was put back after its end, outside of the portal.
 const ReturnedMessage = "The statement was put back into its policy outside the portal; it is removed again."
 
-// Unit of a policy's status that is about a resource. When it is not there, the status may have no room for it: see
+// Unit returns the unit of a resource in a policy's status. If there is none, the status may have no room for it: see
 // AccessControlPolicyStatus.UnitsUnlisted.
 func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit, bool) {
 	if p == nil {
@@ -35,14 +35,14 @@ func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit
 	return p.Status.Units[i], true
 }
 
-// holds reports whether a unit holds a statement. known is false when the status has no room for the sids of the unit's statements.
+// holds reports whether a unit contains a statement. known is false if the status has no room for the sids of the unit.
 func holds(u *v1alpha1.PolicyUnit, sid string) (has, known bool) {
 	has = slices.Contains(u.SIDs, sid)
 	return has, has || !u.LacksSIDs()
 }
 
-// Missing lists the targeted members of a unit that do not have its revision yet. unlisted is how many of them the status has no
-// room for.
+// Missing returns the targeted members of a unit that do not have its revision yet. unlisted is the number of those that
+// the status does not list.
 func Missing(u v1alpha1.PolicyUnit) (missing []string, unlisted, targeted int) {
 	for _, c := range u.States() {
 		if c.DesiredRevision == "" {
@@ -60,7 +60,7 @@ func Missing(u v1alpha1.PolicyUnit) (missing []string, unlisted, targeted int) {
 	return missing, 0, targeted
 }
 
-// remaining lists the members of a unit that are not as they have to be, also those that have to have nothing.
+// remaining returns the members of a unit that are not in the required state, including those that must not have it.
 func remaining(u v1alpha1.PolicyUnit) (names []string, unlisted int) {
 	for _, c := range u.States() {
 		if c.State != v1alpha1.MemberRealized {
@@ -74,10 +74,10 @@ func remaining(u v1alpha1.PolicyUnit) (names []string, unlisted int) {
 	return names, unlisted
 }
 
-// mostNamed is how many members a message names.
+// mostNamed bounds the members that a message names.
 const mostNamed = 20
 
-// members names members, and counts those that are not named.
+// members formats members by name, followed by the number of the others.
 func members(names []string, unlisted int) string {
 	if n := len(names) - mostNamed; n > 0 {
 		names, unlisted = names[:mostNamed], unlisted+n
@@ -92,8 +92,8 @@ func members(names []string, unlisted int) string {
 	}
 }
 
-// Vanished tells whether a policy that is at least as new as the written one lacks the statement of an item whose
-// grant is written. A nil policy is one that does not exist.
+// Vanished reports whether the statement of an item that is written is missing in a policy that is at least as new as the
+// written one. A nil policy is one that does not exist.
 func Vanished(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	if it.State != StateApplying && it.State != StateEffective || it.WrittenGeneration == 0 {
 		return false
@@ -104,8 +104,8 @@ func Vanished(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	return !it.precedes(p, it.WrittenGeneration) && statementOf(p, it) == nil
 }
 
-// Altered tells whether a policy that is at least as new as the written one has another statement under an item's sid
-// than the one that was approved.
+// Altered reports whether a policy that is at least as new as the written one has a statement under an item's sid that is
+// not the approved one.
 func Altered(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	if it.State != StateApplying && it.State != StateEffective || it.WrittenGeneration == 0 || p == nil || it.precedes(p, it.WrittenGeneration) {
 		return false
@@ -113,14 +113,14 @@ func Altered(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	return !it.asApproved(p)
 }
 
-// asApproved tells whether the statement in a policy is the one that was approved; the policy may lack it.
+// asApproved reports whether the statement in a policy is the approved one, or missing.
 func (it Item) asApproved(p *v1alpha1.AccessControlPolicy) bool {
 	s := statementOf(p, it)
 	return s == nil || equality.Semantic.DeepEqual(*s, Statement(it))
 }
 
-// Returned tells whether a policy has a statement again that was removed from it. A statement that became a deny is
-// nobody's access, and stays.
+// Returned reports whether a policy has a removed statement again. A statement that is now a deny does not count, because
+// it gives nobody access.
 func Returned(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	switch it.State {
 	case StateRevoking, StateRevoked, StateExpired:
@@ -134,7 +134,7 @@ func Returned(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	return s != nil && s.Effect == v1alpha1.EffectAllow
 }
 
-// precedes tells whether a policy is older than one of its generations; one that was created anew never is.
+// precedes reports whether a policy is older than one of its generations. A policy that was created again never is.
 func (it Item) precedes(p *v1alpha1.AccessControlPolicy, generation int64) bool {
 	return string(p.UID) == it.PolicyUID && p.Generation < generation
 }
@@ -147,7 +147,7 @@ func statementOf(p *v1alpha1.AccessControlPolicy, it Item) *v1alpha1.Statement {
 	return &p.Spec.Statements[i]
 }
 
-// Progress moves an item by what its policy's status says; it is idempotent. The policy must exist.
+// Progress updates an item by the status of its policy, which must exist. It is idempotent.
 func (t *Ticket) Progress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
 	switch {
@@ -168,8 +168,8 @@ func (t *Ticket) Progress(i int, p *v1alpha1.AccessControlPolicy, now time.Time)
 	}
 }
 
-// observed tells whether the status is about a generation that has the item's change. A policy that was created
-// anew counts its generations from one.
+// observed reports whether the status is about a generation that contains the item's change. The generations of a policy
+// that was created again start at one.
 func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool {
 	if string(p.UID) != it.PolicyUID {
 		generation = 1
@@ -177,13 +177,13 @@ func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool 
 	return p.Status.ObservedGeneration >= generation
 }
 
-// inForceAgain tells that what made a written item fail is gone, so that its statement counts: it must not say otherwise.
+// inForceAgain reports whether a failed item is in force again because the cause of its failure is gone.
 func (it Item) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
 	u, ok := Unit(p, it.ResourceName)
 	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p) == ""
 }
 
-// refused returns why the item's statement is not enforced; "": it is not refused.
+// refused returns why the item's statement is not enforced; empty if it is not refused.
 func (it Item) refused(p *v1alpha1.AccessControlPolicy) string {
 	i := slices.IndexFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
 	switch {
@@ -220,7 +220,7 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 		}
 	}
 	if it.State == StateEffective {
-		return // drift of a member is shown live; the grant itself stands
+		return // drift in a member is shown elsewhere; the grant stays in force
 	}
 	if wait != "" {
 		t.say(i, now, sentence(wait))
@@ -235,7 +235,7 @@ func (t *Ticket) effective(i int, now time.Time) {
 	t.say(i, now, "")
 }
 
-// noRoom is what an item waits for when the policy has so many units that nothing can be concluded from its status.
+// noRoom is the message of an item whose policy has too many units to conclude anything from its status.
 const noRoom = "waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy"
 
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
@@ -245,7 +245,7 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 		t.say(i, now, sentence(noRoom))
 		return
 	}
-	if ok { // else nothing of it is left in any member
+	if ok { // otherwise no member has anything of it
 		has, known := holds(&u, it.SID)
 		if !known {
 			t.say(i, now, sentence(noRoom))
@@ -270,8 +270,8 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 	t.say(i, now, "")
 }
 
-// clustersWithout writes the line of each member that had the grant and was seen without it in the adapter's last word,
-// which drops the unit together with the revision.
+// clustersWithout adds an event for each member that had the grant and was seen without it in the adapter's last report,
+// which removes the unit together with the revision.
 func (t *Ticket) clustersWithout(i int, now time.Time) {
 	had, without := []string{}, map[string]bool{}
 	for _, e := range t.Events {
@@ -295,8 +295,8 @@ func (t *Ticket) clustersWithout(i int, now time.Time) {
 	}
 }
 
-// clusterEvents adds one line for each revision that was compiled, and read back from a member, because of this item. Revisions
-// that follow once the item is effective belong to other tickets.
+// clusterEvents adds one event for each revision that was compiled, and read back from a member, because of this item. Later
+// revisions, once the item is effective, belong to other tickets.
 func (t *Ticket) clusterEvents(i int, compiled string, clusters []v1alpha1.ClusterState, now time.Time) {
 	if t.Items[i].State == StateEffective {
 		return

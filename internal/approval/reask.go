@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// stricterError stops a write for which more people have to agree by now.
+// stricterError stops a write that needs more approvals now than when it was approved.
 type stricterError struct {
 	now     Item
 	missing []Step
@@ -12,9 +12,9 @@ type stricterError struct {
 
 func (*stricterError) Error() string { return "more people have to agree than did" }
 
-// stillApplies asks again, before a write is retried, what was asked when it was approved: days may have passed while the
-// host cluster refused it. The requester must still be allowed to ask, nobody may be missing from the chain, and what
-// closes a resource must not have been stopped.
+// stillApplies repeats the checks of the approval before a write is retried, because days may have passed while the host
+// cluster refused it. The requester must still be permitted to ask, no approval may be missing, and the rollout of a
+// resource that is closed must not have been stopped.
 func (s *Service) stillApplies(ctx context.Context, t *Ticket, i int) error {
 	c, it := s.Catalog(), &t.Items[i]
 	resource, known := c.ByName(it.ResourceName)

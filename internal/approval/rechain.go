@@ -6,10 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// chain is an item with the steps, or the review, that a request for it needs now. Durations count from when it was asked.
+// chain returns an item with the steps, or the review, that a request for it needs now. Durations count from the
+// submission.
 func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, asked time.Time) (Item, error) {
 	facts, err := s.Host.Facts(it.ResourceName)
 	if err != nil {
@@ -22,18 +24,25 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 	to := about{c: c, requester: requester}
 	to.application, _ = c.ByName(it.ApplicationName)
 	to.resource, _ = c.ByName(it.ResourceName)
+	if kind == KindWorkload {
+		reached, err := s.Host.Reached(it.ApplicationName)
+		if err != nil {
+			return it, err
+		}
+		to.reached = &reached
+	}
 	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, asked), asked)
 }
 
-// demands compares an item's chain with what the same request would need now: a resource may have become more sensitive,
-// or a policy stricter, since it was asked for. True: people are missing, and everybody is asked again.
+// demands compares an item's chain with the one that the same request needs now, because a resource may have become more
+// sensitive, or a policy stricter. If approvals are missing it restarts the chain and returns true.
 func (s *Service) demands(t *Ticket, i int) (bool, error) {
 	c, it := s.Catalog(), t.Items[i]
 	if t.BreakGlass || it.State != StatePending {
 		return false, nil
 	}
 	if _, known := c.ByName(it.ResourceName); !known && it.ResourceName != "" {
-		return false, nil // nobody speaks for it any more, which the vote is refused for
+		return false, nil // nobody can approve it any more; the vote is refused for that reason
 	}
 	now, err := s.chain(c, t.itemKind(i), t.Requester, false, it, t.CreatedAt)
 	if err != nil {
@@ -48,14 +57,14 @@ func (s *Service) demands(t *Ticket, i int) (bool, error) {
 	return true, nil
 }
 
-// unmet are the steps that are wanted now and that no step of the chain stands for: one of the same approvers, with as
-// many approvals. That a step needed everybody whom it named is not enough, because more people may be named now.
+// unmet returns the wanted steps for which the chain has no step with the same approvers and at least as many approvals. A
+// step that needed everybody is not enough by itself, because it may select more people now.
 func unmet(chain, wanted []Step) []Step {
 	free := slices.Clone(chain)
 	var out []Step
 	for _, w := range wanted {
 		k := slices.IndexFunc(free, func(s Step) bool {
-			return slices.Equal(s.From, w.From) && s.Quorum >= w.Quorum && (!s.Auto || w.Auto)
+			return sameApprovers(s.From, w.From) && s.Quorum >= w.Quorum && (!s.Auto || w.Auto)
 		})
 		if k < 0 {
 			out = append(out, w)
@@ -66,7 +75,21 @@ func unmet(chain, wanted []Step) []Step {
 	return out
 }
 
-// rechain asks everybody again, by the chain that a request needs now.
+// sameApprovers reports whether a step has the approvers of another one. A step of the owners of several resources also
+// counts for a step of the owners of some of them, because its approvers own all of them.
+func sameApprovers(has, wanted []v1alpha1.Approver) bool {
+	if slices.Equal(has, wanted) {
+		return true
+	}
+	for _, list := range [][]v1alpha1.Approver{has, wanted} {
+		if slices.ContainsFunc(list, func(a v1alpha1.Approver) bool { kind, _ := splitApprover(a); return kind != FromOwnerOf }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(wanted, func(a v1alpha1.Approver) bool { return !slices.Contains(has, a) })
+}
+
+// rechain restarts the decision with the chain that the request needs now.
 func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	it := &t.Items[i]
 	lines := make([]string, 0, len(missing))
@@ -81,7 +104,7 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	it.Steps, it.Approval, it.ManySteps, it.Latest = now.Steps, now.Approval, now.ManySteps, now.Latest
 	for k := range it.Steps {
 		s := &it.Steps[k]
-		// What approves by itself did so once already, for less.
+		// An automatic approval was given for less, so a person decides now.
 		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
 	}
 	t.say(i, at, "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again.")

@@ -8,30 +8,31 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Limits of a request, as api/openapi.yaml states them.
+// Limits of a request. api/openapi.yaml has the same.
 const (
 	MinDuration = 5 * time.Minute
 	MaxDuration = 366 * 24 * time.Hour
-	// MaxText bounds reasons and comments, in characters.
+	// MaxText is the maximum length of reasons and comments, in characters.
 	MaxText = 2000
-	// MaxItems of one request.
+	// MaxItems is the maximum number of items of one request.
 	MaxItems = 50
 )
 
-// Request is what somebody asks for, by catalog ids.
+// Request is a request for a ticket. Applications and resources are given by their catalog ids.
 type Request struct {
 	Kind       Kind // empty: grant
 	Items      []RequestItem
 	Reason     string
 	BreakGlass bool
-	// Adopt: an owner of the resources asks that clients that were seen may stay; their applications need not be his.
+	// Adopt marks a request by an owner of the resources for clients that were seen. The requester need not own their
+	// applications.
 	Adopt bool
-	// Override is why a security administrator closes a resource without evidence enough; empty: he does not.
+	// Override is a security administrator's reason to close a resource without enough evidence; empty for no override.
 	Override       string
 	IdempotencyKey string
 }
 
-// RequestItem is one thing that is asked for; which fields, the kind says.
+// RequestItem is one item of a request. The kind determines which fields are set.
 type RequestItem struct {
 	Application, Resource string
 	Actions               []string
@@ -40,15 +41,22 @@ type RequestItem struct {
 	Mode                  v1alpha1.Mode // mode, onboard
 	ClusterModes          map[string]v1alpha1.Mode
 	Object                *ObjectChange // class, approval-policy
+	Workload              *Registration // workload
 }
 
-// ObjectChange is what an object of the host cluster should be.
+// Registration describes a client outside of the fleet that is to be registered.
+type Registration struct {
+	ID, Description string
+	Addresses       []string
+}
+
+// ObjectChange is the wanted state of an object of the host cluster.
 type ObjectChange struct {
 	Kind, Name, Verb string
 	Spec             json.RawMessage
 }
 
-// Plan is a checked request: what a ticket for it would be.
+// Plan is a checked request with the items that its ticket would have.
 type Plan struct {
 	Kind  Kind
 	Items []PlanItem
@@ -57,14 +65,14 @@ type Plan struct {
 // PlanItem is one item of a plan.
 type PlanItem struct {
 	Item
-	Duplicate int64   // a ticket under way about the same; 0: none
-	Covered   *Target // the grant in force that gives it already, so that it is an extension
-	// Err is why this item cannot be asked for; the others may be. Of what only the evidence or the guard refuses, Item says
-	// what it would change.
+	Duplicate int64   // the ticket under way about the same; 0 if there is none
+	Covered   *Target // the grant in force that already gives the access, so that the item is an extension
+	// Err is why this item cannot be requested; the other items may be. If only the evidence or the guard refuses it, Item
+	// contains the change.
 	Err error
 }
 
-// same tells whether a ticket is about this request.
+// same reports whether a ticket is about the same request.
 func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
@@ -75,5 +83,6 @@ func (t *Ticket) same(d Draft) bool {
 func sameTarget(a, b *Target) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func sameChange(a, b *Change) bool {
-	return a == b || a != nil && b != nil && a.Kind == b.Kind && a.Name == b.Name && a.Verb == b.Verb && string(a.After) == string(b.After)
+	return a == b || a != nil && b != nil && a.Kind == b.Kind && a.Name == b.Name && a.Verb == b.Verb && string(a.After) == string(b.After) &&
+		a.Description == b.Description
 }

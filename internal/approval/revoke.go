@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// targetRevoked is what a ticket says whose grant went with the one that it extended.
+// targetRevoked is the message of an extension that was revoked together with the grant that it extends.
 const targetRevoked = "The grant that it extends was revoked."
 
-// Revoke an item's grant, or every one of the ticket, and what extends them. The extensions go first: if this is cut
-// short, the grant that the actor asked about is still there to be revoked again.
+// Revoke revokes an item's grant, or every grant of the ticket, and the grants that extend them. Extensions are revoked
+// first: after an interruption, the requested grant is still in force and can be revoked again.
 func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, reason string) (*Ticket, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, r
 	})
 }
 
-// revocable are the items that the actor means and may revoke, at least one.
+// revocable returns the selected items that the actor may revoke, at least one.
 func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, error) {
 	if a.Auditor {
 		return nil, AuditorsOnlyRead()
@@ -66,7 +66,7 @@ func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, 
 	return out, nil
 }
 
-// revokeExtensions revokes the grants that extend one, and those that extend them, the last first.
+// revokeExtensions revokes the grants that extend one, directly or indirectly, the last one first.
 func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reason string, seen map[Target]bool) error {
 	if seen[of] {
 		return nil
@@ -92,7 +92,7 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reaso
 	return nil
 }
 
-// revokeFor revokes one grant if there still is one.
+// revokeFor revokes one grant if it is still in force.
 func (s *Service) revokeFor(ctx context.Context, of Target, person, reason string) error {
 	_, err := s.Apply(ctx, of.Ticket, func(t *Ticket) error {
 		if of.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[of.Item].State.Grants() {
@@ -103,7 +103,7 @@ func (s *Service) revokeFor(ctx context.Context, of Target, person, reason strin
 	return err
 }
 
-// revokeTarget does what an approved revocation asks for.
+// revokeTarget executes an approved revocation.
 func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
 	target := *t.Items[i].Target
 	if err := s.revokeExtensions(ctx, target, t.Requester, t.Reason, map[Target]bool{}); err != nil {
@@ -114,7 +114,7 @@ func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
 
 var errTargetRevoked = errors.New("the grant that it extends was revoked")
 
-// targetStands tells whether the grant that an item extends was not taken back; that it ran out is no harm.
+// targetStands returns an error if the grant that an item extends was revoked. It may have expired.
 func (s *Service) targetStands(ctx context.Context, it Item) error {
 	if it.Target == nil {
 		return nil
@@ -129,7 +129,7 @@ func (s *Service) targetStands(ctx context.Context, it Item) error {
 	return nil
 }
 
-// wasRevoked tells a grant that somebody took back from one that ran out.
+// wasRevoked reports whether a grant was revoked. An expired grant was not.
 func (t *Ticket) wasRevoked(i int) bool {
 	switch t.Items[i].State {
 	case StateRevoked, StateRevoking:

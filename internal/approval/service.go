@@ -8,28 +8,31 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Config of a Service. All fields are required but Evidence, OnChange and Wake.
+// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange and Wake are required.
 type Config struct {
-	Store   Store
-	Catalog func() *catalog.Catalog
-	Host    Host
-	// Evidence is what was seen of resources; nil: nothing is asked of it, and Enforce needs none.
+	Store       TicketStore
+	Delegations DelegationStore
+	Catalog     func() *catalog.Catalog
+	Host        Host
+	// Evidence evaluates the observed flows. If it is nil, Enforce needs no evidence.
 	Evidence Evidence
-	Now      func() time.Time
-	OnChange func(*Ticket) // after each stored change
-	Wake     func()        // after a stored change that brought a job
+	// Workloads checks registrations of clients outside of the fleet. If it is nil, nobody can request one.
+	Workloads Registrations
+	Now       func() time.Time
+	OnChange  func(*Ticket) // called after each stored change
+	Wake      func()        // called after a stored change with a new job
 }
 
-// Service is what people do with tickets.
+// Service implements what people can do with tickets.
 type Service struct {
 	Config
 	compiler compiler
 }
 
-// NewService checks its configuration.
+// NewService returns a Service after checking its configuration.
 func NewService(c Config) (*Service, error) {
-	if c.Store == nil || c.Catalog == nil || c.Host == nil || c.Now == nil {
-		return nil, fmt.Errorf("approval service: store, catalog, host and clock are required")
+	if c.Store == nil || c.Delegations == nil || c.Catalog == nil || c.Host == nil || c.Now == nil {
+		return nil, fmt.Errorf("approval service: stores, catalog, host and clock are required")
 	}
 	if c.OnChange == nil {
 		c.OnChange = func(*Ticket) {}
@@ -40,10 +43,10 @@ func NewService(c Config) (*Service, error) {
 	return &Service{Config: c}, nil
 }
 
-// Actor with those for whom he may decide now.
+// Actor returns the actor with the people for whom they may decide now.
 func (s *Service) Actor(ctx context.Context, a Actor) (Actor, error) {
 	now := s.Now()
-	all, err := s.Store.Delegations(ctx, DelegationFilter{To: a.ID, ActiveAt: now})
+	all, err := s.Config.Delegations.Delegations(ctx, DelegationFilter{To: a.ID, ActiveAt: now})
 	if err != nil {
 		return a, err
 	}
@@ -51,7 +54,7 @@ func (s *Service) Actor(ctx context.Context, a Actor) (Actor, error) {
 	return a, nil
 }
 
-// Get a ticket that the actor may see.
+// Get returns a ticket that the actor may see.
 func (s *Service) Get(ctx context.Context, a Actor, number int64) (*Ticket, error) {
 	a, err := s.Actor(ctx, a)
 	if err != nil {
@@ -67,7 +70,7 @@ func (s *Service) Get(ctx context.Context, a Actor, number int64) (*Ticket, erro
 	return t, nil
 }
 
-// Withdraw the items of a ticket that are pending.
+// Withdraw ends the pending items of a ticket.
 func (s *Service) Withdraw(ctx context.Context, a Actor, number int64, reason string) (*Ticket, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -76,7 +79,7 @@ func (s *Service) Withdraw(ctx context.Context, a Actor, number int64, reason st
 	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return t.Withdraw(a.ID, reason, s.Now()) })
 }
 
-// Comment on a ticket that the actor may see.
+// Comment adds a comment to a ticket that the actor may see.
 func (s *Service) Comment(ctx context.Context, a Actor, number int64, said string) (*Ticket, error) {
 	said, err := text("comment", said)
 	if err != nil {
@@ -85,7 +88,7 @@ func (s *Service) Comment(ctx context.Context, a Actor, number int64, said strin
 	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return t.Say(a.ID, said, s.Now()) })
 }
 
-// change checks that the actor may see the ticket, and may change anything at all, before the transition.
+// change applies a transition after checking that the actor may see the ticket and may change tickets.
 func (s *Service) change(ctx context.Context, a Actor, number int64, f func(Actor, *Ticket) error) (*Ticket, error) {
 	a, err := s.Actor(ctx, a)
 	if err != nil {
@@ -102,7 +105,7 @@ func (s *Service) change(ctx context.Context, a Actor, number int64, f func(Acto
 	})
 }
 
-// Apply a transition on nobody's behalf, and tell about it.
+// Apply applies a transition that no person makes, and calls OnChange.
 func (s *Service) Apply(ctx context.Context, number int64, f func(*Ticket) error) (*Ticket, error) {
 	changed, jobs := false, false
 	t, err := s.Store.Update(ctx, number, func(t *Ticket) error {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// takesAway begins a line about access that a revocation ends.
+// takesAway is the prefix of a line about access that a revocation ends.
 const takesAway = "takes away: "
 
-// LeftOut begins a compiled line about what members are not given. It never lets anybody in.
+// LeftOut is the prefix of a compiled line about a refused statement. Such a line never gives access.
 const LeftOut = "refused: "
 
-// shown are the lines that an item brings now: its statement or what changes of its object, and what that is compiled to
-// for every enforcer. An approval policy is compiled to nothing.
+// shown returns the lines that describe what an item grants now: its statement or the changes of its object, and what they
+// are compiled to for every enforcer. An approval policy has no compiled lines.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 	var lines []string
 	if it.Change == nil || it.Change.Kind != ObjectApprovalPolicy {
@@ -36,7 +36,7 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 	return NewShown(append(lines, changedLines(*it.Change)...)), nil
 }
 
-// WithoutClients are the lines that name nobody who may connect, or may not.
+// WithoutClients returns the lines that do not name clients.
 func WithoutClients(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		for _, sign := range []string{"+ ", "- ", noLonger} {
@@ -46,7 +46,7 @@ func WithoutClients(lines []string) []string {
 	})
 }
 
-// StatementLines are what an item's statement says, whatever it is compiled to.
+// StatementLines returns the lines that describe an item's statement, without compiled lines.
 func StatementLines(it Item) []string {
 	end := "until revoked"
 	if it.Duration > 0 {
@@ -59,7 +59,7 @@ func StatementLines(it Item) []string {
 	return lines
 }
 
-// changedLines has a line for each value of an object that is added, removed or changed.
+// changedLines returns a line for each value of an object that is added, removed or changed.
 func changedLines(c Change) []string {
 	lines := []string{fmt.Sprintf("%s %s %s", c.Verb, c.Kind, c.Name)}
 	before, after := map[string]string{}, map[string]string{}
@@ -81,7 +81,7 @@ func changedLines(c Change) []string {
 	return lines
 }
 
-// flatten writes each value of a JSON text under its path.
+// flatten stores each value of a JSON text under its path.
 func flatten(into map[string]string, path string, text json.RawMessage) {
 	if len(text) == 0 {
 		return

@@ -47,7 +47,7 @@ func newOffice(t *testing.T) *office {
 	w.host.Actions = []string{"x:y", "x:z"}
 	o := &office{t: t, text: orgOfOne, host: w.host}
 	var err error
-	o.Service, err = approval.NewService(approval.Config{Store: w.store, Host: w.host, Now: w.clock.Now,
+	o.Service, err = approval.NewService(approval.Config{Store: w.store, Delegations: w.store, Host: w.host, Now: w.clock.Now,
 		Catalog: func() *catalog.Catalog { return readCatalog(t, o.text) }})
 	if err != nil {
 		t.Fatal(err)

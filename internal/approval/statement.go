@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Statement that grants an item, until its expiry if it has one.
+// Statement returns the statement that grants an item, until its expiry if it has one.
 func Statement(it Item) v1alpha1.Statement {
 	s := v1alpha1.Statement{
 		SID: it.SID, Effect: v1alpha1.EffectAllow,

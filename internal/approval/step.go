@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// StepState of one step of the chain.
+// StepState is the state of a step of a chain.
 type StepState string
 
 const (
@@ -16,11 +16,11 @@ const (
 	StepApproved StepState = "approved"
 	StepRejected StepState = "rejected"
 	StepTimedOut StepState = "timed-out"
-	StepSkipped  StepState = "skipped" // the item ended before it came to this step
+	StepSkipped  StepState = "skipped" // the item ended before this step
 )
 
-// Step is one decision of the chain. Approvers are person ids, resolved at submission; From is where they came from,
-// so that it can be asked again when somebody decides.
+// Step is one decision of a chain. Approvers are ids of people, resolved at submission. From are the expressions that
+// selected them, which are evaluated again when somebody decides.
 type Step struct {
 	Name      string
 	State     StepState
@@ -31,7 +31,7 @@ type Step struct {
 	Note      string
 	Auto      bool // approved by the policy's condition, not by a person
 
-	Timeout      time.Duration // 0: it waits for ever
+	Timeout      time.Duration // 0: the step waits without limit
 	Deadline     time.Time     // zero until the step is current
 	OnTimeout    v1alpha1.TimeoutAction
 	EscalateTo   []string
@@ -39,7 +39,8 @@ type Step struct {
 	Escalated    bool
 }
 
-// Vote is one person's decision in a step. A delegate names for whom he decided; both have filled the step.
+// Vote is one person's decision in a step. If a delegate decided, OnBehalfOf names the represented person, and both have
+// filled the step.
 type Vote struct {
 	Person, OnBehalfOf string
 	Approve            bool
@@ -47,7 +48,7 @@ type Vote struct {
 	Comment            string
 }
 
-// Left is how many approvals the step still needs.
+// Left returns the number of approvals that the step still needs.
 func (s *Step) Left() int {
 	n := max(s.Quorum, 1)
 	for _, v := range s.Votes {
@@ -58,12 +59,12 @@ func (s *Step) Left() int {
 	return max(n, 0)
 }
 
-// has tells whether a person has decided in the step, himself or through a delegate.
+// has reports whether a person has decided in the step, also through a delegate.
 func (s *Step) has(person string) bool {
 	return slices.ContainsFunc(s.Votes, func(v Vote) bool { return v.Person == person || v.OnBehalfOf == person })
 }
 
-// roles from which the step's approvers come now.
+// roles returns the approver expressions of the step, after an escalation with those of the escalation.
 func (s *Step) roles() []v1alpha1.Approver {
 	if s.Escalated {
 		return append(slices.Clone(s.From), s.EscalateFrom...)
@@ -71,8 +72,8 @@ func (s *Step) roles() []v1alpha1.Approver {
 	return s.From
 }
 
-// mayVote tells whether a person may decide a step, as far as the chain knows: he, or for whom he stands, is one of
-// its approvers, and neither has filled a step.
+// mayVote reports whether the chain permits a person to decide a step: the person, or the one they represent, is one of
+// its approvers, and neither has filled another step.
 func (it *Item) mayVote(s *Step, person, onBehalfOf string) bool {
 	who := person
 	if onBehalfOf != "" {
@@ -88,7 +89,7 @@ func (it *Item) mayVote(s *Step, person, onBehalfOf string) bool {
 	return !filled
 }
 
-// Able are the approvers of a step that has not been decided but for those who filled another one.
+// Able returns the approvers of an undecided step who have not filled another step.
 func (it *Item) Able(s *Step) []string {
 	return slices.DeleteFunc(slices.Clone(s.Approvers), func(person string) bool {
 		_, filled := it.filled(s, person)
@@ -96,7 +97,7 @@ func (it *Item) Able(s *Step) []string {
 	})
 }
 
-// filled names the step that a person has filled, so that he cannot fill s.
+// filled returns the name of the step that a person has filled and because of which they cannot fill s.
 func (it *Item) filled(s *Step, person string) (string, bool) {
 	if s == it.Review || it.ManySteps {
 		return s.Name, s.has(person)
@@ -109,7 +110,8 @@ func (it *Item) filled(s *Step, person string) (string, bool) {
 	return "", false
 }
 
-// strands names a later need that could not be met any more if these people filled the step that waits.
+// strands returns the name of a later step that could not get its approvals any more if these people filled the waiting
+// step.
 func (it *Item) strands(people ...string) (string, bool) {
 	if it.ManySteps {
 		return "", false

@@ -6,112 +6,121 @@ import (
 	"time"
 )
 
-// Errors of stores that are decisions for their callers rather than for people.
+// Errors of stores for their callers, which are not shown to people.
 var (
-	// ErrNoJob means that nothing can be leased now.
+	// ErrNoJob means that no job can be leased now.
 	ErrNoJob = errors.New("no job is due")
-	// ErrLeaseLost means that another worker has the job, or it is done.
+	// ErrLeaseLost means that another worker has leased the job, or that it is done.
 	ErrLeaseLost = errors.New("the job's lease is lost")
 )
 
-// Store keeps tickets, delegations, jobs and the ledger. Every method is one transaction: all of it is durable on
-// return, or none. A store that cannot be read or written returns an *Error with CodeStoreUnavailable, and one that did
-// not say whether it made a change an *Error with CodeOutcomeUnknown. Times are kept
-// with a precision of microseconds, in UTC. Several replicas may use one store. Implementations pass approvaltest.Run.
-type Store interface {
+// TicketStore, DelegationStore and Outbox store what this package decides, together with the ledger. Every method is one
+// transaction: all of it is durable on return, or none. A store that cannot be read or written returns an *Error with
+// CodeStoreUnavailable, and one whose answer to a commit is unknown returns an *Error with CodeOutcomeUnknown. Times have
+// microseconds, in UTC. Several replicas may use one store. Implementations pass the suites of package approvaltest.
+
+// TicketStore stores tickets with their jobs.
+type TicketStore interface {
 	// Create numbers and stores a new ticket with its events, claims, jobs and ledger lines. A ticket of the same
-	// requester with the same IdempotencyKey is returned instead. A claim that another ticket holds is an *Error with
-	// CodeDuplicate and that ticket's number.
+	// requester with the same IdempotencyKey is returned instead. If another ticket holds a claim, it returns an *Error
+	// with CodeDuplicate and that ticket's number.
 	Create(ctx context.Context, t *Ticket) (*Ticket, error)
-	// Get one ticket; CodeNotFound if there is none.
+	// Get returns one ticket; CodeNotFound if there is none.
 	Get(ctx context.Context, number int64) (*Ticket, error)
-	// Update loads a ticket, applies a transition and stores what it changed, with ledger lines, claims and jobs. No
-	// other update of the ticket comes between. An error of the transition is returned as it is and changes nothing.
+	// Update loads a ticket, applies a transition and stores what it changed, with ledger lines, claims and jobs. Updates
+	// of one ticket are serialized. An error of the transition is returned unchanged, and nothing is stored.
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
-	// List newest first by number, or by the last change if the filter says so. The tickets are to be looked at; whoever
-	// changes one does so by Update.
+	// List returns tickets, newest first by number, or by the last change if the filter says so. They must not be changed;
+	// use Update.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
-	// Count the tickets of each filter, without regard to cursor and limit, up to CountLimit.
+	// Count returns the number of tickets of each filter, without its cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)
-	// ClaimedBy is the ticket that holds one of the claims; 0: none.
+	// ClaimedBy returns the ticket that holds one of the claims; 0 if there is none.
 	ClaimedBy(ctx context.Context, claims []Claim) (int64, error)
-	// ChangedSince lists the tickets that were updated at or after an instant.
+	// ChangedSince returns the tickets that were updated at or after an instant.
 	ChangedSince(ctx context.Context, since time.Time) ([]TicketChange, error)
-
-	// Delegate numbers and stores a new delegation with its ledger line.
-	Delegate(ctx context.Context, d Delegation) (Delegation, error)
-	// EndDelegation loads a delegation, applies a change to its end and stores it with its ledger line; CodeNotFound if
-	// there is none. An error of the change is returned as it is and changes nothing.
-	EndDelegation(ctx context.Context, id int64, change func(*Delegation) error) (Delegation, error)
-	// Delegations newest first.
-	Delegations(ctx context.Context, f DelegationFilter) ([]Delegation, error)
-
-	// Lease the oldest job that is due for a worker, until now+ttl. A job waits for the earlier ones of its key, except
-	// for parked ones. A lease or a wait that ends later than the longest could, by more than ClockTolerance, was given by
-	// a clock that was ahead, and counts as ended. ErrNoJob if there is none.
-	Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*Job, error)
-	// Finish removes a job that the worker still leases and applies a transition to its ticket. ErrLeaseLost otherwise.
-	Finish(ctx context.Context, j *Job, change func(*Ticket) error) (*Ticket, error)
-	// Postpone gives a leased job back until an instant and applies a transition. A parked job lets later ones of its
-	// key pass. ErrLeaseLost if the worker has it no more.
-	Postpone(ctx context.Context, j *Job, until time.Time, parked bool, change func(*Ticket) error) (*Ticket, error)
-	// Ping tells whether the store can be read and written.
+	// Ping returns an error if the store cannot be read and written.
 	Ping(ctx context.Context) error
 }
 
+// DelegationStore stores delegations.
+type DelegationStore interface {
+	// Delegate numbers and stores a new delegation with its ledger entry.
+	Delegate(ctx context.Context, d Delegation) (Delegation, error)
+	// EndDelegation loads a delegation, applies a change to its end and stores it with its ledger entry; CodeNotFound if
+	// there is none. An error of the change is returned unchanged, and nothing is stored.
+	EndDelegation(ctx context.Context, id int64, change func(*Delegation) error) (Delegation, error)
+	// Delegations returns delegations, newest first.
+	Delegations(ctx context.Context, f DelegationFilter) ([]Delegation, error)
+}
+
+// Outbox hands out the jobs that a TicketStore stored.
+type Outbox interface {
+	// Lease leases the oldest job that is due to a worker, until now+ttl; ErrNoJob if there is none. A job waits for the
+	// earlier ones of its key, except for parked ones. A lease or a wait that ends later than the longest possible one, by
+	// more than ClockTolerance, came from a clock that was ahead, and counts as ended.
+	Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*Job, error)
+	// Finish removes a job that the worker has leased and applies a transition to its ticket; ErrLeaseLost if the lease is
+	// lost.
+	Finish(ctx context.Context, j *Job, change func(*Ticket) error) (*Ticket, error)
+	// Postpone returns a leased job until an instant and applies a transition to its ticket; ErrLeaseLost if the lease is
+	// lost. Later jobs of the key need not wait for a parked job.
+	Postpone(ctx context.Context, j *Job, until time.Time, parked bool, change func(*Ticket) error) (*Ticket, error)
+}
+
 const (
-	// LongestRetry is the longest that a job waits to be tried again, LongestParked that of a parked one.
+	// LongestRetry is the longest wait of a job before it is tried again, LongestParked that of a parked job.
 	LongestRetry, LongestParked = 5 * time.Second, 10 * time.Minute
-	// ClockTolerance is how far the clocks of replicas may be apart without one taking what another one holds.
+	// ClockTolerance is the largest difference of the replicas' clocks at which leases are respected.
 	ClockTolerance = time.Minute
 )
 
-// CountLimit is where counting ends: who has a thousand things to do needs no better number, and counting all of a
-// hundred thousand each time a page opens is not free.
+// CountLimit bounds counts, because counting a hundred thousand tickets for each page would be expensive, and nobody needs
+// the exact number.
 const CountLimit = 1000
 
-// Filter selects tickets; zero fields select all. What is about items must hold for one item together.
+// Filter selects tickets; zero fields select all. The conditions about items must hold for one item together.
 type Filter struct {
 	Numbers   []int64 // one of these
 	Text      string  // beginnings of words of the reason or of an id of the requester, an application or a resource, as package tokenize splits them
 	Requester string
 	Kinds     []Kind
-	States    []State  // the ticket's, that is the sum
+	States    []State  // the ticket's state
 	WaitsFor  *Waits   // an item waits for this person's decision or review
-	DecidedBy string   // this person decided an item, himself or through a delegate
+	DecidedBy string   // this person decided an item, also through a delegate
 	VisibleTo *Visible // nil: everything
 
-	// Of one item.
+	// Conditions about one item.
 	ItemStates  []State
 	Application string    // catalog id
 	Resource    string    // catalog id
-	Policy      string    // the object that holds it
+	Policy      string    // the object that contains it
 	Target      *Target   // it extends or revokes this grant
-	DueBy       time.Time // time alone does something to it at or before this instant, as Item.Due says
-	ExpiresBy   time.Time // has an expiry at or before this instant
+	DueBy       time.Time // Item.Due is at or before this instant
+	ExpiresBy   time.Time // it expires at or before this instant
 
-	Oldest   bool   // order by number, the oldest first; has no cursor
+	Oldest   bool   // order by number, the oldest first; without cursor
 	ByUpdate bool   // order by the last change, then the number
-	After    Cursor // continue behind this ticket; zero: from the newest
+	After    Cursor // continue after this ticket; zero: from the newest
 	Limit    int    // 0: all
-	Passing  bool   // a page of many that are read in passing: nobody looks at it again soon
+	Passing  bool   // a page that is not requested again soon, and so is not cached
 }
 
-// Cursor is the place of a ticket in a list; UpdatedAt counts only in lists by update.
+// Cursor is the position of a ticket in a list. UpdatedAt is used only in lists ordered by update.
 type Cursor struct {
 	UpdatedAt time.Time
 	Number    int64
 }
 
-// Waits selects what somebody may decide now: what waits for himself, and what waits for those whom he stands for,
-// except for items that he has decided and tickets that he asked for.
+// Waits selects what a person may decide now: what waits for them or for the people whom they represent, except for items
+// that they have decided and their own requests.
 type Waits struct {
 	Person    string
 	StandsFor []string
 }
 
-// Visible restricts a list to what a person may see: what he asked for or has to decide, what those for whom he stands
-// have to decide, and what is about these applications and resources (resource names).
+// Visible restricts a list to what a person may see: their own requests, what they or the people whom they represent have
+// to decide, and what is about these applications and resources (resource names).
 type Visible struct {
 	Person                  string
 	StandsFor               []string
@@ -122,11 +131,11 @@ type Visible struct {
 type DelegationFilter struct {
 	From, To string
 	ActiveAt time.Time
-	Before   int64 // ids below; 0: from the newest
+	Before   int64 // only ids below; 0: from the newest
 	Limit    int   // 0: all
 }
 
-// TicketChange is a hint that a ticket is no longer as it was.
+// TicketChange reports that a ticket was changed.
 type TicketChange struct {
 	Number    int64
 	State     State
@@ -134,22 +143,22 @@ type TicketChange struct {
 	UpdatedAt time.Time
 }
 
-// JobKind is what a job does to the host cluster.
+// JobKind is the kind of a job's change of the host cluster.
 type JobKind string
 
 const (
-	JobApply  JobKind = "apply"  // the statement or object of the item is there; of a revocation: its target is being revoked
-	JobRemove JobKind = "remove" // the statement is not there, and never will be again
+	JobApply  JobKind = "apply"  // write the statement or object of the item; for a revocation: start to revoke its target
+	JobRemove JobKind = "remove" // remove the statement for good
 )
 
-// Job is one piece of work of the outbox.
+// Job is an entry of the outbox.
 type Job struct {
 	ID         int64
 	Ticket     int64
 	Item       int
 	Kind       JobKind
 	Key        string // jobs of one key are done in the order of their ids
-	Attempts   int    // how often it was leased, this time included
+	Attempts   int    // number of leases, including the current one
 	Worker     string
 	LeaseUntil time.Time
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Tick does what time alone does: steps that waited too long, expiries, and warnings of them; and looks whether what
-// revocations asked for has been done.
+// Tick applies the changes that are due to time to all tickets: timeouts of steps, expiries and warnings of them. It also
+// completes revocations whose targets are gone.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.Now()
 	due, err := s.Store.List(ctx, Filter{DueBy: now})
@@ -21,7 +21,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	return s.followRevocations(ctx, now)
 }
 
-// followRevocations makes revocations effective whose targets are gone from every member.
+// followRevocations sets revocations effective whose targets are gone from every member.
 func (s *Service) followRevocations(ctx context.Context, now time.Time) error {
 	list, err := s.Store.List(ctx, Filter{Kinds: []Kind{KindRevoke}, ItemStates: []State{StateApplying}})
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package approval owns tickets: their states, who must decide, what a decision does, and how an approved ticket
-// becomes a statement or an object in the host cluster and is followed until it is in force. Transitions are pure;
-// Service, Worker and Follower drive them through the Store and the ports in ports.go. It may import the policy
-// package's names and the catalog; never HTTP, SQL or a Kubernetes client.
+// Package approval contains the tickets: their states, who must decide, the effects of decisions, and how an approved
+// ticket becomes a statement or an object in the host cluster and is followed until it is in force. Transitions are pure
+// functions of a ticket. Service, Worker and Follower apply them with a Store and the interfaces in ports.go. The package
+// may import names of package policy and the catalog, but never HTTP, SQL or a Kubernetes client.
 package approval
 
 import (
@@ -12,44 +12,45 @@ import (
 	"time"
 )
 
-// Kind of a ticket, and so of all its items.
+// Kind is the kind of a ticket and of all its items.
 type Kind string
 
 const (
 	KindGrant          Kind = "grant"
-	KindExtend         Kind = "extend" // a grant again, with a later end
-	KindRevoke         Kind = "revoke" // of another ticket's grant, by who may not revoke it himself
-	KindMode           Kind = "mode"   // of a ProtectedResource
+	KindExtend         Kind = "extend" // a later end of a grant
+	KindRevoke         Kind = "revoke" // the end of another ticket's grant, requested by somebody who may not revoke it directly
+	KindMode           Kind = "mode"   // the mode of a ProtectedResource
 	KindOnboard        Kind = "onboard"
 	KindOffboard       Kind = "offboard"
 	KindClass          Kind = "class"
 	KindApprovalPolicy Kind = "approval-policy"
+	KindWorkload       Kind = "workload" // registration of an application's clients outside the fleet
 )
 
-// Valid tells whether there is such a kind.
+// Valid reports whether the kind is one of the constants.
 func (k Kind) Valid() bool { return k.Access() || k.Object() || k == KindRevoke }
 
-// Access tells that an item becomes a statement of a policy.
+// Access reports whether an item of the kind becomes a statement of a policy.
 func (k Kind) Access() bool { return k == KindGrant || k == KindExtend }
 
-// Object tells that an item changes an object of the host cluster as a whole.
+// Object reports whether an item of the kind changes an object of the host cluster as a whole.
 func (k Kind) Object() bool {
 	switch k {
-	case KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy:
+	case KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload:
 		return true
 	}
 	return false
 }
 
-// Ticket is a request and its whole life. Only the transitions of this package change it.
+// Ticket is a request with its decisions and its effects. Only the transitions of this package change it.
 type Ticket struct {
 	Number         int64
 	Kind           Kind
-	Version        int64 // rises with every stored change
+	Version        int64 // increases with every stored change
 	Requester      string
 	Reason         string
 	IdempotencyKey string
-	BreakGlass     bool // in force first, reviewed after
+	BreakGlass     bool // takes effect at once and is reviewed afterwards
 	Items          []Item
 	Events         []Event
 
@@ -59,17 +60,17 @@ type Ticket struct {
 	jobs  []NewJob
 }
 
-// NewJob is work that has to be stored together with the change that asks for it.
+// NewJob is a job that has to be stored together with the change that needs it.
 type NewJob struct {
 	Kind JobKind
 	Item int
 }
 
-// sumOrder is what a ticket's state says of its items: the first of these that any of them is in.
+// sumOrder orders the states: the state of a ticket is the first of these that any of its items has.
 var sumOrder = []State{StatePending, StateFailed, StateApproved, StateApplying, StateRevoking, StateEffective, StateRevoked,
 	StateExpired, StateRejected, StateTimedOut, StateWithdrawn}
 
-// State is the sum of the items' states.
+// State returns the state of the ticket, which is computed from its items.
 func (t *Ticket) State() State {
 	first := len(sumOrder)
 	for i := range t.Items {
@@ -83,13 +84,13 @@ func (t *Ticket) State() State {
 	return sumOrder[first]
 }
 
-// ID is the ticket's name for people: T-42.
+// ID returns the ticket's name for people, for example T-42.
 func (t *Ticket) ID() string { return FormatID(t.Number) }
 
-// FormatID of a ticket number.
+// FormatID returns the ID of a ticket number.
 func FormatID(n int64) string { return "T-" + strconv.FormatInt(n, 10) }
 
-// ParseID reads a ticket id.
+// ParseID returns the number of a ticket ID.
 func ParseID(id string) (int64, bool) {
 	digits, ok := strings.CutPrefix(id, "T-")
 	if !ok || len(digits) > 12 {
@@ -99,10 +100,10 @@ func ParseID(id string) (int64, bool) {
 	return n, err == nil && n > 0 && FormatID(n) == id
 }
 
-// SID of a ticket's item; it is the same each time it is derived, which makes writing it idempotent.
+// SID returns the sid of a ticket's item. It depends only on the arguments, which makes writing the statement idempotent.
 func SID(ticket int64, item int) string { return fmt.Sprintf("t-%d-%d", ticket, item+1) }
 
-// TicketOfSID reads back what SID made.
+// TicketOfSID returns the ticket number of a sid that SID returned.
 func TicketOfSID(sid string) (int64, bool) {
 	parts := strings.Split(sid, "-")
 	if len(parts) != 3 || parts[0] != "t" {
@@ -113,7 +114,7 @@ func TicketOfSID(sid string) (int64, bool) {
 	return n, err == nil && err2 == nil && n > 0 && item > 0 && SID(n, item-1) == sid
 }
 
-// Numbered gives a new ticket its number, and its items their statements' ids. Stores call it once, in Create.
+// Numbered sets the number of a new ticket and the sids of its items. Stores call it once, in Create.
 func (t *Ticket) Numbered(n int64) {
 	t.Number = n
 	for i := range t.Items {
@@ -121,13 +122,13 @@ func (t *Ticket) Numbered(n int64) {
 	}
 }
 
-// Dirty tells a store that there is something to store.
+// Dirty reports whether there are changes to store.
 func (t *Ticket) Dirty() bool { return t.dirty }
 
-// Jobs that have to be stored together with the change.
+// Jobs returns the jobs that have to be stored together with the change.
 func (t *Ticket) Jobs() []NewJob { return t.jobs }
 
-// JobKey is what an item's jobs are ordered by: those of one key are done one after the other.
+// JobKey returns the key of an item's jobs. Jobs of one key are done one after the other.
 func (t *Ticket) JobKey(i int) string {
 	it := t.Items[i]
 	switch {
@@ -139,7 +140,7 @@ func (t *Ticket) JobKey(i int) string {
 	return it.ResourceName
 }
 
-// Stored is what a store calls when the change is durable.
+// Stored marks the changes as stored. Stores call it when they are durable.
 func (t *Ticket) Stored() {
 	t.dirty, t.jobs = false, nil
 	for i := range t.Events {
@@ -147,7 +148,7 @@ func (t *Ticket) Stored() {
 	}
 }
 
-// touch marks a change.
+// touch records the time of a change.
 func (t *Ticket) touch(now time.Time) {
 	if !t.dirty {
 		t.Version++
@@ -171,14 +172,14 @@ func (t *Ticket) say(i int, now time.Time, message string) {
 
 func (t *Ticket) enqueue(kind JobKind, i int) { t.jobs = append(t.jobs, NewJob{kind, i}) }
 
-// has tells whether the timeline has a line about an item of this kind, cluster and revision.
+// has reports whether the timeline has an event about an item with this kind, cluster and revision.
 func (t *Ticket) has(i int, kind EventKind, cluster, revision string) bool {
 	return slices.ContainsFunc(t.Events, func(e Event) bool {
 		return e.Item == i && e.Kind == kind && e.Cluster == cluster && e.Revision == revision
 	})
 }
 
-// Clone copies a ticket, so that a transition can be tried on the copy.
+// Clone returns a copy of the ticket, on which a transition can be tried.
 func (t *Ticket) Clone() *Ticket {
 	c := *t
 	c.Events, c.jobs, c.Items = slices.Clone(t.Events), slices.Clone(t.jobs), slices.Clone(t.Items)

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Tick does to a ticket what time alone does: steps that waited too long, expiries, and warnings of them. A timeout
-// never approves and never skips.
+// Tick applies the changes that are due to time: timeouts of steps, expiries, and warnings of them. A timeout never
+// approves or skips a step.
 func (t *Ticket) Tick(now time.Time) {
 	for i := range t.Items {
 		t.timeout(i, now)
@@ -42,9 +42,9 @@ func (t *Ticket) timeout(i int, now time.Time) {
 	}
 }
 
-// Expire ends a grant whose time has come. The statement's notAfter ends it in what is compiled, but a member that
-// cannot be reached, or an adapter that is down, still has it: so the item is taken back like a revoked one, and is
-// expired only when every member was seen without it.
+// Expire ends a grant that has expired. The statement's notAfter ends it in what is compiled, but a member that cannot be
+// reached still has it. Therefore the item is removed like a revoked one, and is expired only when every member was seen
+// without it.
 func (t *Ticket) Expire(i int, now time.Time) {
 	it := &t.Items[i]
 	if !it.State.Grants() || it.ExpiresAt.IsZero() || now.Before(it.ExpiresAt) {
@@ -65,8 +65,8 @@ func (t *Ticket) warn(i int, now time.Time) {
 	t.event(now, Event{Kind: EventExpiresSoon, Item: i})
 }
 
-// nextWarning is the next instant to warn of an expiry: seven days and one day before, and of a short grant when a
-// quarter and a tenth of it are left.
+// nextWarning returns the next instant to warn of an expiry: seven days and one day before it, and for a short grant when
+// a quarter and a tenth of it are left.
 func nextWarning(it *Item, now time.Time) time.Time {
 	for _, before := range []time.Duration{min(7*24*time.Hour, it.Duration/4), min(24*time.Hour, it.Duration/10)} {
 		if at := it.ExpiresAt.Add(-before); at.After(now) {

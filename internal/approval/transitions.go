@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Draft is what a new ticket is made of. Of each item the chain is resolved already.
+// Draft is the input of NewTicket. The chains of the items are resolved.
 type Draft struct {
 	Kind                              Kind
 	Requester, Reason, IdempotencyKey string
@@ -14,7 +14,7 @@ type Draft struct {
 	Items                             []Item
 }
 
-// NewTicket makes a ticket whose items wait for their first step, or, with break-glass, are approved and wait for their
+// NewTicket returns a ticket whose items wait for their first step, or, with break-glass, are approved and wait for their
 // review.
 func NewTicket(d Draft, now time.Time) *Ticket {
 	t := &Ticket{Kind: d.Kind, Requester: d.Requester, Reason: d.Reason, IdempotencyKey: d.IdempotencyKey, BreakGlass: d.BreakGlass,
@@ -46,7 +46,7 @@ func (s *Step) start(now time.Time) {
 	}
 }
 
-// advance makes the next step current; after the last one the item is approved.
+// advance makes the next step current. After the last step it approves the item.
 func (t *Ticket) advance(i int, now time.Time) {
 	it := &t.Items[i]
 	for k := range it.Steps {
@@ -62,7 +62,7 @@ func (t *Ticket) advance(i int, now time.Time) {
 			return
 		}
 	}
-	if len(it.Steps) > 0 { // nobody was asked is not everybody agreed
+	if len(it.Steps) > 0 { // without steps nobody has approved
 		t.approve(i, now)
 	}
 }
@@ -78,7 +78,7 @@ func (t *Ticket) approve(i int, now time.Time) {
 		if !it.Latest.IsZero() && end.After(it.Latest) {
 			end = it.Latest
 		}
-		// Whole seconds, because that is what the statement's notAfter can say.
+		// Whole seconds, because the statement's notAfter has no fractions.
 		it.ExpiresAt = end.Truncate(time.Second)
 		it.WarnAt = nextWarning(it, now)
 	}
@@ -94,7 +94,7 @@ func (t *Ticket) approve(i int, now time.Time) {
 	t.enqueue(JobApply, i)
 }
 
-// CanVote tells whether a person may decide the step of an item that waits, or review it; the error says why not.
+// CanVote checks whether a person may decide the waiting step of an item, or review it.
 func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
 	if i < 0 || i >= len(t.Items) {
 		return failf(CodeNotFound, "The ticket has no such item.")
@@ -118,8 +118,8 @@ func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
 	return failf(CodeForbidden, "The step %q waits for somebody else.", s.Name)
 }
 
-// Vote on the step of an item that waits. One rejection ends the item; the last approval that a step needs makes the
-// next one current, and after the last step asks for the item to be written.
+// Vote records a decision in the waiting step of an item. One rejection ends the item. The last approval that a step needs
+// makes the next step current, and after the last step creates the job that writes the item.
 func (t *Ticket) Vote(i int, v Vote) error {
 	if err := t.CanVote(i, v.Person, v.OnBehalfOf); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (t *Ticket) Vote(i int, v Vote) error {
 	return nil
 }
 
-// Confirm is a review of a break-glass item: a confirmation leaves it, the opposite revokes it at once.
+// Confirm records the review of a break-glass item: a confirmation keeps it, a rejection revokes it.
 func (t *Ticket) Confirm(i int, v Vote) error {
 	if err := t.CanVote(i, v.Person, v.OnBehalfOf); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (t *Ticket) Confirm(i int, v Vote) error {
 	return nil
 }
 
-// Withdraw ends the pending items for their requester.
+// Withdraw ends the pending items on behalf of their requester.
 func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	if person != t.Requester {
 		return failf(CodeForbidden, "Only the requester can withdraw a request.")
@@ -196,7 +196,7 @@ func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	return nil
 }
 
-// Revoke starts to take a grant back. Who may is the Service's question.
+// Revoke starts the removal of a grant. The Service checks who may do that.
 func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	if strings.TrimSpace(reason) == "" {
 		return invalid("reason", "Say why the access ends.")
@@ -209,7 +209,7 @@ func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	return nil
 }
 
-// revoke a grant that there is.
+// revoke starts the removal of a grant that may be in the host cluster.
 func (t *Ticket) revoke(i int, person, reason string, now time.Time) {
 	t.Items[i].State = StateRevoking
 	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Actor: person, Comment: reason})
@@ -217,7 +217,28 @@ func (t *Ticket) revoke(i int, person, reason string, now time.Time) {
 	t.enqueue(JobRemove, i)
 }
 
-// Say adds a comment.
+// NotRestored ends an item of a restored backup if it may have ended after the backup, and reports whether it did: a grant
+// is revoked, and a waiting request, or a change of an object that was not written yet, is withdrawn. Items that take
+// access away continue.
+func (t *Ticket) NotRestored(i int, reason string, now time.Time) bool {
+	it := &t.Items[i]
+	unwritten := t.Kind.Object() && it.State.Grants() && it.WrittenGeneration == 0
+	switch {
+	case t.Kind == KindRevoke:
+		return false
+	case t.Kind.Access() && it.State.Grants():
+		t.revoke(i, "", reason, now)
+	case it.State == StatePending || unwritten:
+		t.end(i, StateWithdrawn)
+		t.event(now, Event{Kind: EventWithdrawn, Item: i, Comment: reason})
+		t.say(i, now, reason)
+	default:
+		return false
+	}
+	return true
+}
+
+// Say adds a comment to the timeline.
 func (t *Ticket) Say(person, text string, now time.Time) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid("comment", "Write something.")
@@ -226,7 +247,7 @@ func (t *Ticket) Say(person, text string, now time.Time) error {
 	return nil
 }
 
-// end closes a pending item; steps that it never came to are skipped.
+// end closes a pending item and marks its remaining steps as skipped.
 func (t *Ticket) end(i int, s State) {
 	it := &t.Items[i]
 	it.State = s

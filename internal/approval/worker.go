@@ -11,27 +11,30 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Written is where the host cluster has a change.
+// Written identifies the object that contains a change in the host cluster.
 type Written struct {
-	Generation int64  // of the policy that holds it
-	UID        string // of that policy
-	Policy     string // the name of that policy; empty: the one that was asked for
+	Generation int64  // of the object that contains it
+	UID        string // of that object
+	Policy     string // the name of the policy; empty: the requested one
 }
 
-// Check is called between reading the policy and writing it; an error stops the write and is returned as it is.
+// Check is called between reading an object and writing it. An error stops the write and is returned unchanged.
 type Check func(context.Context) error
 
-// PolicyWriter changes the policies that hold the grants on a resource by reading one, calling the check, and writing it back with
-// the resource version that it read; a conflict starts over. Both methods are idempotent. A resource has one policy, and further ones
-// (policy.PolicyShard) when that is full; the name is that of the first, or of the one that is known to hold the statement.
+// PolicyWriter changes the policies that contain the grants on a resource. It reads a policy, calls the check, and writes
+// the policy with the resource version that it read; after a conflict it starts again. Both methods are idempotent. A
+// resource has one policy, and further ones (policy.PolicyShard) when that is full. The policy argument is the name of the
+// first one, or of the one that is known to contain the statement.
 type PolicyWriter interface {
-	// Put makes one of the policies hold the statements; it creates the policy.
+	// Put writes the statements to one of the policies. It creates the policy if necessary.
 	Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check Check) (Written, error)
-	// Drop makes no policy hold the sids. It fences: a Put that read a policy before can not succeed after.
+	// Drop removes the statements with the sids from all of the policies. A Put that read a policy before cannot succeed
+	// afterwards.
 	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
 }
 
-// RefusedError is a writer's error that trying again alone will not mend. A final one will never be mended.
+// RefusedError means that the host cluster refuses a write, so that a retry will not help unless something else changes. If
+// it is Final, no retry will ever help.
 type RefusedError struct {
 	Message string
 	Final   bool
@@ -39,41 +42,42 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// errSuperseded stops a write whose reason has gone.
+// errSuperseded stops a write that the ticket no longer needs.
 var errSuperseded = errors.New("the ticket no longer wants this")
 
-// grewError stops a write that would bring more than was approved.
+// grewError stops a write that would grant more than was approved.
 type grewError struct{ now Shown }
 
 func (*grewError) Error() string { return "it would bring more than was approved" }
 
-// WorkerConfig of a Worker; every field but Wrote and DefaultMode is required.
+// WorkerConfig is the configuration of a Worker. All fields except Wrote and DefaultMode are required.
 type WorkerConfig struct {
 	Name    string // unique among replicas and workers
 	Service *Service
+	Outbox  Outbox
 	Writer  PolicyWriter
 	Objects ObjectWriter
-	// DefaultMode is the mode in which a resource is to be onboarded because the statement of this sid is its first; empty: it is not.
-	// nil: no resource is.
+	// DefaultMode returns the mode in which to onboard a resource because the statement with this sid is its first; empty if
+	// it is not to be onboarded. If DefaultMode is nil, no resource is onboarded.
 	DefaultMode func(resource, sid string) (v1alpha1.Mode, error)
 	PolicyName  func(resource string) string
 	Log         *slog.Logger
 	Lease       time.Duration // longer than a write takes
-	Poll        time.Duration // for jobs of other replicas, and for jobs that wait
+	Poll        time.Duration // the interval of looking for jobs of other replicas, and for jobs that wait
 	Wrote       func(policy string)
-	// Finish, when it is closed, makes Run return as soon as no job is due; nil: Run returns only when its context ends.
+	// Finish ends Run, when it is closed, as soon as no job is due. If it is nil, Run ends only with its context.
 	Finish <-chan struct{}
 }
 
-// Worker does the outbox's jobs: it brings approved items into the host cluster and revoked ones out of it.
+// Worker does the jobs of the outbox: it writes approved items to the host cluster and removes revoked ones.
 type Worker struct {
 	WorkerConfig
 	wake chan struct{}
-	// step is called at the points where a crash would hurt most, so that tests can crash there.
+	// step is called at the points where a crash matters most, so that tests can simulate crashes.
 	step func(point string)
 }
 
-// NewWorker makes a worker; Wake it after each job.
+// NewWorker returns a worker. Call Wake after each new job.
 func NewWorker(c WorkerConfig) *Worker {
 	if c.Wrote == nil {
 		c.Wrote = func(string) {}
@@ -81,7 +85,7 @@ func NewWorker(c WorkerConfig) *Worker {
 	return &Worker{WorkerConfig: c, wake: make(chan struct{}, 1), step: func(string) {}}
 }
 
-// Wake makes the worker look for jobs now.
+// Wake lets the worker look for jobs at once.
 func (w *Worker) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -89,7 +93,7 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Run works until the context ends, or until Finish is closed and no job is due.
+// Run does jobs until the context ends, or until Finish is closed and no job is due.
 func (w *Worker) Run(ctx context.Context) {
 	t := time.NewTicker(w.Poll)
 	defer t.Stop()
@@ -114,7 +118,7 @@ func (w *Worker) Run(ctx context.Context) {
 // Drain does jobs until none is due.
 func (w *Worker) Drain(ctx context.Context) error {
 	for ctx.Err() == nil {
-		j, err := w.Service.Store.Lease(ctx, w.Name, w.Service.Now(), w.Lease)
+		j, err := w.Outbox.Lease(ctx, w.Name, w.Service.Now(), w.Lease)
 		if errors.Is(err, ErrNoJob) {
 			return nil
 		}
@@ -133,7 +137,7 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	name, written, err := w.write(ctx, j)
 	if err == nil || settled(err) {
 		w.step("written")
-		t, err := w.Service.Store.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
+		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
 		if err != nil {
 			return err
 		}
@@ -148,7 +152,7 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	return w.failed(ctx, j, err)
 }
 
-// settled tells the errors after which a job is done because its item goes another way.
+// settled reports whether a job is done after an error, because its item no longer needs it.
 func settled(err error) bool {
 	var grew *grewError
 	var stricter *stricterError
@@ -156,7 +160,7 @@ func settled(err error) bool {
 	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &stricter) || errors.As(err, &refused) && refused.Final
 }
 
-// settle is what a job that is done does to its item.
+// settle applies the result of a finished job to its item.
 func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
 	now := w.Service.Now()
 	var grew *grewError
@@ -181,7 +185,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 	}
 }
 
-// write does a job's work, and names the object that holds it.
+// write does a job's write, and returns the name of the written object.
 func (w *Worker) write(ctx context.Context, j *Job) (name string, written Written, err error) {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {
@@ -213,9 +217,9 @@ func (w *Worker) write(ctx context.Context, j *Job) (name string, written Writte
 	return cmp.Or(written.Policy, name), written, err
 }
 
-// protect onboards the resource in the default mode of its class after its first statement is written. It is a part of the job, so
-// that a crash before it is made good when the job is done again. It happens at no other time: a resource that an administrator
-// offboards does not come back by itself.
+// protect onboards the resource in the default mode of its class after its first statement is written. It is a part of the
+// job, so that it is repeated after a crash. It happens at no other time, so that a resource that an administrator offboards
+// is not onboarded again.
 func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 	if w.DefaultMode == nil {
 		return nil
@@ -227,16 +231,16 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 	_, err = w.Objects.Apply(ctx, Change{Kind: ObjectProtectedResource, Name: w.PolicyName(it.ResourceName), Verb: VerbCreate, ToMode: mode,
 		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, check)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		// There is one already, or the host cluster refuses it. The grant stands; its ticket says whether the resource is protected.
+		// There is one already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
 		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message)
 		return nil
 	}
 	return err
 }
 
-// check reads the ticket again before each write, because a person may have revoked it meanwhile; looks at the lease,
-// because a worker that slept longer than it must not write after its successor; and compares what would be written with
-// what was approved. After a refusal it asks again whether the ticket may still be applied.
+// check reads the ticket again before each write, because it may have been revoked meanwhile. It checks the lease, because a
+// worker that was suspended must not write after the next one, and compares the write with what was approved. After a
+// refusal it also checks whether the ticket may still be applied.
 func (w *Worker) check(ctx context.Context, j *Job) error {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {
@@ -249,6 +253,11 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 		return ErrLeaseLost
 	}
 	it := t.Items[j.Item]
+	if j.Kind == JobApply && it.WrittenGeneration == 0 && t.Kind == KindWorkload {
+		if err := w.Service.registrable(t.Requester, it); err != nil {
+			return err
+		}
+	}
 	if j.Kind == JobApply && it.WrittenGeneration == 0 && !t.BreakGlass {
 		now, err := w.Service.shown(t.itemKind(j.Item), it)
 		if err != nil {
@@ -272,7 +281,7 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// wanted tells whether a job still agrees with its item.
+// wanted reports whether the item still needs the job.
 func (j *Job) wanted(t *Ticket) bool {
 	if j.Kind == JobApply {
 		return t.Items[j.Item].State.Grants()
@@ -280,7 +289,7 @@ func (j *Job) wanted(t *Ticket) bool {
 	return t.Items[j.Item].State == StateRevoking
 }
 
-// failed gives the job back: refused ones step aside and are tried rarely, others are tried soon and keep the order.
+// failed postpones the job: refused jobs are parked and retried rarely, others are retried soon and keep their order.
 func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	if errors.Is(cause, ErrLeaseLost) || CodeOf(cause) == CodeStoreUnavailable || CodeOf(cause) == CodeOutcomeUnknown {
 		return cause
@@ -293,7 +302,7 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 		until = now.Add(backoff(j.Attempts, 10*time.Second, LongestParked))
 	}
 	w.Log.Warn("a job could not be done", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
-	t, err := w.Service.Store.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
+	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
 		case permanent && j.Kind == JobApply:
 			t.Fail(j.Item, refusedWhat(t.Kind)+refused.Message, now)

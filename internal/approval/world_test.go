@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 		w.records = append(w.records, catalog.Record{Kind: catalog.KindResource, ID: r, Name: "name:" + r, Owners: ownedBy("bob", "dan")})
 	}
 	var err error
-	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return catalog.Build(w.records) }, Host: w.host, Now: w.clock.Now})
+	w.svc, err = approval.NewService(approval.Config{Store: s, Delegations: s, Catalog: func() *catalog.Catalog { return catalog.Build(w.records) }, Host: w.host, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) worker(name string) *approval.Worker {
-	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Objects: w.host, Log: slog.New(slog.DiscardHandler),
+	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Outbox: w.store, Writer: &host.Writer{Client: w.client}, Objects: w.host, Log: slog.New(slog.DiscardHandler),
 		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Void makes the approvals of an item void because it grew: everybody is asked again, for what it brings now. Of a
-// break-glass item nobody was asked, and once something is written it is too late.
+// Void makes the approvals of an item void because it grants more than was shown, and restarts its chain. It does nothing
+// for break-glass items, which nobody approved before, and for items that are written already.
 func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it := &t.Items[i]
 	grown := it.Shown.Grown(now)
@@ -18,7 +18,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}
 	for k := range it.Steps {
 		s := &it.Steps[k]
-		// A condition that approved by itself knew nothing of what it brings, so now a person looks.
+		// An automatic approval was given for less, so a person decides now.
 		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
 	}
 	t.say(i, at, "It brings more than was shown, so the approvals are void and everybody is asked again.")
@@ -26,7 +26,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	return true
 }
 
-// Reduced says once that an item brings less than was shown; the approvals stand.
+// Reduced records once that an item grants less than was shown. The approvals stay valid.
 func (t *Ticket) Reduced(i int, now Shown, at time.Time) {
 	missing := now.Grown(t.Items[i].Shown)
 	if len(missing) == 0 || t.has(i, EventReduced, "", now.Digest) {
@@ -70,8 +70,8 @@ func (t *Ticket) Removed(i int, policy string, w Written, now time.Time) {
 	t.say(i, now, "The statement is removed; waiting until no member has it.")
 }
 
-// Remove asks for the removal again when a statement is back in its policy after its end: until the members say
-// otherwise, the item is neither revoked nor expired.
+// Remove requests the removal again if a statement is back in its policy after its end. The item is neither revoked nor
+// expired until every member was seen without it.
 func (t *Ticket) Remove(i int, now time.Time) {
 	it := &t.Items[i]
 	if it.State != StateRevoking && it.State != StateRevoked && it.State != StateExpired {
@@ -84,7 +84,7 @@ func (t *Ticket) Remove(i int, now time.Time) {
 	t.enqueue(JobRemove, i)
 }
 
-// Fail records that the item is not in force and why; it may be written again later.
+// Fail records that the item is not in force, and why. It may be written again later.
 func (t *Ticket) Fail(i int, message string, now time.Time) {
 	it := &t.Items[i]
 	if !it.State.Grants() || it.State == StateFailed && it.Message == message {
@@ -95,7 +95,7 @@ func (t *Ticket) Fail(i int, message string, now time.Time) {
 	t.say(i, now, message)
 }
 
-// Hold says what an approved item, or a revocation, waits for.
+// Hold records what an approved item or a revocation waits for.
 func (t *Ticket) Hold(i int, message string, now time.Time) {
 	it := &t.Items[i]
 	switch it.State {

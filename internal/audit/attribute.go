@@ -46,7 +46,7 @@ func Attribute(e Evaluator, o Observation) Record {
 	switch o.Source.Kind {
 	case KindWorkload:
 		r.Subjects = e.SubjectsOf(o.Source.Labels)
-		q.Subjects = r.Subjects
+		q.Subjects, q.Identified = r.Subjects, true
 	case KindOutside:
 		// The evaluator looks the address up itself, because denies and allows of the same prefix differ.
 		q.Source = o.Source.Address
@@ -132,7 +132,7 @@ func (r Record) actionOn(e Evaluator, resource string) string {
 	if len(actions) == 0 {
 		return ""
 	}
-	q := policy.Query{Cluster: r.Cluster, Protocol: r.Protocol, Port: r.Destination.Port, Subjects: r.Subjects, Resources: []string{resource}, At: r.Time}
+	q := policy.Query{Cluster: r.Cluster, Protocol: r.Protocol, Port: r.Destination.Port, Subjects: r.Subjects, Resources: []string{resource}, At: r.Time, Identified: r.Source.Kind == KindWorkload}
 	if r.Source.Kind == KindOutside {
 		q.Source, q.Subjects = r.Source.Address, nil
 	}

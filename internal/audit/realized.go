@@ -64,7 +64,7 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 		return r, true // no policy refuses it, whichever policies the member has
 	}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Subjects: r.Subjects,
-		Method: o.Method, Path: o.Path, At: o.Time}
+		Method: o.Method, Path: o.Path, At: o.Time, Identified: o.Source.Kind == KindWorkload}
 	if o.Source.Kind == KindOutside {
 		q.Source, q.Subjects = o.Source.Address, nil
 	}

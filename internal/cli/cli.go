@@ -12,27 +12,27 @@ import (
 	"github.com/acp-io/acp/internal/version"
 )
 
-// Exit codes. They are documented in docs/cli.md and may be relied upon.
+// Exit codes. They are documented in docs/cli.md and are stable.
 const (
-	// ExitFine: nothing to tell.
+	// ExitFine means success without findings.
 	ExitFine = 0
-	// ExitFindings: it worked, and there is something to look at: refused statements, findings, changes, answers that
-	// are not those expected.
+	// ExitFindings means success with findings: refused statements, findings, changes, or decisions that differ from
+	// the expected ones.
 	ExitFindings = 1
-	// ExitUsage: the command line is wrong.
+	// ExitUsage means that the command line is invalid.
 	ExitUsage = 2
-	// ExitInvalid: the input cannot be read, or is not valid.
+	// ExitInvalid means that the input cannot be read, or is invalid.
 	ExitInvalid = 3
 )
 
-// Streams of the process, and its clock.
+// Streams are the streams of the process, and its clock.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Now      func() time.Time
 }
 
-// failure ends a command with an exit code; without err it was told already.
+// failure ends a command with an exit code. If err is nil, the failure was reported already.
 type failure struct {
 	code int
 	err  error
@@ -64,12 +64,12 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	if err == nil {
 		return ExitFine
 	}
-	code := ExitUsage // what cobra itself finds is about the command line
+	code := ExitUsage // errors of cobra itself are about the command line
 	var f *failure
 	if errors.As(err, &f) {
 		code = f.code
 	}
-	if text := err.Error(); text != "" {
+	if text := explain(err); text != "" {
 		hint := ""
 		if code == ExitUsage {
 			hint = "; see --help"

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
@@ -14,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/manifest"
 )
 
-// hostFlags name the host cluster and where things are in it.
+// hostFlags select the host cluster and the namespaces in it.
 type hostFlags struct {
 	streams              Streams
 	kubeconfig, context  string
@@ -23,13 +24,35 @@ type hostFlags struct {
 
 func (h *hostFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&h.kubeconfig, "kubeconfig", "", "`FILE` to reach the host cluster with; empty: as kubectl does")
-	f.StringVar(&h.context, "context", "", "`NAME` of the host cluster's context; empty: the current one")
+	hostClusterFlags(cmd, &h.kubeconfig, &h.context)
 	f.StringVar(&h.kubeFed, "kubefed-namespace", "kube-federation-system", "`NAMESPACE` of the KubeFedClusters on the host")
 	f.StringVar(&h.credentials, "credentials-namespace", "acp-system", "`NAMESPACE` of the adapter's Secrets on the host")
 }
 
-// kubeconfig reads a context of a kubeconfig.
+// Environment variables for the host cluster, used if the flags are not given. They do not apply to member clusters, so that a member
+// is not changed by mistake.
+const (
+	envKubeconfig = "ACP_KUBECONFIG"
+	envContext    = "ACP_CONTEXT"
+)
+
+// hostClusterFlags adds the flags that name the host cluster.
+func hostClusterFlags(cmd *cobra.Command, file, context *string) {
+	cmd.Flags().StringVar(file, "kubeconfig", "", "`FILE` to reach the host cluster with; empty: $"+envKubeconfig+", else as kubectl does")
+	cmd.Flags().StringVar(context, "context", "", "`NAME` of the host cluster's context; empty: $"+envContext+", else the current one")
+}
+
+// hostKubeconfig reads the configuration of the host cluster.
+func hostKubeconfig(file, context string) (*rest.Config, error) {
+	return kubeconfig(either(file, os.Getenv(envKubeconfig)), either(context, os.Getenv(envContext)))
+}
+
+// memberKubeconfig reads the configuration of a member cluster, whose context may be in the file of the host cluster.
+func (h *hostFlags) memberKubeconfig(file, context string) (*rest.Config, error) {
+	return kubeconfig(either(either(file, h.kubeconfig), os.Getenv(envKubeconfig)), context)
+}
+
+// kubeconfig loads a context of a kubeconfig.
 func kubeconfig(file, context string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
@@ -42,7 +65,7 @@ func kubeconfig(file, context string) (*rest.Config, error) {
 }
 
 func (h *hostFlags) host() (*membership.Host, *rest.Config, error) {
-	config, err := kubeconfig(h.kubeconfig, h.context)
+	config, err := hostKubeconfig(h.kubeconfig, h.context)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +76,7 @@ func (h *hostFlags) host() (*membership.Host, *rest.Config, error) {
 	return host, config, nil
 }
 
-// keys are the labels that the host's classes select pods by.
+// keys returns the labels by which the host's classes select pods.
 func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -73,7 +96,7 @@ func newCluster(s Streams) *cobra.Command {
 	return cmd
 }
 
-// findings writes what preflight found.
+// findings prints the findings of the preflight.
 func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 	if o.format != asTable {
 		if found == nil {
@@ -91,7 +114,7 @@ func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 	return table(w, rows)
 }
 
-// step writes one line for what was done.
+// step prints one line about a completed step.
 func (s Streams) step(x membership.Step) {
 	fmt.Fprintf(s.Out, "%s: %s %s\n", x.In, x.Object, x.Done)
 }

@@ -13,7 +13,7 @@ const guardClassLabels = "require a right to set the classes' labels on pods (ve
 
 const bringIstio = "bring the kind of Istio's policies and the rights to it, before the host carries them (deploy/kubefed/istio); once it does, they are brought anyway"
 
-// checkFlags are those of cluster check.
+// checkFlags are the flags of cluster check.
 type checkFlags struct {
 	hostFlags
 	output
@@ -31,7 +31,7 @@ func newClusterCheck(s Streams) *cobra.Command {
 that brings the member the accounts' roles and the guard of the managed objects as they have to be, and looks then.
 
 Exit code 1 when something stops or fails.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
 	c.flags(cmd)
@@ -94,7 +94,7 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 
 // mend tells what it does beside the findings, which programs read.
 func (c *checkFlags) mend(cmd *cobra.Command, host *membership.Host, name string, labels []preflight.Key) error {
-	member, err := kubeconfig(either(c.memberKubeconfig, c.kubeconfig), c.memberContext)
+	member, err := c.hostFlags.memberKubeconfig(c.memberKubeconfig, c.memberContext)
 	if err != nil {
 		return err
 	}

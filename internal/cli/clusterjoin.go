@@ -9,17 +9,18 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
 )
 
-// joinFlags are those of cluster join.
+// joinFlags are the flags of cluster join.
 type joinFlags struct {
 	hostFlags
 	memberKubeconfig, memberContext string
 	endpoint, ca, proxy             string
 	labels                          map[string]string
-	mesh                            string
+	mesh, enforcer                  string
 	places                          map[string]*string
 	lifetime                        time.Duration
 	istio, classLabels, dryRun      bool
@@ -37,7 +38,7 @@ command can be repeated after an interruption, after an upgrade, and to make tok
 when half of their time is over, each with itself.
 
 Exit code 1 when preflight speaks against the cluster: then it is not registered.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
 	}
 	j.flags(cmd)
@@ -50,6 +51,8 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
 	f.StringVar(&j.mesh, "mesh", "", "`NAME` of the cluster mesh that the cluster is in, or none: pods of other meshes have no identity there; empty: what is registered, else none "+
 		"if Cilium's cluster-id is 0, else the mesh of all members that name none")
+	f.StringVar(&j.enforcer, "enforcer", "", "`NAME` of what enforces there: cilium, with or without Istio, or istio, where there is no Cilium: then Cilium's kinds are brought for KubeFed, "+
+		"and nothing of Cilium's counts as enforced there; empty: what is registered, else cilium")
 	j.places = map[string]*string{
 		federation.AnnotationCiliumConfig: f.String("cilium-config", "", "`NAMESPACE/NAME` of the agents' ConfigMap; empty: what is registered, else kube-system/cilium-config"),
 		federation.AnnotationCiliumAgents: f.String("cilium-agents", "", "`NAMESPACE/NAME` of the agents' DaemonSet; empty: what is registered, else kube-system/cilium"),
@@ -70,11 +73,20 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if j.lifetime < 24*time.Hour {
 		return usage("--token-lifetime %s is less than a day", j.lifetime)
 	}
+	switch v1alpha1.EnforcerName(j.enforcer) {
+	case "", v1alpha1.EnforcerCilium:
+	case v1alpha1.EnforcerIstio:
+		if j.mesh != "" && j.mesh != federation.NoMesh {
+			return usage("--mesh %s names a cluster mesh of Cilium, and with --enforcer istio there is no Cilium: leave out one of the two", j.mesh)
+		}
+	default:
+		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	}
 	host, config, err := j.host()
 	if err != nil {
 		return err
 	}
-	member, err := kubeconfig(either(j.memberKubeconfig, j.kubeconfig), j.memberContext)
+	member, err := j.hostFlags.memberKubeconfig(j.memberKubeconfig, j.memberContext)
 	if err != nil {
 		return err
 	}
@@ -101,7 +113,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// cluster is the registration as it has to be.
+// cluster returns the registration as it must be.
 func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluster, error) {
 	declared := map[string]string{}
 	for annotation, value := range j.places {
@@ -109,7 +121,7 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 			declared[annotation] = *value
 		}
 	}
-	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Places: federation.ParsePlaces(declared)}
+	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Enforcer: j.enforcer, Places: federation.ParsePlaces(declared)}
 	if c.Places.Problem != "" {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/membership"
 )
 
-// leaveFlags are those of cluster leave.
+// leaveFlags are the flags of cluster leave.
 type leaveFlags struct {
 	hostFlags
 	memberKubeconfig, memberContext string
@@ -33,7 +33,7 @@ With --force it is unregistered whatever it has; what stays is printed, and nobo
 and cannot be revoked, resources in it stay closed.
 
 Exit code 1 when the member stays, or something stays in it.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args[0]) },
 	}
 	l.flags(cmd)
@@ -56,7 +56,7 @@ func (l *leaveFlags) run(cmd *cobra.Command, name string) error {
 			fmt.Fprintf(l.streams.Err, "waiting: %s\n", summary(left))
 		}}
 	if l.memberContext != "" || l.memberKubeconfig != "" {
-		if leave.Member, err = kubeconfig(either(l.memberKubeconfig, l.kubeconfig), l.memberContext); err != nil {
+		if leave.Member, err = l.hostFlags.memberKubeconfig(l.memberKubeconfig, l.memberContext); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func summary(left membership.Left) string {
 	return fmt.Sprintf("%d objects in the member, %d federated objects that name it", len(left.Objects), len(left.Federated))
 }
 
-// stays tells everything that a member keeps.
+// stays prints everything that remains in a member.
 func stays(w io.Writer, left membership.Left) {
 	if left.Unread != "" {
 		fmt.Fprintf(w, "the member cannot be read, so it may keep everything that was ever placed there: %s\n", left.Unread)

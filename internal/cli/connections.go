@@ -12,21 +12,21 @@ const (
 	otherPorts = "(other ports)"
 )
 
-// connection is one whose decision changes. A wildcard or an address range stands for what it covers and nothing else
-// names.
+// connection is a connection whose decision changes. A wildcard or an address range stands for what it covers and
+// nothing else names.
 type connection struct {
 	Subject  string `json:"subject"`
 	Resource string `json:"resource"`
 	Action   string `json:"action"`
-	// Cluster is set where a member differs from the rest.
+	// Cluster is set if the change is different in a member.
 	Cluster string `json:"cluster,omitempty"`
 	// Change is possible, impossible or judged-otherwise.
 	Change string         `json:"change"`
 	Before policy.Verdict `json:"before"`
 	After  policy.Verdict `json:"after"`
-	// Statements decide afterwards, or decided before when none does.
+	// Statements determine the decision after the change, or before it if none does after.
 	Statements []policy.Ref `json:"statements,omitempty"`
-	// Example is the connection that was asked about.
+	// Example is the connection that was decided.
 	Example query `json:"example"`
 }
 
@@ -36,7 +36,7 @@ const (
 	changeJudged     = "judged-otherwise"
 )
 
-// compareConnections finds the connections of which the two inputs think otherwise.
+// compareConnections returns the connections that the two inputs decide differently.
 func compareConnections(before, after policy.Input, at time.Time) []connection {
 	out := []connection{}
 	for _, ch := range policy.Compare(policy.NewSnapshot(before), policy.NewSnapshot(after), at) {

@@ -23,6 +23,7 @@ const maxQuery = 1 << 20
 type decideOptions struct {
 	source
 	output
+	declarations
 	queries string
 }
 
@@ -30,17 +31,17 @@ type decideOptions struct {
 type answer struct {
 	Decision policy.Verdict `json:"decision,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
-	// Statements decided; always a list.
+	// Statements are those that determined the decision; always a list.
 	Statements []policy.Ref `json:"statements"`
-	// Written is what the statements mean, when the members do not have that because of LeftOut.
+	// Written is the decision by the statements as written, if the members differ because of LeftOut.
 	Written policy.Verdict `json:"written,omitempty"`
 	// LeftOut are the statements that the members do not have, with the reason.
 	LeftOut []leftOut `json:"leftOut,omitempty"`
-	// Waiting are allows of requests that wait until their own resource is in Enforce.
+	// Waiting are allows of requests that do not count until their own resource is in Enforce.
 	Waiting []policy.Ref `json:"waiting,omitempty"`
-	// Expected is set when it is not the decision.
+	// Expected is set if it differs from the decision.
 	Expected policy.Verdict `json:"expected,omitempty"`
-	// Error tells that the line is no query; then there is no decision.
+	// Error reports that the line is not a valid query; there is then no decision.
 	Error string `json:"error,omitempty"`
 }
 
@@ -73,7 +74,8 @@ A query has subjects and resources (names), or sourceIP for a source outside the
 optionally cluster, method, path, at (an instant) and expect (the decision that is expected). The answer has decision
 (allowed, denied, default-denied, audited, unmanaged), reason and statements. It is what the members have: where a refused
 statement makes it another one than the statements mean, written is what they mean and leftOut says which are missing.
-A prefix stands for the names of --known-names and of the objects, as in render. A cluster that is none of the fleet's
+A prefix stands for the names of --known-names and of the objects, and what Istio enforces depends on what its members
+declare, as in render. A cluster that is none of the fleet's
 members is an error where the members are known. The exit code is 1 when a decision is not the expected one, and 3 when a
 line is no query; the other lines are answered all the same.`,
 		Example: `  echo '{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"],"port":6379}' |
@@ -81,7 +83,8 @@ line is no query; the other lines are answered all the same.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	o.flags(cmd)
-	o.flag(cmd, asJSON)
+	o.output.flag(cmd, asJSON)
+	o.declarations.flag(cmd)
 	cmd.Flags().StringVar(&o.queries, "queries", "", "`FILE` with one query per line, or - for standard input (required)")
 	return cmd
 }
@@ -100,8 +103,15 @@ func (o *decideOptions) run(cmd *cobra.Command, args []string) error {
 	if o.queries == "-" && slices.Contains(slices.Concat(o.paths, args), "-") {
 		return usage("objects and queries cannot both come from standard input")
 	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
+	}
 	set, err := o.load(cmd.Context(), args)
 	if err != nil {
+		return err
+	}
+	if err := o.replace(declared, set); err != nil {
 		return err
 	}
 	in := o.streams.In
@@ -167,7 +177,7 @@ func eachLine(r io.Reader, f func(number int, line []byte) error) error {
 	return nil
 }
 
-// printer writes the answers: as they come in JSON and YAML, at the end as a table.
+// printer prints the answers: immediately in JSON and YAML, at the end as a table.
 type printer struct {
 	format             string
 	w                  io.Writer

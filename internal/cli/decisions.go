@@ -124,7 +124,7 @@ func newRevoke(s Streams) *cobra.Command {
 		Short:   "End the access that a ticket granted",
 		Long:    "End the access that a ticket granted, and what extends it. Owners of the application or the resource and security may.",
 		Example: "  kubectl acp revoke T-42 --reason 'the application is gone'",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument("the ticket, such as T-42,"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args[0])) },
 	}
 	o.flags(cmd)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -9,30 +8,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/enforcer/registry"
-	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
 )
 
-// declarations are files with what members declare about themselves, by enforcer.
+// declarations are files with the members' declarations, by enforcer.
 type declarations struct{ files []string }
 
-// withMembers adds what the registrations of the members declare, for enforcers that no file was given for.
-func withMembers(declared map[v1alpha1.EnforcerName][]byte, members []manifest.Member) (map[v1alpha1.EnforcerName][]byte, error) {
-	if _, given := declared[v1alpha1.EnforcerIstio]; given || len(members) == 0 {
-		return declared, nil
+// replace puts what the files declare in place of what the members of the sets do.
+func (d *declarations) replace(declared map[v1alpha1.EnforcerName][]byte, sets ...*manifest.Set) error {
+	for _, set := range sets {
+		fleet, err := registry.WithDeclared(set.Input.Fleet(), declared)
+		if err != nil {
+			return invalid(fmt.Errorf("read what members declare: %w", err))
+		}
+		set.Input = policy.NewInput(set.Input.Objects(), fleet)
 	}
-	texts := map[string]string{}
-	for _, m := range members {
-		texts[m.Name] = m.Annotations[federation.AnnotationIstio]
-	}
-	text, err := json.Marshal(istio.Declared(texts))
-	if err != nil {
-		return nil, invalid(fmt.Errorf("write down what the members declare: %w", err))
-	}
-	declared[v1alpha1.EnforcerIstio] = text
-	return declared, nil
+	return nil
 }
 
 func (d *declarations) flag(cmd *cobra.Command) {
@@ -46,7 +39,7 @@ func (d *declarations) declared() (map[v1alpha1.EnforcerName][]byte, error) {
 		if !ok {
 			return nil, usage("--capabilities %q is not ENFORCER=FILE", f)
 		}
-		if err := registry.Known(v1alpha1.EnforcerName(name)); err != nil {
+		if err := registry.Check(v1alpha1.EnforcerName(name)); err != nil {
 			return nil, usage("--capabilities: %w", err)
 		}
 		text, err := os.ReadFile(file)

@@ -25,7 +25,7 @@ const (
 	changed = "changed"
 )
 
-// difference is what diff tells.
+// difference is the output of diff.
 type difference struct {
 	Connections []connection      `json:"connections"`
 	Statements  []statementChange `json:"statements"`
@@ -48,7 +48,7 @@ type objectChange struct {
 	// About is the resource, or the subject of an object that several units refer to.
 	About  string `json:"about"`
 	Change string `json:"change"`
-	// Diff of the objects as YAML, those of single members included.
+	// Diff compares the objects as YAML, including those of single members.
 	Diff string `json:"diff"`
 }
 
@@ -72,7 +72,7 @@ Asked is about every resource that either side names, and about every source tha
 a range stands for what it covers and nothing else names. The exit code is 1 when anything changes.`,
 		Example: `  kubectl acp diff -f main/ -f branch/
   kubectl acp diff -f policies/ -o json | jq '.connections[] | select(.change == "possible")'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.flags(cmd)
@@ -97,11 +97,14 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if declared, err = withMembers(declared, after.Members); err != nil {
+	if len(before.Members) == 0 { // files without members are rendered for those of the other side
+		before.Input = policy.NewInput(before.Input.Objects(), after.Input.Fleet())
+	}
+	if err := o.replace(declared, before, after); err != nil {
 		return err
 	}
 	d := difference{Connections: compareConnections(before.Input, after.Input, at), Statements: compareStatements(before.Input.Policies, after.Input.Policies)}
-	if d.Objects, err = compareObjects(before.Input, after.Input, at, declared); err != nil {
+	if d.Objects, err = compareObjects(before.Input, after.Input, at); err != nil {
 		return err
 	}
 	if err := o.print(&d); err != nil {
@@ -113,7 +116,7 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// sides are what was and what will be.
+// sides are the states before and after the change.
 func (o *diffOptions) sides(ctx context.Context) (before, after *manifest.Set, err error) {
 	read := func(path string) (*manifest.Set, error) {
 		one := o.source
@@ -172,13 +175,13 @@ func compareStatements(before, after []*v1alpha1.AccessControlPolicy) []statemen
 	return out
 }
 
-func compareObjects(before, after policy.Input, at time.Time, declared map[v1alpha1.EnforcerName][]byte) ([]objectChange, error) {
+func compareObjects(before, after policy.Input, at time.Time) ([]objectChange, error) {
 	type entry struct {
 		change objectChange
 		text   string
 	}
 	collect := func(in policy.Input) (map[string]entry, error) {
-		r := renderer{snapshot: policy.NewSnapshot(in), at: at, declared: declared}
+		r := renderer{snapshot: policy.NewSnapshot(in), at: at}
 		result, err := r.render()
 		if err != nil {
 			return nil, err

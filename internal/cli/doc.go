@@ -1,3 +1,3 @@
-// Package cli owns the commands of kubectl-acp: what they read, print and return as exit code. It only asks: meaning is
-// internal/policy's, translation the enforcers', and reading objects internal/manifest's. It changes no cluster.
+// Package cli implements the commands of kubectl-acp: their input, output and exit codes. The meaning of policies is in
+// internal/policy, the translation in the enforcers, and the reading of objects in internal/manifest.
 package cli

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// downgradeFlags are those of downgrade and resume.
+// downgradeFlags are the flags of downgrade and resume.
 type downgradeFlags struct {
 	streams             Streams
 	kubeconfig, context string
@@ -50,7 +50,7 @@ With --nodes, what to do on each node when the member's API server is gone, too,
 that --cilium-version names. Nothing is changed.
 
 Exit code 1 when you did not agree, or something stays closed.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.nodes {
 				return d.procedure(cmd)
@@ -68,7 +68,7 @@ Exit code 1 when you did not agree, or something stays closed.`,
 	return cmd
 }
 
-// contact says who acts where. A current context is nobody's intention.
+// contact prints which user acts in which member, because the current context may not be intended.
 func (d *downgradeFlags) contact(ctx context.Context) (*downgrade.Operator, error) {
 	if d.context == "" && d.kubeconfig == "" {
 		return nil, usage("which member? Give --context, --kubeconfig, or both")
@@ -128,7 +128,7 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// agrees asks for the member's name, which nobody types by accident.
+// agrees asks the user to type the member's name, which cannot happen by accident.
 func (d *downgradeFlags) agrees() bool {
 	word := either(d.context, "yes")
 	fmt.Fprintf(d.streams.Err, "type %s to go on: ", word)
@@ -157,7 +157,7 @@ func (d *downgradeFlags) procedure(cmd *cobra.Command) error {
 	return write(d.streams.Out, []byte(text))
 }
 
-// installed asks the member which Cilium runs there.
+// installed returns the version of Cilium in the member.
 func installed(ctx context.Context, config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = preflight.Timeout
@@ -175,7 +175,7 @@ func newResume(s Streams) *cobra.Command {
 		Short: "End a downgrade: let the control plane close again what it should",
 		Long: `Takes away the mark that kubectl acp downgrade left. The adapter then lets KubeFed back to the member, which brings the policies
 as they are now; until then everything stays open. Without a control plane nothing is brought back.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			operator, err := d.contact(cmd.Context())
 			if err != nil {

@@ -40,7 +40,7 @@ resource is not enough.`,
 		Example: `  kubectl acp evidence --store sqlite:flows.db -f policies/
   kubectl acp evidence --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --cluster m1,m2
   kubectl acp evidence --resource bobs-cluster`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flags(cmd)
@@ -106,7 +106,7 @@ func (o *evidenceOptions) work(ctx context.Context) error {
 	return o.printScores(out, out, counts)
 }
 
-// printScores writes all, or tables of the scores with more columns.
+// printScores prints the scores, or tables with more columns.
 func (o *evidenceOptions) printScores(all any, scores []resourceScore, more [][]string) error {
 	enough := true
 	rows := [][]string{{"RESOURCE", "SCORE", "NEEDED", "ENOUGH"}}

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/manifest"
 )
 
-// federated wraps an object as the adapter writes it for KubeFed. The second result tells that the members are not
-// known: then the placement is the class's selector instead of names, and nobody is left out of it.
+// federated wraps an object as the adapter writes it for KubeFed. The second result reports that the members are not
+// known: the placement is then the class's selector instead of names, and leaves no member out.
 func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, error) {
 	targets, known, err := r.placed(members)
 	if err != nil {

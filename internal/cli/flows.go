@@ -57,7 +57,7 @@ With --store the flows come from there. Without, the portal answers, with what y
 		Example: `  kubectl acp flows --store sqlite:flows.db --decision denied,default-denied --since 1h
   kubectl acp flows --store sqlite:flows.db --unattributed -o json
   kubectl acp flows --resource bobs-cluster --decision audited`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.storeFlags(cmd)
@@ -212,7 +212,7 @@ func (o *flowsOptions) ask(ctx context.Context) error {
 			q.Set(key, "true")
 		}
 	}
-	const most = 200 // that the API gives in one page
+	const most = 200 // the maximum of one page of the API
 	found := []portalclient.Connection{}
 	more := false
 	for {

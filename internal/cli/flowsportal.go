@@ -11,7 +11,7 @@ import (
 
 var errNoFlows = errors.New("the portal cannot read its flow store now: try again in a moment")
 
-// query has the window; the portal takes the evidence window when none was asked for.
+// query contains the window; without one, the portal uses the evidence window.
 func (w *window) query(now time.Time, preset string) (url.Values, error) {
 	q := url.Values{}
 	if w.since == preset && w.until == "" {

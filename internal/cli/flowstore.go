@@ -18,10 +18,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// windowPreset is the past that a question about policies looks at.
+// windowPreset is the default window of questions about policies.
 const windowPreset = "14d"
 
-// window says which flows are meant. Both ends are instants, or spans such as 14d before the instant of the question.
+// window selects flows. Both ends are instants, or spans such as 14d before the instant of the question.
 type window struct{ since, until string }
 
 func (w *window) flags(cmd *cobra.Command, preset string) {
@@ -60,7 +60,7 @@ func instantBefore(flag, text string, end time.Time) (time.Time, error) {
 // maxSpan is longer than any store keeps flows.
 const maxSpan = 10 * 366 * 24 * time.Hour
 
-// parseSpan reads a duration, which may be in days.
+// parseSpan parses a duration, which may be in days.
 func parseSpan(flag, text string) (time.Duration, error) {
 	var d time.Duration
 	var err error
@@ -77,7 +77,7 @@ func parseSpan(flag, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// flowSource is a flow store with the policies that its flows are decided by, or the portal, which has both.
+// flowSource is a flow store with the policies by which its flows are decided, or the portal, which has both.
 type flowSource struct {
 	output
 	streams  Streams
@@ -95,14 +95,14 @@ func (o *flowSource) flags(cmd *cobra.Command) {
 	o.policies.flags(cmd)
 }
 
-// storeFlags are those of a command that needs no policies.
+// storeFlags adds the flags of a command that needs no policies.
 func (o *flowSource) storeFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.store, "store", "", "flow `STORE` to read: "+flowstore.Forms+"; empty: the portal answers")
 	o.portal.flags(cmd)
 	o.flag(cmd, asTable)
 }
 
-// check is that of all commands about flows; with a store they need no portal, without one nothing else.
+// check validates the flags of all commands about flows: either a store, or a portal.
 func (o *flowSource) check() error {
 	if err := o.output.check(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (o *flowSource) check() error {
 	return nil
 }
 
-// open opens the store; the caller closes it.
+// open opens the store. The caller closes it.
 func (o *flowSource) open(ctx context.Context) (flowstore.Reader, error) {
 	where, err := flowstore.Parse(o.store, os.ReadFile)
 	if err != nil {
@@ -127,7 +127,7 @@ func (o *flowSource) open(ctx context.Context) (flowstore.Reader, error) {
 	return r, nil
 }
 
-// reading is a store that was opened, the policies, and the instant of the question.
+// reading is an open store, the policies, and the instant of the question.
 type reading struct {
 	flowstore.Reader
 	set      *manifest.Set
@@ -147,16 +147,17 @@ func (o *flowSource) read(ctx context.Context) (*reading, error) {
 	}
 	set, err := o.policies.load(ctx, nil)
 	if err != nil {
-		_ = r.Close() // only read
+		_ = r.Close() // it is only read
 		return nil, err
 	}
 	return &reading{Reader: r, set: set, snapshot: policy.NewSnapshot(set.Input), now: now}, nil
 }
 
-// clusterUsage is that of the flag --cluster.
+// clusterUsage is the usage text of the flag --cluster.
 const clusterUsage = "`MEMBERS` that serve the resources; none: those that the classes place them in; with --store"
 
-// fleetOf tells in which members resources are placed: the named ones, else what the classes say of the KubeFedClusters read.
+// fleetOf returns in which members resources are placed: the named ones, or else those that the classes select from the
+// KubeFedClusters.
 func fleetOf(set *manifest.Set, named []string) insight.Fleet {
 	f := insight.Fleet{Everywhere: named, Known: len(set.Members) > 0}
 	for _, m := range set.Members {
@@ -165,7 +166,7 @@ func fleetOf(set *manifest.Set, named []string) insight.Fleet {
 	return f
 }
 
-// print writes a value as JSON or YAML, or the tables of it.
+// print prints a value as JSON or YAML, or its tables.
 func (o *flowSource) print(v any, tables ...section) error {
 	if o.format != asTable {
 		return o.document(o.streams.Out, v)
@@ -193,13 +194,13 @@ func (o *flowSource) print(v any, tables ...section) error {
 	return nil
 }
 
-// section is a table under a title; it is left out when it has nothing but a heading.
+// section is a table with a title. It is left out if it has only a heading.
 type section struct {
 	title string
 	rows  [][]string
 }
 
-// flowsFailed gives a failure of the store its exit code.
+// flowsFailed returns a failure of the store with its exit code.
 func flowsFailed(err error) error {
 	var known *failure
 	switch {
@@ -211,7 +212,7 @@ func flowsFailed(err error) error {
 	return invalid(err)
 }
 
-// exactName refuses what is no exact name: it would find nothing, which reads like an answer.
+// exactName rejects a name that is not exact: it would find nothing, which looks like a result.
 func exactName(flag, name string) error {
 	n, err := policy.ParseName(name)
 	if err != nil {
@@ -223,7 +224,7 @@ func exactName(flag, name string) error {
 	return nil
 }
 
-// moment writes an instant as people compare them: without zones.
+// moment formats an instant without a time zone, for comparison by users.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

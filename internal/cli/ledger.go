@@ -49,7 +49,7 @@ Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is n
 4 the portal refused or could not be reached.`,
 		Example: `  kubectl acp ledger verify --server https://acp.example.com --anchor heads.jsonl
   kubectl acp ledger verify --file ledger.jsonl --anchor heads.jsonl`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
@@ -61,13 +61,13 @@ Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is n
 	return cmd
 }
 
-// ledgerVerdict is what verify prints.
+// ledgerVerdict is the output of verify.
 type ledgerVerdict struct {
 	Intact bool   `json:"intact"`
-	First  int64  `json:"first"` // the lines that fit
+	First  int64  `json:"first"` // the range of valid lines
 	Last   int64  `json:"last"`
-	Hash   string `json:"hash,omitempty"` // of the last
-	// Anchored is what anchors vouch for; absent: no anchored head was among the lines.
+	Hash   string `json:"hash,omitempty"` // of the last line
+	// Anchored is what anchors confirm; absent if the lines contain no anchored head.
 	Anchored *ledgerCoverage `json:"anchored,omitempty"`
 	Broken   *ledgerBreak    `json:"broken,omitempty"`
 }
@@ -80,7 +80,7 @@ type ledgerCoverage struct {
 }
 
 type ledgerBreak struct {
-	// Line of the ledger; or FileLine, when a line of the file is no line of an export.
+	// Line is the number of a ledger line, or FileLine of a line of the file that is not a line of an export.
 	Line     int64  `json:"line,omitempty"`
 	FileLine int64  `json:"fileLine,omitempty"`
 	Reason   string `json:"reason"`
@@ -127,7 +127,7 @@ func (o *ledgerVerifyOptions) verdict(ctx context.Context, witnesses []ledger.Wi
 		if err != nil {
 			return ledgerVerdict{}, invalid(fmt.Errorf("read the export: %w", err))
 		}
-		defer func() { _ = file.Close() }() // only read
+		defer func() { _ = file.Close() }() // it is only read
 		in = file
 	}
 	v, err := verify(in, o.from, witnesses)
@@ -137,7 +137,7 @@ func (o *ledgerVerifyOptions) verdict(ctx context.Context, witnesses []ledger.Wi
 	return v, nil
 }
 
-// verifyPortal judges the lines while they come.
+// verifyPortal verifies the lines while they are received.
 func (o *ledgerVerifyOptions) verifyPortal(ctx context.Context, witnesses []ledger.Witness) (ledgerVerdict, error) {
 	client, err := o.connect()
 	if err != nil {
@@ -146,9 +146,9 @@ func (o *ledgerVerifyOptions) verifyPortal(ctx context.Context, witnesses []ledg
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in, out := io.Pipe()
-	go func() { _ = out.CloseWithError(export(ctx, client, o.from, out)) }() // the reader is told
+	go func() { _ = out.CloseWithError(export(ctx, client, o.from, out)) }() // the reader receives the error
 	v, err := verify(in, o.from, witnesses)
-	_ = in.CloseWithError(io.ErrClosedPipe) // a line that is broken ends the reading
+	_ = in.CloseWithError(io.ErrClosedPipe) // an invalid line ends the reading
 	return v, remotely(err)
 }
 
@@ -157,7 +157,7 @@ func readAnchor(path string) ([]ledger.Witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the anchor: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // it is only read
 	var out []ledger.Witness
 	for h, err := range ledger.ReadHeads(file) {
 		if err != nil {
@@ -168,7 +168,7 @@ func readAnchor(path string) ([]ledger.Witness, error) {
 	return out, nil
 }
 
-// verify judges an export; the error says that it could not be read.
+// verify verifies an export. It returns an error if the export could not be read.
 func verify(in io.Reader, from int64, witnesses []ledger.Witness) (ledgerVerdict, error) {
 	r, err := ledger.Check(ledger.ReadExport(in), from, witnesses)
 	v := ledgerVerdict{Intact: err == nil, First: r.First, Last: r.Last, Hash: r.Hash}

@@ -29,7 +29,7 @@ func newLedgerExport(s Streams) *cobra.Command {
 JSON whose bytes the hash covers; jq reads it with '.text | fromjson'. Only the security team and auditors may.`,
 		Example: `  kubectl acp ledger export --out ledger.jsonl
   kubectl acp ledger export | jq -r '.text | fromjson | [.at, .actor, .action, .object] | @tsv'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "`FILE` to write; it is there only when it is whole; empty: standard output")

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// around is how many unchanged lines are shown beside changed ones.
+// around is the number of unchanged lines that are shown next to changed ones.
 const around = 3
 
-// lineDiff shows how a text changes: changed lines with + or -, those around them with a space, and "..." between.
+// lineDiff shows the changes of a text: changed lines with + or -, lines around them with a space, and "..." between.
 func lineDiff(before, after string) string {
 	type line struct {
 		mark byte
@@ -55,11 +55,10 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// maxCells bounds the table of commonLines; longer texts are shown as replaced between what they have in common at
-// their ends.
+// maxCells bounds the table of commonLines. Longer texts are shown as replaced between their common beginning and end.
 const maxCells = 16 << 20
 
-// commonLines pairs the lines of a longest common subsequence.
+// commonLines returns the pairs of lines of a longest common subsequence.
 func commonLines(a, b []string) [][2]int {
 	var head, tail [][2]int
 	low, highA, highB := 0, len(a), len(b)

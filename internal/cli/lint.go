@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/admission"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
@@ -23,18 +22,18 @@ const (
 
 // finding is one line of lint.
 type finding struct {
-	// Severity is error for what is not valid or has no effect as written, else warning.
+	// Severity is error for an invalid object or one without effect as written, else warning.
 	Severity string `json:"severity"`
 	// Kind is invalid, ignored, left-out, refused, odd, limit, shadowed, redundant or contradictory.
 	Kind string `json:"kind"`
-	// Object is "Kind/name"; Statement "<policy>/<sid>" when it is about one.
+	// Object is "Kind/name"; Statement is "<policy>/<sid>" if the finding is about one.
 	Object    string      `json:"object,omitempty"`
 	Statement *policy.Ref `json:"statement,omitempty"`
-	// Others are the statements that make it shadowed, redundant or contradictory.
+	// Others are the statements because of which it is shadowed, redundant or contradictory.
 	Others   []policy.Ref      `json:"others,omitempty"`
 	Position manifest.Position `json:"position,omitzero"`
 	Message  string            `json:"message"`
-	// Example is a connection that shows it.
+	// Example is a connection that demonstrates the finding.
 	Example *query `json:"example,omitempty"`
 }
 
@@ -85,7 +84,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if declared, err = withMembers(declared, set.Members); err != nil {
+	if err := o.replace(declared, set); err != nil {
 		return err
 	}
 	if set.Empty() && !set.Failed() {
@@ -94,7 +93,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		return invalid(errors.New("there is no object of ACP to check: name the files or folders that hold them with -f"))
 	}
-	findings, err := lint(set, at, declared)
+	findings, err := lint(set, at)
 	if err != nil {
 		return err
 	}
@@ -110,8 +109,8 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// lint lists everything there is to say, by position.
-func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]byte) ([]finding, error) {
+// lint returns all findings, by position.
+func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 	out := []finding{}
 	for _, i := range set.Issues {
 		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: i.Message}
@@ -129,7 +128,7 @@ func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]
 		}
 		out = append(out, f)
 	}
-	r := renderer{snapshot: snapshot, at: at, declared: declared}
+	r := renderer{snapshot: snapshot, at: at}
 	result, err := r.render()
 	if err != nil {
 		return nil, err

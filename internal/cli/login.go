@@ -24,7 +24,7 @@ agree. The login is kept in a file that only you can read, one for each portal.
 
 Programs do not log in: they set ` + envToken + ` to a machine token, which the portal's profile page makes.`,
 		Example: "  kubectl acp login --server https://acp.example.com",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return remotely(r.login(cmd.Context())) },
 	}
 	r.flags(cmd)
@@ -63,9 +63,9 @@ func (r *remote) login(ctx context.Context) error {
 	return nil
 }
 
-// callsItself is how the portal's page names this command line to the one who is asked to let it in.
+// callsItself returns the name of this command line on the portal's page for the user who approves the login.
 func callsItself() *string {
-	const most = 100 // characters that the portal takes
+	const most = 100 // characters that the portal accepts
 	name := "kubectl acp"
 	if host, err := os.Hostname(); err == nil && host != "" {
 		name += " on " + host
@@ -76,7 +76,7 @@ func callsItself() *string {
 	return &name
 }
 
-// poll asks until the user has agreed, no faster than the portal wants (RFC 8628, 3.5).
+// poll polls until the user has approved, no faster than the portal allows (RFC 8628, 3.5).
 func poll(ctx context.Context, c *portalclient.Client, start portalclient.DeviceStart) (portalclient.DeviceToken, error) {
 	interval := max(time.Duration(start.Interval)*time.Second, 100*time.Millisecond)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(start.ExpiresIn)*time.Second)
@@ -111,14 +111,14 @@ func newLogout(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logout",
 		Short: "End the login at a portal",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return remotely(r.logout(cmd.Context())) },
 	}
 	r.flags(cmd)
 	return cmd
 }
 
-// logout ends the token in the portal first: a file that is only forgotten would leave it valid.
+// logout revokes the token in the portal first; deleting only the file would leave it valid.
 func (r *remote) logout(ctx context.Context) error {
 	known, err := r.logins()
 	if err != nil {
@@ -158,7 +158,7 @@ func newWhoami(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Who the portal takes you for, and as what",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return remotely(o.run(cmd.Context())) },
 	}
 	o.flags(cmd)

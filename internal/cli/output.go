@@ -35,7 +35,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// document writes a value as one indented JSON document or one YAML document.
+// document prints a value as one indented JSON document or one YAML document.
 func (o *output) document(w io.Writer, v any) error {
 	text, err := o.encode(v)
 	if err != nil {
@@ -62,12 +62,12 @@ func (o *output) encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// table writes rows in columns; the first row is the heading.
+// table prints rows in columns; the first row is the heading.
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		for i := range r {
-			r[i] = printable(r[i]) // it may be what a member, or anybody else, said
+			r[i] = printable(r[i]) // it may contain text from a member or other users
 		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}

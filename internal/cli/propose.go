@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/portalclient"
 )
 
-// Of the tables, offline and from the portal.
+// Headings of the tables, offline and from the portal.
 const (
 	unnamedTitle    = "Without a name"
 	otherPortsTitle = "At ports that no action has"
@@ -44,7 +44,7 @@ a catalog id. The exit code is 1 when there is something to add, or a source wit
 		Example: `  kubectl acp propose --store sqlite:flows.db -f policies/ --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster -o yaml > bobs.yaml
   kubectl acp propose --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --reviewed 7d
   kubectl acp propose --resource bobs-cluster`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flowSource.flags(cmd)

@@ -16,22 +16,22 @@ import (
 
 // query is one line of --queries.
 type query struct {
-	// Subjects are the names of a pod as a client; none for nodes and for sources outside the fleet.
+	// Subjects are the names of a pod as a client; empty for nodes and for sources outside the fleet.
 	Subjects []string `json:"subjects,omitempty"`
 	// Resources are the names of a pod as a server.
 	Resources []string `json:"resources,omitempty"`
 	// SourceIP is the address of a source outside the fleet, which has no subjects of its own.
 	SourceIP string `json:"sourceIP,omitempty"`
-	// Cluster is the server's; empty: where no member's own mode counts.
+	// Cluster is the server's member; empty for the base modes.
 	Cluster string `json:"cluster,omitempty"`
 	Port    uint16 `json:"port,omitempty"`
-	// Protocol is TCP when it is empty.
+	// Protocol is TCP if it is empty.
 	Protocol v1alpha1.Protocol `json:"protocol,omitempty"`
 	Method   string            `json:"method,omitempty"`
 	Path     string            `json:"path,omitempty"`
-	// At is an instant as RFC 3339 has it; empty: that of the command.
+	// At is an instant in RFC 3339; empty means that of the command.
 	At string `json:"at,omitempty"`
-	// Expect is the decision that the writer of the query expects; empty: any.
+	// Expect is the expected decision; empty means any.
 	Expect policy.Verdict `json:"expect,omitempty"`
 }
 
@@ -42,8 +42,8 @@ var (
 	protocols = []v1alpha1.Protocol{v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP, v1alpha1.ProtocolSCTP, protocolICMP}
 )
 
-// decodeQuery reads one line. A field that does not exist is an error, because a misspelt one would ask another
-// question; so is a field that stands twice, and a name that no pod can have.
+// decodeQuery parses one line. An unknown field is an error, because a misspelt one would change the query; so are a
+// duplicate field and a name that no pod can have.
 func decodeQuery(line []byte, at time.Time) (policy.Query, policy.Verdict, error) {
 	var in query
 	problems, err := kjson.UnmarshalStrict(line, &in)
@@ -100,7 +100,7 @@ func (in *query) question(at time.Time) (policy.Query, policy.Verdict, error) {
 	return q, in.Expect, nil
 }
 
-// queryOf writes a question down, so that it can be asked again.
+// queryOf returns the line of a query, so that it can be repeated.
 func queryOf(q *policy.Query) *query {
 	out := &query{Subjects: q.Subjects, Resources: q.Resources, Cluster: q.Cluster, Port: q.Port, Protocol: q.Protocol,
 		Method: q.Method, Path: q.Path, At: q.At.UTC().Format(time.RFC3339)}

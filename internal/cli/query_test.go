@@ -58,7 +58,7 @@ func TestExamplesOfLintAreQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := lint(set, goldenTime, nil)
+	findings, err := lint(set, goldenTime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,17 @@ import (
 	"github.com/acp-io/acp/internal/portalclient"
 )
 
-// ExitFailed is the code of a command that the portal refused, or could not answer.
+// ExitFailed is the exit code if the portal refused a request or could not answer it.
 const ExitFailed = 4
 
 const (
 	envServer = "ACP_SERVER"
 	envToken  = "ACP_TOKEN"
+	// envCredentials names the file of logins.
+	envCredentials = "ACP_CREDENTIALS"
 )
 
-// remote is what all commands that talk to a portal have in common.
+// remote contains the flags that all commands for a portal have in common.
 type remote struct {
 	streams     Streams
 	server      string
@@ -31,11 +33,11 @@ type remote struct {
 
 func (r *remote) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.server, "server", "", "the portal's `URL` (default: $"+envServer+", then the portal of the last login)")
-	cmd.Flags().StringVar(&r.credentials, "credentials", "", "`FILE` of logins (default: acp/credentials.yaml in the user's configuration folder)")
+	cmd.Flags().StringVar(&r.credentials, "credentials", "", "`FILE` of logins (default: $"+envCredentials+", then acp/credentials.yaml in the user's configuration folder)")
 }
 
 func (r *remote) logins() (*portalclient.Credentials, error) {
-	path := r.credentials
+	path := either(r.credentials, os.Getenv(envCredentials))
 	if path == "" {
 		var err error
 		if path, err = portalclient.DefaultFile(); err != nil {
@@ -49,7 +51,7 @@ func (r *remote) logins() (*portalclient.Credentials, error) {
 	return c, nil
 }
 
-// address is the portal's, by flag, environment or last login.
+// address returns the portal's address from the flag, the environment or the last login.
 func (r *remote) address(c *portalclient.Credentials) (*url.URL, error) {
 	for _, address := range []string{r.server, os.Getenv(envServer), c.Current} {
 		if address == "" {
@@ -64,7 +66,7 @@ func (r *remote) address(c *portalclient.Credentials) (*url.URL, error) {
 	return nil, usage("which portal? Give --server URL, set %s, or run kubectl acp login --server URL", envServer)
 }
 
-// connect makes a client with the caller's token.
+// connect returns a client with the user's token.
 func (r *remote) connect() (*portalclient.Client, error) {
 	c, err := r.logins()
 	if err != nil {
@@ -87,7 +89,7 @@ func (r *remote) connect() (*portalclient.Client, error) {
 	return portalclient.New(u, login.Token), nil
 }
 
-// remotely tells what to do about an answer of the portal.
+// remotely converts an error response of the portal into an error that says what to do.
 func remotely(err error) error {
 	var known *failure
 	if err == nil || errors.As(err, &known) {
@@ -103,12 +105,12 @@ func remotely(err error) error {
 	return &failure{code: ExitFailed, err: err}
 }
 
-// newKey makes repeating one call harmless.
+// newKey returns an idempotency key, which makes repeating a call harmless.
 func newKey() string { return rand.Text() }
 
 func localTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04 MST") }
 
-// optional is nil for an empty text.
+// optional returns nil for an empty text.
 func optional(s string) *string {
 	if strings.TrimSpace(s) == "" {
 		return nil

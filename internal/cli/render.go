@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// annotationCluster marks an object that is for one member only, where a member differs from the others.
+// annotationCluster marks an object for one member only, where a member differs from the others.
 const annotationCluster = "acp.io/cluster"
 
 type renderOptions struct {
@@ -63,7 +63,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	only := v1alpha1.EnforcerName(o.enforcer)
 	if only != "" {
-		if err := registry.Known(only); err != nil {
+		if err := registry.Check(only); err != nil {
 			return usage("--enforcer: %w", err)
 		}
 	}
@@ -75,11 +75,11 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if declared, err = withMembers(declared, set.Members); err != nil {
+	if err := o.replace(declared, set); err != nil {
 		return err
 	}
 	snapshot := policy.NewSnapshot(set.Input)
-	r := renderer{snapshot: snapshot, at: at, only: only, declared: declared}
+	r := renderer{snapshot: snapshot, at: at, only: only}
 	result, err := r.render()
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// told are the refusals to tell: of one member, only those that it has.
+// told returns the refusals to print: for one member, only those that apply there.
 func (o *renderOptions) told(r *rendering) []refusal {
 	if o.cluster == "" {
 		return r.refused
@@ -133,7 +133,7 @@ func refusalLines(set *manifest.Set, refused []refusal, r *rendering) []string {
 	return out
 }
 
-// refusedWhere names the resource and the members that a refusal is about.
+// refusedWhere names the resource and the members of a refusal.
 func refusedWhere(r *rendering, f refusal) string {
 	where := ""
 	if f.Resource != "" {
@@ -155,7 +155,7 @@ func refusedWhere(r *rendering, f refusal) string {
 	return where
 }
 
-// documents are the objects to print, in the order of their units.
+// documents returns the objects to print, in the order of their units.
 func (o *renderOptions) documents(objects []rendered, members []manifest.Member) ([]map[string]any, error) {
 	var out []map[string]any
 	unknown := false
@@ -190,12 +190,12 @@ func (o *renderOptions) documents(objects []rendered, members []manifest.Member)
 	return out, nil
 }
 
-// everywhere is the object, and those of the members that differ, marked.
+// everywhere returns the object, and the marked objects of the members that differ.
 func (r *rendered) everywhere() []map[string]any {
 	var out []map[string]any
 	members := r.differing()
 	if r.mode == v1alpha1.ModeObserve {
-		members = slices.Sorted(maps.Keys(r.modes)) // nobody else has the object
+		members = slices.Sorted(maps.Keys(r.modes)) // no other member has the object
 	} else {
 		out = append(out, plain(&r.object.Object, r.object.Object.Spec, r.object.Revision))
 	}

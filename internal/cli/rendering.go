@@ -17,15 +17,15 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// rendered is an object, as one enforcer renders it.
+// rendered is an object as one enforcer renders it.
 type rendered struct {
 	enforcer v1alpha1.EnforcerName
 	object   *enforcer.Rendered
 	// about is the resource, or the subject of an object that several units refer to.
 	about string
-	mode  v1alpha1.Mode // empty for such an object
+	mode  v1alpha1.Mode // empty for an object that several units refer to
 	modes map[string]v1alpha1.Mode
-	// placements: the object goes wherever one of them says.
+	// placements are the object's placements; it is pushed to every member of any of them.
 	placements []*v1alpha1.Placement
 	class      string
 }
@@ -33,22 +33,22 @@ type rendered struct {
 // rendering is everything that the members get.
 type rendering struct {
 	objects []rendered
-	// refused by statement, unit and enforcer, each once.
+	// refused contains each refusal once, by statement, unit and enforcer.
 	refused []refusal
-	// granted are refusals that do not hold for a member, for which there may be another one.
+	// granted are refusals that do not apply to a member, to which another one may apply.
 	granted []refusal
-	// warnings are sentences about what will soon be a problem.
+	// warnings are sentences about limits that will soon be reached.
 	warnings []warning
-	// notes are sentences about what an enforcer leaves open, whatever the statements say.
+	// notes are sentences about what an enforcer leaves open, regardless of the statements.
 	notes []warning
 }
 
 type warning struct{ about, message string }
 
-// refusal is one with the member that it is about.
+// refusal is a refusal with its member.
 type refusal struct {
 	policy.Refusal
-	// cluster is "" for all members, but those that granted has.
+	// cluster is "" for all members, except those in granted.
 	cluster string
 }
 
@@ -56,10 +56,8 @@ type refusal struct {
 type renderer struct {
 	snapshot *policy.Snapshot
 	at       time.Time
-	// only is an enforcer that gets every unit, whatever its class says; empty: those of the class.
+	// only is an enforcer that gets every unit, regardless of its class; empty means those of the class.
 	only v1alpha1.EnforcerName
-	// declared is what members declare, by enforcer.
-	declared map[v1alpha1.EnforcerName][]byte
 }
 
 func (r *renderer) render() (rendering, error) {
@@ -93,7 +91,7 @@ func (r *renderer) render() (rendering, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: wanted[name], At: r.at, Declared: r.declared[name]})
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: wanted[name], At: r.at})
 		if err != nil {
 			return rendering{}, invalid(fmt.Errorf("render for %s: %w", name, err))
 		}
@@ -111,7 +109,7 @@ func (r *renderer) render() (rendering, error) {
 	return out, nil
 }
 
-// add renders an enforcer's units, and before them what they refer to.
+// add renders an enforcer's units, and before them the objects that they refer to.
 func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error {
 	for _, s := range plan.Shared {
 		var placements []*v1alpha1.Placement
@@ -124,7 +122,7 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error
 			continue
 		}
 		for i := range s.Rendering.Objects {
-			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.About, placements: placements})
+			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.Subject, placements: placements})
 		}
 	}
 	var unenforced []string
@@ -148,7 +146,7 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error
 	return nil
 }
 
-// refuse notes what a rendering lacks, and where members differ in that.
+// refuse records the refusals of a rendering, and those of members that differ.
 func (out *rendering) refuse(r *enforcer.Rendering) {
 	for _, f := range r.Refused {
 		out.refused = append(out.refused, refusal{Refusal: f})
@@ -167,7 +165,7 @@ func (out *rendering) refuse(r *enforcer.Rendering) {
 	}
 }
 
-// plain is the object as a member gets it; spec and revision may be those of an override.
+// plain returns the object as a member gets it; spec and revision may be those of an override.
 func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]any {
 	objectLabels := map[string]any{}
 	for k, v := range o.Labels {
@@ -183,7 +181,7 @@ func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]
 	return map[string]any{"apiVersion": o.GroupVersion, "kind": o.Kind, "metadata": metadata, "spec": spec}
 }
 
-// in is the object as one member gets it; false: it gets none, because its mode is Observe there.
+// in returns the object as one member gets it; false if it gets none, because its mode is Observe there.
 func (r *rendered) in(cluster string) (map[string]any, bool) {
 	if r.modeIn(cluster) == v1alpha1.ModeObserve {
 		return nil, false
@@ -202,10 +200,11 @@ func (r *rendered) modeIn(cluster string) v1alpha1.Mode {
 	return r.mode
 }
 
-// differing are the members with a spec of their own.
+// differing returns the members with a spec of their own.
 func (r *rendered) differing() []string { return slices.Sorted(maps.Keys(r.object.Overrides)) }
 
-// placed are the members that the object goes to; false: they are selected by label, and no member is known.
+// placed returns the members in which the object is placed; false if they are selected by label, and no member is
+// known.
 func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
 	out := []string{}
 	for _, p := range r.placements {
@@ -219,8 +218,8 @@ func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
 	return slices.Compact(out), true, nil
 }
 
-// selector is the one of a placement of members that are not known. Several different ones cannot be joined, so then it
-// is all of them: what is shared does nothing by itself.
+// selector returns the selector of a placement of members that are not known. Several different selectors cannot be
+// combined and are replaced by one for all members: a shared object has no effect alone.
 func (r *rendered) selector() *metav1.LabelSelector {
 	if len(r.placements) == 1 && r.placements[0].ClusterSelector != nil {
 		return r.placements[0].ClusterSelector

@@ -39,7 +39,7 @@ The exit code is 1 when anything is decided otherwise, or uncertain for a connec
 		Example: `  kubectl acp replay --store sqlite:flows.db -f main/ -f branch/
   kubectl acp replay --store sqlite:flows.db -f main/ -f branch/ --since 30d -o json | jq '.newlyDenied[].subject'
   kubectl acp replay --ticket T-42`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flowSource.flags(cmd)
@@ -147,7 +147,7 @@ func uncertainRows(list []insight.Uncertain) [][]string {
 	return rows
 }
 
-// portOf writes a port; ICMP has none.
+// portOf formats a port; ICMP has none.
 func portOf[P int | uint16](protocol string, port P) string {
 	if port == 0 {
 		return protocol

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/portalclient"
 )
 
-// asking is what requests and extensions have in common.
+// asking contains the flags that requests and extensions have in common.
 type asking struct {
 	remote
 	output
@@ -55,7 +55,7 @@ as in the portal. --dry-run shows who would have to approve, and writes nothing.
 With --wait the exit code tells the end: 0 effective, 1 refused, withdrawn or failed.`,
 		Example: `  kubectl acp request --app app-888 --resource bobs-cluster --action redis:connect --for 30d --reason 'session cache'
   kubectl acp request --resource bobs-cluster --mode Enforce --reason 'everybody has a grant'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return remotely(o.run(cmd.Context())) },
 	}
 	o.flags(cmd)
@@ -117,7 +117,7 @@ func newExtend(s Streams) *cobra.Command {
 		Use:     "extend T-N --for PERIOD --reason TEXT",
 		Short:   "Ask for more time of a grant",
 		Example: "  kubectl acp extend T-42 --for 30d --reason 'the migration takes longer'",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument("the ticket, such as T-42,"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args[0])) },
 	}
 	o.flags(cmd)
@@ -225,7 +225,7 @@ func (a *asking) preview(ctx context.Context, c *portalclient.Client, body porta
 	return nil
 }
 
-// end follows a ticket until people or members have said the last word.
+// end follows a ticket until its state is final.
 func (a *asking) end(ctx context.Context, c *portalclient.Client, t portalclient.Ticket) (portalclient.Ticket, error) {
 	if a.timeout > 0 {
 		var cancel context.CancelFunc
@@ -258,14 +258,14 @@ func (a *asking) end(ctx context.Context, c *portalclient.Client, t portalclient
 			return t, err
 		}
 		if t.State == portalclient.TicketStatePending {
-			pause = min(pause*2, 10*time.Second) // people take their time
+			pause = min(pause*2, 10*time.Second) // approvals take time
 		} else {
 			pause = 500 * time.Millisecond
 		}
 	}
 }
 
-// parsePeriod reads 90m, 8h, 30d or 12w; an empty text is nil.
+// parsePeriod parses 90m, 8h, 30d or 12w; an empty text gives nil.
 func parsePeriod(s string) (*int64, error) {
 	if s == "" {
 		return nil, nil

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// endGrace is how long a command has, after a signal, to end by itself and to report what it was doing.
+// endGrace is the time after a signal in which a command may end by itself and report its progress.
 const endGrace = 250 * time.Millisecond
 
-// exitSignal is added to the number of the signal that ended a command, as shells do.
+// exitSignal is added to the number of the signal that ended a command, as in shells.
 const exitSignal = 128
 
-// RunUntil runs the command line until it ends or a signal arrives, and returns the exit code. A signal cancels the command's
-// context; a command that does not end soon after that, because it computes or waits for input, is abandoned, so the caller has
-// to exit the process.
+// RunUntil runs the command line until it ends or a signal arrives, and returns the exit code. A signal cancels the
+// command's context. A command that does not end soon after that, because it computes or waits for input, is abandoned;
+// the caller must then exit the process.
 func RunUntil(signals <-chan os.Signal, args []string, s Streams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

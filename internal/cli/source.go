@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// source says where objects come from, and the instant of the questions.
+// source contains the flags that select the objects, and the instant of the queries.
 type source struct {
 	streams    Streams
 	paths      []string
@@ -30,13 +30,12 @@ func (o *source) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`FILE|DIR` with objects, or - for standard input; repeatable; none: the cluster")
 	f.BoolVar(&o.strict, "strict", false, "refuse kinds that are not ACP's instead of ignoring them with a warning")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` to reach the host cluster with; empty: as kubectl does")
-	f.StringVar(&o.context, "context", "", "`NAME` of the kubeconfig's context; empty: the current one")
+	hostClusterFlags(cmd, &o.kubeconfig, &o.context)
 	f.StringVar(&o.known, "known-names", "", "`FILE` with a name per line of what exists in the members, for prefixes such as app/team-*")
 	f.StringVar(&o.at, "at", "", "`INSTANT` of the question, as 2026-01-31T12:00:00Z; empty: now")
 }
 
-// instant is that of the question.
+// instant returns the instant of the query.
 func (o *source) instant() (time.Time, error) {
 	if o.at == "" {
 		return o.streams.Now(), nil
@@ -48,8 +47,8 @@ func (o *source) instant() (time.Time, error) {
 	return t, nil
 }
 
-// load reads the objects; args are more paths, so that -f works with a shell's wildcards. Warnings are told; what is
-// wrong is told in full and ends the command.
+// load reads the objects. args are more paths, so that -f works with a shell's wildcards. Warnings are printed; errors
+// are printed completely and end the command.
 func (o *source) load(ctx context.Context, args []string) (*manifest.Set, error) {
 	set, err := o.read(ctx, args)
 	if err != nil {
@@ -64,7 +63,7 @@ func (o *source) load(ctx context.Context, args []string) (*manifest.Set, error)
 	return set, nil
 }
 
-// read is load without judging what was read.
+// read is load without validation.
 func (o *source) read(ctx context.Context, args []string) (*manifest.Set, error) {
 	if len(o.paths) == 0 {
 		if len(args) > 0 {
@@ -77,7 +76,7 @@ func (o *source) read(ctx context.Context, args []string) (*manifest.Set, error)
 	return o.completed(set, err)
 }
 
-// completed adds what is not in the objects: the names that exist, and the members.
+// completed adds what is not in the objects: the existing names, and the members.
 func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) {
 	if err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (o *source) files(ctx context.Context, paths ...string) (*manifest.Set, err
 }
 
 func (o *source) cluster(ctx context.Context) (*manifest.Set, error) {
-	config, err := kubeconfig(o.kubeconfig, o.context)
+	config, err := hostKubeconfig(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, fmt.Errorf("no files are named with -f, and the cluster cannot be used: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainWriter writes text without what steers a terminal: control characters, invalid UTF-8 and characters that change the direction
-// of text are written as escapes, since names and messages may come from anybody. Line ends and tabs stay.
+// plainWriter escapes everything that could control a terminal: control characters, invalid UTF-8 and characters that
+// change the direction of text, because names and messages may come from any user. Line ends and tabs are kept.
 type plainWriter struct{ to io.Writer }
 
 func (w plainWriter) Write(text []byte) (int, error) {
@@ -19,7 +19,7 @@ func (w plainWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// escapeControls returns s with everything that is not printable escaped, but for line ends and tabs.
+// escapeControls returns s with everything escaped that is not printable, except line ends and tabs.
 func escapeControls(s string) string {
 	isPlain := func(r rune) bool { return r == '\n' || r == '\t' || strconv.IsPrint(r) }
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !isPlain(r) }) < 0 {

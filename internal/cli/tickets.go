@@ -90,7 +90,7 @@ func (o *ticketsOptions) run(ctx context.Context, args []string) error {
 }
 
 func (o *ticketsOptions) list(ctx context.Context, c *portalclient.Client) (tickets []portalclient.Ticket, more bool, err error) {
-	const most = 200 // that the API gives in one page
+	const most = 200 // the maximum of one page of the API
 	q := url.Values{"view": {o.view}, "state": o.states, "kind": o.kinds}
 	for key, v := range map[string]string{"application": o.application, "resource": o.resource, "q": o.text} {
 		if v != "" {
@@ -148,7 +148,7 @@ func checkTicket(id string) error {
 	return nil
 }
 
-// mostMembers is how many members of an item are printed; --output json has all.
+// mostMembers is the number of members of an item that are printed; --output json has all.
 const mostMembers = 20
 
 // worstStates are the states of members, the worst first.
@@ -156,7 +156,8 @@ var worstStates = []portalclient.ClusterStateState{portalclient.ClusterStateStat
 	portalclient.ClusterStateStateQuarantined, portalclient.ClusterStateStateDrifted, portalclient.ClusterStateStateOverridden, portalclient.ClusterStateStatePending,
 	portalclient.ClusterStateStateRealized}
 
-// printMembers prints the members of an item. Of very many it prints how many are in which state, and the worst.
+// printMembers prints the members of an item. If there are very many, it prints the number of members by state, and the
+// worst.
 func printMembers(w io.Writer, members []portalclient.ClusterState, counts *portalclient.MemberCounts) {
 	total := len(members)
 	if counts != nil {
@@ -186,7 +187,7 @@ func printMembers(w io.Writer, members []portalclient.ClusterState, counts *port
 	}
 }
 
-// statesOf says how many members are in which state.
+// statesOf describes the number of members by state.
 func statesOf(members []portalclient.ClusterState, counts *portalclient.MemberCounts) string {
 	in := map[string]int{}
 	if counts != nil && counts.States != nil {
@@ -205,7 +206,7 @@ func statesOf(members []portalclient.ClusterState, counts *portalclient.MemberCo
 	return strings.Join(out, ", ")
 }
 
-// printTicket tells a ticket's whole life.
+// printTicket prints a ticket with its history.
 func printTicket(w io.Writer, t portalclient.Ticket) {
 	fmt.Fprintf(w, "%s  %s  %s\n", t.Id, t.Kind, t.State)
 	fmt.Fprintf(w, "Asked by %s, %s: %s\n", t.Requester.DisplayName, localTime(t.CreatedAt), printable(t.Reason))
@@ -279,7 +280,7 @@ func names(people []portalclient.Person) string {
 	return strings.Join(out, ", ")
 }
 
-// describe says in one line what an item asks for.
+// describe describes in one line what an item requests.
 func describe(it portalclient.TicketItem) string {
 	var parts []string
 	if it.Application != nil {
@@ -317,7 +318,7 @@ func what(t portalclient.Ticket) string {
 	return s
 }
 
-// waitsFor names the people of the steps that wait, or the members that are not there yet.
+// waitsFor returns the approvers of the pending steps, or the members that do not have the change yet.
 func waitsFor(t portalclient.Ticket) string {
 	var out []string
 	for _, it := range t.Items {
@@ -334,7 +335,7 @@ func waitsFor(t portalclient.Ticket) string {
 	return strings.Join(slices.Compact(out), "; ")
 }
 
-// printable keeps what people wrote from steering the terminal.
+// printable escapes text of users that could control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

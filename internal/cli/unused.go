@@ -39,7 +39,7 @@ catalog id. The exit code is 1 when there are unused grants, or nothing can be s
 		Example: `  kubectl acp unused --store sqlite:flows.db -f policies/ --quiet 30d
   kubectl acp unused --store sqlite:flows.db -o json | jq -r '.[].ref | .policy + "/" + .sid'
   kubectl acp unused --resource bobs-cluster`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flags(cmd)
@@ -113,7 +113,7 @@ func (o *unusedOptions) work(ctx context.Context) error {
 	return nil
 }
 
-// statedResources are the resources that statements name, exactly or with a wildcard, or those that were asked for.
+// statedResources returns the resources that statements name, exactly or with a wildcard, or the requested ones.
 func statedResources(s *policy.Snapshot, asked []string) []string {
 	names := slices.Clone(asked)
 	if len(names) == 0 {
@@ -181,7 +181,7 @@ func (o *unusedOptions) ask(ctx context.Context) error {
 		if u.LastUsed != nil {
 			last = moment(*u.LastUsed)
 		}
-		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Why})
+		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Reason})
 	}
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 func (s *Settings) Variable(name string) string { return s.prefix() + upper(name) }
 
 func (s *Settings) prefix() string {
-	return "ACP_" + upper(strings.TrimPrefix(s.program, "acp-")) + "_"
+	program, _, _ := strings.Cut(s.program, " ") // a command of a program reads the settings of the program
+	return "ACP_" + upper(strings.TrimPrefix(program, "acp-")) + "_"
 }
 
 func upper(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
@@ -44,7 +45,7 @@ func (s *Settings) readEnvironment(environ []string) error {
 			if hint := s.fileFor(name); hint != "" {
 				return fmt.Errorf("environment variable %s: %s, by %s", variable, hint, s.Variable(name+secretSuffix))
 			}
-			return fmt.Errorf("environment variable %s is no setting of %s: see --help", variable, s.program)
+			return fmt.Errorf("environment variable %s is no setting of %s", variable, s.program)
 		}
 		if f.Changed {
 			continue

@@ -51,7 +51,7 @@ func (s *Settings) readFile(path string) error {
 		case f == nil && s.fileFor(key.Value) != "":
 			return fmt.Errorf("%s: %s: %s", at, key.Value, s.fileFor(key.Value))
 		case f == nil:
-			return fmt.Errorf("%s: %s is no setting of %s: see --help", at, key.Value, s.program)
+			return fmt.Errorf("%s: %s is no setting of %s", at, key.Value, s.program)
 		case onlyCommandLine(f.Name):
 			return fmt.Errorf("%s: %s can only be given on the command line", at, key.Value)
 		}

@@ -1,13 +1,13 @@
 package enforcer
 
-// Effect is what a new spec does to those who meet the old one. Of several effects the greatest counts.
+// Effect classifies what replacing a spec does to the clients of the old one. Of several effects the greatest counts.
 type Effect int
 
 const (
-	// Gives: nobody who was let in is refused, except by a workload that becomes closed only now.
-	Gives Effect = iota
-	// Takes: somebody may be refused who was let in. When in doubt, it is this one.
-	Takes
-	// Opens: what was closed is not any more.
+	// Grants means that no client that was let in is refused, except by a workload that becomes closed only now.
+	Grants Effect = iota
+	// Revokes means that a client may be refused that was let in. It is the result in case of doubt.
+	Revokes
+	// Opens means that a closed workload is no longer closed.
 	Opens
 )

@@ -1,8 +1,8 @@
-// Package enforcer owns the seam between a compiled unit and a dataplane: what a translation takes and gives. Each
-// dataplane has a package below it.
+// Package enforcer defines the interface between compiled units and dataplanes: the input and the output of a
+// translation. Each dataplane has a package below it.
 //
-// It is pure: values in, values out, no client, no clock. It knows nothing of KubeFed; a Rendering says what has to be
-// in the members, and the distributor says how it gets there.
+// The package is pure: values in, values out, without clients or clock. It does not depend on KubeFed: a Rendering
+// contains the objects for the members, and the distributor decides how they are pushed.
 package enforcer
 
 import (
@@ -17,29 +17,29 @@ import (
 
 // Object is a dataplane object for the members.
 type Object struct {
-	// GroupVersion and Kind, for example cilium.io/v2 and CiliumClusterwideNetworkPolicy.
+	// GroupVersion and Kind identify the type, for example cilium.io/v2 and CiliumClusterwideNetworkPolicy.
 	GroupVersion, Kind string
-	// Namespace in the members; "": the kind is cluster-scoped.
+	// Namespace is the namespace in the members, or "" for a cluster-scoped kind.
 	Namespace string
 	// Name begins with v1alpha1.ObjectPrefix.
 	Name string
-	// Labels say who manages the object, which unit it is, and the revision of Spec.
+	// Labels contain the manager, the unit, and the revision of Spec.
 	Labels map[string]string
-	// Spec holds what JSON holds, integers as int64.
+	// Spec contains JSON values, with integers as int64.
 	Spec map[string]any
 }
 
-// Rendered is an object with the members that get another spec.
+// Rendered is an object with the specs of the members that differ.
 type Rendered struct {
 	Object Object
-	// Overrides are whole specs by member, only where they differ from the object's.
+	// Overrides are complete specs by member, for members whose spec differs from the object's.
 	Overrides map[string]map[string]any
-	// Revision is that of the object's spec; Revisions are those of Overrides.
+	// Revision is the revision of the object's spec. Revisions are the revisions of Overrides.
 	Revision  string
 	Revisions map[string]string
 }
 
-// RevisionIn is what a member has to have.
+// RevisionIn returns the revision that a member must have.
 func (r *Rendered) RevisionIn(cluster string) string {
 	if rev, ok := r.Revisions[cluster]; ok {
 		return rev
@@ -47,22 +47,22 @@ func (r *Rendered) RevisionIn(cluster string) string {
 	return r.Revision
 }
 
-// Rendering is a unit as one dataplane understands it.
+// Rendering is the translation of a unit for one dataplane.
 type Rendering struct {
-	// Objects, the one that closes the resource first. An object that a later Rendering of the unit lacks is not needed
-	// for keeping the resource as closed as that Rendering says, once what is there of it is realised; so it can go then,
-	// by the ordinary protocol for removing.
+	// Objects are ordered; the object that closes the resource is first. If a later Rendering of the unit lacks an
+	// object, the resource stays closed as that Rendering says without the object once the rest is realized, so the
+	// object can then be removed by the ordinary protocol.
 	Objects []Rendered
-	// Refused is what this dataplane cannot express, beside what the unit itself lacks. A refusal without statement is
-	// about the unit.
+	// Refused are the statements that this dataplane cannot express, in addition to those that the unit itself lacks. A
+	// refusal without statement concerns the whole unit.
 	Refused []policy.Refusal
-	// RefusedIn holds the members in which it is not Refused, but this.
+	// RefusedIn contains the refusals of the members in which they differ from Refused.
 	RefusedIn map[string][]policy.Refusal
-	// Unenforced are sentences about what this dataplane leaves open whatever the statements say.
+	// Unenforced are sentences about what this dataplane leaves open regardless of the statements.
 	Unenforced []string
 }
 
-// RefusedBy is what a member cannot express.
+// RefusedBy returns the refusals in a member.
 func (r *Rendering) RefusedBy(cluster string) []policy.Refusal {
 	if refused, ok := r.RefusedIn[cluster]; ok {
 		return refused
@@ -70,16 +70,16 @@ func (r *Rendering) RefusedBy(cluster string) []policy.Refusal {
 	return r.Refused
 }
 
-// Enforcer translates units for one dataplane. Render is a pure function; an error means that the unit itself is
-// unusable, never that a statement is.
+// Enforcer translates units for one dataplane. Render must be a pure function. It returns an error only if the unit
+// itself is unusable, never because of a single statement.
 type Enforcer interface {
 	Name() v1alpha1.EnforcerName
 	Render(u policy.Unit) (Rendering, error)
 }
 
-// Revision is the first 16 hexadecimal digits of the SHA-256 of the spec as JSON with sorted keys. A spec that was
-// written to an API server and read back has the same revision, whatever types its numbers came back in. A spec that
-// JSON cannot hold has the revision "", which is that of no object.
+// Revision returns the first 16 hexadecimal digits of the SHA-256 of the spec as JSON with sorted keys. A spec that was
+// written to an API server and read back has the same revision, regardless of the Go types of its numbers. For a spec
+// that is not valid JSON it returns "", which no object has.
 func Revision(spec map[string]any) string {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -89,7 +89,7 @@ func Revision(spec map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Render makes a Rendered of a spec for the base mode and the specs of the members that differ from it.
+// Render combines a spec for the base mode and the specs of the members that differ into a Rendered.
 func Render(o Object, unit string, byCluster map[string]map[string]any) (Rendered, error) {
 	r := Rendered{Object: o, Revision: Revision(o.Spec)}
 	if r.Revision == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// RefusedAmong is what the members that the unit goes to cannot express; what only some of them cannot names these. Of no
-// member it is what those would refuse that nothing is said of.
+// RefusedAmong returns the refusals in the given members. The message of a refusal that concerns only some of them
+// lists these. Without members it returns the refusals of members that RefusedIn does not list.
 func (r *Rendering) RefusedAmong(members []string) []policy.Refusal {
 	if len(r.RefusedIn) == 0 || len(members) == 0 {
 		return r.Refused
@@ -34,7 +34,7 @@ func (r *Rendering) RefusedAmong(members []string) []policy.Refusal {
 	return out
 }
 
-// several names some of many.
+// several lists the first of many names.
 func several(names []string) string {
 	const most = 5
 	if len(names) <= most {

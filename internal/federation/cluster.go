@@ -26,55 +26,62 @@ type Cluster struct {
 	Endpoint string
 	CABundle []byte
 	ProxyURL string
-	// LaxTLS: the registration switches off checks of the member's certificate.
+	// LaxTLS reports that the registration disables checks of the member's certificate.
 	LaxTLS bool
-	// Leaving: nothing is to be placed there any more.
+	// Leaving reports that nothing may be placed in the member any more.
 	Leaving bool
-	// Secret is the name of KubeFed's own Secret for the member, also while the member is held.
+	// Secret is the name of KubeFed's own Secret for the member, even while the member is quarantined.
 	Secret string
-	// Held: KubeFed is kept from the member, because of Why.
-	Held bool
-	Why  string
-	// Downgrade is the mark because of which it is held; nil: it is held because of something else, or not at all.
+	// Quarantined reports that KubeFed is kept away from the member, for QuarantineReason.
+	Quarantined      bool
+	QuarantineReason string
+	// Downgrade is the downgrade mark that caused the quarantine, or nil if there is none or another reason.
 	Downgrade *guard.Downgrade
-	// Istio is what the member declares of its Istio; "": it has none that enforces.
+	// Istio is the member's declaration about its Istio; "" means that no Istio there can enforce policies.
 	Istio string
-	// Mesh is what the member declares as its cluster mesh: NoMesh, a name, or "", which is the mesh of all who declare nothing.
+	// Mesh is the cluster mesh that the member declares: NoMesh, a name, or "" for the mesh of all members that declare
+	// nothing.
 	Mesh string
-	// Places are where the parts of its dataplane are.
+	// Enforcer is the enforcer that the member declares by AnnotationEnforcer; "" means Cilium.
+	Enforcer string
+	// Places are the locations of the parts of its dataplane.
 	Places Places
-	// Told is the fingerprint of the token that KubeFed was last told of; "": it was told of none.
-	Told string
+	// AnnouncedToken is the fingerprint of the last token that was announced to KubeFed, or "".
+	AnnouncedToken string
 }
 
-// ParseCluster reads a KubeFedCluster.
+// ParseCluster parses a KubeFedCluster.
 func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	var c fedv1beta1.KubeFedCluster
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
 		return Cluster{}, fmt.Errorf("read KubeFedCluster %s: %w", u.GetName(), err)
 	}
 	secret, held := c.Spec.SecretRef.Name, false
-	if kept := c.Annotations[AnnotationHeld]; secret == heldSecret && kept != "" {
+	if kept := c.Annotations[AnnotationQuarantinedSecret]; secret == quarantineSecret && kept != "" {
 		secret, held = kept, true
 	}
 	var mark *guard.Downgrade
 	if text, downgraded := c.Annotations[AnnotationDowngraded]; downgraded && held {
 		mark = &guard.Downgrade{}
 		if err := json.Unmarshal([]byte(text), mark); err != nil {
-			mark = &guard.Downgrade{} // what counts is that there is one
+			mark = &guard.Downgrade{} // the presence of the mark is what counts
 		}
+	}
+	mesh := c.Annotations[AnnotationMesh]
+	if c.Annotations[AnnotationEnforcer] == string(v1alpha1.EnforcerIstio) {
+		mesh = NoMesh // without Cilium, its pods have no identities for other members
 	}
 	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
-		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause],
-		Istio: c.Annotations[AnnotationIstio], Mesh: c.Annotations[AnnotationMesh], Places: ParsePlaces(c.Annotations), Told: c.Annotations[AnnotationRenewed]}, nil
+		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Quarantined: held, QuarantineReason: c.Annotations[AnnotationQuarantineReason],
+		Istio: c.Annotations[AnnotationIstio], Mesh: mesh, Enforcer: c.Annotations[AnnotationEnforcer], Places: ParsePlaces(c.Annotations), AnnouncedToken: c.Annotations[AnnotationRenewed]}, nil
 }
 
-// ErrPlacement is a placement that cannot be resolved.
+// ErrPlacement is returned for a placement that cannot be resolved.
 var ErrPlacement = errors.New("placement cannot be resolved")
 
-// Resolve turns a class's placement into explicit names, sorted. Names that no KubeFedCluster has are kept: they were
-// asked for, and the status has to say that they are missing. Members that are leaving are in no placement.
+// Resolve converts a class's placement into explicit names, sorted. Names that no KubeFedCluster has are kept, so that
+// the status can report them as missing. Members that are leaving are left out.
 func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 	var names []string
 	switch {
@@ -104,21 +111,25 @@ func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 
 func byName(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) }
 
-// SameConnection tells whether both are reached in the same way.
+// SameConnection reports whether both clusters are reached with the same address, certificate and proxy.
 func (c Cluster) SameConnection(d Cluster) bool {
 	return c.Endpoint == d.Endpoint && c.ProxyURL == d.ProxyURL && c.LaxTLS == d.LaxTLS && bytes.Equal(c.CABundle, d.CABundle)
 }
 
-// samePlace tells whether the same is to be placed there, and to be said of it.
-func (c Cluster) samePlace(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Places == d.Places && sameMark(c.Downgrade, d.Downgrade)
+// samePlacementAndStatus reports whether placement and status of the two are the same.
+func (c Cluster) samePlacementAndStatus(d Cluster) bool {
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Quarantined == d.Quarantined && c.QuarantineReason == d.QuarantineReason && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Enforcer == d.Enforcer && c.Places == d.Places && sameMark(c.Downgrade, d.Downgrade)
 }
 
 func sameMark(a, b *guard.Downgrade) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Same(*b))
 }
 
-// SameMesh reports whether pods of both members have one set of identities, so that either member knows those of the other.
+// WithoutCilium reports whether the member declares that Istio alone enforces there.
+func (c Cluster) WithoutCilium() bool { return c.Enforcer == string(v1alpha1.EnforcerIstio) }
+
+// SameMesh reports whether the pods of both members share one set of identities, so that each member can identify the
+// pods of the other.
 func (c Cluster) SameMesh(d Cluster) bool {
 	return c.Name == d.Name || c.Mesh == d.Mesh && c.Mesh != NoMesh
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Differs tells whether next has to be written over e, which may be nil. An annotation that names too much is no reason.
+// Differs reports whether next has to be written over e, which may be nil. An annotation that lists too many names is
+// not a difference.
 func Differs(e, next *Object) (bool, error) {
-	if e == nil || e.Foreign {
+	if e == nil || e.ForeignFields {
 		return true, nil
 	}
 	if e.Meta.Annotations[AnnotationResource] != next.Meta.Annotations[AnnotationResource] {
@@ -31,7 +32,7 @@ func Differs(e, next *Object) (bool, error) {
 	return !same, nil
 }
 
-// Overlay is base with over put on top; neither is changed.
+// Overlay returns base with the entries of over added or replaced; neither is changed.
 func Overlay(base, over map[string]string) map[string]string {
 	out := maps.Clone(base)
 	if out == nil {

@@ -1,7 +1,7 @@
-// Package federation owns what ACP knows of KubeFed and of the member clusters: the Federated objects on the wire,
-// placement, propagation status, the registry of members, and reading the members back.
+// Package federation represents what ACP reads from KubeFed and the member clusters: the Federated objects, placement,
+// propagation status, the registry of members, and the read-back of members.
 //
-// It reports what is there and writes nothing to members; preflight and membership below it judge clusters, and let them
-// join and leave. It knows no policies and decides no state of a unit; that is the controllers' work. It may import api,
+// It only reads members. The subpackages preflight and membership check clusters, and register and unregister them. It
+// does not depend on policies and does not compute the state of a unit, which the controllers do. It may import api,
 // client-go and KubeFed's API types.
 package federation

@@ -16,27 +16,28 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// SecretName is the Secret on the host, in the credentials namespace, that holds the adapter's token for a member.
+// SecretName returns the name of the Secret on the host, in the credentials namespace, that contains the adapter's
+// token for a member.
 func SecretName(cluster string) string { return "acp-reader-" + cluster }
 
 // secretKey is the key of the token in that Secret.
 const secretKey = "token"
 
-// FleetConfig says where the members are registered and who wants to hear of them.
+// FleetConfig configures a Fleet.
 type FleetConfig struct {
 	// Host is a client of the host cluster.
 	Host dynamic.Interface
-	// KubeFedNamespace holds the KubeFedClusters, CredentialsNamespace the Secrets named by SecretName.
+	// KubeFedNamespace contains the KubeFedClusters, and CredentialsNamespace the Secrets named by SecretName.
 	KubeFedNamespace, CredentialsNamespace string
-	// Kind is what is read back, and Revision computes that of a spec; Identities need neither.
+	// Kind is the kind that is read back, and Revision computes the revision of a spec. Identities need neither.
 	Kind     Kind
 	Revision Revision
-	// Probing; the zero value is DefaultProbing.
+	// Probing configures the probes; the zero value means DefaultProbing.
 	Probing Probing
 	Log     logr.Logger
-	// Changed is called when an object of a member appeared, changed or went; with object "" when the member itself
-	// was registered, removed, lost or found again; with cluster "" when the registry as a whole began to work or
-	// failed. It must return soon.
+	// Changed is called when an object of a member appeared, changed or was deleted; with object "" when the member was
+	// registered, removed, became unreachable or reachable; and with cluster "" when the registry as a whole began to
+	// work or failed. It must return quickly.
 	Changed func(cluster, object string)
 }
 
@@ -52,10 +53,10 @@ func (c FleetConfig) validate() error {
 	return nil
 }
 
-// Fleet is the registry of the members and what each has of the objects that ACP manages.
+// Fleet is the registry of the members, with the objects of each that ACP manages.
 type Fleet struct{ *fleet[Observed] }
 
-// NewFleet makes a Fleet that does nothing until Run.
+// NewFleet returns a Fleet that is idle until Run.
 func NewFleet(config FleetConfig) (*Fleet, error) {
 	if config.Revision == nil {
 		return nil, errors.New("federation: FleetConfig.Revision is missing")
@@ -67,14 +68,14 @@ func NewFleet(config FleetConfig) (*Fleet, error) {
 	return &Fleet{f}, nil
 }
 
-// Observe tells what is known of an object in a member.
+// Observe returns the observation of an object in a member.
 func (f *Fleet) Observe(cluster, object string) Observation {
 	o, m := f.observe(cluster)
 	return withObject(o, m, object)
 }
 
-// Reserved are the names of a member's objects that have ACP's label or begin as its names do, sorted. Of a member that cannot
-// be read now none are told.
+// Reserved returns the names of a member's objects that have ACP's label or name prefix, sorted. It returns none for a
+// member that cannot be read.
 func (f *Fleet) Reserved(cluster string) []string {
 	o, m := f.observe(cluster)
 	if !o.Reachable {
@@ -90,7 +91,7 @@ func (f *Fleet) Reserved(cluster string) []string {
 	return out
 }
 
-// withObject adds what the member has of an object to what is known of the member.
+// withObject adds the member's object to the observation of the member.
 func withObject(o Observation, m *member[Observed], object string) Observation {
 	if !o.Reachable {
 		return o
@@ -101,7 +102,7 @@ func withObject(o Observation, m *member[Observed], object string) Observation {
 	return o
 }
 
-// fleet is the registry of the members and the present view of the objects of one kind in each.
+// fleet is the registry of the members with the current objects of one kind in each.
 type fleet[T any] struct {
 	config   FleetConfig
 	parse    func(*unstructured.Unstructured) (T, error)
@@ -111,7 +112,7 @@ type fleet[T any] struct {
 
 	mu      sync.RWMutex
 	members map[string]*member[T]
-	// broken says why a registered member has no watch.
+	// broken contains the reason why a registered member has no watch.
 	broken map[string]string
 }
 
@@ -145,7 +146,7 @@ func parseToken(u *unstructured.Unstructured) (token, error) {
 	return token{u.GetName(), string(raw)}, nil
 }
 
-// Run follows the registrations and the members until the context ends; all its work has ended when it returns.
+// Run follows the registrations and the members until the context ends. All its goroutines have ended when it returns.
 func (f *fleet[T]) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -168,7 +169,7 @@ func (f *fleet[T]) Run(ctx context.Context) error {
 	}
 }
 
-// adjust starts and stops watches so that they are those of the registrations, and returns the members that changed.
+// adjust starts and stops watches according to the registrations, and returns the members that changed.
 func (f *fleet[T]) adjust(ctx context.Context, running *sync.WaitGroup) []string {
 	if synced, _ := f.clusters.State(); !synced {
 		return nil
@@ -206,9 +207,9 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	secret, _ := f.tokens.Get(SecretName(c.Name))
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.SameConnection(c) {
-		same := old.cluster.samePlace(c)
-		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
-		old.cluster.Istio, old.cluster.Mesh, old.cluster.Places = c.Istio, c.Mesh, c.Places
+		same := old.cluster.samePlacementAndStatus(c)
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Quarantined, old.cluster.QuarantineReason, old.cluster.Downgrade = c.Labels, c.Leaving, c.Quarantined, c.QuarantineReason, c.Downgrade
+		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Places = c.Istio, c.Mesh, c.Enforcer, c.Places
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
@@ -249,7 +250,7 @@ func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], string) {
 	return m, ""
 }
 
-// Registry tells whether the members' registrations were listed, and why not.
+// Registry reports whether the members' registrations were listed, and the error if not.
 func (f *fleet[T]) Registry() (bool, error) { return f.clusters.State() }
 
 // Clusters returns the registered members by name.
@@ -259,7 +260,7 @@ func (f *fleet[T]) Clusters() []Cluster {
 	return out
 }
 
-// observe tells whether a member can be read; the member is nil when it was not even contacted.
+// observe reports whether a member can be read. The returned member is nil if it has not been contacted.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	f.mu.RLock()
 	m, why := f.members[cluster], f.broken[cluster]
@@ -271,13 +272,13 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
+		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s has not been contacted yet", cluster)}, nil
 	}
 	listed, _ := f.Registry()
 	return Observation{Unknown: !listed, Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
 }
 
-// Absent asks a member itself, past every cache, whether it does not have an object.
+// Absent asks the member directly, without a cache, whether it lacks an object.
 func (f *fleet[T]) Absent(ctx context.Context, cluster, object string) (bool, error) {
 	f.mu.RLock()
 	m := f.members[cluster]

@@ -14,19 +14,19 @@ import (
 	"github.com/acp-io/acp/internal/federation/foreignpolicy"
 )
 
-// Foreign are the policies of others in the members that Cilium enforces, and the groups of addresses that they may name. It
-// does nothing until Run.
-type Foreign struct {
+// ForeignPolicies reads the policies of others in the members that Cilium enforces, and the address groups that they
+// may reference. It is idle until Run.
+type ForeignPolicies struct {
 	kinds  []*fleet[*foreignpolicy.Policy]
 	groups *fleet[foreignpolicy.Group]
-	// ours tells whether ACP has an object of that name on the host.
-	ours func(name string) bool
+	// isOwn reports whether the host has an object of ACP with that name.
+	isOwn func(name string) bool
 }
 
-// NewForeign makes a Foreign. Kind and Revision of the config are not needed. What is in own is not of others: of the copies
-// of these that the members have nothing is kept. It has to be listed before Run.
-func NewForeign(config FleetConfig, own *Objects) (*Foreign, error) {
-	f := &Foreign{ours: func(name string) bool {
+// NewForeignPolicies returns ForeignPolicies. The config needs no Kind and Revision. Copies of the objects in own are
+// not stored. own must be listed before Run.
+func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, error) {
+	f := &ForeignPolicies{isOwn: func(name string) bool {
 		found, ok := own.Get(name)
 		return ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 	}}
@@ -44,9 +44,9 @@ func NewForeign(config FleetConfig, own *Objects) (*Foreign, error) {
 	return f, err
 }
 
-// parse reads a policy. Lists of some API servers leave out the kinds of their items.
-func (f *Foreign) parse(u *unstructured.Unstructured, k Kind) *foreignpolicy.Policy {
-	if k.Target == CiliumPolicy.Target && f.ours(u.GetName()) {
+// parse parses a policy. Lists of some API servers omit the kinds of their items.
+func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) *foreignpolicy.Policy {
+	if k.Target == CiliumPolicy.Target && f.isOwn(u.GetName()) {
 		return &foreignpolicy.Policy{Kind: k.Target.Kind, Name: u.GetName()}
 	}
 	read := &unstructured.Unstructured{Object: map[string]any{}}
@@ -60,7 +60,7 @@ func (f *Foreign) parse(u *unstructured.Unstructured, k Kind) *foreignpolicy.Pol
 func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
 	g := foreignpolicy.Group{Name: u.GetName(), Labels: map[string]string{}}
 	for k, v := range u.GetLabels() {
-		if !strings.HasPrefix(k, "io.cilium") { // agents leave these out
+		if !strings.HasPrefix(k, "io.cilium") { // agents ignore these labels
 			g.Labels[k] = v
 		}
 	}
@@ -76,7 +76,7 @@ func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
 		switch {
 		case err == nil:
 			g.Prefixes = append(g.Prefixes, p)
-		case !strings.HasPrefix(g.Name, v1alpha1.ObjectPrefix): // in doubt a group of others holds every address
+		case !strings.HasPrefix(g.Name, v1alpha1.ObjectPrefix): // in doubt, a group of others contains every address
 			g.Prefixes = append(g.Prefixes, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 		}
 	}
@@ -84,18 +84,18 @@ func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
 }
 
 // Run follows the members until the context ends.
-func (f *Foreign) Run(ctx context.Context) error {
+func (f *ForeignPolicies) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, k := range f.kinds {
-		running.Go(func() { _ = k.Run(ctx) }) // it ends with the context, and has no other error
+		running.Go(func() { _ = k.Run(ctx) }) // it ends with the context and returns no other error
 	}
 	running.Go(func() { _ = f.groups.Run(ctx) })
 	running.Wait()
 	return nil
 }
 
-// Registry tells whether the members' registrations were listed by all that read them.
-func (f *Foreign) Registry() (bool, error) {
+// Registry reports whether every watch has listed the members' registrations.
+func (f *ForeignPolicies) Registry() (bool, error) {
 	for _, k := range f.kinds {
 		if listed, err := k.Registry(); !listed {
 			return listed, err
@@ -105,10 +105,11 @@ func (f *Foreign) Registry() (bool, error) {
 }
 
 // Clusters returns the registered members by name.
-func (f *Foreign) Clusters() []Cluster { return f.groups.Clusters() }
+func (f *ForeignPolicies) Clusters() []Cluster { return f.groups.Clusters() }
 
-// Observe tells whether all kinds can be read in a member. A kind that the member does not have has no objects there.
-func (f *Foreign) Observe(cluster string) Observation {
+// Observe reports whether all kinds can be read in a member. A kind that the member does not serve has no objects
+// there.
+func (f *ForeignPolicies) Observe(cluster string) Observation {
 	out := Observation{Registered: true, Reachable: true}
 	for _, k := range f.kinds {
 		if o, _ := k.present(cluster); !o.Reachable {
@@ -121,12 +122,12 @@ func (f *Foreign) Observe(cluster string) Observation {
 	return out
 }
 
-// In returns the policies of others in a member, and its groups, as they were last seen.
-func (f *Foreign) In(cluster string) (policies []*foreignpolicy.Policy, groups []foreignpolicy.Group) {
+// In returns the policies of others in a member, and its groups, as last seen.
+func (f *ForeignPolicies) In(cluster string) (policies []*foreignpolicy.Policy, groups []foreignpolicy.Group) {
 	for _, k := range f.kinds {
 		if _, m := k.present(cluster); m != nil {
 			m.watch.each(func(p *foreignpolicy.Policy) {
-				if p.Kind != CiliumPolicy.Target.Kind || !f.ours(p.Name) {
+				if p.Kind != CiliumPolicy.Target.Kind || !f.isOwn(p.Name) {
 					policies = append(policies, p)
 				}
 			})
@@ -138,7 +139,8 @@ func (f *Foreign) In(cluster string) (policies []*foreignpolicy.Policy, groups [
 	return policies, groups
 }
 
-// present tells whether a member's objects are known; one that does not have the kind has none, and no member is returned.
+// present reports whether a member's objects are known. If the member does not serve the kind, it has no objects, and
+// the returned member is nil.
 func (f *fleet[T]) present(cluster string) (Observation, *member[T]) {
 	o, m := f.observe(cluster)
 	if m != nil && !o.Reachable && m.lacksKind() {
@@ -147,7 +149,7 @@ func (f *fleet[T]) present(cluster string) (Observation, *member[T]) {
 	return o, m
 }
 
-// lacksKind tells whether the member answered that it does not serve the kind.
+// lacksKind reports whether the member answered that it does not serve the kind.
 func (m *member[T]) lacksKind() bool {
 	m.mu.RLock()
 	alive, why := m.alive, m.why
@@ -159,7 +161,8 @@ func (m *member[T]) lacksKind() bool {
 	return apierrors.IsNotFound(err)
 }
 
-// OwnPolicies reads ACP's own policies for a member, from what the host has of them, so that they are held once for all members.
+// OwnPolicies parses ACP's own policies for a member from the host's objects, so that they are stored once for all
+// members.
 type OwnPolicies struct {
 	mu   sync.Mutex
 	read map[ownKey]ownPolicy
@@ -172,7 +175,7 @@ type ownPolicy struct {
 	policy *foreignpolicy.Policy
 }
 
-// In returns those that are placed in a member.
+// In returns the policies that are placed in a member.
 func (o *OwnPolicies) In(cluster string, objects *Objects) []*foreignpolicy.Policy {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"github.com/acp-io/acp/internal/federation/foreignpolicy"
 )
 
-// Label is one label of pods, as the dataplane's identities have it.
+// Label is a pod label in the form that the dataplane's identities use.
 type Label = foreignpolicy.Label
 
-// Handle is a label that is held once however many identities have it.
+// Handle is an interned Label, which is stored once for all identities.
 type Handle = foreignpolicy.Handle
 
-// Identities are the labels of the pods in each member, read from the identities that the dataplane keeps of them. There
-// are tens of thousands, most labels are in many of them, and nothing else of them is kept.
+// Identities are the labels of the pods in each member, read from the dataplane's identities. There may be tens of
+// thousands of identities with mostly the same labels, so only interned labels are stored.
 type Identities struct{ *fleet[[]Handle] }
 
-// NewIdentities makes Identities that do nothing until Run. Kind and Revision of the config are not needed.
+// NewIdentities returns Identities that are idle until Run. The config needs no Kind and Revision.
 func NewIdentities(config FleetConfig) (*Identities, error) {
 	config.Kind = ciliumIdentity
 	f, err := newFleet(config, identityLabels)
@@ -31,8 +31,8 @@ func NewIdentities(config FleetConfig) (*Identities, error) {
 	return &Identities{f}, nil
 }
 
-// identityLabels returns the labels of an identity, those that come from the pod and from Kubernetes without their source.
-// They are not in the object's own labels, of which agents write only the namespace.
+// identityLabels returns the labels of an identity; labels of pods and of Kubernetes are without their source. They are
+// not in the object's own labels, of which agents write only the namespace.
 func identityLabels(u *unstructured.Unstructured) ([]Handle, error) {
 	const source = "k8s:"
 	all, _, err := unstructured.NestedStringMap(u.Object, "security-labels")
@@ -46,8 +46,8 @@ func identityLabels(u *unstructured.Unstructured) ([]Handle, error) {
 	return slices.Clip(out), nil
 }
 
-// Labels are the distinct labels in all registered members: of a member that cannot be read now, the last that were seen.
-// listed are the members of which any were seen, and missing those of which none ever were, both sorted.
+// Labels returns the distinct labels in all registered members. For a member that cannot be read, the last known labels
+// are used. listed are the members that were read at least once, and missing the others, both sorted.
 func (i *Identities) Labels() (labels map[Label]struct{}, listed, missing []string) {
 	seen := map[Handle]struct{}{}
 	for _, c := range i.Clusters() {
@@ -67,14 +67,14 @@ func (i *Identities) Labels() (labels map[Label]struct{}, listed, missing []stri
 	}
 	labels = make(map[Label]struct{}, len(seen))
 	for h := range seen {
-		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // nothing else can name anybody
+		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // other labels cannot carry a name
 			labels[l] = struct{}{}
 		}
 	}
 	return labels, listed, missing
 }
 
-// Each calls do with the labels of every identity of a member, as they were last seen.
+// Each calls do with the labels of every identity of a member, as last seen.
 func (i *Identities) Each(cluster string, do func(labels []Handle)) {
 	i.mu.RLock()
 	m := i.members[cluster]
@@ -84,13 +84,14 @@ func (i *Identities) Each(cluster string, do func(labels []Handle)) {
 	}
 }
 
-// Observe tells whether the identities of a member can be read. One that does not have the kind has none.
+// Observe reports whether the identities of a member can be read. A member that does not serve the kind has none.
 func (i *Identities) Observe(cluster string) Observation {
 	o, _ := i.present(cluster)
 	return o
 }
 
-// Of are the distinct labels in a member, as they were last seen, of the keys that are asked for; false: it was never read.
+// Of returns the distinct labels of the given keys in a member, as last seen. It returns false if the member was never
+// read.
 func (i *Identities) Of(cluster string, keys map[string]bool) (map[Label]struct{}, bool) {
 	i.mu.RLock()
 	m := i.members[cluster]
@@ -109,8 +110,8 @@ func (i *Identities) Of(cluster string, keys map[string]bool) (map[Label]struct{
 	return out, true
 }
 
-// Waits reports whether a registered member has neither been read nor found unreadable.
-func (i *Identities) Waits() bool {
+// Pending reports whether a registered member has neither been read nor found unreadable.
+func (i *Identities) Pending() bool {
 	for _, c := range i.Clusters() {
 		if o, m := i.observe(c.Name); o.Unknown && (m == nil || !m.watch.everListed()) {
 			return true

@@ -8,38 +8,39 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/istio"
 )
 
-// Opening is what an AuthorizationPolicy in a member lets in beside ACP's, since allows of several policies add up: to which
-// pods, and which connections.
-type Opening struct {
+// IstioAllow describes which connections an AuthorizationPolicy in a member allows, and to which pods. The allows of
+// several policies are additive, so it may allow more than ACP's policies.
+type IstioAllow struct {
 	Kind, Namespace, Name string
-	// opens: it lets somebody in to the pods with all of these labels, of which one is their namespace unless it is about all.
-	// Istio looks at the pods, of whose labels identities may have only some.
-	opens   bool
+	// allows reports that the policy lets in connections to the pods with all of these labels; one of the labels is the
+	// namespace unless it applies to all namespaces. Istio matches the pods' own labels, of which identities may have
+	// only a part.
+	allows  bool
 	labels  []Label
 	allowed *istio.Allowed
 }
 
-// String names the policy for people.
-func (o Opening) String() string {
+// String returns the policy's name for messages.
+func (o IstioAllow) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
 	}
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Equal tells whether two openings are of one policy and open the same pods.
-func (o Opening) Equal(p Opening) bool {
-	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && o.opens == p.opens && slices.Equal(o.labels, p.labels)
+// Equal reports whether two values describe the same policy with the same pods.
+func (o IstioAllow) Equal(p IstioAllow) bool {
+	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && o.allows == p.allows && slices.Equal(o.labels, p.labels)
 }
 
-// Opens tells whether the policy lets anybody in at all.
-func (o Opening) Opens() bool { return o.opens }
+// Opens reports whether the policy lets any connection in.
+func (o IstioAllow) Opens() bool { return o.allows }
 
-// namespaceKey is that of the label which holds a pod's namespace in its identity.
+// namespaceKey is the key of the identity label with a pod's namespace.
 const namespaceKey = "io.kubernetes.pod.namespace"
 
-// namespace is the one whose pods the policy is about; "": it is about those of all.
-func (o Opening) namespace() string {
+// namespace returns the namespace whose pods the policy selects, or "" for all namespaces.
+func (o IstioAllow) namespace() string {
 	for _, l := range o.labels {
 		if l.Key == namespaceKey {
 			return l.Value
@@ -48,20 +49,20 @@ func (o Opening) namespace() string {
 	return ""
 }
 
-// Selects tells whether pods of an identity with these labels are opened. Of a label that no identity has nobody knows which
-// pods have it: known are the keys that identities have.
-func (o Opening) Selects(identity map[string]string, known func(key string) bool) bool {
-	return o.opens && mayMatch(o.labels, identity, known)
+// Selects reports whether the policy may apply to pods of an identity with these labels. For a label key that no
+// identity has, it is not known which pods have it; known reports whether any identity has a key.
+func (o IstioAllow) Selects(identity map[string]string, known func(key string) bool) bool {
+	return o.allows && mayMatch(o.labels, identity, known)
 }
 
-// MaySelect tells whether some pod with one label, of which nothing else is known, may be opened.
-func (o Opening) MaySelect(key, value string) bool {
-	return o.opens && !slices.ContainsFunc(o.labels, func(l Label) bool { return l.Key == key && l.Value != value })
+// MaySelect reports whether the policy may apply to a pod of which only one label is known.
+func (o IstioAllow) MaySelect(key, value string) bool {
+	return o.allows && !slices.ContainsFunc(o.labels, func(l Label) bool { return l.Key == key && l.Value != value })
 }
 
-// parseOpening reads an AuthorizationPolicy.
-func parseOpening(u *unstructured.Unstructured) (Opening, error) {
-	o := Opening{Kind: IstioPolicy.Target.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-	o.addIstio(u)
+// parseIstioAllow parses an AuthorizationPolicy.
+func parseIstioAllow(u *unstructured.Unstructured) (IstioAllow, error) {
+	o := IstioAllow{Kind: IstioPolicy.Target.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+	o.parseRules(u)
 	return o, nil
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/istio"
 )
 
-// OwnAllowed is what one of ACP's own AuthorizationPolicies lets in to the pods with all of some labels.
+// OwnAllowed describes what one of ACP's own AuthorizationPolicies lets in to the pods with all of some labels.
 type OwnAllowed struct {
 	labels  []Label
 	allowed *istio.Allowed
 }
 
-// OwnAllows reads what ACP's own policies let in to a member, from what the host has of them. Each is read once for all members.
+// OwnAllows parses what ACP's own policies let in to a member, from the host's objects. Each is parsed once for all
+// members.
 type OwnAllows struct {
 	mu   sync.Mutex
 	read map[ownKey]ownAllow
@@ -60,7 +61,8 @@ func (o *OwnAllows) from(cluster string, all []*Object) []*OwnAllowed {
 	return out
 }
 
-// parseOwnAllowed reads one of ACP's policies; nil: it lets in nobody, or not by the labels of pods alone.
+// parseOwnAllowed parses one of ACP's policies. It returns nil if the policy allows nothing, or does not select by pod
+// labels alone.
 func parseOwnAllowed(spec map[string]any) *OwnAllowed {
 	selector, _ := spec["selector"].(map[string]any)
 	labels, _ := selector["matchLabels"].(map[string]any)
@@ -78,28 +80,28 @@ func parseOwnAllowed(spec map[string]any) *OwnAllowed {
 	return out
 }
 
-// mostAllowedChecks bounds what is compared for one member. What is not compared counts as opened.
-const mostAllowedChecks = 2_000_000
+// maxAllowedChecks bounds the comparisons for one member. What is not compared counts as opened.
+const maxAllowedChecks = 2_000_000
 
-// comparison compares what policies of others let in to pods with what ACP's own let in to them.
+// comparison compares what policies of others let in to pods with what ACP's own policies let in to them.
 type comparison struct {
 	own     []*OwnAllowed
 	byLabel map[Label][]int
 	left    int
-	// known are the answers, by the policy and ACP's that are about the pods.
+	// known caches results by the policy and ACP's policies for the pods.
 	known map[string]bool
 }
 
 func newComparison(own []*OwnAllowed) *comparison {
-	c := &comparison{own: own, byLabel: map[Label][]int{}, left: mostAllowedChecks, known: map[string]bool{}}
+	c := &comparison{own: own, byLabel: map[Label][]int{}, left: maxAllowedChecks, known: map[string]bool{}}
 	for i, o := range own {
 		c.byLabel[o.labels[0]] = append(c.byLabel[o.labels[0]], i)
 	}
 	return c
 }
 
-// adds tells whether a policy may let in more to pods that surely have some labels than ACP's own policies do.
-func (c *comparison) adds(p *Opening, labels map[string]string) bool {
+// adds reports whether a policy may let in more than ACP's own policies do, to pods that certainly have some labels.
+func (c *comparison) adds(p *IstioAllow, labels map[string]string) bool {
 	var about []int
 	for key, value := range labels {
 		for _, i := range c.byLabel[Label{Key: key, Value: value}] {

@@ -10,23 +10,23 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/istio"
 )
 
-// addIstio takes in what an AuthorizationPolicy lets in: one with the action ALLOW, which is the default, and a rule. Istio lets
-// in what one of them allows, so it may add to ACP's. DENY, CUSTOM and AUDIT open nothing. Without a
-// selector it is about all pods, of its namespace or, in Istio's root namespace, of all.
-func (o *Opening) addIstio(u *unstructured.Unstructured) {
+// parseRules adds what an AuthorizationPolicy with the action ALLOW (the default) and at least one rule lets in. Istio
+// lets in what any such policy allows, so it may add to ACP's. DENY, CUSTOM and AUDIT open nothing. Without a selector
+// the policy applies to all pods of its namespace or, in Istio's root namespace, of all namespaces.
+func (o *IstioAllow) parseRules(u *unstructured.Unstructured) {
 	spec, _ := u.Object["spec"].(map[string]any)
 	switch spec["action"] {
 	case "DENY", "CUSTOM", "AUDIT":
 		return
 	}
-	if rules, readable := spec["rules"].([]any); spec["rules"] == nil || readable && len(rules) == 0 || tried(u) {
+	if rules, readable := spec["rules"].([]any); spec["rules"] == nil || readable && len(rules) == 0 || isDryRun(u) {
 		return
 	}
 	selector, selects, _ := unstructured.NestedStringMap(spec, "selector", "matchLabels")
-	if !selects && attached(spec) {
+	if !selects && isForGateway(spec) {
 		return
 	}
-	o.opens, o.allowed = true, istio.ParseAllowed(spec, o.Namespace)
+	o.allows, o.allowed = true, istio.ParseAllowed(spec, o.Namespace)
 	if o.Namespace != IstioPolicy.Namespace {
 		o.labels = append(o.labels, Label{Key: namespaceKey, Value: o.Namespace})
 	}
@@ -35,22 +35,22 @@ func (o *Opening) addIstio(u *unstructured.Unstructured) {
 	}
 }
 
-// tried tells that Istio only logs what the policy would decide.
-func tried(u *unstructured.Unstructured) bool {
+// isDryRun reports that Istio only logs what the policy would decide.
+func isDryRun(u *unstructured.Unstructured) bool {
 	on, err := strconv.ParseBool(u.GetAnnotations()["istio.io/dry-run"])
 	return err == nil && on
 }
 
-// attached tells that the policy is for gateways or waypoints, in front of the pods: what these let through has yet to be let
-// in by the policies of the pods.
-func attached(spec map[string]any) bool {
+// isForGateway reports that the policy applies to gateways or waypoints, in front of the pods: the policies of the pods
+// still decide what these let through.
+func isForGateway(spec map[string]any) bool {
 	one, _ := spec["targetRef"].(map[string]any)
 	many, _ := spec["targetRefs"].([]any)
 	return len(one) > 0 || len(many) > 0
 }
 
-// mayMatch tells whether some pod of an identity may have all the labels. Identities leave out what the dataplane is not
-// configured to take in, and here empty values.
+// mayMatch reports whether a pod of an identity may have all the labels. Identities lack the labels that the dataplane
+// is not configured to include, and here empty values.
 func mayMatch(labels []Label, identity map[string]string, known func(key string) bool) bool {
 	return !slices.ContainsFunc(labels, func(l Label) bool {
 		have, ok := identity[l.Key]

@@ -46,7 +46,7 @@ func TestIstioOpening(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.SetKind(IstioPolicy.Target.Kind)
-			o, err := parseOpening(u)
+			o, err := parseIstioAllow(u)
 			if err != nil || o.Opens() != c.opens || o.Selects(pod, known) != c.selects || o.MaySelect("com.trip/grpc", "fraud") != c.may {
 				t.Errorf("opens %v, selects %v, may select %v, %v", o.Opens(), o.Selects(pod, known), o.MaySelect("com.trip/grpc", "fraud"), err)
 			}

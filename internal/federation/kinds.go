@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Kind pairs an object kind of the members with the Federated kind of the host that carries it.
+// Kind pairs an object kind of the members with the Federated kind of the host that distributes it.
 type Kind struct {
 	// Target is the kind in the members.
 	Target schema.GroupVersionKind
@@ -18,14 +18,14 @@ type Kind struct {
 	Federated schema.GroupVersionKind
 	// FederatedResource is Federated's resource.
 	FederatedResource schema.GroupVersionResource
-	// Namespaced: Target is a kind of namespaces, of which all are read.
+	// Namespaced reports that Target is namespaced. The objects of all namespaces are read.
 	Namespaced bool
-	// Namespace, when set, is the only one of the members that is read, and that of the Federated objects on the host. Name,
-	// when set, is that of the only object that is read.
+	// Namespace, if set, is the only namespace that is read in the members, and the namespace of the Federated objects
+	// on the host. Name, if set, is the name of the only object that is read.
 	Namespace, Name string
 }
 
-// Key is what an object of the kind is found by among those of several kinds. The objects of a unit have one name in all
+// Key returns the key of an object among those of several kinds. The objects of a unit have the same name in all
 // dataplanes.
 func (k Kind) Key(name string) string {
 	if k.Namespace == "" {
@@ -34,7 +34,7 @@ func (k Kind) Key(name string) string {
 	return k.Namespace + "/" + name
 }
 
-// selector picks the only object that is read; "": all are.
+// selector returns the field selector of the only object that is read, or "" for all objects.
 func (k Kind) selector() string {
 	if k.Name == "" {
 		return ""
@@ -42,7 +42,7 @@ func (k Kind) selector() string {
 	return fields.OneTermEqualSelector("metadata.name", k.Name).String()
 }
 
-// CiliumPolicy carries Cilium's cluster-wide policies.
+// CiliumPolicy distributes Cilium's clusterwide policies.
 var CiliumPolicy = Kind{
 	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumClusterwideNetworkPolicy"},
 	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"},
@@ -50,7 +50,7 @@ var CiliumPolicy = Kind{
 	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"},
 }
 
-// CiliumGroup carries Cilium's groups of addresses.
+// CiliumGroup distributes Cilium's groups of addresses.
 var CiliumGroup = Kind{
 	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumCIDRGroup"},
 	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"},
@@ -58,7 +58,7 @@ var CiliumGroup = Kind{
 	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
 }
 
-// IstioPolicy carries Istio's policies, in its root namespace.
+// IstioPolicy distributes Istio's policies, in its root namespace.
 var IstioPolicy = Kind{
 	Target:            schema.GroupVersionKind{Group: "security.istio.io", Version: "v1", Kind: "AuthorizationPolicy"},
 	TargetResource:    schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"},
@@ -67,13 +67,13 @@ var IstioPolicy = Kind{
 	Namespace:         guard.IstioRoot,
 }
 
-// ciliumIdentity is Cilium's identity of like pods in a member. Agents write it; nothing carries it.
+// ciliumIdentity is Cilium's identity of pods with equal labels in a member. Agents write it; it is not distributed.
 var ciliumIdentity = Kind{
 	Target:         schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumIdentity"},
 	TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"},
 }
 
-// Kinds whose policies let connections in beside ACP's. Nothing of ACP carries them.
+// These kinds contain policies of others that may allow connections. ACP does not distribute them.
 var (
 	networkPolicy = Kind{
 		Target:         schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
@@ -101,51 +101,55 @@ var (
 	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// Annotations of Federated objects on the host. KubeFed does not carry them to members.
+// Annotations of Federated objects on the host. KubeFed does not copy them to members.
 const (
-	// AnnotationResource is the full name of the resource that the object's unit is about.
+	// AnnotationResource is the full name of the resource of the object's unit.
 	AnnotationResource = "acp.io/resource"
-	// AnnotationEverPlaced names, comma-separated, every member that the object was ever placed in and that was not
-	// seen without it since. It is written together with the placement, so that no crash forgets a member.
+	// AnnotationEverPlaced lists, comma-separated, every member in which the object was ever placed and that has not
+	// been seen without it since. It is written together with the placement, so that a crash cannot lose a member.
 	AnnotationEverPlaced = "acp.io/ever-placed"
-	// AnnotationPolicies names, comma-separated, the policies whose statements the object holds, or held in a revision
-	// that some member may still have.
+	// AnnotationPolicies lists, comma-separated, the policies whose statements the object contains, or contained in a
+	// revision that a member may still have.
 	AnnotationPolicies = "acp.io/policies"
-	// AnnotationRevision is the revision of the template's spec, of objects whose labels in the members do not have it.
+	// AnnotationRevision is the revision of the template's spec, for objects without a revision label in the members.
 	AnnotationRevision = "acp.io/revision"
-	// AnnotationForget names, comma-separated, members that are gone for good, so that a removal does not wait for them
-	// for ever. People write it. It counts only for members that no KubeFedCluster registers.
+	// AnnotationForget lists, comma-separated, members that no longer exist, so that a removal does not wait for them
+	// forever. Users write it. It counts only for members that no KubeFedCluster registers.
 	AnnotationForget = "acp.io/forget-clusters"
 )
 
 // Annotations of KubeFedClusters.
 const (
-	// AnnotationLeaving takes a member out of every placement, so that it can be unregistered without leaving anything
+	// AnnotationLeaving removes a member from every placement, so that it can be unregistered without leaving objects
 	// behind. `kubectl acp cluster leave` writes it.
 	AnnotationLeaving = "acp.io/leaving"
-	// AnnotationRenewed is the fingerprint of the pusher's token. KubeFed does not watch Secrets, and takes a new one up when
-	// the annotations of the KubeFedCluster change.
+	// AnnotationRenewed is the fingerprint of the pusher's token. KubeFed does not watch Secrets, and reads a new token
+	// when the annotations of the KubeFedCluster change.
 	AnnotationRenewed = "acp.io/token-renewed"
-	// AnnotationIstio is what the member declares of its Istio, as internal/enforcer/istio reads it. Without it the member
-	// has no Istio that enforces.
+	// AnnotationIstio is the member's declaration about its Istio, in the format of internal/enforcer/istio. Without
+	// it, no Istio in the member can enforce policies.
 	AnnotationIstio = "acp.io/istio"
-	// AnnotationMesh names the cluster mesh that the member is in; NoMesh: it is in none. Members without it are taken to be in one
-	// mesh, which has no name. `kubectl acp cluster join` writes it.
+	// AnnotationMesh is the name of the member's cluster mesh, or NoMesh. Members without it are taken to be in one
+	// unnamed mesh. `kubectl acp cluster join` writes it.
 	AnnotationMesh = "acp.io/cluster-mesh"
-	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two
-	// apart, and AnnotationHeldBecause says why it does. See Registrations.
-	AnnotationHeld        = "acp.io/quarantined-secret"
-	AnnotationHeldBecause = "acp.io/quarantined-because"
-	// AnnotationDowngraded is what the mark of a downgrade in the member says, when that is why the two are kept apart.
+	// AnnotationEnforcer is EnforcerIstio for a member in which Istio alone enforces, so that Cilium is not required
+	// there. A member without it has Cilium, with or without Istio. `kubectl acp cluster join --enforcer` writes it.
+	AnnotationEnforcer = "acp.io/enforcer"
+	// AnnotationQuarantinedSecret is the name of the Secret that KubeFed uses for the member outside a quarantine, and
+	// AnnotationQuarantineReason is the reason of the quarantine. See Registrations.
+	AnnotationQuarantinedSecret = "acp.io/quarantined-secret" //nolint:gosec // the name of an annotation
+	AnnotationQuarantineReason  = "acp.io/quarantined-because"
+	// AnnotationDowngraded is the content of the downgrade mark in the member, if the mark is the reason of the
+	// quarantine.
 	AnnotationDowngraded = "acp.io/downgraded"
 )
 
-// NoMesh is what a member declares that is in no cluster mesh.
+// NoMesh is the declared mesh of a member that is in no cluster mesh.
 const NoMesh = v1alpha1.NoMesh
 
-// PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's
-// token of a member.
+// PusherSecretName returns the name of the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join`
+// creates for KubeFed's token of a member.
 func PusherSecretName(cluster string) string { return "acp-pusher-" + cluster }
 
-// ClusterResource is that of KubeFedClusters.
+// ClusterResource is the resource of KubeFedClusters.
 var ClusterResource = clusterResource

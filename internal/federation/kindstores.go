@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// KindStore is one kind on its way: its Federated objects on the host, and what the members have of it.
+// KindStore contains the Federated objects of one kind on the host, and the members' objects of that kind.
 type KindStore struct {
 	Kind    Kind
 	Host    Host
 	Members Members
 }
 
-// KindStores are the kinds of several dataplanes as one Host and as one view of the Members. Objects are found by Kind.Key.
-// What is asked of no object (the registry, whether the host's objects were listed, whether a member answers at all) is
-// asked of the first.
+// KindStores combines the kinds of several dataplanes into one Host and one Members. Objects are identified by
+// Kind.Key. Queries about no particular object (the registry, whether the host's objects were listed, whether a member
+// answers at all) use the first kind.
 type KindStores []KindStore
 
 var (
@@ -24,7 +24,7 @@ var (
 	_ Members = KindStores(nil)
 )
 
-// of finds the kind of a key, and the object's name.
+// of returns the kind of a key, and the object's name.
 func (c KindStores) of(key string) (KindStore, string) {
 	for _, k := range c[1:] {
 		if name, ok := strings.CutPrefix(key, k.Kind.Key("")); ok {
@@ -34,7 +34,7 @@ func (c KindStores) of(key string) (KindStore, string) {
 	return c[0], key
 }
 
-// State is that of the first kind.
+// State returns the state of the first kind.
 func (c KindStores) State() (bool, error) { return c[0].Host.State() }
 
 // Get returns the object of a key.
@@ -61,25 +61,25 @@ func (c KindStores) List() []*Object {
 	return out
 }
 
-// Apply writes the object to where its kind is.
+// Apply writes the object with the store of its kind.
 func (c KindStores) Apply(ctx context.Context, o *Object) (*Object, error) {
-	k, err := c.carrying(o)
+	k, err := c.storeOf(o)
 	if err != nil {
 		return nil, err
 	}
 	return k.Host.Apply(ctx, o)
 }
 
-// Delete deletes it there.
+// Delete deletes the object with the store of its kind.
 func (c KindStores) Delete(ctx context.Context, o *Object) error {
-	k, err := c.carrying(o)
+	k, err := c.storeOf(o)
 	if err != nil {
 		return err
 	}
 	return k.Host.Delete(ctx, o)
 }
 
-func (c KindStores) carrying(o *Object) (KindStore, error) {
+func (c KindStores) storeOf(o *Object) (KindStore, error) {
 	i := slices.IndexFunc(c, func(k KindStore) bool { return k.Kind == o.Kind })
 	if i < 0 {
 		return KindStore{}, fmt.Errorf("write %s: nothing carries the kind %s", o.Meta.Name, o.Kind.Federated.Kind)
@@ -87,19 +87,19 @@ func (c KindStores) carrying(o *Object) (KindStore, error) {
 	return c[i], nil
 }
 
-// Registry is that of the first kind.
+// Registry returns the state of the registry of the first kind.
 func (c KindStores) Registry() (bool, error) { return c[0].Members.Registry() }
 
-// Clusters are the registered members.
+// Clusters returns the registered members.
 func (c KindStores) Clusters() []Cluster { return c[0].Members.Clusters() }
 
-// Observe tells what a member has of the object of a key.
+// Observe returns the observation of the object of a key in a member.
 func (c KindStores) Observe(cluster, key string) Observation {
 	k, name := c.of(key)
 	return k.Members.Observe(cluster, name)
 }
 
-// Absent asks the member itself for the object of a key.
+// Absent asks the member directly for the object of a key.
 func (c KindStores) Absent(ctx context.Context, cluster, key string) (bool, error) {
 	k, name := c.of(key)
 	return k.Members.Absent(ctx, cluster, name)

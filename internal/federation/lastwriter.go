@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// LastWriter is who changed an object, as its managedFields tell: the program that wrote, not the person, whom only the member's
-// audit log knows.
+// LastWriter is the program that changed an object last, according to its managedFields. The user is recorded only in
+// the member's audit log.
 type LastWriter struct {
 	Manager, Operation string
 	At                 time.Time
 }
 
-// String says it for people; "": nobody is known.
+// String describes the writer for messages, or returns "" if it is not known.
 func (h LastWriter) String() string {
 	if h.Manager == "" {
 		return ""
@@ -24,11 +24,11 @@ func (h LastWriter) String() string {
 	return fmt.Sprintf("%s (%s) at %s", h.Manager, h.Operation, h.At.UTC().Format(time.RFC3339))
 }
 
-// decisive are the fields that say what is enforced, and what the object says of itself.
+// decisive are the fields that define what is enforced.
 var decisive = []string{"f:spec", "f:specs"}
 
-// lastWriterOf is the last one that wrote something which decides. Times have whole seconds: of two in one second the one with
-// fewer fields made the later, smaller change.
+// lastWriterOf returns the last writer of a decisive field. Times have a resolution of one second; of two writes in one
+// second, the one with fewer fields is taken as the later change.
 func lastWriterOf(u *unstructured.Unstructured) LastWriter {
 	var out LastWriter
 	fewest := 0
@@ -38,7 +38,7 @@ func lastWriterOf(u *unstructured.Unstructured) LastWriter {
 		}
 		size := len(m.FieldsV1.GetRawBytes())
 		if out.Manager == "" || m.Time.After(out.At) || m.Time.Time.Equal(out.At) && size < fewest {
-			out, fewest = LastWriter{Manager: clean(m.Manager), Operation: string(m.Operation), At: m.Time.Time}, size
+			out, fewest = LastWriter{Manager: sanitize(m.Manager), Operation: string(m.Operation), At: m.Time.Time}, size
 		}
 	}
 	return out
@@ -57,8 +57,9 @@ func writes(f *metav1.FieldsV1) bool {
 	return false
 }
 
-// clean keeps what a manager calls itself fit for a sentence: anybody may choose the name.
-func clean(s string) string {
+// sanitize removes characters from a manager's name that do not fit in a message, because any client can choose the
+// name.
+func sanitize(s string) string {
 	out := make([]rune, 0, len(s))
 	for _, r := range s {
 		if len(out) == 64 {

@@ -18,19 +18,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Probing bounds how long a dead member counts as alive: Failures probes in a row, each Interval after the last and
-// given up after Timeout. With the defaults that is at most ten seconds. A dead member is asked again every Interval.
+// Probing configures how an unreachable member is detected: by Failures failed probes in a row, each started Interval
+// after the previous one and aborted after Timeout. With the defaults that takes at most ten seconds. An unreachable
+// member is probed every Interval.
 type Probing struct {
 	Interval, Timeout time.Duration
 	Failures          int
 }
 
-// DefaultProbing notices a stopped member within ten seconds and does not take a restart of its API server, which is
-// over in a second or two, for an outage.
+// DefaultProbing detects a stopped member within ten seconds, and does not treat a restart of its API server, which
+// takes a second or two, as an outage.
 var DefaultProbing = Probing{Interval: 2 * time.Second, Timeout: 3 * time.Second, Failures: 2}
 
-// Seldom is a fifth as often, for what nothing waits for: each kind that is read in a member is probed by itself.
-func (p Probing) Seldom() Probing {
+// Slow returns a probing with a fifth of the frequency, for kinds that are not time-critical: each kind that is read in
+// a member is probed separately.
+func (p Probing) Slow() Probing {
 	if p == (Probing{}) {
 		p = DefaultProbing
 	}
@@ -45,7 +47,7 @@ type member[T any] struct {
 	kind    Kind
 	probing Probing
 	log     logr.Logger
-	// changed is called with an object's name, or "" when reachability changed.
+	// changed is called with an object's name, or with "" when reachability changed.
 	changed func(object string)
 
 	stop   context.CancelFunc
@@ -60,7 +62,7 @@ type member[T any] struct {
 
 var errNotProbed = errors.New("not contacted yet")
 
-// newMember prepares the watch of a member; it contacts nobody.
+// newMember prepares the watch of a member without contacting it.
 func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
 	changed func(object string)) (*member[T], error) {
 	config, err := RESTConfig(c, token)
@@ -85,11 +87,11 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	return m, nil
 }
 
-// inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
-// member's own first contact, which tells at once when the new credentials are bad.
+// inherit copies the state of the watch with the previous credentials, so that a token rotation is no outage. It is
+// valid until this member's own first probe, which shows at once if the new credentials are invalid.
 func (m *member[T]) inherit(old *member[T]) {
 	if m.cluster.Endpoint != old.cluster.Endpoint || m.cluster.ProxyURL != old.cluster.ProxyURL {
-		return // it may be another cluster, of which nothing is known
+		return // it may be another cluster, whose state is not known
 	}
 	old.mu.RLock()
 	m.alive, m.why = old.alive, old.why
@@ -97,7 +99,8 @@ func (m *member[T]) inherit(old *member[T]) {
 	m.watch.inherit(old.watch)
 }
 
-// RESTConfig is how a member is reached with a token. A registration that does not check the member's certificate is refused.
+// RESTConfig returns the configuration to reach a member with a token. A registration that does not verify the member's
+// certificate is rejected.
 func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 	if c.LaxTLS {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
@@ -122,8 +125,8 @@ func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 	return config, nil
 }
 
-// run probes the member until the context ends, and watches it while it is alive. Every outage ends with a fresh
-// list, so that nothing that a broken connection held back is believed.
+// run probes the member until the context ends, and watches it while it is reachable. After every outage the objects
+// are listed again, because a broken connection may have missed changes.
 func (m *member[T]) run(ctx context.Context) {
 	defer m.http.CloseIdleConnections()
 	for ctx.Err() == nil {
@@ -165,8 +168,8 @@ func (m *member[T]) watchWhileAlive(ctx context.Context) {
 	}
 }
 
-// staleFor counts the probes in a row during which one object could be read but all of them could not. What is held grows
-// old then, and is not shown for ever: the watch lists anew, and says what it fails of.
+// staleFor counts the probes in a row during which one object could be read but not all of them. The objects are then
+// stale and must not be shown forever: the watch lists again, and reports the error.
 func (m *member[T]) staleFor(probes int) int {
 	synced, err := m.watch.State()
 	if !synced || err == nil {
@@ -180,7 +183,7 @@ func (m *member[T]) staleFor(probes int) int {
 	return probes
 }
 
-// probe asks for one object, past the API server's cache: it needs the same network, credentials, permission, kind and
+// probe reads one object, without the API server's cache: it needs the same network, credentials, permission, kind and
 // storage as the watch.
 func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
@@ -205,7 +208,7 @@ func (m *member[T]) setAlive(alive bool, why error) {
 	m.changed("")
 }
 
-// observe tells whether the member can be read.
+// observe reports whether the member can be read.
 func (m *member[T]) observe() Observation {
 	o := Observation{Registered: true}
 	m.mu.RLock()
@@ -225,12 +228,12 @@ func (m *member[T]) observe() Observation {
 	return o
 }
 
-// explain says what to do; it is deterministic, so that a status that holds it does not flap.
+// explain returns a message with what to do. It is deterministic, so that a status that contains it does not flap.
 func (m *member[T]) explain(err error) string {
 	name := m.cluster.Name
 	switch {
 	case errors.Is(err, errNotProbed):
-		return fmt.Sprintf("member %s was not contacted yet", name)
+		return fmt.Sprintf("member %s has not been contacted yet", name)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("member %s refuses the token: renew the Secret %s", name, SecretName(name))
 	case apierrors.IsForbidden(err):
@@ -242,7 +245,7 @@ func (m *member[T]) explain(err error) string {
 	}
 }
 
-// absent asks the member itself, past every cache.
+// absent asks the member directly, without a cache.
 func (m *member[T]) absent(ctx context.Context, object string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
@@ -256,7 +259,7 @@ func (m *member[T]) absent(ctx context.Context, object string) (bool, error) {
 	return false, nil
 }
 
-// pause waits and tells whether the context still lives.
+// pause waits, and returns false if the context ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

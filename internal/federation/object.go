@@ -14,29 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a Federated object: one object for the members, where it goes, and where it differs.
+// Object is a Federated object: the template of one object for the members, its placement and its overrides.
 type Object struct {
 	Kind Kind
-	// Meta is the host object's own metadata; the members never see its annotations.
+	// Meta is the host object's own metadata. Its annotations are not copied to members.
 	Meta metav1.ObjectMeta
-	// TemplateLabels and TemplateSpec are what every placed member gets.
+	// TemplateLabels and TemplateSpec are the labels and the spec in every placed member.
 	TemplateLabels map[string]string
 	TemplateSpec   map[string]any
-	// Placement names the members, always explicitly. Empty is none; it is written as an empty list, never left out,
-	// because KubeFed takes an absent list beside an empty selector as "all".
+	// Placement lists the members explicitly. An empty placement is written as an empty list and never omitted, because
+	// KubeFed interprets a missing list with an empty selector as all members.
 	Placement []string
-	// Overrides per member.
+	// Overrides are the differences by member.
 	Overrides map[string]Override
-	// Propagation is KubeFed's status; it is read, never written.
+	// Propagation is KubeFed's status, which is only read.
 	Propagation Propagation
-	// Foreign: somebody else put something there that ACP never writes (a cluster selector, other override paths), or
-	// that cannot be read. The object has to be written again even if the rest is as wanted.
-	Foreign bool
-	// Written is when the adapter last wrote the object, to the second; it is read, never written.
+	// ForeignFields reports that the object has content that ACP never writes (a cluster selector, other override
+	// paths) or that cannot be parsed. The object must be written again even if the rest is as wanted.
+	ForeignFields bool
+	// Written is the time of the adapter's last write, with a resolution of one second. It is only read.
 	Written time.Time
 }
 
-// Key is what the object is found by among those of several kinds.
+// Key returns the key of the object among those of several kinds.
 func (o *Object) Key() string { return o.Kind.Key(o.Meta.Name) }
 
 // Override replaces parts of the template for one member.
@@ -67,7 +67,7 @@ type wireTemplateMeta struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// wirePlacement has no omitempty on purpose: see Object.Placement.
+// wirePlacement deliberately has no omitempty; see Object.Placement.
 type wirePlacement struct {
 	Clusters        []wireCluster         `json:"clusters"`
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
@@ -97,10 +97,10 @@ const (
 // jsonPointer escapes a key for use in a JSON pointer.
 var jsonPointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// jsonPointerBack undoes jsonPointer.
+// jsonPointerBack is the inverse of jsonPointer.
 var jsonPointerBack = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Unstructured returns the object as it is written.
+// Unstructured returns the object in the form in which it is written.
 func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
 	w := wire{ObjectMeta: o.Meta, Spec: o.wireSpec()}
 	w.APIVersion, w.Kind = o.Kind.Federated.ToAPIVersionAndKind()
@@ -116,7 +116,7 @@ func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// SpecIn is what a member has to have by the object; nil: nothing.
+// SpecIn returns the spec that a member must have according to the object, or nil if the object is not placed there.
 func (o *Object) SpecIn(cluster string) map[string]any {
 	if !slices.Contains(o.Placement, cluster) {
 		return nil
@@ -127,8 +127,8 @@ func (o *Object) SpecIn(cluster string) map[string]any {
 	return o.TemplateSpec
 }
 
-// SameSpec tells whether two objects ask the same of KubeFed. The comparison is of the JSON, so that numbers are
-// equal whatever Go type they have on this side of the API server.
+// SameSpec reports whether the specs of two Federated objects are equal. They are compared as JSON, so that numbers are
+// equal regardless of their Go types.
 func SameSpec(a, b *Object) (bool, error) {
 	x, err := json.Marshal(a.wireSpec())
 	if err != nil {
@@ -163,28 +163,28 @@ func (o *Object) wireSpec() wireSpec {
 	return s
 }
 
-// ParseObject reads a Federated object. It always returns one: what cannot be read is Foreign.
+// ParseObject parses a Federated object. It always returns an object; content that cannot be parsed sets ForeignFields.
 func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	var w wire
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &w); err != nil {
-		return &Object{Kind: kind, Foreign: true, Meta: metav1.ObjectMeta{Name: u.GetName(), UID: u.GetUID(),
+		return &Object{Kind: kind, ForeignFields: true, Meta: metav1.ObjectMeta{Name: u.GetName(), UID: u.GetUID(),
 			ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(), Labels: u.GetLabels(),
 			Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), DeletionTimestamp: u.GetDeletionTimestamp()}}
 	}
 	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
 		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
 	o.Written = written(&o.Meta)
-	// They are most of a small object, nobody here reads more of them, and an update without them leaves them alone.
+	// Managed fields are most of a small object and are not used further; an update without them does not change them.
 	o.Meta.ManagedFields = nil
-	o.Foreign = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
-	o.Foreign = o.Foreign || moreThanWritten(u)
+	o.ForeignFields = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
+	o.ForeignFields = o.ForeignFields || moreThanWritten(u)
 	for _, c := range w.Spec.Placement.Clusters {
 		o.Placement = append(o.Placement, c.Name)
 	}
 	for _, ov := range w.Spec.Overrides {
 		parsed, known := parseOverride(ov.ClusterOverrides)
 		_, twice := o.Overrides[ov.ClusterName]
-		o.Foreign = o.Foreign || !known || twice
+		o.ForeignFields = o.ForeignFields || !known || twice
 		if o.Overrides == nil {
 			o.Overrides = map[string]Override{}
 		}
@@ -193,7 +193,7 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	return o
 }
 
-// moreThanWritten tells whether the template has something that ACP never writes and KubeFed would carry to the members.
+// moreThanWritten reports whether the template has content that ACP never writes and KubeFed would copy to the members.
 func moreThanWritten(u *unstructured.Unstructured) bool {
 	only := func(m map[string]any, keys ...string) bool {
 		for k := range m {
@@ -229,7 +229,7 @@ func parseOverride(patches []wirePatch) (o Override, known bool) {
 	return o, known
 }
 
-// SplitNames reads an annotation that holds comma-separated names; the result is sorted and has no duplicates.
+// SplitNames parses an annotation with comma-separated names. The result is sorted and has no duplicates.
 func SplitNames(s string) []string {
 	var names []string
 	for n := range strings.SplitSeq(s, ",") {
@@ -241,7 +241,7 @@ func SplitNames(s string) []string {
 	return slices.Compact(names)
 }
 
-// JoinNames writes names for an annotation, sorted and without duplicates.
+// JoinNames formats names for an annotation, sorted and without duplicates.
 func JoinNames(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))
 	return strings.Join(slices.Compact(sorted), ",")

@@ -77,8 +77,8 @@ func TestForeignChangesAreNoticed(t *testing.T) {
 			}
 			u.Object["spec"] = spec
 			got := ParseObject(CiliumPolicy, u)
-			if got.Foreign != c.foreign || got.Meta.Name != "acp-x" || got.Meta.ResourceVersion != "7" {
-				t.Errorf("foreign %v, name %q, version %q", got.Foreign, got.Meta.Name, got.Meta.ResourceVersion)
+			if got.ForeignFields != c.foreign || got.Meta.Name != "acp-x" || got.Meta.ResourceVersion != "7" {
+				t.Errorf("foreign %v, name %q, version %q", got.ForeignFields, got.Meta.Name, got.Meta.ResourceVersion)
 			}
 		})
 	}

@@ -15,18 +15,19 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// ErrStale means that the object changed since it was read. Nothing was written; the newer version is already in the view.
+// ErrStale reports that the object changed since it was read. Nothing was written; the newer version is already in the
+// view.
 var ErrStale = errors.New("the federated object changed meanwhile")
 
-// Objects are the Federated objects of one kind on the host.
+// Objects is a watched view of the Federated objects of one kind on the host.
 type Objects struct {
 	kind   Kind
 	client dynamic.ResourceInterface
 	watch  *Watch[*Object]
 }
 
-// NewObjects makes a view that is empty until Run. It calls changed with the object's name and the resource that the
-// object is about, with empty strings when the view as a whole began to work or failed. A gone object has no resource.
+// NewObjects returns a view that is empty until Run. It calls changed with the object's name and the resource of the
+// object, and with empty strings when the view as a whole began to work or failed. A deleted object has no resource.
 func NewObjects(host dynamic.Interface, kind Kind, log logr.Logger, changed func(name, resource string)) *Objects {
 	o := &Objects{kind: kind, client: host.Resource(kind.FederatedResource)}
 	if kind.Namespace != "" {
@@ -45,7 +46,7 @@ func NewObjects(host dynamic.Interface, kind Kind, log logr.Logger, changed func
 	return o
 }
 
-// Resource is the name of the resource that the object is about, as ACP noted it; "" when it is not ACP's.
+// Resource returns the name of the resource of the object from ACP's annotation, or "" for an object that is not ACP's.
 func (o *Object) Resource() string {
 	if o.Meta.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy {
 		return ""
@@ -59,10 +60,10 @@ func (o *Objects) Run(ctx context.Context) error {
 	return nil
 }
 
-// State tells whether the objects were listed, and why not.
+// State reports whether the objects were listed, and the error if not.
 func (o *Objects) State() (bool, error) { return o.watch.State() }
 
-// Missing tells whether an error of State means that the kind is not installed.
+// Missing reports whether an error of State means that the kind is not installed.
 func Missing(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // Get returns the object of that name.
@@ -79,12 +80,12 @@ func (o *Objects) Of(resource string) []*Object {
 // List returns all objects by name.
 func (o *Objects) List() []*Object { return o.watch.List() }
 
-// finalizerKubeFed is what KubeFed's sync controller puts on every object before it brings it to the members, and takes away when
-// they do not have it any more (v0.10.0, pkg/controller/sync/controller.go).
+// finalizerKubeFed is the finalizer that KubeFed's sync controller adds to every object before it propagates it, and
+// removes when no member has it any more (v0.10.0, pkg/controller/sync/controller.go).
 const finalizerKubeFed = "kubefed.io/sync-controller"
 
-// Apply creates the object, or updates it when its Meta has a resource version, and returns what the API server made
-// of it. ErrStale means that it has to be decided again.
+// Apply creates the object, or updates it if its Meta has a resource version, and returns the resulting object. After
+// ErrStale the caller has to decide again.
 func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	u, err := obj.Unstructured()
 	if err != nil {
@@ -92,7 +93,8 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	}
 	var written *unstructured.Unstructured
 	if obj.Meta.ResourceVersion == "" {
-		// An object that is born with it spares KubeFed a write, and a status that comes a second late because of its own write.
+		// An object that is created with the finalizer saves KubeFed a write, and a status that would be delayed by a
+		// second because of that write.
 		u.SetFinalizers([]string{finalizerKubeFed})
 		written, err = o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: v1alpha1.ManagedBy})
 	} else {
@@ -110,14 +112,15 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	}
 }
 
-// refresh reads one object past the cache, so that the next decision is not made on what just proved stale.
+// refresh reads one object without the cache, so that the next decision does not use a version that is known to be
+// stale.
 func (o *Objects) refresh(ctx context.Context, name string) {
 	if live, err := o.client.Get(ctx, name, metav1.GetOptions{}); err == nil {
 		o.watch.Offer(live)
 	}
 }
 
-// Delete deletes the object if it is still the version that was decided on.
+// Delete deletes the object if its version is the one that was decided on.
 func (o *Objects) Delete(ctx context.Context, obj *Object) error {
 	pre := metav1.Preconditions{UID: &obj.Meta.UID, ResourceVersion: &obj.Meta.ResourceVersion}
 	err := o.client.Delete(ctx, obj.Meta.Name, metav1.DeleteOptions{Preconditions: &pre})

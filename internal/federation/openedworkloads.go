@@ -5,31 +5,33 @@ import (
 	"slices"
 )
 
-// Opened tells which pods of some classes are opened in a member, by the labels of the classes.
+// OpenedPods records which pods of some classes are opened in a member by policies of others, by the labels of the
+// classes.
 //
-// Where the member's identities are known it looks at the pods that are there; where they are not (agents may keep them in a
-// store of their own), at what a pod with the class's label may have.
-type Opened struct {
-	// labels of pods that are there, with a policy that opens them.
+// If the member's identities are known, it is computed for the existing pods. Otherwise (agents may store identities
+// elsewhere), it is computed for any pod with the class's label.
+type OpenedPods struct {
+	// labels are the labels of existing pods, with a policy that opens them.
 	labels map[Label]string
-	// unsure are all policies, for the keys of which no identity tells what pods there are.
-	unsure []Opening
-	// keys are those of the classes, and whether unsure is for them.
+	// unsure are all policies, for label keys without identities that show which pods exist.
+	unsure []IstioAllow
+	// keys are the label keys of the classes, and whether unsure applies to them.
 	keys map[string]bool
-	// harmless are the policies of unsure that let in nothing beside ACP's to pods with a label.
+	// harmless are the policies of unsure that let in nothing beyond ACP's policies, by label.
 	harmless map[harmless]bool
 }
 
 type harmless struct {
-	// policy is its place in unsure.
+	// policy is an index into unsure.
 	policy int
 	to     Label
 }
 
-// FindOpened looks for what policies open in a member beside ACP's own. each calls with the labels of every identity there; keys
-// are those of the classes' labels, and whether every pod with one has an identity with it, if there are identities at all.
-func FindOpened(policies []Opening, own []*OwnAllowed, keys map[string]bool, each func(do func(labels []Handle))) Opened {
-	out, known := Opened{labels: map[Label]string{}, keys: map[string]bool{}, harmless: map[harmless]bool{}}, map[string]bool{}
+// FindOpenedPods determines what policies open in a member beyond ACP's own. each calls its argument with the labels of
+// every identity there. keys are the label keys of the classes, and whether every pod with the key has an identity with
+// it, if identities exist at all.
+func FindOpenedPods(policies []IstioAllow, own []*OwnAllowed, keys map[string]bool, each func(do func(labels []Handle))) OpenedPods {
+	out, known := OpenedPods{labels: map[Label]string{}, keys: map[string]bool{}, harmless: map[harmless]bool{}}, map[string]bool{}
 	compared := newComparison(own)
 	each(func(labels []Handle) {
 		for _, h := range labels {
@@ -48,7 +50,7 @@ func FindOpened(policies []Opening, own []*OwnAllowed, keys map[string]bool, eac
 			}
 		}
 	}
-	byNamespace := map[string][]Opening{}
+	byNamespace := map[string][]IstioAllow{}
 	for _, p := range policies {
 		byNamespace[p.namespace()] = append(byNamespace[p.namespace()], p)
 	}
@@ -67,11 +69,11 @@ func FindOpened(policies []Opening, own []*OwnAllowed, keys map[string]bool, eac
 		for _, h := range labels {
 			pod[h.Value().Key] = h.Value().Value
 		}
-		candidates := policies // of an identity without a namespace nobody knows where its pods are
+		candidates := policies // the namespace of an identity without one is not known
 		if ns, ok := pod[namespaceKey]; ok {
 			candidates = slices.Concat(byNamespace[""], byNamespace[ns])
 		}
-		i := slices.IndexFunc(candidates, func(p Opening) bool {
+		i := slices.IndexFunc(candidates, func(p IstioAllow) bool {
 			return p.Selects(pod, func(key string) bool { return known[key] }) && compared.adds(&p, pod)
 		})
 		if i < 0 {
@@ -84,8 +86,8 @@ func FindOpened(policies []Opening, own []*OwnAllowed, keys map[string]bool, eac
 	return out
 }
 
-// By names a policy that opens the pods with a label, or may do so; "": none does.
-func (o Opened) By(key, value string) string {
+// OpenedBy returns the name of a policy that opens, or may open, the pods with a label; "" if there is none.
+func (o OpenedPods) OpenedBy(key, value string) string {
 	if name := o.labels[Label{Key: key, Value: value}]; name != "" || !o.keys[key] {
 		return name
 	}
@@ -97,7 +99,7 @@ func (o Opened) By(key, value string) string {
 	return ""
 }
 
-// Equal tells whether two say the same.
-func (o Opened) Equal(p Opened) bool {
-	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) && slices.EqualFunc(o.unsure, p.unsure, Opening.Equal)
+// Equal reports whether two values are equal.
+func (o OpenedPods) Equal(p OpenedPods) bool {
+	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) && slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal)
 }

@@ -44,11 +44,11 @@ func TestOpened(t *testing.T) {
 			u.SetKind(IstioPolicy.Target.Kind)
 			u.SetNamespace("pay")
 			u.SetName("theirs")
-			o, err := parseOpening(u)
+			o, err := parseIstioAllow(u)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := FindOpened([]Opening{o}, nil, c.keys, func(do func([]Handle)) {
+			found := FindOpenedPods([]IstioAllow{o}, nil, c.keys, func(do func([]Handle)) {
 				for _, identity := range c.identities {
 					var labels []Handle
 					for k, v := range identity {
@@ -62,11 +62,11 @@ func TestOpened(t *testing.T) {
 				if want {
 					by = "AuthorizationPolicy pay/theirs"
 				}
-				if got := found.By(key, value); got != by {
+				if got := found.OpenedBy(key, value); got != by {
 					t.Errorf("%s is opened by %q, want %q", value, got, by)
 				}
 			}
-			if by := found.By("another/key", "fraud"); by != "" || !found.Equal(found) || found.Equal(Opened{}) {
+			if by := found.OpenedBy("another/key", "fraud"); by != "" || !found.Equal(found) || found.Equal(OpenedPods{}) {
 				t.Errorf("of no class, and opened by %q", by)
 			}
 		})
@@ -110,7 +110,7 @@ func TestOpenedBesideOwn(t *testing.T) {
 			u.SetKind(IstioPolicy.Target.Kind)
 			u.SetNamespace("pay")
 			u.SetName("theirs")
-			o, err := parseOpening(u)
+			o, err := parseIstioAllow(u)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,17 +119,17 @@ func TestOpenedBesideOwn(t *testing.T) {
 			if again := allows.from(c.member, own); len(again) != len(lets) || len(lets) > 0 && again[0] != lets[0] {
 				t.Error("what did not change was read again")
 			}
-			found := FindOpened([]Opening{o}, lets, map[string]bool{key: true}, func(do func([]Handle)) {
+			found := FindOpenedPods([]IstioAllow{o}, lets, map[string]bool{key: true}, func(do func([]Handle)) {
 				for _, value := range []string{"fraud", "risk"} {
 					if known {
 						do([]Handle{unique.Make(Label{Key: key, Value: value}), unique.Make(Label{Key: namespaceKey, Value: "pay"})})
 					}
 				}
 			})
-			if fraud, risk := found.By(key, "fraud") != "", found.By(key, "risk") != ""; fraud != c.fraud || risk != c.risk {
+			if fraud, risk := found.OpenedBy(key, "fraud") != "", found.OpenedBy(key, "risk") != ""; fraud != c.fraud || risk != c.risk {
 				t.Errorf("%s, pods known %v: fraud %v, risk %v", c.reason, known, fraud, risk)
 			}
-			if everything := FindOpened([]Opening{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {}); !known && !c.fraud && found.Equal(everything) {
+			if everything := FindOpenedPods([]IstioAllow{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {}); !known && !c.fraud && found.Equal(everything) {
 				t.Errorf("%s: it is the same as without ACP's policies", c.reason)
 			}
 		}

@@ -7,35 +7,37 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// WritesPerSecond is how many objects of one kind KubeFed writes into each member: its clients are limited to that.
+// WritesPerSecond is the number of objects of one kind that KubeFed writes into each member per second, the rate limit
+// of its clients.
 const WritesPerSecond = 20
 
-// BulkDuration is how long KubeFed takes to bring n objects to the members, which it writes beside each other.
+// BulkDuration returns how long KubeFed takes to push n objects to the members, which it writes concurrently.
 func BulkDuration(n int) time.Duration {
 	return time.Duration(max(n, 0)) * time.Second / WritesPerSecond
 }
 
-// MembersOf are the members into which KubeFed writes objects, or from which it takes them, sorted.
+// MembersOf returns the members in which KubeFed creates, updates or deletes the objects, sorted.
 func MembersOf(objects []*Object) []string {
 	var out []string
 	for _, o := range objects {
-		out = append(out, o.Ever()...)
+		out = append(out, o.EverPlaced()...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// PendingMembers returns the members to which KubeFed still has to bring an object as it is now: those that lack it and can be read, or
-// were not read yet. It returns none when KubeFed reported the present generation as handled, with or without success.
+// PendingMembers returns the members to which KubeFed has not yet pushed the current version of an object: those that
+// can be read and lack it, or that were not read yet. It returns none if KubeFed reported the present generation as
+// handled, with or without success.
 func PendingMembers(o *Object, members Members) []string {
 	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
 		return nil
 	}
 	held := map[string]bool{}
 	for _, c := range members.Clusters() {
-		held[c.Name] = c.Held
+		held[c.Name] = c.Quarantined
 	}
-	return slices.DeleteFunc(o.Ever(), func(name string) bool {
+	return slices.DeleteFunc(o.EverPlaced(), func(name string) bool {
 		if held[name] {
 			return true
 		}
@@ -44,7 +46,7 @@ func PendingMembers(o *Object, members Members) []string {
 	})
 }
 
-// lacks compares revisions as the labels tell them: whether the spec is as it says is another question.
+// lacks compares the revision labels. Whether the spec matches its label is checked elsewhere.
 func (o *Object) lacks(cluster string, found *Observed) bool {
 	if !slices.Contains(o.Placement, cluster) {
 		return found != nil
@@ -59,7 +61,7 @@ func (o *Object) lacks(cluster string, found *Observed) bool {
 	return found.Label != revision
 }
 
-// RevisionIn is the revision that a member has to have; "": nothing.
+// RevisionIn returns the revision that a member must have, or "" if the object is not placed there.
 func (o *Object) RevisionIn(cluster string) string {
 	if !slices.Contains(o.Placement, cluster) {
 		return ""

@@ -31,7 +31,7 @@ func (k known) Absent(context.Context, string, string) (bool, error) { return fa
 func (k known) Clusters() []Cluster {
 	var out []Cluster
 	for name := range k.seen {
-		out = append(out, Cluster{Name: name, Held: k.held[name]})
+		out = append(out, Cluster{Name: name, Quarantined: k.held[name]})
 	}
 	return out
 }

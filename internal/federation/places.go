@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Annotations of KubeFedClusters that say where the parts of a member's dataplane are, for members in which they are not where
-// the installers of Cilium and Istio put them.
+// Annotations of KubeFedClusters with the locations of a member's dataplane, for members in which Cilium and Istio are
+// not at the locations that their installers use.
 const (
 	// AnnotationCiliumConfig is the agents' ConfigMap, as namespace/name.
 	AnnotationCiliumConfig = "acp.io/cilium-config"
@@ -23,18 +23,18 @@ const (
 	AnnotationIstioRoot = "acp.io/istio-root-namespace"
 )
 
-// Places are where the parts of a member's dataplane are.
+// Places are the locations of the parts of a member's dataplane.
 type Places struct {
 	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
 	IstioRoot                               string
-	// Problem says which declaration cannot be read; "": all can.
+	// Problem names the declaration that cannot be parsed, or is "".
 	Problem string
 }
 
-// DefaultPlaces are those of the usual installations.
+// DefaultPlaces returns the locations of the usual installations.
 func DefaultPlaces() Places { return ParsePlaces(nil) }
 
-// ParsePlaces reads the annotations of a KubeFedCluster.
+// ParsePlaces parses the annotations of a KubeFedCluster.
 func ParsePlaces(annotations map[string]string) Places {
 	out := Places{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot)}
 	for _, p := range []struct {
@@ -59,7 +59,15 @@ func ParsePlaces(annotations map[string]string) Places {
 	return out
 }
 
-// Annotations are those that declare what differs from the usual places.
+// OtherIstioRoot returns Istio's root namespace if it is not the one that policies are carried to, and "" if it is.
+func (p Places) OtherIstioRoot() string {
+	if p.IstioRoot == guard.IstioRoot {
+		return ""
+	}
+	return p.IstioRoot
+}
+
+// Annotations returns the annotations that declare the differences from the default locations.
 func (p Places) Annotations() map[string]string {
 	usual, out := DefaultPlaces(), map[string]string{}
 	for annotation, pair := range map[string][2]string{

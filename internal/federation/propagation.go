@@ -1,22 +1,22 @@
 package federation
 
-// Propagation is what KubeFed says about the present generation of a Federated object.
+// Propagation is KubeFed's status of the present generation of a Federated object.
 type Propagation struct {
-	// Seen: KubeFed has handled the present generation; some members may have failed.
+	// Seen reports that KubeFed has handled the present generation. Some members may have failed.
 	Seen bool
-	// Clusters maps the members that KubeFed lists to its word for each; "" is success. It may be about an older
-	// generation when Seen is false.
+	// Clusters contains KubeFed's status value of each member that it lists; "" is success. It may belong to an older
+	// generation if Seen is false.
 	Clusters map[string]string
 }
 
-// OK tells whether KubeFed says that the member has the present generation.
+// OK reports whether, according to KubeFed, the member has the present generation.
 func (p Propagation) OK(cluster string) bool {
 	word, listed := p.Clusters[cluster]
 	return p.Seen && listed && word == ""
 }
 
-// WaitingForRemoval is KubeFed's word (pkg/controller/sync/status) for a member that it has asked to delete the object,
-// and still sees it there.
+// WaitingForRemoval is KubeFed's status value (pkg/controller/sync/status) of a member in which it requested the
+// deletion of the object but still sees it.
 const WaitingForRemoval = "WaitingForRemoval"
 
 type wireStatus struct {

@@ -12,15 +12,15 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// heldSecret is the Secret of a member that is held. There is none of that name, and nobody may make one.
-const heldSecret = "acp-quarantined"
+// quarantineSecret is the Secret name of a quarantined member. No Secret of that name exists, and none may be created.
+const quarantineSecret = "acp-quarantined"
 
-// Registrations keep KubeFed from members, and let it back. A ready member whose kinds KubeFed cannot list stops those kinds
-// for all members and ends the process after five minutes; a member that is not ready does not. KubeFed has no switch for
-// that, and writes the status itself; but without a Secret it has no client for the member, stops its informers at once,
-// and its next health check, which a changed registration begins anew, does not find it ready. Objects in the member stay
-// as they are: KubeFed neither updates nor removes anything in a member that is not ready. The adapter has a Secret
-// of its own, and goes on reading the member.
+// Registrations quarantine members, which keeps KubeFed away from them, and release them. A ready member whose kinds
+// KubeFed cannot list stops those kinds for all members and ends KubeFed's process after five minutes; a member that is
+// not ready does not. KubeFed has no setting for that, and writes the ready status itself. But without a Secret it has
+// no client for the member, stops its informers at once, and its next health check, which a changed registration starts
+// again, reports the member as not ready. Objects in the member stay as they are, because KubeFed neither updates nor
+// removes anything in a member that is not ready. The adapter has a Secret of its own and continues to read the member.
 type Registrations struct {
 	// Host is a client of the host cluster.
 	Host dynamic.Interface
@@ -28,44 +28,46 @@ type Registrations struct {
 	Namespace string
 }
 
-// Suspend keeps KubeFed from a member, and notes why.
+// Suspend quarantines a member and records the reason.
 func (r Registrations) Suspend(ctx context.Context, cluster, why string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return heldSecret, map[string]any{AnnotationHeld: c.Secret, AnnotationHeldBecause: why, AnnotationDowngraded: nil}, !c.Held || c.Why != why || c.Downgrade != nil
+		return quarantineSecret, map[string]any{AnnotationQuarantinedSecret: c.Secret, AnnotationQuarantineReason: why, AnnotationDowngraded: nil}, !c.Quarantined || c.QuarantineReason != why || c.Downgrade != nil
 	})
 }
 
-// SuspendDowngraded keeps KubeFed from a member that is downgraded. Where the member has a guard, KubeFed is refused there,
-// object by object and again and again, which takes its time from the other members; without one it would close what was opened.
+// SuspendDowngraded quarantines a member that is downgraded. If the member has a guard, it refuses every write of
+// KubeFed, and the retries would take time from other members; without a guard, KubeFed would close what the downgrade
+// opened.
 func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error {
 	text, err := json.Marshal(mark)
 	if err != nil {
 		return fmt.Errorf("encode the mark of member %s: %w", cluster, err)
 	}
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return heldSecret, map[string]any{AnnotationHeld: c.Secret, AnnotationHeldBecause: mark.String(), AnnotationDowngraded: string(text)},
-			!c.Held || c.Downgrade == nil || !c.Downgrade.Same(mark)
+		return quarantineSecret, map[string]any{AnnotationQuarantinedSecret: c.Secret, AnnotationQuarantineReason: mark.String(), AnnotationDowngraded: string(text)},
+			!c.Quarantined || c.Downgrade == nil || !c.Downgrade.Same(mark)
 	})
 }
 
-// Resume lets KubeFed back to a member.
+// Resume ends the quarantine of a member.
 func (r Registrations) Resume(ctx context.Context, cluster string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return c.Secret, map[string]any{AnnotationHeld: nil, AnnotationHeldBecause: nil, AnnotationDowngraded: nil}, c.Held
+		return c.Secret, map[string]any{AnnotationQuarantinedSecret: nil, AnnotationQuarantineReason: nil, AnnotationDowngraded: nil}, c.Quarantined
 	})
 }
 
-// Announce tells KubeFed of a new token: it has another client for the member at once, and lists the member again.
-func (r Registrations) Announce(ctx context.Context, cluster, fingerprint string) error {
+// AnnounceToken makes KubeFed read a new token: it creates another client for the member at once, and lists the member
+// again.
+func (r Registrations) AnnounceToken(ctx context.Context, cluster, fingerprint string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		if secret = c.Secret; c.Held {
-			secret = heldSecret
+		if secret = c.Secret; c.Quarantined {
+			secret = quarantineSecret
 		}
-		return secret, map[string]any{AnnotationRenewed: fingerprint}, c.Told != fingerprint
+		return secret, map[string]any{AnnotationRenewed: fingerprint}, c.AnnouncedToken != fingerprint
 	})
 }
 
-// change writes exactly the version that was read: nobody's hand in between is undone.
+// change writes with the resource version that was read, so that no concurrent change is overwritten.
 func (r Registrations) change(ctx context.Context, cluster string, decide func(Cluster) (string, map[string]any, bool)) error {
 	client := r.Host.Resource(clusterResource).Namespace(r.Namespace)
 	u, err := client.Get(ctx, cluster, metav1.GetOptions{})

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Members is what is known of the members; Fleet is it, and tests have others.
+// Members is a read view of the members. Fleet implements it.
 type Members interface {
 	Registry() (bool, error)
 	Clusters() []Cluster
@@ -15,7 +15,7 @@ type Members interface {
 	Absent(ctx context.Context, cluster, object string) (bool, error)
 }
 
-// Host are the Federated objects of one kind; Objects is it, and tests have others.
+// Host is the store of the Federated objects. Objects implements it.
 type Host interface {
 	State() (bool, error)
 	Get(name string) (*Object, bool)
@@ -25,9 +25,9 @@ type Host interface {
 	Delete(ctx context.Context, o *Object) error
 }
 
-// Ever are the members that may have the object, sorted: those it was placed in, those that KubeFed lists, and others that
-// somebody knows of. Together they survive a restart, and a hand that edits one of them.
-func (o *Object) Ever(others ...string) []string {
+// EverPlaced returns the members that may have the object, sorted: those in its placement and its annotation, those
+// that KubeFed lists, and the given others. Together these sources survive a restart, and an edit of one of them.
+func (o *Object) EverPlaced(others ...string) []string {
 	out := append(SplitNames(o.Meta.Annotations[AnnotationEverPlaced]), o.Placement...)
 	out = slices.AppendSeq(out, maps.Keys(o.Propagation.Clusters))
 	out = append(out, others...)
@@ -35,20 +35,21 @@ func (o *Object) Ever(others ...string) []string {
 	return slices.Compact(out)
 }
 
-// Forgets tells whether the object itself names a member as gone for good. It counts only for one that is not registered.
-func (o *Object) Forgets(cluster string) bool {
+// IsForgotten reports whether the object's annotation names a member as no longer existing. It counts only for a member
+// that is not registered.
+func (o *Object) IsForgotten(cluster string) bool {
 	return slices.Contains(SplitNames(o.Meta.Annotations[AnnotationForget]), cluster)
 }
 
-// SeenWithout tells that a member does not have the object, and will not get it from what KubeFed still has to do. A member
-// that is not registered or cannot be read was not seen.
+// SeenWithout reports that a member does not have the object, and that KubeFed will not create it. It is false for a
+// member that is not registered or cannot be read.
 func (o *Object) SeenWithout(seen Observation) bool {
 	return o.Propagation.Seen && seen.Registered && seen.Reachable && seen.Object == nil
 }
 
-// Releases tells that o remembers a member that is leaving, and next, which would be written in its place, does not: then it
-// has to be written, because the member waits for that.
-func (o *Object) Releases(next *Object, clusters []Cluster) bool {
+// ReleasesMember reports that o lists a member that is leaving as placed before, and next, which replaces it, does not.
+// Then next must be written, because the leaving of the member waits for it.
+func (o *Object) ReleasesMember(next *Object, clusters []Cluster) bool {
 	if o == nil {
 		return false
 	}
@@ -58,24 +59,25 @@ func (o *Object) Releases(next *Object, clusters []Cluster) bool {
 	})
 }
 
-// Nowhere is the object with an explicitly empty placement, that remembers who may still have it.
-func (o *Object) Nowhere(ever []string) *Object {
+// WithoutPlacement returns the object with an explicitly empty placement, and with ever as the members that may still
+// have it.
+func (o *Object) WithoutPlacement(ever []string) *Object {
 	next := o.PlacedIn(nil, ever)
 	next.Overrides = nil
 	return next
 }
 
-// PlacedIn is the object with another placement, that remembers who may still have it.
+// PlacedIn returns the object with another placement, and with ever as the members that may still have it.
 func (o *Object) PlacedIn(clusters, ever []string) *Object {
 	next := *o
 	next.Meta = *o.Meta.DeepCopy()
-	next.Placement, next.Foreign = clusters, false
+	next.Placement, next.ForeignFields = clusters, false
 	next.Meta.Annotations = Overlay(next.Meta.Annotations, map[string]string{AnnotationEverPlaced: JoinNames(ever)})
 	return &next
 }
 
-// DeleteAbsent deletes an object of the host after every member that may have it was asked itself: a cache that stands
-// still must not make a member forgotten.
+// DeleteAbsent deletes an object of the host after every member that may have it confirmed directly that it does not,
+// because a stale cache must not lead to an orphan in a member.
 func DeleteAbsent(ctx context.Context, host Host, members Members, o *Object, ever []string) error {
 	for _, c := range ever {
 		absent, err := members.Absent(ctx, c, o.Key())

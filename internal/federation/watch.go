@@ -19,27 +19,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch keeps the present objects of one resource of one API server, parsed to T, which it shares with its readers:
-// they must not change it. Unlike an informer it survives that the resource is not installed, says so, and picks it
-// up when it is.
+// Watch maintains the current objects of one resource of one API server, parsed to T, which it shares with its readers;
+// they must not change it. Unlike an informer, it handles a resource that is not installed: it reports this, and begins
+// when the resource is installed.
 type Watch[T any] struct {
 	client  dynamic.ResourceInterface
 	what    string
 	parse   func(*unstructured.Unstructured) (T, error)
 	changed func(name string)
 	log     logr.Logger
-	// group, when set, gives a key by which objects can be found beside their name.
+	// group, if set, returns a second key by which objects can be found.
 	group func(T) string
-	// everyNamespace: the objects are those of all namespaces, so their names are no keys.
+	// everyNamespace reports that the objects are those of all namespaces, so that their names are not unique.
 	everyNamespace bool
-	// only is a field selector: of the objects that are not selected nothing is known.
+	// only is a field selector. Objects that it does not select are not read.
 	only string
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
 	groups map[string]map[string]struct{}
 	synced bool
-	// listed: at least once, so that items are what was last seen.
+	// listed reports that the objects were listed at least once, so that items are what was last seen.
 	listed bool
 	err    error
 }
@@ -49,17 +49,17 @@ type item[T any] struct {
 	version string
 }
 
-// NewWatch makes a watch that calls changed, outside of any lock, with the name of every object that appeared,
-// changed or went, and with "" when the watch itself began to work or failed.
+// NewWatch returns a watch that calls changed, without holding a lock, with the name of every object that appeared,
+// changed or was deleted, and with "" when the watch itself began to work or failed.
 func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
 	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
 	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log,
 		items: map[string]item[T]{}, groups: map[string]map[string]struct{}{}}
 }
 
-// Run lists and watches until the context ends; it retries whatever fails, at most two seconds apart.
+// Run lists and watches until the context ends. It retries failures at intervals of at most two seconds.
 func (w *Watch[T]) Run(ctx context.Context) {
-	s := &store[T]{w: w}
+	s := &reflectorStore[T]{w: w}
 	lw := lister{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			version, err := s.list(ctx)
@@ -75,7 +75,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			return w.client.Watch(ctx, o)
 		},
 	}}
-	// The reflector logs nothing of its own: failures are state here, and whoever shows the state logs its changes.
+	// The reflector does not log: failures are part of the state, and the readers of the state log its changes.
 	quiet := logr.Discard()
 	cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, s, cache.ReflectorOptions{
 		Name: w.what, TypeDescription: w.what, Logger: &quiet,
@@ -83,11 +83,11 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	}).RunWithContext(logr.NewContext(ctx, quiet))
 }
 
-// lister lists and then watches, in two requests: a failed list is what tells that a kind is missing or forbidden,
-// and a streamed list would hide that.
+// lister lists and then watches, in two requests: a failed list shows that a kind is missing or forbidden, which a
+// streamed list would hide.
 type lister struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported is the method by which client-go detects this.
 func (lister) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Get returns the object of that name.
@@ -120,14 +120,14 @@ func (w *Watch[T]) Group(key string) []T {
 	return out
 }
 
-// State tells whether the objects were listed, and the last failure since then, if any.
+// State reports whether the objects were listed, and the last failure since then.
 func (w *Watch[T]) State() (synced bool, err error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.synced, w.err
 }
 
-// key is what an object is found by.
+// key returns the key by which an object is found.
 func (w *Watch[T]) key(u *unstructured.Unstructured) string {
 	if w.everyNamespace {
 		return u.GetNamespace() + "/" + u.GetName()
@@ -135,7 +135,7 @@ func (w *Watch[T]) key(u *unstructured.Unstructured) string {
 	return u.GetName()
 }
 
-// Offer takes in an object that the API server just returned, so that the writer reads its own writes.
+// Offer adds an object that the API server just returned, so that the writer reads its own writes.
 func (w *Watch[T]) Offer(u *unstructured.Unstructured) { w.put(u, false) }
 
 func (w *Watch[T]) fail(err error) {
@@ -152,7 +152,7 @@ func (w *Watch[T]) fail(err error) {
 func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 	value, err := w.parse(u)
 	if err != nil {
-		// An object that cannot be read counts as absent; whoever wants it there writes it again.
+		// An object that cannot be parsed counts as absent; a controller that needs it writes it again.
 		w.log.Error(err, "Unreadable object", "resource", w.what, "name", w.key(u))
 		w.remove(u)
 		return
@@ -176,7 +176,7 @@ func (w *Watch[T]) remove(u *unstructured.Unstructured) {
 	w.changed(w.key(u))
 }
 
-// set and unset keep items and groups in step; the caller holds the lock.
+// set and unset keep items and groups consistent. The caller must hold the lock.
 func (w *Watch[T]) set(name string, i item[T]) {
 	w.unset(name)
 	w.items[name] = i
@@ -205,26 +205,27 @@ func (w *Watch[T]) unset(name string) {
 	}
 }
 
-// newer compares resource versions of one resource, which the API server promises to be growing integers.
+// newer compares resource versions of one resource, which the API server guarantees to be increasing integers.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// store is the reflector's side of a Watch.
-type store[T any] struct {
+// reflectorStore implements the store that the reflector fills.
+type reflectorStore[T any] struct {
 	w *Watch[T]
-	// fresh is what was listed last and not yet taken in.
+	// fresh contains the objects of the last list that were not stored yet.
 	fresh map[string]item[T]
 }
 
-// page is how many objects are read and parsed at a time. As they come they take ten times the memory of what is kept of
-// them, and a start lists everything of every member at the same time.
-const page = 500
+// pageSize is the number of objects that are read and parsed at a time. Unparsed objects take ten times the memory of
+// what is stored, and at startup the objects of all members are listed at the same time.
+const pageSize = 500
 
-// list reads all objects, past the API server's cache because that serves no pages, and returns their common version.
-func (s *store[T]) list(ctx context.Context) (version string, err error) {
-	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: page}
+// list reads all objects, without the API server's cache, which does not support pages, and returns their common
+// version.
+func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error) {
+	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: pageSize}
 	for {
 		list, err := s.w.client.List(ctx, o)
 		if err != nil {
@@ -246,14 +247,14 @@ func (s *store[T]) list(ctx context.Context) (version string, err error) {
 	}
 }
 
-func (s *store[T]) Add(obj any) error {
+func (s *reflectorStore[T]) Add(obj any) error {
 	return s.each(obj, func(u *unstructured.Unstructured) { s.w.put(u, true) })
 }
-func (s *store[T]) Update(obj any) error { return s.Add(obj) }
-func (s *store[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
-func (s *store[T]) Resync() error        { return nil }
+func (s *reflectorStore[T]) Update(obj any) error { return s.Add(obj) }
+func (s *reflectorStore[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
+func (s *reflectorStore[T]) Resync() error        { return nil }
 
-func (s *store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
+func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured)) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
@@ -262,8 +263,8 @@ func (s *store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
 	return nil
 }
 
-// Replace takes in what was listed: everything else is gone. The reflector's own list is empty.
-func (s *store[T]) Replace([]any, string) error {
+// Replace stores what was listed and removes everything else. The reflector passes an empty list.
+func (s *reflectorStore[T]) Replace([]any, string) error {
 	w, fresh := s.w, s.fresh
 	s.fresh = nil
 	w.mu.Lock()
@@ -296,14 +297,14 @@ func (s *store[T]) Replace([]any, string) error {
 	return nil
 }
 
-// forget makes the watch unsynced: what it holds is old until the next list.
+// forget marks the watch as not synced: its objects are stale until the next list.
 func (w *Watch[T]) forget() {
 	w.mu.Lock()
 	w.synced = false
 	w.mu.Unlock()
 }
 
-// inherit takes over the view of another watch of the same objects.
+// inherit copies the objects of another watch of the same resource.
 func (w *Watch[T]) inherit(old *Watch[T]) {
 	old.mu.RLock()
 	defer old.mu.RUnlock()
@@ -315,14 +316,14 @@ func (w *Watch[T]) inherit(old *Watch[T]) {
 	w.synced, w.listed, w.err = old.synced, old.listed, old.err
 }
 
-// everListed tells whether the objects were listed at least once, even if what is held is old.
+// everListed reports whether the objects were listed at least once, even if they are stale.
 func (w *Watch[T]) everListed() bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.listed
 }
 
-// each calls do with every object, also with old ones. It must not call the watch.
+// each calls do with every object, including stale ones. do must not call the watch.
 func (w *Watch[T]) each(do func(T)) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -40,7 +40,7 @@ func (p *paged) List(_ context.Context, o metav1.ListOptions) (*unstructured.Uns
 // takeIn does what the reflector does with a list.
 func takeIn[T any](t testing.TB, w *Watch[T]) {
 	t.Helper()
-	s := &store[T]{w: w}
+	s := &reflectorStore[T]{w: w}
 	if _, err := s.list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +54,14 @@ func takeIn[T any](t testing.TB, w *Watch[T]) {
 func TestListInPages(t *testing.T) {
 	server := &paged{expires: 2}
 	want := map[string]bool{}
-	for i := range 2*page + 7 {
+	for i := range 2*pageSize + 7 {
 		name := fmt.Sprint("acp-", i)
 		want[name] = true
 		server.items = append(server.items, unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "resourceVersion": "6"}}})
 	}
 	w := NewWatch(server, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, func(string) {})
 	w.only = "metadata.name!=x"
-	s := &store[Observed]{w: w}
+	s := &reflectorStore[Observed]{w: w}
 	if _, err := s.list(t.Context()); !apierrors.IsResourceExpired(err) {
 		t.Fatalf("got %v", err)
 	}
@@ -84,7 +84,7 @@ func TestListInPages(t *testing.T) {
 	}
 	for _, o := range server.asked {
 		// An API server's cache ignores the limit.
-		if o.Limit != page || o.ResourceVersion != "" || o.FieldSelector != w.only {
+		if o.Limit != pageSize || o.ResourceVersion != "" || o.FieldSelector != w.only {
 			t.Errorf("asked for %+v", o)
 		}
 	}

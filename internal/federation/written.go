@@ -8,7 +8,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// written reads from the managed fields when the adapter last wrote an object, to the second.
+// written returns the time of the adapter's last write of an object from the managed fields, with a resolution of one
+// second.
 func written(meta *metav1.ObjectMeta) time.Time {
 	at := meta.CreationTimestamp.Time
 	for i := range meta.ManagedFields {

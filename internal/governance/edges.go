@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Kind is what an end of an edge stands for.
+// Kind classifies an end of an edge.
 type Kind string
 
 const (
@@ -18,34 +18,34 @@ const (
 	Resource    Kind = "resource"    // an exact name
 	CIDR        Kind = "cidr"        // addresses outside the fleet
 	Anyone      Kind = "anyone"
-	Wildcard    Kind = "wildcard" // every name with a beginning
+	Wildcard    Kind = "wildcard" // every name with a prefix
 	Other       Kind = "other"    // an exact name that no class covers
 )
 
-// anyone is the subject that everybody matches.
+// anyone is the subject that matches every source.
 const anyone = "*"
 
-// MaxEdges bounds what is looked at. One statement may name 256 subjects and 256 resources, so a few of them can hold
-// millions of pairs.
+// MaxEdges bounds the pairs that are evaluated. One statement may name 256 subjects and 256 resources, so a few of them
+// can contain millions of pairs.
 const MaxEdges = 200_000
 
-// Edge is what one statement says of one subject and one resource, as written.
+// Edge is the part of one statement about one subject and one resource, as written.
 type Edge struct {
 	policy.Grant
 	SubjectKind Kind
-	// Class of the resource; empty: none covers it.
+	// Class is the class of the resource, or empty if no class covers it.
 	Class string
-	// Mode of the resource now; empty: a wildcard.
+	// Mode is the current mode of the resource, or empty for a wildcard.
 	Mode v1alpha1.Mode
 }
 
-// Key orders edges by subject, resource and statement, and is different for different ones.
+// Key orders edges by subject, resource and statement, and is unique.
 func (e *Edge) Key() string {
 	return strings.Join([]string{e.Subject, e.Resource, e.Ref.Policy, e.Ref.SID}, "\x00")
 }
 
-// Edges are those that keep wants, ordered; cut tells that there were more than MaxEdges to look at. Statements that
-// have expired are left out.
+// Edges returns the edges for which keep returns true, ordered. cut reports that there were more than MaxEdges to
+// evaluate. Expired statements are left out.
 func Edges(s *policy.Snapshot, at time.Time, keep func(*Edge) bool) (edges []Edge, cut bool) {
 	describe := describer{s: s, at: at, resources: map[string]seen{}, subjects: map[string]Kind{}}
 	n := 0
@@ -64,7 +64,7 @@ func Edges(s *policy.Snapshot, at time.Time, keep func(*Edge) bool) (edges []Edg
 	return edges, cut
 }
 
-// describer remembers what it found out about names, because most are in many edges.
+// describer caches what it found out about names, because most names are in many edges.
 type describer struct {
 	s         *policy.Snapshot
 	at        time.Time
@@ -96,7 +96,7 @@ func (d *describer) edge(g policy.Grant) Edge {
 	return Edge{Grant: g, SubjectKind: kind, Class: r.class, Mode: r.mode}
 }
 
-// KindOfSubject of a statement.
+// KindOfSubject returns the kind of a statement's subject.
 func KindOfSubject(s *policy.Snapshot, subject string) Kind {
 	if subject == anyone {
 		return Anyone
@@ -113,12 +113,12 @@ func KindOfSubject(s *policy.Snapshot, subject string) Kind {
 	return Other
 }
 
-// Broad tells whether an edge is about more than one client and one server.
+// Broad reports whether an edge covers more than one client and one server.
 func (e *Edge) Broad() bool {
 	return e.Wildcard || e.SubjectKind == Anyone || e.SubjectKind == CIDR || e.SubjectKind == Wildcard
 }
 
-// Covers tells whether a subject or a resource as written stands for an exact name.
+// Covers reports whether a subject or a resource as written covers an exact name.
 func Covers(written, name string) bool {
 	if written == anyone {
 		return true

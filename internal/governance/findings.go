@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// FindingKind is what is not as it should be.
+// FindingKind classifies a finding.
 type FindingKind string
 
 const (
@@ -33,38 +33,39 @@ const (
 	Capacity     FindingKind = "capacity"
 )
 
-// FindingKinds are all of them.
+// FindingKinds returns all kinds.
 func FindingKinds() []FindingKind {
 	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, Downgraded, Unreachable, Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
 }
 
-// Finding is one thing that somebody should look at.
+// Finding is a problem that should be examined.
 type Finding struct {
 	Kind     FindingKind
 	Severity v1alpha1.FindingSeverity
 	Message  string
-	// Member, Resource, the statement and Object are what it is about; each may be empty.
+	// Member, Resource, the statement and Object identify what the finding is about; each may be empty.
 	Member, Resource string
 	Statement        policy.Ref
 	Object           string
 	Since            time.Time
-	// Count of connections, with a disagreement.
+	// Count is the number of connections, for a disagreement.
 	Count int64
 }
 
-// Key orders findings by severity and kind, and is different for different ones.
+// Key orders findings by severity and kind, and is unique.
 func (f *Finding) Key() string {
 	rank := map[v1alpha1.FindingSeverity]int{v1alpha1.FindingStops: 0, v1alpha1.FindingFails: 1, v1alpha1.FindingWarns: 2}[f.Severity]
 	return fmt.Sprintf("%d/%02d/%s", rank, slices.Index(FindingKinds(), f.Kind), strings.Join([]string{f.Member, f.Resource, f.Statement.Policy, f.Statement.SID, f.Object}, "/"))
 }
 
-// SortFindings by Key; of equal ones the first stays.
+// SortFindings sorts findings by Key and removes duplicates.
 func SortFindings(in []Finding) []Finding {
 	slices.SortStableFunc(in, func(a, b Finding) int { return cmp.Compare(a.Key(), b.Key()) })
 	return slices.CompactFunc(in, func(a, b Finding) bool { return a.Key() == b.Key() })
 }
 
-// Findings from what the adapter wrote into statuses, not sorted. What the flows say is added by who has them.
+// Findings returns the findings from the statuses that the adapter wrote, not sorted. Findings from flows are added by
+// the caller.
 func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	var out []Finding
 	known := map[string]bool{}
@@ -82,7 +83,7 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 		for i := range p.Status.Units {
 			u := &p.Status.Units[i]
 			if !strings.HasSuffix(string(u.Resource), "*") {
-				continue // its ProtectedResource says the same
+				continue // its ProtectedResource reports the same
 			}
 			for c := range u.All() {
 				out = append(out, ofState(string(u.Resource), &c, known)...)
@@ -107,13 +108,14 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	return out
 }
 
-// noRoom stands for the message about a member that is not among the worst, because statuses are bounded.
+// noRoom replaces the message about a member that is not among the worst, because statuses are bounded.
 const noRoom = "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."
 
-// noReason stands for the reason of a refusal, because statuses are bounded.
+// noReason replaces the reason of a refusal, because statuses are bounded.
 const noReason = "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it."
 
-// ofState of one unit in one member. What holds for the whole member is said once, by the member.
+// ofState returns the findings of one unit in one member. What applies to the whole member is reported once, with the
+// member.
 func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
 	f := Finding{Severity: v1alpha1.FindingFails, Message: cmp.Or(c.Message, noRoom), Member: string(c.Name), Resource: resource}
 	if c.Since != nil {
@@ -149,7 +151,7 @@ func rejected(object, resource string, conditions []metav1.Condition) []Finding 
 	return []Finding{{Kind: Rejected, Severity: v1alpha1.FindingFails, Message: c.Message, Resource: resource, Object: object, Since: c.LastTransitionTime.Time}}
 }
 
-// codes that are no preflight's.
+// codes are the finding codes that do not come from the preflight.
 var codes = map[string]FindingKind{
 	v1alpha1.FindingIdentitiesFilling: Capacity,
 	v1alpha1.FindingIdentitiesFull:    Capacity,

@@ -9,18 +9,18 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Unit of a resource, or of a wildcard, as it stands in one member.
+// Unit is the state of a resource's or a wildcard's unit in one member.
 type Unit struct {
 	Resource string
 	State    *v1alpha1.ClusterState
 }
 
-// Behind tells whether the member was not seen with the wanted revision.
+// Behind reports whether the wanted revision was not observed in the member.
 func (u *Unit) Behind() bool {
 	return u.State.ObservedRevision != u.State.DesiredRevision || u.State.State == v1alpha1.MemberPending
 }
 
-// Units by member, those of each by resource.
+// Units returns the units by member, sorted by resource.
 func Units(in policy.Input) map[string][]Unit {
 	out := map[string][]Unit{}
 	add := func(resource string, clusters []v1alpha1.ClusterState) {
@@ -36,7 +36,7 @@ func Units(in policy.Input) map[string][]Unit {
 	for _, p := range in.Policies {
 		for i := range p.Status.Units {
 			u := &p.Status.Units[i]
-			// An exact resource is told by its ProtectedResource; a wildcard by each policy that is about it.
+			// An exact resource is reported by its ProtectedResource; a wildcard by each policy that names it.
 			if name := string(u.Resource); strings.HasSuffix(name, "*") && !wild[name] {
 				wild[name] = true
 				add(name, u.States())

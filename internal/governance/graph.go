@@ -1,16 +1,16 @@
 package governance
 
-// Link is everything that is said between one subject and one resource.
+// Link combines all edges between one subject and one resource.
 type Link struct {
 	From, To    string
 	Statements  int
 	Allow, Deny bool
 	Counting    bool
-	// Broad: an end stands for more than one name.
+	// Broad reports that an end covers more than one name.
 	Broad bool
 }
 
-// Links puts edges together, which must be ordered by subject and resource.
+// Links combines edges, which must be ordered by subject and resource.
 func Links(edges []Edge) []Link {
 	var out []Link
 	for i := range edges {

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// IssueKind is what is odd about a statement.
+// IssueKind classifies an issue of a statement.
 type IssueKind string
 
 const (
@@ -22,19 +22,20 @@ const (
 	Expired       IssueKind = "expired"
 )
 
-// ExpiresSoon is how long before its end a statement counts as expiring.
+// ExpiresSoon is the time before its end in which a statement counts as expiring.
 const ExpiresSoon = 14 * 24 * time.Hour
 
-// Issue of a statement.
+// Issue is an issue of a statement.
 type Issue struct {
 	Kind    IssueKind
 	Message string
-	// Others are the statements that make it so.
+	// Others are the statements that cause it.
 	Others []policy.Ref
 }
 
-// Issues by statement; those without any are left out. What is refused is what the adapter said of the policies, because
-// it alone knows what the members can do. Unused needs the flows, and is added by who has them.
+// Issues returns the issues by statement; statements without issues are left out. Refusals are taken from the policies'
+// statuses, because only the adapter reads the members' capabilities. Unused statements depend on flows and are added
+// by the caller.
 func Issues(s *policy.Snapshot, at time.Time) map[policy.Ref][]Issue {
 	out := map[policy.Ref][]Issue{}
 	add := func(ref policy.Ref, i Issue) { out[ref] = append(out[ref], i) }
@@ -43,14 +44,14 @@ func Issues(s *policy.Snapshot, at time.Time) map[policy.Ref][]Issue {
 	}
 	var last *v1alpha1.AccessControlPolicy
 	for _, w := range s.Statements() {
-		if w.Policy != last { // statements come policy by policy
+		if w.Policy != last { // statements are ordered by policy
 			last = w.Policy
 			there := map[string]bool{}
 			for i := range last.Spec.Statements {
 				there[last.Spec.Statements[i].SID] = true
 			}
 			for _, r := range last.Status.Refused {
-				if there[r.SID] { // else it was removed meanwhile
+				if there[r.SID] { // otherwise it was removed meanwhile
 					add(policy.Ref{Policy: last.Name, SID: r.SID}, Issue{Kind: Refused, Message: r.Message})
 				}
 			}

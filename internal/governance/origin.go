@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// OriginKind is the way by which a policy came into the host cluster.
+// OriginKind is the way in which a policy was created in the host cluster.
 type OriginKind string
 
 const (
@@ -17,16 +17,17 @@ const (
 	FromOther   OriginKind = "other"
 )
 
-// Origin of a policy, as the host cluster recorded it. It is for people: whoever may write policies may also claim
-// another name for himself, so nothing is decided by it.
+// Origin is the origin of a policy as the host cluster recorded it. It is for display only: users who may write
+// policies may also claim another name, so no decision depends on it.
 type Origin struct {
 	Kind OriginKind
-	// Manager is the field manager that wrote the statements last, or the tool that tracks the object; empty: not known.
+	// Manager is the field manager that wrote the statements last, or the tool that tracks the object; empty if not
+	// known.
 	Manager string
 	At      time.Time
 }
 
-// trackers are labels and annotations by which deployment tools recognise what they applied.
+// trackers are labels and annotations by which deployment tools mark the objects that they applied.
 var trackers = map[string]string{
 	"argocd.argoproj.io/tracking-id":   "Argo CD",
 	"argocd.argoproj.io/instance":      "Argo CD",
@@ -39,10 +40,10 @@ var trackers = map[string]string{
 	"fleet.cattle.io/bundle-id":        "Fleet",
 }
 
-// deployers are beginnings of the field managers of such tools.
+// deployers are prefixes of the field managers of such tools.
 var deployers = []string{"argocd", "kustomize-controller", "helm", "flux", "Terraform", "pulumi", "kpt", "configsync"}
 
-// OriginOf a policy.
+// OriginOf returns the origin of a policy.
 func OriginOf(p *v1alpha1.AccessControlPolicy) Origin {
 	out := Origin{Kind: FromOther, At: p.CreationTimestamp.Time}
 	for i := range p.ManagedFields {
@@ -58,7 +59,7 @@ func OriginOf(p *v1alpha1.AccessControlPolicy) Origin {
 	tracker := ""
 	for key, tool := range trackers {
 		if p.Labels[key] != "" || p.Annotations[key] != "" {
-			tracker = max(tracker, tool) // of several always the same one
+			tracker = max(tracker, tool) // deterministic if there are several
 		}
 	}
 	switch {

@@ -11,49 +11,49 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Bounds of a search for ways over others.
+// Bounds of a search for indirect paths.
 const (
 	mostSteps  = 6
 	mostChains = 10
 	mostLooked = 2_000
 )
 
-// Path is how one reaches another.
+// Path describes how one name can reach another.
 type Path struct {
 	Decisions []Ruling
-	// Direct are the allows between the two, Against the denies; by Key.
+	// Direct are the allows between the two, and Against the denies, ordered by Key.
 	Direct, Against []Edge
-	// Chains are ways over others, the shortest first: the resource of each step is the subject of the next.
+	// Chains are indirect paths, the shortest first: the resource of each step is the subject of the next.
 	Chains [][]Edge
-	// Cut tells that there may be more or longer chains.
+	// Cut reports that there may be more or longer chains.
 	Cut bool
 }
 
-// Ruling is what is decided of a new connection by one action.
+// Ruling is the decision about a new connection with one action.
 type Ruling struct {
-	// Cluster is empty for every member that has no mode of its own.
+	// Cluster is empty for every member without a mode of its own.
 	Cluster string
 	Action  string
 	Mode    v1alpha1.Mode
 	policy.Decision
 }
 
-// FindPath between two exact names; from may also be an address range. Clusters are the members in which the resource has
-// a mode of its own.
+// FindPath returns the paths between two exact names; from may also be an address range. Clusters are the members in
+// which the resource has a mode of its own.
 func FindPath(s *policy.Snapshot, from, to string, clusters []string, at time.Time) (Path, error) {
 	target, err := policy.ParseName(to)
 	switch {
 	case err != nil:
 		return Path{}, err
 	case target.Wildcard || target.IsPrefix():
-		return Path{}, fmt.Errorf("%w %q: what is to be reached is one exact name", policy.ErrInvalidName, to)
+		return Path{}, fmt.Errorf("%w %q: the target must be one exact name", policy.ErrInvalidName, to)
 	}
 	source, err := policy.ParseName(from)
 	switch {
 	case err != nil:
 		return Path{}, err
 	case source.Wildcard:
-		return Path{}, fmt.Errorf("%w %q: who is to reach it is one exact name", policy.ErrInvalidName, from)
+		return Path{}, fmt.Errorf("%w %q: the source must be one exact name", policy.ErrInvalidName, from)
 	}
 	f := finder{describer: describer{s: s, at: at, resources: map[string]seen{}, subjects: map[string]Kind{}}}
 	p := Path{Decisions: rulings(s, source, to, clusters, at)}
@@ -73,7 +73,7 @@ func FindPath(s *policy.Snapshot, from, to string, clusters []string, at time.Ti
 	return p, nil
 }
 
-// rulings decide each action of the resource's class, by its base mode and in each of the clusters.
+// rulings returns the decision for each action of the resource's class, in its base mode and in each of the clusters.
 func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []string, at time.Time) []Ruling {
 	class, ok := s.ResourceClassOf(to)
 	if !ok {
@@ -100,8 +100,8 @@ func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []strin
 	return out
 }
 
-// effective is the decision as the members have it, whose reason names the refusals that make it another one than the
-// statements mean.
+// effective returns the decision as the members have it. Its reason names the refusals because of which it differs from
+// what the statements mean.
 func effective(s *policy.Snapshot, q *policy.Query) policy.Decision {
 	d := s.DecideEffective(q)
 	d.Reason = d.Explain()
@@ -119,7 +119,7 @@ type way struct {
 	names []string
 }
 
-// chains are found breadth first over names that are a resource of one statement and a subject of another.
+// chains searches breadth-first over names that are a resource of one statement and a subject of another.
 func (f *finder) chains(from, to string) (found [][]Edge, cut bool) {
 	between := f.between(from, to)
 	if len(between) == 0 {
@@ -133,7 +133,7 @@ func (f *finder) chains(from, to string) (found [][]Edge, cut bool) {
 		last := w.names[len(w.names)-1]
 		for _, name := range candidates {
 			if slices.Contains(w.names, name) || len(w.steps) == 0 && name == to {
-				continue // in circles, or not over anybody
+				continue // a cycle, or not an exact name
 			}
 			if f.looked++; f.looked > mostLooked || len(found) == mostChains {
 				return found, true
@@ -143,7 +143,7 @@ func (f *finder) chains(from, to string) (found [][]Edge, cut bool) {
 			case !ok:
 			case name == to:
 				found = append(found, append(slices.Clone(w.steps), e))
-			case len(w.steps)+2 <= mostSteps: // with the last one
+			case len(w.steps)+2 <= mostSteps: // including the last step
 				open = append(open, way{append(slices.Clone(w.steps), e), append(slices.Clone(w.names), name)})
 			default:
 				cut = true
@@ -153,7 +153,7 @@ func (f *finder) chains(from, to string) (found [][]Edge, cut bool) {
 	return found, cut
 }
 
-// between are the names that can be in the middle: clients that are servers, too. Sorted.
+// between returns the names that can be in the middle, which are both clients and servers, sorted.
 func (f *finder) between(from, to string) []string {
 	names := map[string]bool{}
 	for _, w := range f.s.Statements() {
@@ -170,7 +170,7 @@ func (f *finder) between(from, to string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// step is an allow in force from one name to another.
+// step returns an allow in force from one name to another.
 func (f *finder) step(from, to string) (Edge, bool) {
 	for _, g := range f.s.WhoCanReach(to, f.at) {
 		if g.Effect == policy.Allow && g.Counting && Covers(g.Subject, from) {

@@ -9,22 +9,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Use is by which statement a subject as written reached a resource as written.
+// Use identifies the statement by which a subject as written reached a resource as written.
 type Use struct {
 	Subject, Resource string
 	Statement         policy.Ref
 }
 
-// UseOf an edge.
+// UseOf returns the use of an edge.
 func UseOf(e *Edge) Use { return Use{e.Subject, e.Resource, e.Ref} }
 
-// Uses gathers when edges were last used.
+// Uses collects when edges were last used.
 type Uses struct {
 	by   map[policy.Ref][]*Edge
 	last map[Use]time.Time
 }
 
-// NewUses of some edges.
+// NewUses returns the uses of some edges.
 func NewUses(edges []Edge) *Uses {
 	u := &Uses{by: map[policy.Ref][]*Edge{}, last: map[Use]time.Time{}}
 	for i := range edges {
@@ -33,11 +33,11 @@ func NewUses(edges []Edge) *Uses {
 	return u
 }
 
-// mostFilters bounds how often the flows are asked for one page.
+// mostFilters bounds the queries to the flow store for one page.
 const mostFilters = 20
 
-// Filters select the connections to look at: those to exact resources, and those of exact subjects to wildcards. What has
-// a wildcard on both sides is found by its statement.
+// Filters returns the connections to query: those to exact resources, and those of exact subjects to wildcards. An edge
+// with wildcards on both sides is found by its statement.
 func (u *Uses) Filters() []audit.Filter {
 	resources, subjects, statements := map[string]bool{}, map[string]bool{}, map[policy.Ref]bool{}
 	for ref, edges := range u.by {
@@ -61,14 +61,14 @@ func (u *Uses) Filters() []audit.Filter {
 	}
 	for ref := range statements {
 		if len(out) == mostFilters {
-			break // the last use of the others is not known
+			break // the last use of the remaining edges is not known
 		}
 		out = append(out, audit.Filter{Policy: ref.Policy, SID: ref.SID})
 	}
 	return out
 }
 
-// Add a connection that a statement decided.
+// Add records a connection that a statement decided.
 func (u *Uses) Add(subject, resource string, by policy.Ref, at time.Time) {
 	for _, e := range u.by[by] {
 		if !Covers(e.Resource, resource) || e.SubjectKind != CIDR && !Covers(e.Subject, subject) || e.SubjectKind == CIDR && subject != "" {
@@ -80,5 +80,5 @@ func (u *Uses) Add(subject, resource string, by policy.Ref, at time.Time) {
 	}
 }
 
-// Last use of each edge; those without any are left out.
+// Last returns the last use of each edge; edges without uses are left out.
 func (u *Uses) Last() map[Use]time.Time { return u.last }

@@ -103,6 +103,11 @@ func TestAffectsDecisionsAboutMembers(t *testing.T) {
 		"same":          {"it lacked them before", with(none), with(v1alpha1.MemberFinding{Code: "OldServer"}, none), false},
 		"no requests":   {"allows of requests are not enforced there any more", with(), with(none), true},
 		"mended":        {"and then they are again", with(none), with(), true},
+		"Istio": {"what its Istio can express", with(), func() *v1alpha1.MemberCluster {
+			m := with()
+			m.Status.Istio = `{"dataplane": "none"}`
+			return m
+		}(), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := AffectsDecisions(tc.before, tc.after); got != tc.want {

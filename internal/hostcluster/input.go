@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -30,7 +31,7 @@ func Input(ctx context.Context, cache client.Reader) (policy.Input, error) {
 	return policy.NewInput(policy.Objects{
 		Policies: pointers(policies.Items), Resources: pointers(resources.Items), ResourceClasses: pointers(resourceClasses.Items),
 		SubjectClasses: pointers(subjectClasses.Items), Workloads: pointers(workloads.Items),
-	}, policy.FleetOf(pointers(members.Items))), nil
+	}, registry.FleetOf(pointers(members.Items))), nil
 }
 
 func pointers[T any](items []T) []*T {
@@ -42,13 +43,15 @@ func pointers[T any](items []T) []*T {
 }
 
 // AffectsDecisions reports whether an update may alter a decision. Changes of status and metadata, which are frequent,
-// do not, except the labels of a member, which placements select, what is reported of its dataplane, and whether it gets rules about requests. An object
+// do not, except the labels of a member, which placements select, what is reported of its dataplane, what it declares
+// about its Istio, and whether it gets rules about requests. An object
 // that was deleted and created again may arrive as one update; then its generation begins anew, and only the UID shows
 // the change.
 func AffectsDecisions(before, after client.Object) bool {
 	if was, ok := before.(*v1alpha1.MemberCluster); ok {
 		is, ok := after.(*v1alpha1.MemberCluster)
 		return !ok || was.UID != is.UID || !maps.Equal(was.Status.Labels, is.Status.Labels) || (was.Status.State == "") != (is.Status.State == "") ||
+			was.Status.Istio != is.Status.Istio || was.Status.IstioRootNamespace != is.Status.IstioRootNamespace ||
 			policy.NoRequestsIn(was) != policy.NoRequestsIn(is) || !equality.Semantic.DeepEqual(was.Status.Dataplane, is.Status.Dataplane)
 	}
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration()

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -9,7 +10,7 @@ import (
 // Fleet are the members by their registrations, with what the adapter reports of their dataplanes. Where no registration was read,
 // the members are those that are reported, and Members has them from then on.
 func (s *Set) Fleet() policy.Fleet {
-	f := policy.FleetOf(s.Reports)
+	f := registry.FleetOf(s.Reports)
 	f.NamesUnknown = false
 	if len(s.Members) == 0 {
 		for _, r := range s.Reports {
@@ -19,18 +20,19 @@ func (s *Set) Fleet() policy.Fleet {
 	}
 	var registered []policy.Cluster
 	for _, m := range s.Members {
-		c := policy.Cluster{Name: m.Name, Labels: m.Labels}
+		c := policy.Cluster{Name: m.Name, Labels: m.Labels, Istio: m.Annotations[federation.AnnotationIstio],
+			IstioRoot: federation.ParsePlaces(m.Annotations).OtherIstioRoot()}
 		if c.Labels == nil {
 			c.Labels = map[string]string{}
 		}
 		registered = append(registered, c)
 	}
-	return f.Registered(registered)
+	return f.WithClusters(registered)
 }
 
 // annotationsOf are those annotations of a member's registration that a report repeats.
 func annotationsOf(r *v1alpha1.MemberCluster) map[string]string {
-	out := map[string]string{federation.AnnotationIstio: r.Status.Istio}
+	out := map[string]string{federation.AnnotationIstio: r.Status.Istio, federation.AnnotationIstioRoot: r.Status.IstioRootNamespace}
 	if r.Status.State == v1alpha1.MemberClusterLeaving {
 		out[federation.AnnotationLeaving] = "reported"
 	}

@@ -1,4 +1,4 @@
-// Package metrictest compares the metrics that a program registers with those that docs/operations.md lists for it, in
+// Package metrictest compares the metrics that a program registers with those that docs/operations/reference.md lists for it, in
 // tests. Alerts and dashboards are checked against that list, so what they name exists.
 package metrictest
 
@@ -54,7 +54,7 @@ func Registered(t testing.TB, from ...prometheus.Collector) map[string]string {
 // Documented are the metrics that the page lists for a program.
 func Documented(t testing.TB, program string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "operations.md"))
+	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "operations", "reference.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func Compare(t testing.TB, program string, from ...prometheus.Collector) {
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the table in docs/operations.md differs from what the %s registers (-listed +registered):\n%s", program, d)
+		t.Errorf("the table in docs/operations/reference.md differs from what the %s registers (-listed +registered):\n%s", program, d)
 	}
 	if len(got) == 0 {
 		t.Errorf("the %s registers nothing", program)

@@ -7,47 +7,47 @@ import (
 	"time"
 )
 
-// FindingKind says what is odd about a statement.
+// FindingKind classifies a finding.
 type FindingKind string
 
 const (
-	// Shadowed: an allow of which denies take away everything.
+	// Shadowed marks an allow that denies override completely.
 	Shadowed FindingKind = "shadowed"
-	// Redundant: others say the same, at least as long.
+	// Redundant marks a statement whose content other statements cover, for at least as long.
 	Redundant FindingKind = "redundant"
-	// Contradictory: an allow of which denies take away a part.
+	// Contradictory marks an allow that denies override partly.
 	Contradictory FindingKind = "contradictory"
 )
 
-// Finding is a statement that does not do what its author may think.
+// Finding describes a statement that may not have the effect that its author expects.
 type Finding struct {
 	Kind FindingKind
 	Ref  Ref
-	// Other are the statements that make it so, sorted.
+	// Other are the statements that cause the finding, sorted.
 	Other []Ref
 	// Example is a connection that the statement and one of Other match.
 	Example Query
 	Message string
 }
 
-// Analyze looks at the statements in force that can be pushed, one against the others, as if every resource were
-// enforced. Of statements that say the same, the first by ref is not redundant. Sorted by ref.
+// Analyze compares the statements in force that can be pushed with each other, as if every resource were in Enforce. Of
+// statements with the same content, the first by ref is not redundant. The findings are sorted by ref.
 func (s *Snapshot) Analyze(at time.Time) []Finding {
-	a := analysis{Snapshot: s, at: at, dropped: make([]bool, len(s.statements)), read: map[uint32]read{}}
+	a := analysis{Snapshot: s, at: at, excluded: make([]bool, len(s.statements)), cached: map[uint32]patternSets{}}
 	for i, st := range s.statements {
-		a.dropped[i] = !st.inForce(at) || st.refused()
-		if !a.dropped[i] && st.effect == Deny {
+		a.excluded[i] = !st.inForce(at) || st.refused()
+		if !a.excluded[i] && st.effect == Deny {
 			a.denies = append(a.denies, uint32(i))
 		}
 	}
 	var out []Finding
-	// Backwards, so that the first of several that say the same is what remains.
+	// The loop runs backwards, so that the first of several equal statements remains.
 	for i := len(s.statements) - 1; i >= 0; i-- {
-		if a.dropped[i] {
+		if a.excluded[i] {
 			continue
 		}
 		if f, ok := a.redundant(uint32(i)); ok {
-			a.dropped[i] = true
+			a.excluded[i] = true
 			out = append(out, f)
 			continue
 		}
@@ -62,44 +62,44 @@ func (s *Snapshot) Analyze(at time.Time) []Finding {
 type analysis struct {
 	*Snapshot
 	at time.Time
-	// dropped statements are not in force, refused or redundant.
-	dropped []bool
-	denies  []uint32
-	// read are the patterns of statements that were looked at.
-	read map[uint32]read
-	// resource is the last exact one, about its statements.
+	// excluded marks statements that are not in force, refused or redundant.
+	excluded []bool
+	denies   []uint32
+	// cached contains the patterns of statements that were examined.
+	cached map[uint32]patternSets
+	// resource is the last exact resource, and about are its statements.
 	resource string
 	about    []uint32
 }
 
-// read is a statement's subjects and resources as patterns.
-type read struct{ subjects, resources []pattern }
+// patternSets are a statement's subjects and resources as patterns.
+type patternSets struct{ subjects, resources []pattern }
 
-func (a *analysis) patterns(number uint32) read {
-	r, ok := a.read[number]
+func (a *analysis) patterns(number uint32) patternSets {
+	r, ok := a.cached[number]
 	if !ok {
 		st := a.statements[number]
-		r = read{st.subjects.patterns(), st.resourcePatterns()}
-		a.read[number] = r
+		r = patternSets{st.subjects.patterns(), st.resourcePatterns()}
+		a.cached[number] = r
 	}
 	return r
 }
 
-// part is what a statement says of one subject, one resource and the actions of one class.
-type part struct {
+// claim is the part of a statement about one subject, one resource and the actions of one class.
+type claim struct {
 	subject, resource pattern
 	class             *resourceClass
 	actions           uint32
 }
 
-func (a *analysis) parts(number uint32) []part {
-	var out []part
+func (a *analysis) claims(number uint32) []claim {
+	var out []claim
 	st := a.patterns(number)
 	for _, r := range st.resources {
 		for _, c := range a.classesOf(r) {
 			if actions := c.actionsOf(a.statements[number]); actions != 0 {
 				for _, sub := range st.subjects {
-					out = append(out, part{sub, r, c, actions})
+					out = append(out, claim{sub, r, c, actions})
 				}
 			}
 		}
@@ -107,12 +107,13 @@ func (a *analysis) parts(number uint32) []part {
 	return out
 }
 
-// overlap is what another statement says of the same; whole tells whether it is about all of the subjects and resources.
-func (a *analysis) overlap(p part, other uint32) (shared part, whole bool) {
+// overlap returns the part of a claim that another statement has in common with it. whole reports whether that
+// statement covers all of the subjects and resources.
+func (a *analysis) overlap(p claim, other uint32) (shared claim, whole bool) {
 	o := a.patterns(other)
 	actions := p.class.actionsOf(a.statements[other]) & p.actions
 	if actions == 0 {
-		return part{}, false
+		return claim{}, false
 	}
 	for _, r := range o.resources {
 		resource, ok := common(r, p.resource)
@@ -121,7 +122,7 @@ func (a *analysis) overlap(p part, other uint32) (shared part, whole bool) {
 		}
 		for _, sub := range o.subjects {
 			if subject, ok := common(sub, p.subject); ok {
-				found := part{subject, resource, p.class, actions}
+				found := claim{subject, resource, p.class, actions}
 				if r.covers(p.resource) && sub.covers(p.subject) {
 					return found, true
 				}
@@ -132,7 +133,7 @@ func (a *analysis) overlap(p part, other uint32) (shared part, whole bool) {
 	return shared, false
 }
 
-// redundant finds the others of the same effect that together say everything that a statement says.
+// redundant returns the other statements of the same effect that together cover a statement.
 func (a *analysis) redundant(number uint32) (Finding, bool) {
 	st := a.statements[number]
 	others, example, covered := a.covered(number, st.effect)
@@ -140,10 +141,10 @@ func (a *analysis) redundant(number uint32) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{Kind: Redundant, Ref: st.ref, Other: others, Example: example,
-		Message: fmt.Sprintf("everything that it says is said by %s: remove it", listed(others))}, true
+		Message: fmt.Sprintf("it is covered by %s: remove it", listed(others))}, true
 }
 
-// overruled finds the denies that take away from an allow.
+// overruled returns the denies that override an allow, completely or partly.
 func (a *analysis) overruled(number uint32) (Finding, bool) {
 	st := a.statements[number]
 	if st.effect == Deny {
@@ -155,7 +156,7 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 	}
 	var others []Ref
 	var example Query
-	for _, p := range a.parts(number) {
+	for _, p := range a.claims(number) {
 		for _, n := range a.candidates(p, Deny) {
 			shared, _ := a.overlap(p, n)
 			if shared.actions == 0 {
@@ -174,10 +175,10 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 		Message: fmt.Sprintf("where its resources are enforced, a part of it is denied by %s: narrow one of them", listed(others))}, true
 }
 
-// covered tells whether statements of an effect say everything that a statement says, and as long.
+// covered reports whether statements of an effect together cover a statement, for at least as long.
 func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Query, ok bool) {
 	st := a.statements[number]
-	parts := a.parts(number)
+	parts := a.claims(number)
 	for i, p := range parts {
 		left := p.actions
 		for _, n := range a.candidates(p, by) {
@@ -204,8 +205,8 @@ func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Quer
 	return sortedRefs(others), example, len(parts) > 0
 }
 
-// candidates are the statements of an effect, not dropped, that may be about a part.
-func (a *analysis) candidates(p part, effect Effect) []uint32 {
+// candidates returns the statements of an effect, without excluded ones, that may overlap with a claim.
+func (a *analysis) candidates(p claim, effect Effect) []uint32 {
 	numbers := a.denies
 	if !p.resource.wild && p.subject.exact() {
 		numbers = a.index.numbersOf(p.subject.text, p.resource.text)
@@ -217,7 +218,7 @@ func (a *analysis) candidates(p part, effect Effect) []uint32 {
 		numbers = a.about
 	} else if effect == Allow {
 		numbers = nil
-		for _, w := range a.index.wild[headOf(p.resource.text)] {
+		for _, w := range a.index.wildcards[headOf(p.resource.text)] {
 			if p.resource.text == w.stem || (pattern{text: w.stem, wild: true}).covers(p.resource) {
 				numbers = append(numbers, w.statements...)
 			}
@@ -226,14 +227,14 @@ func (a *analysis) candidates(p part, effect Effect) []uint32 {
 	}
 	var out []uint32
 	for _, n := range numbers {
-		if !a.dropped[n] && a.statements[n].effect == effect {
+		if !a.excluded[n] && a.statements[n].effect == effect {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// listed names a few statements.
+// listed names the first few statements.
 func listed(refs []Ref) string {
 	const few = 3
 	text := ""

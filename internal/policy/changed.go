@@ -8,26 +8,26 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// delta is what differs between two snapshots, in terms of what units are made from.
+// delta is the difference between two snapshots, in terms of the inputs of units.
 type delta struct {
 	// parent identifies the older snapshot without keeping it in memory.
 	parent *identity
-	// all: something that may be in any unit.
+	// all reports that any unit may differ.
 	all bool
-	// known are the names that prefixes and whole classes stand for in only one of the two.
+	// known are the names that prefixes and whole classes stand for in only one of the two snapshots.
 	known []string
-	// statements that only one of the two has, and resources whose protection differs.
+	// statements are those that only one of the two snapshots has. The resources are those whose protection differs.
 	statements []*statement
 	protected  []string
 }
 
-// identity tells snapshots apart.
+// identity distinguishes snapshots by its address.
 type identity struct{ _ byte }
 
-// Changed names the units that may differ between two snapshots, sorted: of resources and of wildcards, whether they are
-// still compiled or not. Objects are compared by identity, as Next does; it is quick when the newer snapshot was made by
-// Next of the older one. For what time alone changes, see ChangedBetween.
-func Changed(old, new *Snapshot) []string {
+// ChangedUnits returns the names of the units that may differ between two snapshots, sorted: of resources and of
+// wildcards, whether or not they are still compiled. Objects are compared by identity, as in Next. The call is fast if
+// the newer snapshot was made by Next of the older one. For changes by time alone see ChangedUnitsBetween.
+func ChangedUnits(old, new *Snapshot) []string {
 	d := new.delta
 	if d.parent != old.identity {
 		d = deltaOf(old, new)
@@ -46,8 +46,8 @@ func Changed(old, new *Snapshot) []string {
 	return sortedUnique(append(names, d.protected...))
 }
 
-// ChangedBetween names the units that may differ between two instants, the first excluded, sorted.
-func (s *Snapshot) ChangedBetween(from, to time.Time) []string {
+// ChangedUnitsBetween returns the names of the units that may differ between two instants, excluding the first, sorted.
+func (s *Snapshot) ChangedUnitsBetween(from, to time.Time) []string {
 	passes := func(t time.Time) bool { return t.After(from) && !t.After(to) }
 	var names []string
 	for _, st := range s.statements {
@@ -69,9 +69,9 @@ func (s *Snapshot) ChangedBetween(from, to time.Time) []string {
 	return sortedUnique(names)
 }
 
-// deltaOf compares all objects.
+// deltaOf compares all objects of two snapshots.
 func deltaOf(old, new *Snapshot) delta {
-	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members || !slices.EqualFunc(old.fleet, new.fleet, SameRoom),
+	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.unsupported != new.unsupported || old.members != new.members || !slices.EqualFunc(old.fleet, new.fleet, SameCapacity),
 		known: onlyInOne(old.known, new.known)}
 	for p, list := range new.parsed {
 		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {
@@ -93,7 +93,7 @@ func deltaOf(old, new *Snapshot) delta {
 			d.protected = append(d.protected, name)
 		}
 	}
-	// A refused deny reaches the allows of other resources, and which ones depends on what is enforced.
+	// A refused deny affects the allows of other resources, and which ones depends on the modes.
 	refuses := func(st *statement) bool { return st.effect == Deny && st.refused() }
 	d.all = d.all || slices.ContainsFunc(d.statements, refuses) || !slices.Equal(old.unclassed, new.unclassed) ||
 		len(d.protected) > 0 && len(old.refusedDenies)+len(new.refusedDenies) > 0
@@ -103,10 +103,10 @@ func deltaOf(old, new *Snapshot) delta {
 	return d
 }
 
-// workloads adds the statements that are about somebody whose addresses differ.
+// workloads adds the statements about subjects whose addresses differ.
 func (d *delta) workloads(old, new *Snapshot) {
-	if new.lacks.Groups || len(old.refusedDenies)+len(new.refusedDenies) > 0 {
-		d.all = true // who has addresses decides about refusals, and about what they take with them
+	if new.unsupported.Groups || len(old.refusedDenies)+len(new.refusedDenies) > 0 {
+		d.all = true // which subjects have addresses affects refusals, and through them other units
 		return
 	}
 	was, is := old.groups(), new.groups()
@@ -128,10 +128,10 @@ func (d *delta) workloads(old, new *Snapshot) {
 	}
 }
 
-// naming appends the statements that have a subject among theirs, other than as anyone.
+// naming appends the statements that have a subject among theirs, other than by "*".
 func (s *Snapshot) naming(out []*statement, subject string) []*statement {
 	if id, ok := s.index.subjects.find(subject); ok {
-		for _, number := range s.index.by.of(id) {
+		for _, number := range s.index.bySubject.of(id) {
 			out = append(out, s.statements[number])
 		}
 	}
@@ -154,7 +154,7 @@ func (s *Snapshot) unitNames() []string {
 	return names
 }
 
-// unitsOf appends the names of the units that hold or inherit a statement.
+// unitsOf appends the names of the units that contain or inherit a statement.
 func (s *Snapshot) unitsOf(names []string, st *statement) []string {
 	for _, r := range st.exact {
 		if s.protected[r] != nil {
@@ -185,10 +185,10 @@ func (s *Snapshot) protectedUnder(names []string, stem string) []string {
 	return names
 }
 
-// unitsOfBroad appends the names of the units whose rules or estimates depend on whether some names are known.
+// unitsOfBroad appends the names of the units whose rules or estimates depend on whether the given names are known.
 func (s *Snapshot) unitsOfBroad(names, known []string) []string {
 	for _, number := range s.index.anySubject {
-		if st := s.statements[number]; st.vagueSubject || st.subjects.any || slices.ContainsFunc(known, st.subjects.hasName) {
+		if st := s.statements[number]; st.unresolvedSubject || st.subjects.any || slices.ContainsFunc(known, st.subjects.hasName) {
 			names = s.unitsOf(names, st)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Snapshot) unitsOfBroad(names, known []string) []string {
 	return names
 }
 
-// onlyInOne are the strings that only one of two sorted lists has.
+// onlyInOne returns the strings that only one of two sorted lists contains.
 func onlyInOne(a, b []string) []string {
 	var out []string
 	for len(a) > 0 && len(b) > 0 {
@@ -218,7 +218,7 @@ func onlyInOne(a, b []string) []string {
 	return append(append(out, a...), b...)
 }
 
-// workloadsOf are the objects by name, for comparing by identity.
+// workloadsOf returns the objects sorted by name, for comparison by identity.
 func workloadsOf(in Input) []*v1alpha1.ExternalWorkload {
 	return sortedObjects(in.Workloads, byName[*v1alpha1.ExternalWorkload])
 }

@@ -63,7 +63,7 @@ func TestChangedMissesNothing(t *testing.T) {
 			if step == 3 && seed%2 == 0 {
 				next = NewSnapshot(in) // not made from the older one
 			}
-			got, want := Changed(s, next), differing(units(t, s, noon), units(t, next, noon))
+			got, want := ChangedUnits(s, next), differing(units(t, s, noon), units(t, next, noon))
 			for _, name := range want {
 				if !slices.Contains(got, name) {
 					t.Fatalf("seed %d, step %d: %s differs and is not in %v", seed, step, name, got)
@@ -73,7 +73,7 @@ func TestChangedMissesNothing(t *testing.T) {
 			s = next
 		}
 		late := noon.Add(2 * time.Hour)
-		got, want := s.ChangedBetween(noon, late), differing(units(t, s, noon), units(t, s, late))
+		got, want := s.ChangedUnitsBetween(noon, late), differing(units(t, s, noon), units(t, s, late))
 		for _, name := range want {
 			if !slices.Contains(got, name) {
 				t.Fatalf("seed %d: %s differs later and is not in %v", seed, name, got)
@@ -94,7 +94,7 @@ func TestChangedNamesOnlyWhatIsTouched(t *testing.T) {
 		next := in
 		next.Policies, next.Resources = slices.Clone(in.Policies), slices.Clone(in.Resources)
 		f(&next)
-		return Changed(s, s.Next(next))
+		return ChangedUnits(s, s.Next(next))
 	}
 	for _, tc := range []struct {
 		reason    string

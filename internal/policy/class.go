@@ -14,12 +14,12 @@ import (
 type action struct {
 	name  string
 	ports []v1alpha1.Port
-	// requests is empty when the action is about every connection to the ports.
+	// requests is empty if the action covers every connection to the ports.
 	requests []request
 	http     []v1alpha1.HTTPMatch
 }
 
-// request is a compiled HTTP match; nil: any.
+// request is a compiled HTTP match. A nil field matches everything.
 type request struct{ method, path *regexp.Regexp }
 
 // resourceClass is a usable ResourceClass.
@@ -29,30 +29,33 @@ type resourceClass struct {
 	actions []action
 	// openings are the ports of all actions.
 	openings []opening
-	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
+	// opensOtherPorts is false while an action is unusable: the ports of that action would otherwise be opened as ports
+	// of no action.
 	opensOtherPorts bool
-	// masked is how many masked ranges of ports the actions have together.
+	// masked is the number of masked port ranges that the actions have together.
 	masked int
-	// judgesRequests tells that an action is of requests, and that Cilium enforces the class.
-	judgesRequests bool
-	// places are the members that it is placed in; nil: it is not known that any member lacks it.
+	// hasHTTPActions reports that an action matches requests and that Cilium enforces the class.
+	hasHTTPActions bool
+	// places are the members in which the class is placed; nil means that no member is known to lack it.
 	places map[string]struct{}
-	// rooms are the policy maps in which a unit of the class has to fit.
-	rooms []room
+	// capacities are the policy maps into which a unit of the class has to fit.
+	capacities []meshCapacity
+	// others are the enforcers of the class, other than Cilium, that have a translator; sorted.
+	others []v1alpha1.EnforcerName
 }
 
-// byCilium tells whether Cilium enforces the class.
+// byCilium reports whether Cilium enforces the class.
 func (c *resourceClass) byCilium() bool {
 	return len(c.object.Spec.Enforcers) == 0 || slices.Contains(c.object.Spec.Enforcers, v1alpha1.EnforcerCilium)
 }
 
-// opening is a range of ports that an action has.
+// opening is a range of ports of an action.
 type opening struct {
 	first, last      uint16
 	protocol, action uint8
 }
 
-// maxActions of a class have a bit each.
+// maxActions is the number of actions that a class may have, because each has one bit of a mask.
 const maxActions = 32
 
 // subjectClass is a usable SubjectClass.
@@ -61,7 +64,7 @@ type subjectClass struct {
 	stem   string // of the pattern
 }
 
-// classes finds a class by name. The patterns do not overlap, so at most one covers an exact name.
+// classes finds a class by name. The patterns do not overlap, so at most one class covers an exact name.
 type classes[C any] struct {
 	all    []C
 	byHead map[string][]int
@@ -77,7 +80,7 @@ func newClasses[C any](all []C, stem func(C) string) classes[C] {
 	return c
 }
 
-// of returns the class whose pattern covers the name, which may itself be the stem of a wildcard.
+// of returns the class whose pattern covers the name, which may also be the stem of a wildcard.
 func (c classes[C]) of(name string) (found C, ok bool) {
 	for _, i := range c.byHead[headOf(name)] {
 		if strings.HasPrefix(name, c.stem(c.all[i])) {
@@ -99,7 +102,8 @@ func (c classes[C]) overlapping(n Name) []C {
 	return out
 }
 
-// classPattern checks what both kinds of class have in common; claimed are the patterns of the classes before.
+// classPattern validates what both kinds of class have in common. claimed contains the patterns of the classes before
+// it.
 func classPattern(kind, name string, written v1alpha1.NamePattern, claimed map[string]Name) (Name, *Problem) {
 	n, err := ParseName(string(written))
 	if err != nil {
@@ -149,7 +153,7 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		for i := range c.actions {
 			c.masked += maskedRanges(c.actions[i].ports)
-			c.judgesRequests = c.judgesRequests || len(c.actions[i].requests) > 0 && (len(o.Spec.Enforcers) == 0 || slices.Contains(o.Spec.Enforcers, v1alpha1.EnforcerCilium))
+			c.hasHTTPActions = c.hasHTTPActions || len(c.actions[i].requests) > 0 && (len(o.Spec.Enforcers) == 0 || slices.Contains(o.Spec.Enforcers, v1alpha1.EnforcerCilium))
 			for _, p := range c.actions[i].ports {
 				c.openings = append(c.openings, opening{uint16(p.Port), uint16(lastPort(p)), protocolNumber(p.Protocol), uint8(i)})
 			}
@@ -174,7 +178,8 @@ func subjectClasses(in []*v1alpha1.SubjectClass) (classes[*subjectClass], []Prob
 	return newClasses(usable, func(c *subjectClass) string { return c.stem }), problems
 }
 
-// newAction refuses an action as a whole when a part of it is unusable: half an action would be a different one.
+// newAction rejects an action as a whole if a part of it is unusable, because a part of an action would be a different
+// action.
 func newAction(a v1alpha1.ClassAction) (action, error) {
 	out := action{name: a.Name, http: slices.Clone(a.HTTP)}
 	for _, p := range a.Ports {
@@ -218,24 +223,24 @@ func anchored(expr string) (*regexp.Regexp, error) {
 	if expr == "" {
 		return nil, nil
 	}
-	// Compiled alone first: text such as "a)|(b" is only an expression once it is wrapped.
+	// The expression is first compiled alone: text such as "a)|(b" becomes valid only when it is wrapped.
 	if _, err := regexp.Compile(expr); err != nil {
 		return nil, err
 	}
 	return regexp.Compile(`^(?:` + expr + `)$`)
 }
 
-// asked are the actions that a query is, a bit for each.
-type asked struct {
-	// whole are those about every connection to the port. allow are these, and those about requests as an allow reads them,
-	// deny as a deny does: what is not known of a request counts as a match for an allow, because the connection has to be
-	// let through for the request to be judged, and as none for a deny.
+// portActions are bit masks of the actions that a query belongs to.
+type portActions struct {
+	// whole are the actions that cover every connection to the port. allow and deny also contain the HTTP actions that
+	// match for an allow and for a deny: an unknown method or path matches for an allow, because the connection must be
+	// let through before the request can be decided, and does not match for a deny.
 	whole, allow, deny uint32
-	// named tells whether any action has the port.
+	// named reports whether any action has the port.
 	named bool
 }
 
-func (c *resourceClass) actionsAt(q *Query) (out asked) {
+func (c *resourceClass) actionsAt(q *Query) (out portActions) {
 	protocol := protocolNumber(q.Protocol)
 	for i := range c.openings {
 		o := &c.openings[i]
@@ -285,7 +290,7 @@ func fieldMatches(expr *regexp.Regexp, value string, unknown bool) bool {
 	}
 }
 
-// labelValue is the part of an exact name that the "*" of its class's pattern stands for.
+// labelValue returns the part of an exact name that the "*" of its class's pattern stands for.
 func labelValue(stem, name string) (string, error) {
 	value := strings.TrimPrefix(name, stem)
 	if !ValidLabelValue(value) {

@@ -11,24 +11,25 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Change is a connection that is decided otherwise.
+// Change describes a connection whose decision differs between two snapshots.
 type Change struct {
-	// Subject is a name, a wildcard or a range as a statement has it, or an address that acts as another subject. It stands
-	// for what it covers and no other statement names; "*" for all that none names.
+	// Subject is a name, a wildcard or a range as a statement has it, or an address that now belongs to another
+	// subject. It stands for the sources that it covers and no other statement names; "*" stands for all sources that
+	// no statement names.
 	Subject string
-	// Resource is a name, or a wildcard that a statement has.
+	// Resource is a name, or a wildcard of a statement.
 	Resource string
-	// Action of the resource's class; "": the ports of none.
+	// Action is an action of the resource's class; "" stands for the ports of no action.
 	Action string
-	// Cluster is a member where it is otherwise than in the base mode; "": the base mode.
+	// Cluster is a member in which the decision differs from the base mode; "" stands for the base mode.
 	Cluster       string
 	Before, After Decision
 	// Example is the connection that was decided.
 	Example Query
 }
 
-// Compare lists what is decided otherwise in the newer snapshot: for every resource that is onboarded or named in either,
-// and every source that a statement on it names. By resource and action.
+// Compare returns the decisions that differ between two snapshots: for every resource that is onboarded or named in
+// either, and every source that a statement on it names. The changes are ordered by resource and action.
 func Compare(old, new *Snapshot, at time.Time) []Change {
 	c := comparison{old: old, new: new, at: at}
 	c.moved = movedAddresses(&old.external, &new.external)
@@ -38,21 +39,21 @@ func Compare(old, new *Snapshot, at time.Time) []Change {
 	return c.out
 }
 
-// comparison asks two snapshots the same questions.
+// comparison runs the same queries on two snapshots.
 type comparison struct {
 	old, new *Snapshot
 	at       time.Time
-	// moved are the addresses that act as other subjects, by the subjects before and after.
+	// moved are the addresses that belong to other subjects than before, by the subjects before and after.
 	moved map[string][]netip.Addr
 	out   []Change
 }
 
 func (c *comparison) both() [2]*Snapshot { return [2]*Snapshot{c.new, c.old} }
 
-// comparedResources are the resources about which anything may differ, and the wildcards that stand for all others.
+// comparedResources returns the resources whose decisions may differ, and the wildcards that stand for all others.
 func comparedResources(old, new *Snapshot) []string {
 	names := changedProtections(old, new)
-	stems := map[string]bool{} // of changed statements
+	stems := map[string]bool{} // stems of changed statements
 	if !sameSurroundings(old, new) {
 		stems[""] = true
 	}
@@ -76,7 +77,7 @@ func comparedResources(old, new *Snapshot) []string {
 				names = append(names, name)
 			}
 		}
-		for _, list := range s.index.wild {
+		for _, list := range s.index.wildcards {
 			for _, w := range list {
 				if covered(w.stem) {
 					names = append(names, w.stem+"*")
@@ -87,7 +88,7 @@ func comparedResources(old, new *Snapshot) []string {
 	return sortedUnique(names)
 }
 
-// sameSurroundings tells whether a difference can only come from statements and protected resources.
+// sameSurroundings reports whether a difference can only come from statements and protected resources.
 func sameSurroundings(a, b *Snapshot) bool {
 	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool {
 		return a.object == b.object || reflect.DeepEqual(a.object.Spec, b.object.Spec)
@@ -112,7 +113,7 @@ func changedProtections(old, new *Snapshot) []string {
 	return names
 }
 
-// changedStatements are those that only one of two lists has, which are by ref.
+// changedStatements returns the statements that only one of two lists contains. The lists are ordered by ref.
 func changedStatements(old, new []*statement) []*statement {
 	var out []*statement
 	for len(old) > 0 && len(new) > 0 {
@@ -122,7 +123,7 @@ func changedStatements(old, new []*statement) []*statement {
 		case order > 0:
 			out, new = append(out, new[0]), new[1:]
 		default:
-			if !old[0].saysTheSame(new[0]) {
+			if !old[0].hasSameContent(new[0]) {
 				out = append(out, old[0], new[0])
 			}
 			old, new = old[1:], new[1:]
@@ -131,14 +132,13 @@ func changedStatements(old, new []*statement) []*statement {
 	return slices.Concat(out, old, new)
 }
 
-func (st *statement) saysTheSame(o *statement) bool {
+func (st *statement) hasSameContent(o *statement) bool {
 	a, b := st.written, o.written
 	return a == b || a.Effect == b.Effect && slices.Equal(a.Subjects, b.Subjects) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.Resources, b.Resources) &&
 		st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter)
 }
 
-// movedAddresses are the first addresses of the prefixes that have other owners afterwards, by their owners before and
-// afterwards.
+// movedAddresses returns the first addresses of the prefixes whose owners differ, by their owners before and after.
 func movedAddresses(old, new *addresses) map[string][]netip.Addr {
 	out := map[string][]netip.Addr{}
 	for _, pair := range [2][2]*addresses{{old, new}, {new, old}} {
@@ -154,33 +154,33 @@ func movedAddresses(old, new *addresses) map[string][]netip.Addr {
 	return out
 }
 
-// compare decides everything about a resource before and after.
+// compare decides all probes of a resource before and after.
 func (c *comparison) compare(resource string) {
 	name := resource
 	if stem, wild := strings.CutSuffix(resource, "*"); wild {
 		name = stem + exampleID
 	}
 	sources, clusters := c.sources(name), c.clusters(name)
-	told := map[change]bool{}
-	for _, p := range c.openings(name) {
+	reported := map[changeKey]bool{}
+	for _, p := range c.probes(name) {
 		for _, from := range sources {
 			base := Change{Subject: from.written, Resource: resource, Action: p.action, Example: from.query}
 			base.Example.Resources, base.Example.Protocol, base.Example.Port, base.Example.At = []string{name}, p.protocol, p.port, c.at
-			var words [2]Verdict // in the base mode
+			var baseVerdicts [2]Verdict // verdicts in the base mode
 			for _, cluster := range clusters {
 				ch := base
 				ch.Cluster, ch.Example.Cluster = cluster, cluster
 				ch.Before, ch.After = c.old.Decide(ch.Example), c.new.Decide(ch.Example)
-				was := [2]Verdict{ch.Before.Verdict, ch.After.Verdict}
+				verdicts := [2]Verdict{ch.Before.Verdict, ch.After.Verdict}
 				if cluster == "" {
-					words = was
-				} else if was == words {
+					baseVerdicts = verdicts
+				} else if verdicts == baseVerdicts {
 					continue
 				}
-				// Ports of one action that change alike are told once.
-				key := change{ch.Subject, ch.Action, ch.Cluster, was}
-				if was[0] != was[1] && !told[key] {
-					told[key] = true
+				// Ports of one action that change in the same way are reported once.
+				key := changeKey{ch.Subject, ch.Action, ch.Cluster, verdicts}
+				if verdicts[0] != verdicts[1] && !reported[key] {
+					reported[key] = true
 					c.out = append(c.out, ch)
 				}
 			}
@@ -188,20 +188,21 @@ func (c *comparison) compare(resource string) {
 	}
 }
 
-// change is what makes two changes of one resource the same for a reader.
-type change struct {
+// changeKey identifies changes of one resource that are equal for a reader.
+type changeKey struct {
 	subject, action, cluster string
 	verdicts                 [2]Verdict
 }
 
-// origin is a source that stands for what is written.
-type origin struct {
+// probeSource is a source that represents a subject as written.
+type probeSource struct {
 	written string
 	query   Query
 }
 
-// sources are those that statements on the resource name, the addresses that moved to or from them, and anyone else.
-func (c *comparison) sources(resource string) []origin {
+// sources returns the sources that statements on the resource name, the addresses that moved to or from them, and any
+// other source.
+func (c *comparison) sources(resource string) []probeSource {
 	seen := map[pattern]bool{}
 	addresses := map[netip.Addr]bool{}
 	for _, s := range c.both() {
@@ -221,18 +222,18 @@ func (c *comparison) sources(resource string) []origin {
 			}
 		}
 	}
-	out := make([]origin, 0, len(seen)+len(addresses)+1)
+	out := make([]probeSource, 0, len(seen)+len(addresses)+1)
 	for p := range seen {
-		out = append(out, origin{p.String(), p.source()})
+		out = append(out, probeSource{p.String(), p.source()})
 	}
 	for a := range addresses {
-		out = append(out, origin{a.String(), Query{Source: a}})
+		out = append(out, probeSource{a.String(), Query{Source: a}})
 	}
-	slices.SortFunc(out, func(a, b origin) int { return strings.Compare(a.written, b.written) })
-	return append(out, origin{written: anyone})
+	slices.SortFunc(out, func(a, b probeSource) int { return strings.Compare(a.written, b.written) })
+	return append(out, probeSource{written: anyone})
 }
 
-// source is one that the pattern covers, of a wildcard one that nothing else names.
+// source returns a source that the pattern covers; for a wildcard, one that no statement names.
 func (p pattern) source() Query {
 	switch {
 	case p.prefix.IsValid():
@@ -244,7 +245,7 @@ func (p pattern) source() Query {
 	}
 }
 
-// clusters are the members where the resource has a mode of its own, after "" for the base mode.
+// clusters returns the members in which the resource has its own mode, after "" for the base mode.
 func (c *comparison) clusters(resource string) []string {
 	own := map[string]bool{"": true}
 	for _, s := range c.both() {
@@ -259,18 +260,18 @@ func (c *comparison) clusters(resource string) []string {
 	return slices.Sorted(maps.Keys(own))
 }
 
-// asking is a port to ask about, as part of an action.
-type asking struct {
+// probe is a port to query, as part of an action.
+type probe struct {
 	action   string
 	protocol v1alpha1.Protocol
 	port     uint16
 }
 
-// openings are the ports at which an action begins or ends before or afterwards, and one of no action. There are none for
-// a resource without class, about which nothing is decided.
-func (c *comparison) openings(resource string) []asking {
-	var out []asking
-	taken := map[uint16]bool{} // of TCP
+// probes returns the ports at which an action begins or ends before or after, and one port of no action. It returns
+// none for a resource without class, which has no decisions.
+func (c *comparison) probes(resource string) []probe {
+	var out []probe
+	taken := map[uint16]bool{} // TCP only
 	free := uint16(1)
 	for _, s := range c.both() {
 		class, ok := s.resources.of(resource)
@@ -280,7 +281,7 @@ func (c *comparison) openings(resource string) []asking {
 		for i := range class.actions {
 			for _, p := range class.actions[i].ports {
 				for _, n := range [2]uint16{uint16(p.Port), uint16(lastPort(p))} { //nolint:gosec // normalPort bounds them
-					if a := (asking{class.actions[i].name, p.Protocol, n}); !slices.Contains(out, a) {
+					if a := (probe{class.actions[i].name, p.Protocol, n}); !slices.Contains(out, a) {
 						out = append(out, a)
 					}
 				}
@@ -294,11 +295,11 @@ func (c *comparison) openings(resource string) []asking {
 	}
 	for taken[free] {
 		if free++; free == 0 {
-			return out // all of them
+			return out // all ports are taken
 		}
 	}
 	if len(out) > 0 {
-		out = append(out, asking{protocol: v1alpha1.ProtocolTCP, port: free})
+		out = append(out, probe{protocol: v1alpha1.ProtocolTCP, port: free})
 	}
 	return out
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Compile makes the units of all resources that are in Audit or Enforce somewhere, and those of all wildcards that an
-// allow names; by resource name.
+// Compile returns the units of all resources that are in Audit or Enforce in some member, and of all wildcards that an
+// allow names, by resource name.
 func (s *Snapshot) Compile(at time.Time) []Unit {
 	names := make([]string, 0, len(s.protected)+len(s.wildUnits))
 	for r := range s.protected {
@@ -29,9 +29,10 @@ func (s *Snapshot) Compile(at time.Time) []Unit {
 	return out
 }
 
-// CompileResource makes the unit of one resource, or of one wildcard as Unit.Resource has it. False: it is not
-// onboarded, in Observe everywhere, or without class; or no allow names the wildcard, or nothing known is covered by it.
-// False is no order to remove what is in the members: a resource that lost its class has to stay as closed as it was.
+// CompileResource returns the unit of one resource, or of one wildcard as written in Unit.Resource. It returns false if
+// the resource is not onboarded, in Observe everywhere, or without class; or if no allow names the wildcard, or no
+// known name is covered by it. False must not be taken as a reason to remove objects from the members: a resource that
+// lost its class has to stay closed.
 func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	if strings.HasSuffix(resource, "*") {
 		u, ok := s.wildcardUnit(resource, at)
@@ -49,7 +50,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	}
 	value, err := labelValue(c.stem, resource)
 	if err != nil {
-		return Unit{}, false // such a resource is not protectable, so not in s.protected
+		return Unit{}, false // such a resource is not protectable, so it is not in s.protected
 	}
 	u := newUnit(resource, c)
 	u.LabelValue, u.Mode = value, p.mode("", at)
@@ -71,14 +72,14 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 		return Unit{}, false
 	}
 	s.openOtherPorts(&u, c)
-	s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at, nil), at, nil)
+	s.fill(&u, c, s.statementsFor(resource), s.overriders(resource, "", c, at, nil), at, nil)
 	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
 		u = s.WithStatements(u, at)
 	}
 	return u, true
 }
 
-// newUnit has what the class says.
+// newUnit returns a unit with the properties of the class.
 func newUnit(resource string, c *resourceClass) Unit {
 	spec := &c.object.Spec
 	u := Unit{ID: UnitID(resource), Resource: resource, Class: c.object.Name, LabelKey: string(spec.LabelKey),
@@ -89,9 +90,10 @@ func newUnit(resource string, c *resourceClass) Unit {
 	return u
 }
 
-// fill puts the statements into the unit that are in force, can be pushed and fit, if the supposed resources were in Enforce.
+// fill adds the statements to the unit that are in force, can be pushed and fit, as if the supposed resources were in
+// Enforce.
 func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time, supposed []string) {
-	held, refused := s.held(u.Resource, c, about, overriders, at)
+	held, refused := s.selectStatements(u.Resource, c, about, overriders, at)
 	u.Rules = s.rulesOf(c, held)
 	var inherited int
 	if !u.Wildcard {
@@ -106,8 +108,8 @@ func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overrider
 	u.From = sortedRefs(u.From)
 }
 
-// openOtherPorts fills in the ports for everyone. A class that shares its label key with another one opens none: all of
-// its workloads carry the other class's label.
+// openOtherPorts sets the ports that are open for every source. A class that shares its label key with another class
+// opens none, because all of its workloads carry the other class's label.
 func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 	if !c.opensOtherPorts {
 		return
@@ -129,8 +131,9 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 	u.OpenPorts = otherPorts(taken)
 }
 
-// held are the statements in force that make up the unit, and the refusals of those that should but cannot.
-func (s *Snapshot) held(resource string, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) (held []*statement, refused []Refusal) {
+// selectStatements returns the statements in force that make up the unit, and the refusals of those that cannot be part
+// of it.
+func (s *Snapshot) selectStatements(resource string, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) (selectStatements []*statement, refused []Refusal) {
 	for _, st := range about {
 		switch {
 		case !st.inForce(at):
@@ -142,20 +145,20 @@ func (s *Snapshot) held(resource string, c *resourceClass, about []*statement, o
 					Message: fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", deny.ref)})
 				continue
 			}
-			held = append(held, st)
+			selectStatements = append(selectStatements, st)
 		}
 	}
-	return held, refused
+	return selectStatements, refused
 }
 
-// overriderOf is the first refused deny that could have overridden an allow, or nil.
+// overriderOf returns the first refused deny that could have overridden an allow, or nil.
 func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) *statement {
 	var first *statement
 	if allow.effect == Deny || len(overriders) == 0 {
 		return nil
 	}
 	for deny, ports := range overriders {
-		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareASource(deny, allow) &&
+		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareSource(deny, allow) &&
 			(first == nil || compareRefs(deny.ref, first.ref) < 0) {
 			first = deny
 		}
@@ -163,9 +166,9 @@ func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders ma
 	return first
 }
 
-// about are the statements that cover the resource: by its exact name, and the denies by a wildcard. A wildcard allow
-// belongs to the unit of its wildcard. Each once, by ref.
-func (s *Snapshot) about(resource string) []*statement {
+// statementsFor returns the statements that cover the resource: all that name it exactly, and the denies by a wildcard.
+// An allow by a wildcard belongs to the unit of its wildcard. The result has no duplicates and is ordered by ref.
+func (s *Snapshot) statementsFor(resource string) []*statement {
 	numbers := s.numbersAbout(resource, func(st *statement) bool { return st.effect == Deny })
 	out := make([]*statement, len(numbers))
 	for i, n := range numbers {

@@ -5,45 +5,47 @@ import (
 	"slices"
 )
 
-// outcome is a way to a word.
+// outcome identifies the rule that determines the verdict.
 type outcome uint8
 
 const (
-	ruledUnmanaged outcome = iota
-	ruledDenied
-	ruledAllowed
-	ruledOtherPort
-	ruledDefaultDenied
-	ruledAuditDenied
-	ruledAuditDefaultDenied
+	outcomeUnmanaged outcome = iota
+	outcomeDenied
+	outcomeAllowed
+	outcomeOtherPort
+	outcomeDefaultDenied
+	outcomeAuditDenied
+	outcomeAuditDefaultDenied
 )
 
-// rulings has the word and the sentence for people of each.
-var rulings = [...]struct {
-	word   Verdict
-	reason string
+// outcomes contains the verdict and the explanation of each outcome.
+var outcomes = [...]struct {
+	verdict Verdict
+	reason  string
 }{
-	ruledUnmanaged:          {Unmanaged, "no resource is in Audit or Enforce"},
-	ruledDenied:             {Denied, "a deny matches, and its resource is enforced"},
-	ruledAllowed:            {Allowed, "an allow matches"},
-	ruledOtherPort:          {Allowed, "the resource's class opens the ports that none of its actions names"},
-	ruledDefaultDenied:      {DefaultDenied, "nothing allows it, and the resource is enforced"},
-	ruledAuditDenied:        {Audited, "let through because of Audit: in Enforce, a deny would refuse it"},
-	ruledAuditDefaultDenied: {Audited, "let through because of Audit: in Enforce, nothing would allow it"},
+	outcomeUnmanaged:          {Unmanaged, "no resource is in Audit or Enforce"},
+	outcomeDenied:             {Denied, "a deny matches, and its resource is enforced"},
+	outcomeAllowed:            {Allowed, "an allow matches"},
+	outcomeOtherPort:          {Allowed, "the resource's class opens the ports that none of its actions names"},
+	outcomeDefaultDenied:      {DefaultDenied, "nothing allows it, and the resource is enforced"},
+	outcomeAuditDenied:        {Audited, "let through because of Audit: in Enforce, a deny would refuse it"},
+	outcomeAuditDefaultDenied: {Audited, "let through because of Audit: in Enforce, nothing would allow it"},
 }
 
-// Decide says what the statements mean for one connection or request. It does not ask whether an enforcer can express
-// them: see Refusals and Unit.Refused for what is not pushed. It allocates nothing unless several statements decide.
+// Decide returns what the statements mean for one connection or request. It does not consider whether an enforcer can
+// express them; see Refusals and Unit.Refused for what is not pushed. It allocates nothing unless several statements
+// determine the verdict.
 func (s *Snapshot) Decide(q Query) Decision { return s.DecideInto(&q, nil) }
 
-// DecideInto is Decide with memory for the statements, which the decision may use: several of them then need no
-// allocation either, and the decision is valid until the memory is used again.
+// DecideInto is like Decide, but stores the statements of the decision in into, so that several statements need no
+// allocation. The decision is valid until into is used again.
 func (s *Snapshot) DecideInto(q *Query, into []Ref) (d Decision) {
 	s.decide(&d, q, into, false)
 	return d
 }
 
-// DecideEnforced is DecideInto as if every resource of the query were in Enforce: what the statements alone say.
+// DecideEnforced is like DecideInto, but treats every resource of the query as in Enforce: it returns what the
+// statements alone mean.
 func (s *Snapshot) DecideEnforced(q *Query, into []Ref) (d Decision) {
 	s.decide(&d, q, into, true)
 	return d
@@ -51,37 +53,38 @@ func (s *Snapshot) DecideEnforced(q *Query, into []Ref) (d Decision) {
 
 func (s *Snapshot) decide(d *Decision, q *Query, into []Ref, asEnforced bool) {
 	var ids, contested [4]uint32
-	var v verdict
+	var v evaluation
 	v.q, v.asEnforced = q, asEnforced
 	s.findSource(&v.source, q)
 	v.ids = s.subjectIDs(ids[:0], v.source.names)
 	if v.source.contested != nil {
 		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
 	}
-	s.decision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
+	s.writeDecision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
 }
 
-// decision weighs what was found about resources, for a destination of one class or, with nil, of several. It writes where
-// the caller has the answer, because handing that on from one to the other is slower than the weighing.
-func (s *Snapshot) decision(d *Decision, v *verdict, class *resourceClass, resources []string, into []Ref) {
-	how, by := v.weigh(class)
-	d.Verdict, d.Reason = rulings[how].word, rulings[how].reason
+// writeDecision evaluates the matches for a destination of one class or, if class is nil, of several. It writes through
+// a pointer because returning the decision by value is slower than the evaluation.
+func (s *Snapshot) writeDecision(d *Decision, v *evaluation, class *resourceClass, resources []string, into []Ref) {
+	how, by := v.conclude(class)
+	d.Verdict, d.Reason = outcomes[how].verdict, outcomes[how].reason
 	switch {
 	case by == nil:
 	case by.n == 1 || by.n == 2 && by.kept[0] == by.kept[1]:
 		i := by.kept[0]
 		d.Statements = s.refs[i : i+1 : i+1]
 	default:
-		d.Statements = s.all(v, class, resources, into)
+		d.Statements = s.collectRefs(v, class, resources, into)
 	}
 }
 
-// visitNames looks at the statements about every resource and returns their class; nil: they have no or several.
-func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
+// visitNames visits the statements about every resource and returns the common class of the resources, or nil if they
+// have none or several.
+func (s *Snapshot) visitNames(v *evaluation, resources []string) *resourceClass {
 	if len(resources) == 1 {
 		return s.visitName(v, resources[0])
 	}
-	// What one resource enforces decides what counts for the others.
+	// A resource in Enforce affects which statements of the other resources count, so it is looked for first.
 	for _, r := range resources {
 		if i, ok := s.index.resources.find(r); ok && s.modeOf(v, i) == enforcing {
 			v.enforce = true
@@ -100,14 +103,14 @@ func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
 	return class
 }
 
-func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
+func (s *Snapshot) visitName(v *evaluation, resource string) *resourceClass {
 	if v.effective != nil {
 		v.effective.begin(resource)
 	}
 	if i, ok := s.index.resources.find(resource); ok {
 		return s.visitResource(v, i)
 	}
-	// In no statement and not onboarded: only wildcards can be about it.
+	// No statement names the resource and it is not onboarded, so only wildcards can apply.
 	var wilds [4]target
 	class, _ := s.resources.of(resource)
 	mode := observing
@@ -118,13 +121,13 @@ func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
 	return class
 }
 
-func (s *Snapshot) visitResource(v *verdict, i uint32) *resourceClass {
+func (s *Snapshot) visitResource(v *evaluation, i uint32) *resourceClass {
 	n := &s.index.nodes[i]
 	s.visit(v, n.class, &n.target, s.index.covers[n.covers], s.modeOf(v, i))
 	return n.class
 }
 
-func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
+func (s *Snapshot) modeOf(v *evaluation, i uint32) int8 {
 	if v.asEnforced {
 		return enforcing
 	}
@@ -137,7 +140,7 @@ func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
 	return strictness(s.index.protections[i].mode(v.q.Cluster, v.q.At))
 }
 
-// subjectIDs are the numbers of the names that statements have, from 1.
+// subjectIDs returns the numbers of the names that statements contain, counted from 1.
 func (s *Snapshot) subjectIDs(out []uint32, names []string) []uint32 {
 	for _, n := range names {
 		if i, ok := s.index.subjects.find(n); ok {
@@ -147,16 +150,16 @@ func (s *Snapshot) subjectIDs(out []uint32, names []string) []uint32 {
 	return out
 }
 
-// SubjectHandle is a subject's name as one Snapshot knows it.
+// SubjectHandle is the result of looking up a subject's name in one Snapshot.
 type SubjectHandle struct {
 	name *[1]string
-	id   uint32 // its number, from 1; 0: no statement has it
+	id   uint32 // number of the name, from 1; 0 if no statement contains it
 }
 
-// ResourceHandle is a resource's name as one Snapshot knows it.
+// ResourceHandle is the result of looking up a resource's name in one Snapshot.
 type ResourceHandle struct {
 	name   *[1]string
-	number uint32 // from 1; 0: no statement has it, and it is not onboarded
+	number uint32 // from 1; 0 if no statement contains it and it is not onboarded
 }
 
 // ResolveSubject looks a name up for DecideResolved of the same Snapshot.
@@ -177,11 +180,11 @@ func (s *Snapshot) ResolveResource(name string) ResourceHandle {
 	return h
 }
 
-// DecideResolved is Decide for one subject and one resource that were looked up beforehand, in place of the Subjects
-// and Resources of the query. The handles must come from the same Snapshot; into is as for DecideInto.
+// DecideResolved is like Decide for one subject and one resource that were looked up before; they replace Subjects and
+// Resources of the query. The handles must come from the same Snapshot. See DecideInto for into.
 func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query, into []Ref) (d Decision) {
 	ids := [1]uint32{subject.id}
-	var v verdict
+	var v evaluation
 	v.q, v.source.names = q, subject.name[:]
 	if subject.id != 0 {
 		v.ids = ids[:]
@@ -192,14 +195,14 @@ func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle
 	} else {
 		class = s.visitName(&v, resource.name[0])
 	}
-	s.decision(&d, &v, class, resource.name[:], into)
+	s.writeDecision(&d, &v, class, resource.name[:], into)
 	return d
 }
 
-// source is who a query comes from.
+// source describes where a connection comes from.
 type source struct {
 	names []string
-	// contested are names that only denies may use.
+	// contested are names that count for denies only.
 	contested []string
 	address   netip.Addr
 }
@@ -209,11 +212,11 @@ func (s *Snapshot) findSource(src *source, q *Query) {
 	if !q.Source.IsValid() {
 		return
 	}
-	src.address = plain(q.Source)
+	src.address = normalAddress(q.Source)
 	switch owners := s.external.lookup(src.address); len(owners) {
 	case 0:
 	case 1:
-		if owners[0] != nobody {
+		if owners[0] != noOwner {
 			src.names = append(q.Subjects[:len(q.Subjects):len(q.Subjects)], owners[0])
 		}
 	default:
@@ -240,33 +243,34 @@ func (src *source) isOneOf(subjects *subjectSet, effect Effect) bool {
 	return false
 }
 
-// verdict gathers what matches.
-type verdict struct {
+// evaluation is the intermediate state of one decision.
+type evaluation struct {
 	q                 *Query
 	source            source
-	ids, contestedIDs []uint32 // of subjects, from 1
+	ids, contestedIDs []uint32 // numbers of subjects, from 1
 
 	enforce, audit bool
-	// named tells that an action of a class has the port.
+	// named reports that an action of a class contains the port.
 	named bool
-	// asEnforced: every resource counts as enforced.
+	// asEnforced treats every resource as in Enforce.
 	asEnforced bool
-	// effective is set when what the members lack must not count.
+	// effective, if set, excludes statements that the members do not have.
 	effective *effectiveView
 
-	// allows that count, denies on enforced resources, and denies on audited ones.
+	// allows are the allows that count; denies are those on resources in Enforce, and auditDenies those on resources in
+	// Audit.
 	allows, denies, auditDenies matches
 }
 
-// again prepares for another look, which keeps the matches after those that were kept before.
-func (v *verdict) again() {
+// nextPage prepares for another visit, which keeps the matches that follow those kept before.
+func (v *evaluation) nextPage() {
 	for _, m := range [...]*matches{&v.denies, &v.auditDenies, &v.allows} {
 		m.skip, m.n = m.skip+len(m.kept), 0
 	}
 }
 
-// matches are numbers of statements. Only a few are kept at a time, so that a decision needs no memory; the rest is
-// found by looking again.
+// matches collects statement numbers. It keeps only a few at a time, so that a decision needs no memory; visiting again
+// finds the others.
 type matches struct {
 	skip, n int
 	kept    [4]uint32
@@ -279,47 +283,53 @@ func (m *matches) add(number uint32) {
 	m.n++
 }
 
-// look is what of a connection matters for the statements of one target.
-type look struct {
-	// actions are those by which an allow matches and counts, and a deny.
+// criteria are the properties of a connection that determine which entries of one target match.
+type criteria struct {
+	// actions are the action masks by which an allow matches and counts (index 0), and by which a deny matches (index
+	// 1).
 	actions [2]uint32
 	denies  *matches
 }
 
-// visit looks at the statements about one resource: those of its name, which may be in none, and those of wildcards. An
-// allow of requests on an audited resource does not count while another resource enforces: a dataplane that looked at the
-// requests would drop others because of Audit, and one that did not would let them into what is closed.
-func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds []target, mode int8) {
+// visit evaluates the statements about one resource: those of its exact name, whose target may be empty, and those of
+// wildcards. An allow of HTTP requests on a resource in Audit does not count while another resource of the workload is
+// in Enforce: a dataplane that filters requests would drop others because of the allow in Audit, and one that does not
+// would let them in to the closed resource.
+func (s *Snapshot) visit(v *evaluation, class *resourceClass, exact *target, wilds []target, mode int8) {
 	v.enforce = v.enforce || mode == enforcing
 	v.audit = v.audit || mode == auditing
 	if class == nil {
-		return // without a class it has no actions, so no statement matches
+		return // without a class there are no actions, so no statement matches
 	}
 	if class.places != nil && !v.asEnforced && !class.isPlacedIn(s, v.q.Cluster) {
 		return // the member has no unit of the class
 	}
 	is := class.actionsAt(v.q)
 	v.named = v.named || is.named
-	l := look{actions: [2]uint32{is.allow, is.deny}, denies: &v.denies}
+	l := criteria{actions: [2]uint32{is.allow, is.deny}, denies: &v.denies}
+	waits := v.effective.waits(mode, v.enforce)
+	if waits {
+		v.effective.awaitsEnforce = true
+	}
 	switch mode {
 	case observing: // only allows of wildcards count
 		l.actions[1] = 0
 	case auditing:
 		l.denies = &v.auditDenies
-		if v.enforce {
+		if v.enforce && !waits {
 			l.actions[0] = is.whole
 		}
 		s.visitTarget(v, exact, &l)
-		if v.effective != nil && v.enforce {
+		if v.effective != nil && v.enforce && !waits {
 			l.actions = [2]uint32{is.allow &^ is.whole, 0}
-			v.effective.waits = true
+			v.effective.awaitsEnforce = true
 			s.visitTarget(v, exact, &l)
-			v.effective.waits = false
+			v.effective.awaitsEnforce = false
 			l.actions[1] = is.deny
 		}
 		l.actions[0] = is.allow
 	case enforcing:
-		if v.effective != nil && class.judgesRequests && s.noRequests[v.q.Cluster] != "" {
+		if v.effective != nil && v.effective.other == nil && class.hasHTTPActions && s.noRequests[v.q.Cluster] != "" {
 			l.actions[0] = is.whole
 			s.visitTarget(v, exact, &l)
 			l.actions = [2]uint32{is.allow &^ is.whole, 0}
@@ -337,10 +347,13 @@ func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds 
 		}
 		s.visitTarget(v, &wilds[i], &l)
 	}
+	if waits {
+		v.effective.awaitsEnforce = false
+	}
 }
 
-func (s *Snapshot) visitTarget(v *verdict, t *target, l *look) {
-	if t.table < t.broad {
+func (s *Snapshot) visitTarget(v *evaluation, t *target, l *criteria) {
+	if t.table < t.scanned {
 		s.visitPairs(v, t, v.ids, l)
 		if len(v.contestedIDs) > 0 {
 			denies := *l
@@ -348,7 +361,7 @@ func (s *Snapshot) visitTarget(v *verdict, t *target, l *look) {
 			s.visitPairs(v, t, v.contestedIDs, &denies)
 		}
 	}
-	for i := t.broad; i < t.end; i++ {
+	for i := t.scanned; i < t.end; i++ {
 		e := &s.index.entries[i]
 		if l.matches(e) {
 			st := s.statements[e.statement&numberMask]
@@ -359,8 +372,8 @@ func (s *Snapshot) visitTarget(v *verdict, t *target, l *look) {
 	}
 }
 
-// visitPairs looks at the statements about the target that have one of the exact subjects.
-func (s *Snapshot) visitPairs(v *verdict, t *target, subjects []uint32, l *look) {
+// visitPairs evaluates the statements about the target that have one of the exact subjects.
+func (s *Snapshot) visitPairs(v *evaluation, t *target, subjects []uint32, l *criteria) {
 	for _, subject := range subjects {
 		for i := t.slot(subject); ; i = t.after(i) {
 			e := &s.index.entries[i]
@@ -374,11 +387,11 @@ func (s *Snapshot) visitPairs(v *verdict, t *target, subjects []uint32, l *look)
 	}
 }
 
-func (l *look) matches(e *entry) bool { return e.actions&l.actions[e.statement>>denyBit] != 0 }
+func (l *criteria) matches(e *entry) bool { return e.actions&l.actions[e.statement>>denyBit] != 0 }
 
-// count keeps a matching statement.
-func (v *verdict) count(statement uint32, l *look) {
-	if v.effective != nil && v.effective.leaves(statement&numberMask) {
+// count records a matching statement.
+func (v *evaluation) count(statement uint32, l *criteria) {
+	if v.effective != nil && v.effective.isLeftOut(statement&numberMask) {
 		return
 	}
 	if statement&denyFlag == 0 {
@@ -388,40 +401,42 @@ func (v *verdict) count(statement uint32, l *look) {
 	}
 }
 
-// weigh says what follows from the matches, and which of them decided. A deny that only Audit keeps from counting makes the
-// connection audited even when an allow lets it through now: it is what would break on the way to Enforce.
-func (v *verdict) weigh(class *resourceClass) (outcome, *matches) {
+// conclude returns the outcome and the matches that determined it. If an allow lets the connection through but a deny
+// would apply in Enforce, the outcome is audited, because the connection would break when the resource changes to
+// Enforce.
+func (v *evaluation) conclude(class *resourceClass) (outcome, *matches) {
 	switch {
 	case v.denies.n > 0:
-		return ruledDenied, &v.denies
+		return outcomeDenied, &v.denies
 	case v.allows.n > 0 && v.auditDenies.n > 0:
-		return ruledAuditDenied, &v.auditDenies
+		return outcomeAuditDenied, &v.auditDenies
 	case v.allows.n > 0:
-		return ruledAllowed, &v.allows
+		return outcomeAllowed, &v.allows
 	case !v.enforce && !v.audit:
-		return ruledUnmanaged, nil
+		return outcomeUnmanaged, nil
 	case class != nil && class.opensOtherPorts && !v.named && !v.effective.closes():
-		return ruledOtherPort, nil
+		return outcomeOtherPort, nil
 	case v.enforce:
-		return ruledDefaultDenied, nil
+		return outcomeDefaultDenied, nil
 	case v.auditDenies.n > 0:
-		return ruledAuditDenied, &v.auditDenies
+		return outcomeAuditDenied, &v.auditDenies
 	default:
-		return ruledAuditDefaultDenied, nil
+		return outcomeAuditDefaultDenied, nil
 	}
 }
 
-// all names several statements, sorted. The verdict keeps only the first; the others are found by looking again.
-func (s *Snapshot) all(v *verdict, class *resourceClass, resources []string, into []Ref) []Ref {
+// collectRefs returns the refs of several matching statements, sorted. The evaluation keeps only the first ones;
+// visiting again finds the others.
+func (s *Snapshot) collectRefs(v *evaluation, class *resourceClass, resources []string, into []Ref) []Ref {
 	var buffer [16]uint32
 	numbers := buffer[:0]
-	_, by := v.weigh(class)
+	_, by := v.conclude(class)
 	for total := by.n; ; {
 		numbers = append(numbers, by.kept[:min(len(by.kept), total-by.skip)]...)
 		if by.skip+len(by.kept) >= total {
 			break
 		}
-		v.again()
+		v.nextPage()
 		s.visitNames(v, resources)
 	}
 	slices.Sort(numbers) // statements are numbered by ref
@@ -431,7 +446,7 @@ func (s *Snapshot) all(v *verdict, class *resourceClass, resources []string, int
 			out = append(out, s.refs[number])
 		}
 	}
-	if s.doubles {
+	if s.hasDuplicateRefs {
 		out = slices.Compact(out)
 	}
 	return out

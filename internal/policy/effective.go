@@ -9,27 +9,28 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// LeftOutUnknownName is the reason of an allow by prefix that does not reach a name that no member is known to have. It is
-// no reason of the API: the statement itself is pushed.
+// LeftOutUnknownName is the reason for an allow by prefix that does not apply to a name that no member is known to
+// have. It is not a reason of the API, because the statement itself is pushed.
 const LeftOutUnknownName = "UnknownName"
 
-// Effective is a decision as the members have it: without the statements that are refused, and with prefixes as what they
-// stand for in the members.
+// Effective is a decision by what the members have: without refused statements, and with prefixes expanded to the known
+// names.
 type Effective struct {
 	Decision
-	// Written is what the statements mean, as Decide says.
+	// Written is the decision by the statements as written; see Decide.
 	Written Decision
-	// LeftOut are the refusals because of which Decision has another word than Written, sorted; none when it is the same.
+	// LeftOut are the refusals because of which the verdict differs from Written, sorted; empty if it does not differ.
 	LeftOut []Refusal
-	// Waiting are the allows of requests that do not count because their resource is in Audit while another one of the
-	// workload is in Enforce, sorted; only when the connection is default-denied.
+	// Waiting are the allows that do not count because their resource is not in Enforce while another resource of the
+	// workload is, sorted: for Cilium those of HTTP requests in Audit, for other enforcers all. It is set only if the
+	// connection is default-denied.
 	Waiting []Ref
 }
 
-// Differs tells whether the members do not have what the statements mean.
+// Differs reports whether the members have another verdict than the statements as written.
 func (e *Effective) Differs() bool { return e.Verdict != e.Written.Verdict }
 
-// Explain is the reason of the decision, followed by what keeps it from being what the statements mean.
+// Explain returns the reason of the decision, followed by the reasons why it differs from the statements as written.
 func (e *Effective) Explain() string {
 	var b strings.Builder
 	b.WriteString(e.Reason)
@@ -44,22 +45,28 @@ func (e *Effective) Explain() string {
 		}
 	}
 	if len(e.Waiting) > 0 {
-		fmt.Fprintf(&b, "; the allow of requests %s counts once its resource is in Enforce, too", e.Waiting[0])
+		fmt.Fprintf(&b, "; the allow %s counts once its resource is in Enforce, too", e.Waiting[0])
 	}
 	return b.String()
 }
 
-// DecideEffective is Decide, as the members have it: statements that Compile leaves out do not count, and the allows that go
-// with them do not, either. Where nothing is left out it costs little more than Decide.
+// DecideEffective is like Decide, but decides by what the members have: statements that Compile leaves out do not
+// count, and neither do the allows that are left out because of them. If nothing is left out, it is hardly slower than
+// Decide.
 func (s *Snapshot) DecideEffective(q *Query) Effective {
 	e := Effective{Written: s.Decide(*q)}
 	e.Decision = e.Written
-	x := effectiveView{s: s, at: q.At}
-	if s.leavesOut(q, nil) {
-		e.Decision = Decision{}
-		s.decideEffective(&e.Decision, q, &x, nil)
+	var x effectiveView
+	if s.hasOtherEnforcers(q.Resources) {
+		e.Decision, x = s.decideByEnforcers(q, e.Written.Statements, false)
+	} else {
+		x = effectiveView{s: s, at: q.At, unidentified: s.unidentifiedSubjects(q)}
+		if x.unidentified != nil || s.leavesOut(q, nil) {
+			e.Decision = Decision{}
+			s.decideEffective(&e.Decision, q, &x, nil)
+		}
+		s.applyAddressDeny(&e.Decision, q, &x, e.Written.Statements, nil)
 	}
-	s.wallOff(&e.Decision, q, &x, e.Written.Statements)
 	if e.Differs() {
 		slices.SortFunc(x.leftOut, compareRefusals)
 		e.LeftOut = slices.Compact(x.leftOut)
@@ -70,104 +77,157 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 	return e
 }
 
-// EffectiveInto is the decision of DecideEffective without what explains it; into is as for DecideInto.
+// EffectiveInto returns the decision of DecideEffective without the explanation. See DecideInto for into.
 func (s *Snapshot) EffectiveInto(q *Query, into []Ref) Decision {
+	if s.hasOtherEnforcers(q.Resources) {
+		d, _ := s.decideByEnforcers(q, nil, false)
+		return d
+	}
 	d := s.DecideInto(q, into)
-	x := effectiveView{s: s, at: q.At}
-	if !s.isFinal(d.Verdict) && s.leavesOut(q, nil) {
+	if s.isFinal(d.Verdict) {
+		return d
+	}
+	x := effectiveView{s: s, at: q.At, unidentified: s.unidentifiedSubjects(q)}
+	if x.unidentified != nil || s.leavesOut(q, nil) {
 		d = Decision{}
 		s.decideEffective(&d, q, &x, into)
 	}
-	s.wallOff(&d, q, &x, nil)
+	s.applyAddressDeny(&d, q, &x, nil, nil)
 	return d
 }
 
-// isFinal reports whether a decision by what is written is the same by what the members have: while every deny is pushed, only
-// allows can be left out, so what is not let in by an allow stays as it is.
+// isFinal reports whether a verdict by the statements as written is also the effective verdict: while every deny is
+// pushed, only allows can be left out, which changes only allowed connections.
 func (s *Snapshot) isFinal(w Verdict) bool {
-	return (w == Denied || w == DefaultDenied || w == Unmanaged) && len(s.refusedDenies) == 0 && s.lacks == (Lacks{})
+	return (w == Denied || w == DefaultDenied || w == Unmanaged) && len(s.refusedDenies) == 0 && s.unsupported == (Unsupported{})
 }
 
-// EffectiveEnforced is EffectiveInto as if every resource of the query were onboarded and in Enforce: what the members would
-// have then, without what would be refused.
+// EffectiveEnforced is like EffectiveInto, but treats every resource of the query as onboarded and in Enforce: it
+// decides by what the members would then have.
 func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
-	d = s.DecideEnforced(q, into)
-	if s.isFinal(d.Verdict) || !s.leavesOut(q, q.Resources) {
+	if s.hasOtherEnforcers(q.Resources) {
+		d, _ = s.decideByEnforcers(q, nil, true)
 		return d
 	}
-	x := effectiveView{s: s, at: q.At, supposed: q.Resources}
-	d = Decision{}
-	s.decideEffective(&d, q, &x, into)
+	d = s.DecideEnforced(q, into)
+	if s.isFinal(d.Verdict) {
+		return d
+	}
+	x := effectiveView{s: s, at: q.At, supposed: q.Resources, unidentified: s.unidentifiedSubjects(q)}
+	if x.unidentified != nil || s.leavesOut(q, q.Resources) {
+		d = Decision{}
+		s.decideEffective(&d, q, &x, into)
+	}
+	s.applyAddressDeny(&d, q, &x, nil, q.Resources)
 	return d
 }
 
-// LeavesOut reports whether EffectiveInto may have another answer than DecideInto. It depends on the resources, the cluster and
-// the time of the query only, so that a caller with many questions about one resource can ask once.
+// LeavesOut reports whether EffectiveInto may differ from DecideInto. The result depends only on the resources, the
+// cluster and the time of the query, so that a caller with many queries about one resource can call it once.
 func (s *Snapshot) LeavesOut(q *Query) bool {
-	return s.leavesOut(q, nil) || s.several && q.Cluster != ""
+	return s.leavesOut(q, nil) || s.several && q.Cluster != "" || s.hasOtherEnforcers(q.Resources)
 }
 
-// decideEffective decides with a view of what is left out; the supposed resources of the view count as enforced.
+// decideEffective decides with a view of what is left out. The supposed resources of the view are treated as in
+// Enforce.
 func (s *Snapshot) decideEffective(d *Decision, q *Query, x *effectiveView, into []Ref) {
 	var ids, contested [4]uint32
-	v := verdict{q: q, effective: x, asEnforced: x.supposed != nil}
+	v := evaluation{q: q, effective: x, asEnforced: x.supposed != nil}
 	s.findSource(&v.source, q)
-	if s.lacks.Groups {
+	if s.unsupported.Groups && x.other == nil {
 		v.source.names, v.source.contested = q.Subjects, nil
 	}
-	x.source = v.source
+	x.source, x.known = v.source, v.source
+	if x.unidentified != nil {
+		x.known.names = slices.DeleteFunc(slices.Clone(v.source.names), x.isUnidentified)
+	}
 	v.ids = s.subjectIDs(ids[:0], v.source.names)
 	if v.source.contested != nil {
 		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
 	}
-	s.decision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
+	s.writeDecision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
 }
 
-// leavesOut reports whether something that the connection could meet may be left out in the members, if the supposed resources
-// were in Enforce.
+// leavesOut reports whether a statement that the connection could match may be left out in the members, as if the
+// supposed resources were in Enforce.
 func (s *Snapshot) leavesOut(q *Query, supposed []string) bool {
-	if s.lacks != (Lacks{}) || len(q.Resources) > 1 {
+	if s.unsupported != (Unsupported{}) || len(q.Resources) > 1 {
 		return true
 	}
 	for _, r := range q.Resources {
 		if sh := s.shortageOf(r, q.At, supposed); sh != nil && sh.any {
 			return true
 		}
-		if c, ok := s.resources.of(r); ok && c.judgesRequests && s.noRequests[q.Cluster] != "" {
+		if c, ok := s.resources.of(r); ok && c.hasHTTPActions && s.noRequests[q.Cluster] != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// effectiveView keeps what a decision must not count.
+// effectiveView determines which statements a decision must not count.
 type effectiveView struct {
 	s  *Snapshot
 	at time.Time
-	// shortage is of the resource that is looked at, in its own unit and, for an allow by a wildcard, in the wildcard's.
+	// shortage is the shortage of the current resource, in its own unit and, for an allow by a wildcard, in the
+	// wildcard's.
 	shortage *shortage
 	wildcard *wildcardShortage
-	// source is the connection's.
-	source source
-	// supposed are the resources that are regarded as in Enforce; nil: none.
+	// source is the connection's source, and known the same with the names of which the member has identities.
+	source, known source
+	// unidentified are the subjects of the connection whose pods have no identity in the member, by name; nil if there
+	// are none.
+	unidentified map[string]Client
+	// labeled reports that the current resource is protected by labels, which only identities have.
+	labeled bool
+	// supposed are the resources that are treated as in Enforce; nil if there are none.
 	supposed []string
-	// noRequests says why the member has no allows of requests, while what matches is one.
+	// noRequests is the reason why the member has no allows of HTTP requests, while such allows are evaluated.
 	noRequests string
-	// waits tells that what matches now are allows of requests that wait for Enforce.
-	waits   bool
-	leftOut []Refusal
-	waiting []Ref
+	// awaitsEnforce reports that the current allows do not count until their resource is in Enforce.
+	awaitsEnforce bool
+	// other is the enforcer by which the view decides; nil for Cilium.
+	other *otherEnforcer
+	// hasOtherClasses reports that the workload also has resources of classes that another enforcer enforces.
+	hasOtherClasses bool
+	leftOut         []Refusal
+	waiting         []Ref
 }
 
-// begin looks at a resource.
+// begin sets the current resource.
 func (x *effectiveView) begin(resource string) {
+	if x.other != nil {
+		x.other.limits = x.s.limitsOf(x, resource)
+		return
+	}
 	x.shortage, x.wildcard = x.s.shortageOf(resource, x.at, x.supposed), nil
+	c, ok := x.s.resources.of(resource)
+	x.labeled = ok && c.byCilium()
 }
 
-// closes tells whether the unit of the resource that was looked at opens no ports of no action. It may be nil.
-func (x *effectiveView) closes() bool { return x != nil && x.shortage != nil && x.shortage.closed }
+// closes reports whether the unit of the current resource does not open the ports of no action. x may be nil.
+func (x *effectiveView) closes() bool {
+	switch {
+	case x == nil:
+		return false
+	case x.hasOtherClasses:
+		return true
+	case x.other == nil:
+		return x.shortage != nil && x.shortage.closed
+	case x.other.limits == nil || x.other.limits.OtherPorts == nil:
+		return false
+	}
+	x.leftOut = append(x.leftOut, *x.other.limits.OtherPorts)
+	return true
+}
 
-// enter looks at the statements of a wildcard.
+// waits reports whether the allows of a resource in this mode do not count while another resource of the workload is in
+// Enforce: an enforcer other than Cilium has no objects that allow for such a resource.
+func (x *effectiveView) waits(mode int8, enforce bool) bool {
+	return x != nil && x.other != nil && mode != enforcing && enforce
+}
+
+// enter sets the current wildcard.
 func (x *effectiveView) enter(t *target) {
 	x.wildcard = nil
 	if x.shortage != nil {
@@ -175,10 +235,10 @@ func (x *effectiveView) enter(t *target) {
 	}
 }
 
-// leaves tells whether a statement that matches is left out in the members.
-func (x *effectiveView) leaves(number uint32) bool {
+// isLeftOut reports whether a statement that matches is left out in the members.
+func (x *effectiveView) isLeftOut(number uint32) bool {
 	st := x.s.statements[number]
-	if x.waits {
+	if x.awaitsEnforce && st.effect == Allow {
 		x.waiting = append(x.waiting, st.ref)
 		return true
 	}
@@ -195,7 +255,27 @@ func (x *effectiveView) leaves(number uint32) bool {
 		x.leftOut = append(x.leftOut, unknownName(st.ref))
 		return true
 	}
+	if st.effect == Allow && x.unidentified != nil && x.labeled && !x.s.reaches(&st.subjects, &x.known) {
+		x.leftOut = append(x.leftOut, x.inOtherMesh(st))
+		return true
+	}
 	return false
+}
+
+func (x *effectiveView) isUnidentified(name string) bool {
+	_, apart := x.unidentified[name]
+	return apart
+}
+
+// inOtherMesh returns the refusal of an allow that matches the connection only by subjects without identity in the
+// member.
+func (x *effectiveView) inOtherMesh(st *statement) Refusal {
+	for _, name := range sortedKeys(x.unidentified) {
+		if c := x.unidentified[name]; x.s.reaches(&st.subjects, &source{names: []string{name}}) {
+			return refusedMesh(st.ref, "", c.Name, c.in)
+		}
+	}
+	return unknownName(st.ref)
 }
 
 func unknownName(ref Ref) Refusal {
@@ -203,6 +283,9 @@ func unknownName(ref Ref) Refusal {
 }
 
 func (x *effectiveView) refusals(st *statement) []Refusal {
+	if x.other != nil {
+		return x.other.refusals(st, &x.source)
+	}
 	if w := x.wildcard; w != nil && st.effect == Allow {
 		if w.unknown {
 			return []Refusal{unknownName(st.ref)}
@@ -215,7 +298,7 @@ func (x *effectiveView) refusals(st *statement) []Refusal {
 	return nil
 }
 
-// reaches tells whether the rules made of the subjects match the source.
+// reaches reports whether the rules compiled from the subjects match the source.
 func (s *Snapshot) reaches(set *subjectSet, src *source) bool {
 	if set.any || set.hasAddress(src.address) {
 		return true
@@ -231,7 +314,7 @@ func (s *Snapshot) reaches(set *subjectSet, src *source) bool {
 	})
 }
 
-// isKnown tells whether a prefix stands for a name that it covers.
+// isKnown reports whether prefixes are expanded to this name.
 func (s *Snapshot) isKnown(name string) bool {
 	if s.namesUnknown {
 		return true
@@ -240,10 +323,10 @@ func (s *Snapshot) isKnown(name string) bool {
 	return ok
 }
 
-// nameWildcards gives the targets of wildcards the names of their units.
+// nameWildcards returns the names of the wildcard units by their targets.
 func (s *Snapshot) nameWildcards() map[target]string {
 	out := map[target]string{}
-	for _, list := range s.index.wild {
+	for _, list := range s.index.wildcards {
 		for _, w := range list {
 			for i := range w.byClass {
 				if c := &w.byClass[i]; c.table < c.end {
@@ -255,7 +338,7 @@ func (s *Snapshot) nameWildcards() map[target]string {
 	return out
 }
 
-// isNarrow tells whether an allow has a prefix for subject that stands for known names only.
+// isNarrow reports whether an allow has a prefix as subject that stands for known names only.
 func (s *Snapshot) isNarrow(st *statement) bool {
 	return st.effect == Allow && slices.ContainsFunc(st.subjects.stems, func(stem string) bool {
 		c, ok := s.subjects.of(stem)

@@ -38,7 +38,7 @@ func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 				same++
 				continue
 			}
-			if len(got.LeftOut) == 0 && !in.Lacks.Groups {
+			if len(got.LeftOut) == 0 && !in.Unsupported.Groups {
 				t.Fatalf("seed %d: %s in place of %s, and nothing says why: %+v", seed, got.Verdict, got.Written.Verdict, q)
 			}
 			for _, r := range got.LeftOut {
@@ -59,7 +59,7 @@ func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 // breakWorld adds what cannot be pushed.
 func (d dice) breakWorld(in *Input) {
 	in.KnownNames = slices.DeleteFunc(in.KnownNames, func(string) bool { return d.IntN(4) == 0 })
-	in.Lacks.Groups = d.IntN(8) == 0
+	in.Unsupported.Groups = d.IntN(8) == 0
 	for _, p := range in.Policies {
 		for i := range p.Spec.Statements {
 			if st := &p.Spec.Statements[i]; d.IntN(12) == 0 {
@@ -302,12 +302,12 @@ func TestFleetKnowsWhoLacksRequests(t *testing.T) {
 		member("able", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: "OldServer", Message: "old"}}}),
 		member("unable", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: v1alpha1.FindingNoHTTP, Message: "no proxy"}}}),
 		member("unread", v1alpha1.MemberClusterStatus{}),
-	})
+	}, nil)
 	got := map[string]string{}
 	for _, c := range f.Clusters {
 		got[c.Name] = c.NoRequests
 	}
-	if diff := cmp.Diff(map[string]string{"able": "", "unable": "no proxy", "unread": "the member was not read yet"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"able": "", "unable": "no proxy", "unread": "the member has not been read yet"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// addresses gives sources outside the fleet the subject of their ExternalWorkload.
+// addresses maps sources outside the fleet to the subjects of their ExternalWorkloads.
 type addresses struct {
-	// owners of each prefix, sorted; more than one is a conflict. The owner "" is nobody: the prefix belongs to a workload
-	// that is left out, so its addresses must not have the identity of a shorter prefix.
+	// owners contains the subjects of each prefix, sorted; more than one is a conflict. The owner noOwner marks a
+	// prefix of a workload that is left out: its addresses must not get the identity of a shorter prefix.
 	owners map[netip.Prefix][]string
-	// bits are the prefix lengths in use, longest first, for IPv4 and IPv6.
+	// bits4 and bits6 are the prefix lengths in use for IPv4 and IPv6, longest first.
 	bits4, bits6 []int
-	// owned is computed when an enforcer asks for it.
+	// owned is computed on first use by an enforcer.
 	owned func() ownership
 	// subjects are all owners, sorted.
 	subjects []string
@@ -42,15 +42,15 @@ func (x *addresses) lookup(a netip.Addr) []string {
 	return nil
 }
 
-// plain removes what is not part of the address proper: a zone, and IPv4 written as IPv6.
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// normalAddress removes the zone, and converts IPv4 written as IPv6 to IPv4.
+func normalAddress(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// newAddresses reads workloads, which are sorted by name.
+// newAddresses reads workloads, which must be sorted by name.
 func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass], noGroups bool) (addresses, []Problem) {
 	const kind = "ExternalWorkload"
 	x := addresses{owners: map[netip.Prefix][]string{}}
 	users := map[netip.Prefix][]string{}
-	// doubtful are the prefixes of addresses that are left out, with the subject that they would have.
+	// doubtful are the prefixes of addresses that are left out, with the subjects that they would have had.
 	type claim struct {
 		prefix  netip.Prefix
 		subject string
@@ -60,11 +60,11 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	for _, w := range in {
 		subject := string(w.Spec.Subject)
 		if reason, err := workloadSubject(subject, subjects); err != nil {
-			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error() + nobodysAddresses, LeftOut: true})
-			subject = nobody
+			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error() + noOwnerConsequence, LeftOut: true})
+			subject = noOwner
 		} else if noGroups {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
-				Message: "its addresses decide in flows, but are not brought to the members: an enforced resource refuses the workload"})
+				Message: "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload"})
 		}
 		for _, text := range w.Spec.Addresses {
 			p, err := workloadPrefix(text)
@@ -82,7 +82,7 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	}
 	for _, c := range doubtful {
 		if !slices.Contains(x.owners[c.prefix], c.subject) {
-			x.owners[c.prefix] = append(x.owners[c.prefix], nobody)
+			x.owners[c.prefix] = append(x.owners[c.prefix], noOwner)
 		}
 	}
 	for p, owners := range x.owners {
@@ -109,22 +109,22 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	for _, owners := range x.owners {
 		x.subjects = append(x.subjects, owners...)
 	}
-	x.subjects = slices.DeleteFunc(sortedUnique(x.subjects), func(owner string) bool { return owner == nobody })
+	x.subjects = slices.DeleteFunc(sortedUnique(x.subjects), func(owner string) bool { return owner == noOwner })
 	x.bits4, x.bits6 = longestFirst(x.bits4), longestFirst(x.bits6)
 	x.owned = sync.OnceValue((&addresses{owners: x.owners}).ownership)
 	return x, problems
 }
 
-// nobody owns the addresses of a workload that is left out.
-const nobody = ""
+// noOwner is the owner of the addresses of a workload that is left out.
+const noOwner = ""
 
-// nobodysAddresses completes the message about a workload without a usable subject.
-const nobodysAddresses = "; until then no statement that names a subject lets its addresses in, also where they are within another workload's"
+// noOwnerConsequence completes the message about a workload without a usable subject.
+const noOwnerConsequence = "; until then no statement that names a subject lets its addresses in, also where they are within another workload's"
 
 func contestedMessage(p netip.Prefix, owners []string) string {
 	shown := make([]string, len(owners))
 	for i, owner := range owners {
-		if shown[i] = owner; owner == nobody {
+		if shown[i] = owner; owner == noOwner {
 			shown[i] = "a subject that cannot be used"
 		}
 	}
@@ -137,7 +137,7 @@ func workloadSubject(subject string, subjects classes[*subjectClass]) (reason st
 		return v1alpha1.ReasonInvalid, err
 	}
 	if n.Wildcard || n.IsPrefix() {
-		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the subject of a workload is one exact name", ErrInvalidName, subject)
+		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the subject of a workload must be an exact name", ErrInvalidName, subject)
 	}
 	c, ok := subjects.of(subject)
 	if !ok {
@@ -149,11 +149,11 @@ func workloadSubject(subject string, subjects classes[*subjectClass]) (reason st
 	return "", nil
 }
 
-// workloadPrefix reads an address or a prefix. Host bits are refused, because 10.5.0.7/24 may mean one machine or 256. With
-// the error it returns the prefix of all addresses that may have been meant, if there is one.
+// workloadPrefix parses an address or a prefix. Host bits are rejected, because 10.5.0.7/24 may mean one machine or
+// 256. With the error it returns the prefix of all addresses that may have been meant, if there is one.
 func workloadPrefix(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
-		a = plain(a)
+		a = normalAddress(a)
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(text)
@@ -168,7 +168,7 @@ func workloadPrefix(text string) (netip.Prefix, error) {
 		return p4, fmt.Errorf("write it as IPv4: %s", p4)
 	}
 	if p != p.Masked() {
-		return p.Masked(), fmt.Errorf("it has host bits, write %s, or %s for the machine alone", p.Masked(), p.Addr())
+		return p.Masked(), fmt.Errorf("it has host bits: write %s, or %s for the single machine", p.Masked(), p.Addr())
 	}
 	return p, nil
 }

@@ -11,29 +11,31 @@ import (
 )
 
 const (
-	// everyoneEntries is what one masked range of ports takes for everyone: since Cilium 1.20 there is an entry for each of
-	// the identities that stand for all others (pkg/policy/aggregate.go).
+	// everyoneEntries is the number of entries that one masked port range takes for every source: Cilium 1.20 and later
+	// have an entry for each of the identities that stand for all others (pkg/policy/aggregate.go).
 	everyoneEntries = 5
-	// denyEveryoneEntries is what a deny of everyone takes beside pods: the reserved identities that it names, those of the
-	// API server and of both families of the world, and some of nodes.
+	// denyEveryoneEntries is the number of entries that a deny of every source takes in addition to pods: the reserved
+	// identities that it names, those of the API server and of both families of the world, and some of nodes.
 	denyEveryoneEntries = 16
-	// ICMPTypes is how many types of ICMP an object for other ports opens, each for everyone.
+	// ICMPTypes is the number of ICMP types that an object for other ports opens, each for every source.
 	ICMPTypes = 40
-	// baseEntries is what every workload has: egress for everyone, ingress for everyone where nothing closes, and the node.
+	// baseEntries is the number of entries of every workload: egress for every source, ingress for every source where
+	// nothing closes, and the node.
 	baseEntries = 2*everyoneEntries + 1
 )
 
-// entries estimates what a rule needs in a workload's policy map, as Cilium counts: an entry for every identity of its
-// peers and every masked range of ports. The addresses are those of all rules of the unit.
-func (s *Snapshot) entries(in *room, r *Rule, all *unitAddresses) int {
+// entries estimates the number of policy-map entries that a rule needs on a workload, as Cilium counts them: one for
+// every identity of its peers and every masked port range. all contains the addresses of all rules of the unit.
+func (s *Snapshot) entries(in *meshCapacity, r *Rule, all *unitAddresses) int {
 	ports := maskedRanges(r.Ports)
 	if r.Anyone && r.Effect == Allow {
 		return everyoneEntries * ports
 	}
 	peers := 0
 	if r.Anyone {
-		// A deny of everyone is spelled out, because a deny of everything would also cut the node's own probes.
-		peers = denyEveryoneEntries + s.everyone(in) + len(all.ranges) + all.cells
+		// A deny of every source lists the identities, because a deny without peers would also block the node's own
+		// probes.
+		peers = denyEveryoneEntries + s.allIdentities(in) + len(all.ranges) + all.cells
 	}
 	for i := range r.Subjects {
 		peers += s.identitiesSelected(in, &r.Subjects[i])
@@ -43,9 +45,9 @@ func (s *Snapshot) entries(in *room, r *Rule, all *unitAddresses) int {
 
 // unitAddresses are the addresses that the rules of a unit name.
 type unitAddresses struct {
-	// ranges are sorted and distinct.
+	// cells is the estimated number of identities of all groups of the unit.
 	ranges []netip.Prefix
-	// cells estimates the identities of all groups of the unit.
+	// cells is the estimated number of identities of all groups of the unit.
 	cells int
 }
 
@@ -53,7 +55,7 @@ func hasAddresses(r Rule) bool {
 	return r.Anyone && r.Effect == Deny || len(r.Prefixes)+len(r.External)+len(r.ExternalClasses) > 0
 }
 
-// addressesOf gathers the addresses of a unit's rules.
+// addressesOf collects the addresses of a unit's rules.
 func (s *Snapshot) addressesOf(rules []Rule) *unitAddresses {
 	out := &unitAddresses{}
 	for i := range rules {
@@ -67,15 +69,15 @@ func (s *Snapshot) addressesOf(rules []Rule) *unitAddresses {
 	return out
 }
 
-// of is how many identities the addresses that a rule matches have. An agent gives one to each range, and one to all
-// addresses of a group and a family together, however many they are; a range of the unit that is within a range of the rule matches,
-// too, and so may its groups.
+// of returns the number of identities of the addresses that a rule matches. An agent allocates one identity for each
+// range, and one for all addresses of a group and a family together. A range of the unit that lies within a range of
+// the rule matches, too, and so may its groups.
 func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
 	if len(r.Prefixes) == 0 {
 		return x.cellsOf(s, r)
 	}
 	n, last := 0, netip.Prefix{}
-	for _, p := range r.Prefixes { // sorted: a range comes before those within it
+	for _, p := range r.Prefixes { // sorted: a range comes before the ranges within it
 		if last.IsValid() && contains(last, p) {
 			continue
 		}
@@ -91,8 +93,8 @@ func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
 	return n + x.cells
 }
 
-// families counts the families of sorted prefixes: an agent gives the IPv4 addresses of a group another identity than its IPv6
-// addresses.
+// families counts the address families of sorted prefixes: an agent allocates different identities for the IPv4 and the
+// IPv6 addresses of a group.
 func families(sorted []netip.Prefix) int {
 	if n := len(sorted); n > 0 && sorted[0].Addr().Is4() != sorted[n-1].Addr().Is4() {
 		return 2
@@ -100,8 +102,8 @@ func families(sorted []netip.Prefix) int {
 	return 1
 }
 
-// cellsOf estimates the identities of the groups that a rule refers to: ranges of the unit cut a group into parts, each with
-// an identity of its own, and those of addresses that several subjects claim depend on who does.
+// cellsOf estimates the identities of the groups that a rule refers to: ranges of the unit divide a group into parts,
+// each with its own identity, and the identity of an address that several subjects claim depends on which subjects do.
 func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
 	if len(r.External)+len(r.ExternalClasses) == 0 {
 		return 0
@@ -130,11 +132,12 @@ func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
 	return n
 }
 
-// fit estimates the entries of the unit. While they are too many for a member that it is placed in it takes out allows, the youngest
-// first, so that what works goes on working and growth is what is refused. Denies stay. Where they do not fit without any allow, other
-// ports are closed, and the unit names the members in which it is not in force in full.
+// fit estimates the entries of the unit. While they are too many for a member in which the unit is placed, it leaves
+// out allows, the youngest first, so that existing access keeps working and growth is refused. Denies stay. If they do
+// not fit even without any allow, other ports are closed, and the unit lists the members in which it is not fully in
+// force.
 func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited int) []Refusal {
-	need := func(in *room, rules []Rule) int {
+	need := func(in *meshCapacity, rules []Rule) int {
 		n := inherited
 		if slices.ContainsFunc(u.Inherited, hasAddresses) && slices.ContainsFunc(rules, hasAddresses) {
 			// Their addresses may share identities, so they are counted together.
@@ -149,12 +152,12 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 		}
 		return n
 	}
-	// tight is the first map in which rules do not fit; nil: there is none. It leaves the largest need in the unit.
+	// tight returns the first map into which rules do not fit, or nil. It stores the largest need in the unit.
 	tight := func(rules []Rule) *policyMap {
 		var first *policyMap
 		u.Entries = 0
-		for i := range c.rooms {
-			in := &c.rooms[i]
+		for i := range c.capacities {
+			in := &c.capacities[i]
 			n := need(in, rules)
 			if u.Entries = max(u.Entries, n); !in.fits(n) && first == nil {
 				first = &in.maps[0]
@@ -173,7 +176,7 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 			}
 		}
 		slices.SortStableFunc(allows, byStatementAge)
-		// How many fit: more allows never need fewer entries.
+		// The search finds how many allows fit: more allows never need fewer entries.
 		fits := sort.Search(len(allows), func(n int) bool {
 			return tight(s.rulesOf(c, slices.Concat(kept, allows[:n+1]))) != nil
 		})
@@ -186,14 +189,15 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 			s.overfill(u, c, tight, need)
 		}
 	}
-	if len(refused) > 0 || slices.ContainsFunc(c.rooms, func(in room) bool { return u.Entries > in.maps[0].entries/2 }) {
+	if len(refused) > 0 || slices.ContainsFunc(c.capacities, func(in meshCapacity) bool { return u.Entries > in.maps[0].entries/2 }) {
 		u.Warnings = append(u.Warnings, "the rules fill more than half of a workload's policy map: grant fewer subjects or ports")
 	}
 	return refused
 }
 
-// overfill closes other ports of a unit whose denies do not fit, and names the members in which they do not fit even then.
-func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *policyMap, need func(*room, []Rule) int) {
+// overfill closes other ports of a unit whose denies do not fit, and records the members in which the denies do not fit
+// even then.
+func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *policyMap, need func(*meshCapacity, []Rule) int) {
 	if len(u.OpenPorts) > 0 {
 		u.OtherPorts, u.OpenPorts, u.ForeignKeys = v1alpha1.OtherPortsDeny, nil, nil
 		u.Warnings = append(u.Warnings, "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map")
@@ -202,9 +206,9 @@ func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *polic
 	if full == nil {
 		return
 	}
-	for i := range c.rooms {
-		n := need(&c.rooms[i], u.Rules)
-		for _, m := range c.rooms[i].maps {
+	for i := range c.capacities {
+		n := need(&c.capacities[i], u.Rules)
+		for _, m := range c.capacities[i].maps {
 			if n > m.limit() {
 				u.Overfull = append(u.Overfull, m.member)
 			}
@@ -214,8 +218,8 @@ func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *polic
 	u.Warnings = append(u.Warnings, fmt.Sprintf("the rules need more policy-map entries than a workload has room for (%s) without any allow, so some of them are not in force: deny fewer subjects or ports", full))
 }
 
-// byStatementAge orders statements by the age of their policy, and by sid within it. Digits in a sid count as a number:
-// the portal's sids grow with its tickets.
+// byStatementAge orders statements by the age of their policy, and by sid within a policy. Digits in a sid are compared
+// as a number, because the portal's sids grow with its tickets.
 func byStatementAge(a, b *statement) int {
 	return cmp.Or(byAge(a.policy, b.policy), compareNatural(a.ref.SID, b.ref.SID))
 }
@@ -238,7 +242,7 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// digits is how many digits s begins with.
+// digits returns the number of digits that s begins with.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

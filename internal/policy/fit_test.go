@@ -211,7 +211,7 @@ func TestWholeClassIsNoWayOutWhereItDoesNotFit(t *testing.T) {
 	} {
 		for _, st := range []v1alpha1.Statement{say("s", Deny, appHead+"app/team-*", "redis:connect", bobs), say("s", Allow, appHead+"app/team-*", "redis:connect", bobs)} {
 			in := world(protect(bobs, v1alpha1.ModeEnforce), acp("p", st))
-			in.Clusters, in.Lacks.Names = c.clusters, true
+			in.Clusters, in.Unsupported.Names = c.clusters, true
 			before := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce)))
 			s := before.Next(in)
 			refused := s.Refusals()

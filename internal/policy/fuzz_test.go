@@ -50,8 +50,8 @@ func FuzzDecide(f *testing.F) {
 		less := in
 		less.Policies = nil
 		Compare(s, s.Next(less), noon)
-		Changed(s, NewSnapshot(less))
-		s.ChangedBetween(noon, noon.Add(time.Hour))
+		ChangedUnits(s, NewSnapshot(less))
+		s.ChangedUnitsBetween(noon, noon.Add(time.Hour))
 		s.WhoCanReach(where, noon)
 		s.WhatCanReach(who, noon)
 		s.NextChange(noon)

@@ -10,8 +10,9 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// WhoCanReach lists what the statements give and take on a resource, by its exact name or by a wildcard, one Grant per
-// subject as written. Statements that are not yet in force are listed as not counting; expired ones are not listed.
+// WhoCanReach returns what the statements allow and deny on a resource, by its exact name or by a wildcard, as one
+// Grant per subject as written. Statements that are not yet in force are included as not counting; expired statements
+// are not included.
 func (s *Snapshot) WhoCanReach(resource string, at time.Time) []Grant {
 	var out []Grant
 	for _, number := range s.numbersAbout(resource, func(*statement) bool { return true }) {
@@ -31,7 +32,7 @@ func (s *Snapshot) WhoCanReach(resource string, at time.Time) []Grant {
 	return sortedGrants(out)
 }
 
-// WhatCanReach lists what the statements give to and take from a subject, by its exact name, by a wildcard or by "*",
+// WhatCanReach returns what the statements allow and deny for a subject, by its exact name, by a wildcard or by "*", as
 // one Grant per resource as written. An address range is found by its exact name only.
 func (s *Snapshot) WhatCanReach(subject string, at time.Time) []Grant {
 	var out []Grant
@@ -52,8 +53,8 @@ func (s *Snapshot) WhatCanReach(subject string, at time.Time) []Grant {
 	return sortedGrants(out)
 }
 
-// Grants are what all statements give and take, one Grant per subject and resource as written, by policy and sid. Expired
-// statements are left out. There may be many more than statements: the caller stops when he has enough.
+// Grants iterates over all statements, with one Grant per subject and resource as written, by policy and sid. Expired
+// statements are left out. There may be many more grants than statements, so callers should stop when they have enough.
 func (s *Snapshot) Grants(at time.Time) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
 		for _, st := range s.statements {
@@ -75,7 +76,7 @@ func (st *statement) expired(at time.Time) bool {
 	return !st.notAfter.IsZero() && !at.Before(st.notAfter)
 }
 
-// nameCovers tells whether a name as written in a statement stands for an exact name.
+// nameCovers reports whether a name as written in a statement covers an exact name.
 func nameCovers(written, name string) bool {
 	if stem, wild := strings.CutSuffix(written, "*"); wild {
 		return stem != "" && strings.HasPrefix(name, stem)
@@ -83,7 +84,7 @@ func nameCovers(written, name string) bool {
 	return written == name
 }
 
-// grant describes one pair; asked is the exact resource of the question, or the resource as written.
+// grant returns the Grant of one pair. asked is the exact resource of the query, or the resource as written.
 func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time.Time) Grant {
 	wild := strings.HasSuffix(resource, "*")
 	g := Grant{Ref: st.ref, Effect: st.effect, Subject: subject, Resource: resource, Wildcard: wild,
@@ -104,7 +105,7 @@ func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time
 	switch {
 	case !st.inForce(at):
 	case st.effect == Deny:
-		// A wildcard deny counts wherever its resources are enforced, which no single mode tells.
+		// A wildcard deny counts wherever its resources are in Enforce, which no single mode shows.
 		g.Counting = mode == v1alpha1.ModeEnforce || asked == resource && wild
 	case st.effect == Allow:
 		g.Counting = wild || mode != v1alpha1.ModeObserve
@@ -112,11 +113,11 @@ func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time
 	return g
 }
 
-// numbersBy are the statements that may name a subject, sorted.
+// numbersBy returns the numbers of the statements that may name a subject, sorted.
 func (s *Snapshot) numbersBy(subject string) []uint32 {
 	var exact []uint32
 	if id, ok := s.index.subjects.find(subject); ok {
-		exact = s.index.by.of(id)
+		exact = s.index.bySubject.of(id)
 	}
 	return sortedNumbers(slices.Concat(exact, s.index.anySubject))
 }

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// ExternalGroups are the addresses of the external workloads by subject, sorted by it.
+// ExternalGroups returns the addresses of the external workloads by subject, sorted by subject.
 func (s *Snapshot) ExternalGroups() []ExternalGroup {
 	groups := s.groups()
 	if len(groups) == 0 {
@@ -19,7 +19,7 @@ func (s *Snapshot) ExternalGroups() []ExternalGroup {
 	return out
 }
 
-// Equal tells whether two groups are the same to every dataplane.
+// Equal reports whether two groups are equal for every dataplane.
 func (g ExternalGroup) Equal(o ExternalGroup) bool {
 	return g.ID == o.ID && g.Subject == o.Subject && g.Class == o.Class && g.ClassID == o.ClassID &&
 		slices.Equal(g.Prefixes, o.Prefixes) && slices.Equal(g.Contested, o.Contested)
@@ -27,7 +27,7 @@ func (g ExternalGroup) Equal(o ExternalGroup) bool {
 
 func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	out := make(map[string]*ExternalGroup, len(s.external.subjects))
-	if s.lacks.Groups {
+	if s.unsupported.Groups {
 		return out
 	}
 	for _, name := range s.external.subjects {
@@ -35,11 +35,11 @@ func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 			out[name] = &ExternalGroup{ID: UnitID(name), Subject: name, Class: c.object.Name, ClassID: UnitID(c.stem + "*")}
 		}
 	}
-	for _, t := range territories(s.external.owners) {
+	for _, t := range ownedRanges(s.external.owners) {
 		prefixes := t.prefixes()
 		for _, owner := range s.external.owners[t.prefix] {
 			if g := out[owner]; g == nil {
-				continue // the addresses of nobody are cut out of the others' and are in no group
+				continue // addresses without owner are removed from the others' prefixes and are in no group
 			} else if len(s.external.owners[t.prefix]) > 1 {
 				g.Contested = append(g.Contested, prefixes...)
 			} else {
@@ -54,20 +54,20 @@ func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	return out
 }
 
-// territory is a prefix and the longest-matching prefixes of other owners within it, sorted.
-type territory struct {
+// ownedRange is a prefix, with the longest-matching prefixes of other owners within it, sorted.
+type ownedRange struct {
 	prefix netip.Prefix
 	others []netip.Prefix
 }
 
-// territories cut the addresses up by owners. A prefix within one of the same owners has none of its own.
-func territories(owners map[netip.Prefix][]string) []*territory {
+// ownedRanges divides the addresses by owner. A prefix within a prefix of the same owners has no range of its own.
+func ownedRanges(owners map[netip.Prefix][]string) []*ownedRange {
 	all := make([]netip.Prefix, 0, len(owners))
 	for p := range owners {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, netip.Prefix.Compare) // a prefix comes before those within it
-	var out, open []*territory
+	slices.SortFunc(all, netip.Prefix.Compare) // a prefix comes before the prefixes within it
+	var out, open []*ownedRange
 	for _, p := range all {
 		for len(open) > 0 && !contains(open[len(open)-1].prefix, p) {
 			open = open[:len(open)-1]
@@ -79,7 +79,7 @@ func territories(owners map[netip.Prefix][]string) []*territory {
 			}
 			around.others = append(around.others, p)
 		}
-		t := &territory{prefix: p}
+		t := &ownedRange{prefix: p}
 		out, open = append(out, t), append(open, t)
 	}
 	return out
@@ -89,13 +89,13 @@ func contains(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
-// prefixes are those that make up the territory, without the others' addresses.
-func (t *territory) prefixes() []netip.Prefix {
+// prefixes returns the prefixes that make up the range, without the addresses of other owners.
+func (t *ownedRange) prefixes() []netip.Prefix {
 	return withoutWholeFamily(without(nil, t.prefix, t.others))
 }
 
-// withoutWholeFamily replaces a prefix of all addresses of a family by its two halves. Cilium gives such a prefix no identity
-// of its own: an allow in a group of addresses would let nobody in, and a deny would refuse nobody.
+// withoutWholeFamily replaces a prefix of all addresses of a family by its two halves. Cilium allocates no identity for
+// such a prefix: in a group of addresses, an allow of it would match no source, and so would a deny.
 func withoutWholeFamily(prefixes []netip.Prefix) []netip.Prefix {
 	out := prefixes[:0:0]
 	for _, p := range prefixes {
@@ -128,6 +128,6 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 	low = netip.PrefixFrom(p.Addr(), bits+1)
 	addr := p.Addr().AsSlice()
 	addr[bits/8] |= 0x80 >> (bits % 8)
-	upper, _ := netip.AddrFromSlice(addr) // as long as p's own
+	upper, _ := netip.AddrFromSlice(addr) // same length as p's address
 	return low, netip.PrefixFrom(upper, bits+1)
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// unitSlug and unitHash make at most 28 characters with the hyphen: "acp:" before them still fits the 32 characters
-	// that a dataplane's log value has.
+	// unitSlug and unitHash give at most 28 characters including the hyphen, so that "acp:" and the ID fit the 32
+	// characters of a dataplane's log value.
 	unitSlug   = 11
 	unitHash   = 16
 	policySlug = 36
-	// maxPolicyShards bounds what an annotation can make the portal read.
+	// maxPolicyShards bounds how many shards an annotation can make the portal read.
 	maxPolicyShards = 256
 )
 
-// UnitID is the short id of a resource's unit: readable at the front, and 80 bits of the name's hash, so that nobody finds
-// two names that meet.
+// UnitID returns the short ID of a resource's unit: a readable prefix and 80 bits of the name's hash, so that nobody
+// can construct two names with the same ID.
 func UnitID(resource string) string {
 	sum := sha256.Sum256([]byte(resource))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:unitHash]
@@ -32,8 +32,8 @@ func UnitID(resource string) string {
 	return slug(text, unitSlug) + "-" + hash
 }
 
-// PolicyNameFor is the name of the AccessControlPolicy that holds the portal's grants on a resource: a DNS label with 64
-// bits of the name's hash.
+// PolicyNameFor returns the name of the AccessControlPolicy that holds the portal's grants on a resource: a DNS label
+// with 64 bits of the name's hash.
 func PolicyNameFor(resource string) string {
 	sum := sha256.Sum256([]byte(resource))
 	text := resource
@@ -43,8 +43,8 @@ func PolicyNameFor(resource string) string {
 	return "portal-" + slug(text, policySlug) + "-" + hex.EncodeToString(sum[:8])
 }
 
-// PolicyShard is the name of one of the AccessControlPolicies that hold the portal's grants on a resource when they are too many for
-// one. The first shard, number 1, has the name of PolicyNameFor itself.
+// PolicyShard returns the name of one of the AccessControlPolicies that hold the portal's grants on a resource if they
+// are too many for one. The first shard, number 1, has the name returned by PolicyNameFor.
 func PolicyShard(base string, number int) string {
 	if number <= 1 {
 		return base
@@ -52,8 +52,8 @@ func PolicyShard(base string, number int) string {
 	return base + "." + strconv.Itoa(number)
 }
 
-// Shards is how many shards a first shard says that there are; nil: one.
-func Shards(first *v1alpha1.AccessControlPolicy) int {
+// ShardCount returns the number of shards that the annotation of the first shard declares; 1 for nil.
+func ShardCount(first *v1alpha1.AccessControlPolicy) int {
 	if first == nil {
 		return 1
 	}
@@ -64,8 +64,8 @@ func Shards(first *v1alpha1.AccessControlPolicy) int {
 	return n
 }
 
-// SplitPolicyShard splits the name of a shard into the name of the first shard and the number. A name that PolicyShard does not make
-// is a first shard.
+// SplitPolicyShard splits the name of a shard into the name of the first shard and the number. A name that PolicyShard
+// does not produce is treated as a first shard.
 func SplitPolicyShard(name string) (base string, number int) {
 	base, digits, ok := strings.Cut(name, ".")
 	if !ok {
@@ -78,7 +78,8 @@ func SplitPolicyShard(name string) (base string, number int) {
 	return base, n
 }
 
-// slug makes a part of a DNS label: lower case, everything else a single hyphen, never empty.
+// slug converts text into a part of a DNS label: lower case, with every other sequence of characters replaced by one
+// hyphen; never empty.
 func slug(s string, limit int) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(s) {

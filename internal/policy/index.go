@@ -6,31 +6,32 @@ import (
 	"strings"
 )
 
-// node is an exact resource that is protected or named by a statement: what a decision needs of it, together, because
-// finding it in memory is most of a decision's time.
+// node is an exact resource that is protected or named by a statement. It keeps the data of a decision together,
+// because memory access is most of a decision's time.
 type node struct {
-	class *resourceClass // nil: none covers it
-	// covers is which of the index's lists has the wildcards that cover the name, as far as its class goes.
+	class *resourceClass // nil if no class covers the resource
+	// covers is the number of the list in index.covers with the wildcards that cover the name, limited to its class.
 	covers uint32
 	target
-	// mode is the strictness everywhere and at any time; dependsMode: ask the protection.
+	// mode is the strictness in all members and at all times, or dependsMode if it has to be computed from the
+	// protection.
 	mode int8
 }
 
-// dependsMode stands for a mode that is not the same in all members and at all times.
+// dependsMode marks a mode that differs between members or over time.
 const dependsMode = -1
 
 // wildcard is a wildcard resource that a statement names.
 type wildcard struct {
 	stem string
-	// statements are all of them, by number.
+	// statements are the numbers of all statements that name it.
 	statements []uint32
 	byClass    []classTarget
 }
 
 type classTarget struct {
 	class *resourceClass
-	// number among the targets of wildcards.
+	// number is its position among the targets of wildcards.
 	number uint32
 	target
 }
@@ -38,49 +39,51 @@ type classTarget struct {
 // index finds the statements about a subject and a resource.
 type index struct {
 	resources, subjects numbering
-	// nodes, protections (nil: not onboarded) and about (the statements that name it) are by the resource's number.
+	// nodes, protections (nil if not onboarded) and byResource (the statements that name the resource) are indexed by
+	// the resource's number.
 	nodes       []node
 	protections []*protection
-	about       lists
-	// by are the statements that name a subject exactly, by its number, anySubject those with wildcards or anyone.
-	by         lists
-	anySubject []uint32
-	wild       map[string][]*wildcard // by the head of the stem
-	wilds      uint32                 // how many targets wildcards have
+	byResource  lists
+	// bySubject are the statements that name a subject exactly, by the subject's number. anySubject are those with
+	// wildcards or anyone.
+	bySubject       lists
+	anySubject      []uint32
+	wildcards       map[string][]*wildcard // by the head of the stem
+	wildcardTargets uint32                 // number of targets of wildcards
 	// covers are distinct lists of wildcards; the first is empty.
 	covers  [][]target
 	entries []entry
 }
 
-// maxPairs bounds the pairs of one statement: one with more is looked through instead, because 256 times 256 entries
-// would cost more memory than they save time.
+// maxPairs bounds the subject-resource pairs of one statement that are indexed. A statement with more is scanned
+// instead, because 256 times 256 entries would cost more memory than they save time.
 const maxPairs = 2048
 
-// wildFlag tells the target of a wildcard from that of a resource, as long as more of both may come.
-const wildFlag = 1 << 31
+// wildcardFlag distinguishes the target of a wildcard from that of a resource while the numbers of both still grow.
+const wildcardFlag = 1 << 31
 
 func (s *Snapshot) buildIndex() {
 	x := &s.index
-	x.resources, x.subjects, x.wild = newNumbering(len(s.protected)), newNumbering(1024), map[string][]*wildcard{}
+	x.resources, x.subjects, x.wildcards = newNumbering(len(s.protected)), newNumbering(1024), map[string][]*wildcard{}
 	for name, p := range s.protected {
-		s.protect(s.resourceNumber(name), p)
+		s.setProtection(s.resourceNumber(name), p)
 	}
-	b := indexing{Snapshot: s, entries: make([]pending, 0, len(s.statements)), by: make([]member, 0, len(s.statements)), about: make([]member, 0, len(s.statements))}
+	b := indexBuilder{Snapshot: s, entries: make([]pendingEntry, 0, len(s.statements)), bySubject: make([]listItem, 0, len(s.statements)), byResource: make([]listItem, 0, len(s.statements))}
 	for i, st := range s.statements {
 		b.add(st, uint32(i))
 	}
-	x.by, x.about = newLists(len(x.subjects.names), b.by), newLists(len(x.nodes), b.about)
+	x.bySubject, x.byResource = newLists(len(x.subjects.names), b.bySubject), newLists(len(x.nodes), b.byResource)
 	for i := range b.entries {
-		if t := &b.entries[i].target; *t&wildFlag != 0 {
-			*t = *t&^wildFlag + uint32(len(x.nodes))
+		if t := &b.entries[i].target; *t&wildcardFlag != 0 {
+			*t = *t&^wildcardFlag + uint32(len(x.nodes))
 		}
 	}
-	targets, entries := place(len(x.nodes)+int(x.wilds), b.entries)
+	targets, entries := buildTables(len(x.nodes)+int(x.wildcardTargets), b.entries)
 	x.entries = entries
 	for i := range x.nodes {
 		x.nodes[i].target = targets[i]
 	}
-	for _, list := range x.wild {
+	for _, list := range x.wildcards {
 		for _, w := range list {
 			for i := range w.byClass {
 				c := &w.byClass[i]
@@ -91,8 +94,8 @@ func (s *Snapshot) buildIndex() {
 	s.linkWildcards()
 }
 
-// protect attaches what the ProtectedResources say.
-func (s *Snapshot) protect(resource uint32, p *protection) {
+// setProtection stores the modes of the ProtectedResources of a resource.
+func (s *Snapshot) setProtection(resource uint32, p *protection) {
 	mode := int8(dependsMode)
 	if len(p.objects) == 1 && len(p.objects[0].Spec.ClusterModes) == 0 && p.objects[0].Spec.TemporaryAudit == nil {
 		mode = strictness(p.objects[0].Spec.Mode)
@@ -100,7 +103,7 @@ func (s *Snapshot) protect(resource uint32, p *protection) {
 	s.index.protections[resource], s.index.nodes[resource].mode = p, mode
 }
 
-// resourceNumber makes the resource known.
+// resourceNumber returns the number of a resource, and adds the resource if it is new.
 func (s *Snapshot) resourceNumber(name string) uint32 {
 	x := &s.index
 	number := x.resources.add(name)
@@ -111,30 +114,30 @@ func (s *Snapshot) resourceNumber(name string) uint32 {
 	return number
 }
 
-// indexing gathers what the statements say, statement after statement.
-type indexing struct {
+// indexBuilder collects the entries of all statements, one statement after the other.
+type indexBuilder struct {
 	*Snapshot
-	entries   []pending
-	by, about []member
-	subjects  []uint32 // of the statement, from 1
-	last      struct { // the resource that was looked up last; the next statement is likely to be about it, too
+	entries               []pendingEntry
+	bySubject, byResource []listItem
+	subjects              []uint32 // subjects of the current statement, numbered from 1
+	last                  struct { // the resource that was looked up last; the next statement is likely to name it, too
 		name   string
 		number uint32
 	}
 }
 
-func (b *indexing) add(st *statement, number uint32) {
+func (b *indexBuilder) add(st *statement, number uint32) {
 	x := &b.index
 	b.subjects = b.subjects[:0]
 	for _, name := range st.subjects.exact {
 		id := x.subjects.add(name)
-		b.by = append(b.by, member{group: id, number: number})
+		b.bySubject = append(b.bySubject, listItem{group: id, number: number})
 		b.subjects = append(b.subjects, id+1)
 	}
-	if !st.subjects.simple() || st.vagueSubject {
+	if !st.subjects.simple() || st.unresolvedSubject {
 		x.anySubject = append(x.anySubject, number)
 	}
-	if st.lookedThrough() {
+	if st.isScanned() {
 		b.subjects = append(b.subjects[:0], 0)
 	}
 	flagged := number
@@ -148,7 +151,7 @@ func (b *indexing) add(st *statement, number uint32) {
 		if r != b.last.name {
 			b.last.name, b.last.number = r, b.resourceNumber(r)
 		}
-		b.about = append(b.about, member{group: b.last.number, number: number})
+		b.byResource = append(b.byResource, listItem{group: b.last.number, number: number})
 		b.entriesFor(b.last.number, x.nodes[b.last.number].class, st, flagged)
 	}
 	for _, stem := range st.wild {
@@ -156,7 +159,7 @@ func (b *indexing) add(st *statement, number uint32) {
 		w.statements = append(w.statements, number)
 		for i := range w.byClass {
 			c := &w.byClass[i]
-			b.entriesFor(c.number|wildFlag, c.class, st, flagged)
+			b.entriesFor(c.number|wildcardFlag, c.class, st, flagged)
 			if st.effect == Allow {
 				name := longer(stem, c.class.stem) + "*"
 				if list := b.wildUnits[name]; len(list) == 0 || list[len(list)-1] != st {
@@ -167,23 +170,23 @@ func (b *indexing) add(st *statement, number uint32) {
 	}
 }
 
-func (b *indexing) entriesFor(target uint32, c *resourceClass, st *statement, flagged uint32) {
+func (b *indexBuilder) entriesFor(target uint32, c *resourceClass, st *statement, flagged uint32) {
 	if c == nil {
 		return
 	}
 	actions := c.actionsOf(st)
 	if actions == 0 {
-		return // no connection to the class's resources is any of its actions
+		return // the statement names no action of the class
 	}
 	for _, id := range b.subjects {
-		b.entries = append(b.entries, pending{target, entry{subject: id, actions: actions, statement: flagged}})
+		b.entries = append(b.entries, pendingEntry{target, entry{subject: id, actions: actions, statement: flagged}})
 	}
 }
 
 func (s *Snapshot) wildcardOf(stem string) *wildcard {
 	x := &s.index
 	head := headOf(stem)
-	for _, w := range x.wild[head] {
+	for _, w := range x.wildcards[head] {
 		if w.stem == stem {
 			return w
 		}
@@ -191,19 +194,19 @@ func (s *Snapshot) wildcardOf(stem string) *wildcard {
 	w := &wildcard{stem: stem}
 	if n, err := ParseName(stem + "*"); err == nil {
 		for _, c := range s.resources.overlapping(n) {
-			w.byClass = append(w.byClass, classTarget{class: c, number: x.wilds})
-			x.wilds++
+			w.byClass = append(w.byClass, classTarget{class: c, number: x.wildcardTargets})
+			x.wildcardTargets++
 		}
 	}
-	x.wild[head] = append(x.wild[head], w)
+	x.wildcards[head] = append(x.wildcards[head], w)
 	return w
 }
 
-func (st *statement) lookedThrough() bool {
-	return st.vagueSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs
+func (st *statement) isScanned() bool {
+	return st.unresolvedSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs
 }
 
-// actionsOf has a bit for each action of the class that the statement names.
+// actionsOf returns a bit mask of the class's actions that the statement names.
 func (c *resourceClass) actionsOf(st *statement) uint32 {
 	var out uint32
 	for i := range c.actions {
@@ -214,11 +217,11 @@ func (c *resourceClass) actionsOf(st *statement) uint32 {
 	return out
 }
 
-// linkWildcards tells every known resource which wildcards cover it.
+// linkWildcards stores for every known resource the wildcards that cover it.
 func (s *Snapshot) linkWildcards() {
 	x := &s.index
 	x.covers = [][]target{nil}
-	if len(x.wild) == 0 {
+	if len(x.wildcards) == 0 {
 		return
 	}
 	lists := map[string]uint32{"": 0}
@@ -239,12 +242,12 @@ func (s *Snapshot) linkWildcards() {
 	}
 }
 
-// covering appends the wildcards that cover a name, as far as its class goes.
+// covering appends the wildcards that cover a name, limited to its class.
 func (s *Snapshot) covering(out []target, name string, class *resourceClass) []target {
 	if class == nil {
 		return out
 	}
-	for _, w := range s.index.wild[headOf(name)] {
+	for _, w := range s.index.wildcards[headOf(name)] {
 		if !strings.HasPrefix(name, w.stem) {
 			continue
 		}
@@ -257,7 +260,7 @@ func (s *Snapshot) covering(out []target, name string, class *resourceClass) []t
 	return out
 }
 
-// numbersOf are the statements that may match an exact subject and an exact resource, by number; sorted.
+// numbersOf returns the numbers of the statements that may match an exact subject and an exact resource, sorted.
 func (x *index) numbersOf(subject, resource string) []uint32 {
 	r, ok := x.resources.find(resource)
 	if !ok {
@@ -266,14 +269,14 @@ func (x *index) numbersOf(subject, resource string) []uint32 {
 	var out []uint32
 	id, named := x.subjects.find(subject)
 	visit := func(t *target) {
-		if named && t.table < t.broad {
+		if named && t.table < t.scanned {
 			for i := t.slot(id + 1); x.entries[i].subject != 0; i = t.after(i) {
 				if x.entries[i].subject == id+1 {
 					out = append(out, x.entries[i].statement&numberMask)
 				}
 			}
 		}
-		for _, e := range x.entries[t.broad:t.end] {
+		for _, e := range x.entries[t.scanned:t.end] {
 			out = append(out, e.statement&numberMask)
 		}
 	}
@@ -290,14 +293,15 @@ func sortedNumbers(numbers []uint32) []uint32 {
 	return slices.Compact(numbers)
 }
 
-// numbersAbout are the statements about a resource, by its exact name or by a wildcard; sorted, which is by ref.
+// numbersAbout returns the numbers of the statements about a resource, by its exact name or by a wildcard, sorted; the
+// order is that of the refs.
 func (s *Snapshot) numbersAbout(resource string, byWildcard func(*statement) bool) []uint32 {
 	var out []uint32
 	if n, ok := s.index.resources.find(resource); ok {
-		out = append(out, s.index.about.of(n)...)
+		out = append(out, s.index.byResource.of(n)...)
 	}
 	sorted := true
-	for _, w := range s.index.wild[headOf(resource)] {
+	for _, w := range s.index.wildcards[headOf(resource)] {
 		if !strings.HasPrefix(resource, w.stem) {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Objects are the objects of the host cluster that take part in decisions.
+// Objects are the objects of the host cluster that decisions depend on.
 type Objects struct {
 	Policies        []*v1alpha1.AccessControlPolicy
 	ResourceClasses []*v1alpha1.ResourceClass
@@ -16,54 +16,58 @@ type Objects struct {
 	Workloads       []*v1alpha1.ExternalWorkload
 }
 
-// Fleet is what a program knows of the members, which nobody writes into the host cluster's objects.
+// Fleet is the part of the input that is read from the members and their registrations, not from objects of the host
+// cluster.
 type Fleet struct {
-	// Clusters are the members, by name; nil: not known.
+	// Clusters are the members, by name, or nil if they are not known.
 	Clusters []Cluster
-	// KnownNames are exact names in the members' identities. NamesUnknown tells that the program does not read them.
+	// KnownNames are exact names in the members' identities. NamesUnknown reports that the program does not read them.
 	KnownNames   []string
 	NamesUnknown bool
-	// Lacks is what cannot be brought to the members.
-	Lacks Lacks
+	// Unsupported lists what cannot be pushed to the members.
+	Unsupported Unsupported
+	// Translators determine what the enforcers other than Cilium leave out; see Input.
+	Translators map[v1alpha1.EnforcerName]Translator
 }
 
-// NewInput is what every program makes its snapshots of, so that the same objects and the same fleet give the same units
-// whoever compiles.
+// NewInput combines objects and fleet. Every program builds its snapshots from it, so that the same objects and the
+// same fleet give the same units in every program.
 func NewInput(o Objects, f Fleet) Input {
 	return Input{Policies: o.Policies, ResourceClasses: o.ResourceClasses, SubjectClasses: o.SubjectClasses, Resources: o.Resources, Workloads: o.Workloads,
-		KnownNames: f.KnownNames, NamesUnknown: f.NamesUnknown, Lacks: f.Lacks, Members: len(f.Clusters), Clusters: f.Clusters}
+		KnownNames: f.KnownNames, NamesUnknown: f.NamesUnknown, Unsupported: f.Unsupported, Members: len(f.Clusters), Clusters: f.Clusters, Translators: f.Translators}
 }
 
-// Objects are those of the input.
+// Objects returns the objects of the input.
 func (in *Input) Objects() Objects {
 	return Objects{Policies: in.Policies, ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Resources: in.Resources, Workloads: in.Workloads}
 }
 
-// Fleet is that of the input.
+// Fleet returns the fleet of the input.
 func (in *Input) Fleet() Fleet {
-	return Fleet{Clusters: in.Clusters, KnownNames: in.KnownNames, NamesUnknown: in.NamesUnknown, Lacks: in.Lacks}
+	return Fleet{Clusters: in.Clusters, KnownNames: in.KnownNames, NamesUnknown: in.NamesUnknown, Unsupported: in.Unsupported, Translators: in.Translators}
 }
 
-// FleetOf are the members as the adapter reports on them: for each its labels, and what its dataplane can hold and do. The adapter
-// does not report names, so these are unknown.
-func FleetOf(reports []*v1alpha1.MemberCluster) Fleet {
-	f := Fleet{NamesUnknown: true}
+// FleetOf returns the members as the adapter reports them: their labels, and the limits and capabilities of their
+// dataplanes. The adapter does not report names, so NamesUnknown is set. Programs call registry.FleetOf, which adds the
+// translators of the built-in enforcers.
+func FleetOf(reports []*v1alpha1.MemberCluster, translators map[v1alpha1.EnforcerName]Translator) Fleet {
+	f := Fleet{NamesUnknown: true, Translators: translators}
 	for _, m := range reports {
-		c := Cluster{Name: m.Name, Labels: m.Status.Labels, Dataplane: m.Status.Dataplane}
+		c := Cluster{Name: m.Name, Labels: m.Status.Labels, Dataplane: m.Status.Dataplane, Istio: m.Status.Istio, IstioRoot: m.Status.IstioRootNamespace}
 		if c.Labels == nil && m.Status.State != "" {
-			c.Labels = map[string]string{} // it has none; before the first report they are not known
+			c.Labels = map[string]string{} // no labels; before the first report the labels are not known
 		}
 		c.NoRequests = NoRequestsIn(m)
 		f.Clusters = append(f.Clusters, c)
-		f.Lacks.Groups = f.Lacks.Groups || c.Dataplane != nil && c.Dataplane.NoGroups
+		f.Unsupported.Groups = f.Unsupported.Groups || c.Dataplane != nil && c.Dataplane.NoGroups
 	}
 	slices.SortFunc(f.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	return f
 }
 
-// Registered is the fleet of the members that are registered, in a program that reads the registrations. What is reported about
-// them stays.
-func (f Fleet) Registered(clusters []Cluster) Fleet {
+// WithClusters returns the fleet with the given registered members, for a program that reads the registrations: their
+// labels, and what they declare about their Istio. Reported data about their dataplanes is kept.
+func (f Fleet) WithClusters(clusters []Cluster) Fleet {
 	reported := f.Clusters
 	f.Clusters = nil
 	for _, c := range clusters {
@@ -75,11 +79,11 @@ func (f Fleet) Registered(clusters []Cluster) Fleet {
 	return f
 }
 
-// NoRequestsIn says why a member does not get Cilium's rules about requests, as far as the adapter reports; "": it gets them. Of a
-// member that was not read yet that is not known, and what is not known is not enforced.
+// NoRequestsIn returns the reason why Cilium's HTTP rules are not enforced in a member, or "" if they are. For a member
+// that was not read yet that is unknown, and unknown counts as not enforced.
 func NoRequestsIn(m *v1alpha1.MemberCluster) string {
 	if m.Status.State == "" {
-		return "the member was not read yet"
+		return "the member has not been read yet"
 	}
 	if d := m.Status.Dataplane; d != nil {
 		return d.NoHTTP

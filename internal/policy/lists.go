@@ -1,16 +1,16 @@
 package policy
 
-// lists are lists of numbers, one for each group, in one piece of memory.
+// lists stores one list of numbers for each group in a single slice.
 type lists struct {
-	ends []uint32 // of each group's list in all
+	ends []uint32 // end of each group's list in the slice
 	all  []uint32
 }
 
-// member is a number in the list of its group.
-type member struct{ group, number uint32 }
+// listItem is a number that belongs to the list of a group.
+type listItem struct{ group, number uint32 }
 
-// newLists keeps the members of a group in the order in which they are given.
-func newLists(groups int, members []member) lists {
+// newLists builds the lists. The items of a group keep their order.
+func newLists(groups int, members []listItem) lists {
 	l := lists{ends: make([]uint32, groups), all: make([]uint32, len(members))}
 	for _, m := range members {
 		l.ends[m.group]++

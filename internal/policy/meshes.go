@@ -9,57 +9,61 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Apart is what cannot be expressed of a unit in members that do not know the pods of other cluster meshes by name.
-type Apart struct {
-	// RefusedIn are statements about subjects whose pods are in another mesh, by member.
+// CrossMeshLimits describes what a unit cannot express in members that cannot identify the pods of other cluster
+// meshes.
+type CrossMeshLimits struct {
+	// RefusedIn contains, by member, the refusals of statements about subjects whose pods are in another mesh.
 	RefusedIn map[string][]Refusal
-	// Notes are sentences about what holds in some members only, or more broadly than it is written.
+	// Notes are sentences about what applies in some members only, or more broadly than written.
 	Notes []string
-	// Denied are the ports on which a member has to deny all addresses, because a denied subject comes as one of them.
+	// Denied contains, by member, the ports on which it denies all addresses, because the pods of a denied subject
+	// appear as addresses there.
 	Denied map[string][]v1alpha1.Port
-	// DeniedBy are the denies because of which a member does so, sorted.
+	// DeniedBy contains, by member, the denies that cause this, sorted.
 	DeniedBy map[string][]Ref
 }
 
-// Client is a subject of a unit as members know it.
+// Client is a subject of a unit with the label by which members identify it.
 type Client struct {
 	Name string
-	// Key and Value are the label of its pods. With the value "" it stands for a whole class.
+	// Key and Value are the label of its pods. The value "" stands for a whole class.
 	Key, Value string
-	// Addressed tells that it has addresses by ExternalWorkloads, which every member knows.
+	// Addressed reports that it has addresses in ExternalWorkloads, which every member can match.
 	Addressed bool
+	// in are the members of other cluster meshes that have its pods.
+	in []string
 }
 
-// Clients looks a name of a statement up; false: no class covers it.
-type Clients func(name string) (Client, bool)
+// ClientLookup returns the client with a name; false if no class covers the name.
+type ClientLookup func(name string) (Client, bool)
 
-// Meshed is a member with the cluster mesh that it declares: v1alpha1.NoMesh, a name, or "", which is the mesh of all members that
-// declare nothing.
-type Meshed struct{ Name, Mesh string }
+// MeshMember is a member with its declared cluster mesh: v1alpha1.NoMesh, a name, or "", the mesh of all members
+// without a declaration.
+type MeshMember struct{ Name, Mesh string }
 
-// sameMesh reports whether either member knows the identities of the other's pods.
-func (m Meshed) sameMesh(o Meshed) bool {
+// sameMesh reports whether the two members share the identities of their pods.
+func (m MeshMember) sameMesh(o MeshMember) bool {
 	return m.Name == o.Name || m.Mesh == o.Mesh && m.Mesh != v1alpha1.NoMesh
 }
 
-// Meshes tells which labels pods have in each cluster mesh.
+// Meshes contains the labels of pods in each cluster mesh.
 type Meshes struct {
-	Members []Meshed
-	// Has reports whether a pod of the member has the label, as far as the member was ever read, and whether it was. The value "" asks
-	// for any pod that has the key.
+	Members []MeshMember
+	// Has reports whether a pod of the member has the label, as of the last read, and whether the member was ever read.
+	// The value "" matches any pod that has the key.
 	Has func(member, key, value string) (has, read bool)
 }
 
-// Several reports whether the members are in more than one mesh, so that some do not know the pods of others.
-func (m Meshes) Several() bool {
-	return slices.ContainsFunc(m.Members, func(o Meshed) bool { return !o.sameMesh(m.Members[0]) })
+// HasSeveral reports whether the members are in more than one mesh, so that some cannot identify the pods of others.
+func (m Meshes) HasSeveral() bool {
+	return slices.ContainsFunc(m.Members, func(o MeshMember) bool { return !o.sameMesh(m.Members[0]) })
 }
 
-// Meshes are those of the fleet that the snapshot was made for, as far as the adapter reports which names pods have.
+// Meshes returns the meshes of the snapshot's fleet, with the labels that the adapter reports.
 func (s *Snapshot) Meshes() Meshes {
 	m := Meshes{Has: s.hasPods}
 	for i := range s.fleet {
-		m.Members = append(m.Members, Meshed{s.fleet[i].Name, s.fleet[i].mesh()})
+		m.Members = append(m.Members, MeshMember{s.fleet[i].Name, s.fleet[i].mesh()})
 	}
 	return m
 }
@@ -78,7 +82,7 @@ func (s *Snapshot) hasPods(member, key, value string) (has, read bool) {
 	return false, true
 }
 
-// member of the fleet by name, or nil.
+// member returns the member of the fleet with a name, or nil.
 func (s *Snapshot) member(name string) *Cluster {
 	i, ok := slices.BinarySearchFunc(s.fleet, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !ok {
@@ -87,7 +91,7 @@ func (s *Snapshot) member(name string) *Cluster {
 	return &s.fleet[i]
 }
 
-// Member is a member of the fleet that the snapshot was made for; false: it is not known.
+// Member returns the member of the fleet with a name; false if it is not known.
 func (s *Snapshot) Member(name string) (Cluster, bool) {
 	if c := s.member(name); c != nil {
 		return *c, true
@@ -95,10 +99,10 @@ func (s *Snapshot) Member(name string) (Cluster, bool) {
 	return Cluster{}, false
 }
 
-// Fleet are the members that the snapshot was made for, by name.
+// Fleet returns the members of the snapshot's fleet, by name.
 func (s *Snapshot) Fleet() []Cluster { return slices.Clone(s.fleet) }
 
-// Targets are the known members in which a unit is placed, by name.
+// Targets returns the known members in which a unit is placed, by name.
 func (s *Snapshot) Targets(u *Unit) []string {
 	var out []string
 	c, _ := s.resources.of(strings.TrimSuffix(u.Resource, "*"))
@@ -110,15 +114,15 @@ func (s *Snapshot) Targets(u *Unit) []string {
 	return out
 }
 
-// Apart judges a unit of the snapshot for the members that it goes to, of which some are in Enforce.
-func (s *Snapshot) Apart(u *Unit, m Meshes, targets []string, enforces func(member string) bool, at time.Time) Apart {
+// CrossMeshLimits returns the limits of a unit of the snapshot in its target members, of which some are in Enforce.
+func (s *Snapshot) CrossMeshLimits(u *Unit, m Meshes, targets []string, enforces func(member string) bool, at time.Time) CrossMeshLimits {
 	whole := s.WithStatements(*u, at)
 	var groups, classes []string
 	for i := range u.Rules {
 		groups, classes = append(groups, u.Rules[i].External...), append(classes, u.Rules[i].ExternalClasses...)
 	}
 	groups, classes = sortedUnique(groups), sortedUnique(classes)
-	return m.Apart(&whole, targets, enforces, func(name string) (Client, bool) {
+	return m.CrossMeshLimits(&whole, targets, enforces, func(name string) (Client, bool) {
 		class, ok := s.subjects.of(strings.TrimSuffix(name, "*"))
 		if !ok {
 			return Client{}, false
@@ -136,17 +140,18 @@ func (s *Snapshot) Apart(u *Unit, m Meshes, targets []string, enforces func(memb
 	})
 }
 
-// Apart judges a unit, which has its Statements, for the members that it goes to, of which some are in Enforce.
+// CrossMeshLimits returns the limits of a unit, which must have its Statements, in its target members, of which some
+// are in Enforce.
 //
-// An allow of a subject whose pods are known, and in none of the members' meshes, is refused; where they are in the meshes of some,
-// that is noted. Either way it stays in the policies, where it meets no pod of another mesh. A subject that is known nowhere is not
-// refused: wherever its pods appear, they are looked for again.
+// An allow of a subject whose pods are known, but in none of the members' meshes, is refused; if they are in the meshes
+// of some members, this is noted. The allow stays in the policies in both cases, where it matches no pod of another
+// mesh. A subject without known pods is not refused: the limits are computed again when its pods appear.
 //
-// A deny of a subject whose pods are known in another mesh would not meet them, and something else may let their addresses in. So
-// the member denies all addresses the deny's ports, and allows of addresses on these ports are refused there. A member that was
-// never read may have such pods, so it counts as having them.
-func (m Meshes) Apart(u *Unit, targets []string, enforces func(cluster string) bool, client Clients) Apart {
-	out := Apart{Denied: map[string][]v1alpha1.Port{}, DeniedBy: map[string][]Ref{}}
+// A deny of a subject whose pods are known in another mesh would not match them, and another rule may allow their
+// addresses. So the member denies all addresses on the ports of the deny, and allows of addresses on these ports are
+// refused there. A member that was never read may have such pods and is treated as having them.
+func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster string) bool, client ClientLookup) CrossMeshLimits {
+	out := CrossMeshLimits{Denied: map[string][]v1alpha1.Port{}, DeniedBy: map[string][]Ref{}}
 	var notes notes
 	refused := map[string][]Refusal{}
 	for i := range u.Statements {
@@ -177,8 +182,7 @@ func (m Meshes) Apart(u *Unit, targets []string, enforces func(cluster string) b
 					notes.add(fmt.Sprintf("%s has no pods in the cluster mesh of %s, and those in %s have no identity there", c.Name, someOf(without), someOf(there)))
 				default:
 					for _, target := range targets {
-						refused[target] = append(refused[target], Refusal{Ref: st.Ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource, Message: fmt.Sprintf(
-							"%s has pods in %s only, which is in another cluster mesh, so they have no identity where the resource is: register the addresses that they come from as ExternalWorkloads", c.Name, someOf(there))})
+						refused[target] = append(refused[target], refusedMesh(st.Ref, u.Resource, c.Name, there))
 					}
 				}
 			}
@@ -200,7 +204,40 @@ func (m Meshes) Apart(u *Unit, targets []string, enforces func(cluster string) b
 	return out
 }
 
-// without are the members in whose meshes no pod has the label, if pods elsewhere have it, and these others.
+// refusedMesh returns the refusal of an allow of a subject whose pods are only in members of other cluster meshes.
+func refusedMesh(ref Ref, resource, subject string, there []string) Refusal {
+	return Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: resource, Message: fmt.Sprintf(
+		"%s has pods in %s only, which is in another cluster mesh, so they have no identity where the resource is: register the addresses that they come from as ExternalWorkloads", subject, someOf(there))}
+}
+
+// unidentifiedSubjects returns the subjects of a query whose pods have no identity in its member, because they are
+// known only in other cluster meshes and have no registered addresses; nil if there are none.
+func (s *Snapshot) unidentifiedSubjects(q *Query) map[string]Client {
+	if !s.several || q.Cluster == "" || q.Identified || q.Source.IsValid() {
+		return nil
+	}
+	var out map[string]Client
+	for _, name := range q.Subjects {
+		class, ok := s.subjects.of(name)
+		if !ok || s.groups()[name] != nil {
+			continue
+		}
+		c := Client{Name: name, Key: string(class.object.Spec.LabelKey), Value: strings.TrimPrefix(name, class.stem)}
+		here, there, _ := s.Meshes().where(q.Cluster, c.Key, c.Value)
+		if here || len(there) == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]Client{}
+		}
+		slices.Sort(there)
+		c.in = there
+		out[name] = c
+	}
+	return out
+}
+
+// without returns the members in whose meshes no pod has the label, and the members elsewhere whose pods have it.
 func (m Meshes) without(targets []string, key, value string) (without, there []string) {
 	for _, target := range targets {
 		if here, others, _ := m.where(target, key, value); !here && len(others) > 0 {
@@ -212,7 +249,7 @@ func (m Meshes) without(targets []string, key, value string) (without, there []s
 	return without, slices.Compact(there)
 }
 
-// notes are sentences of which a few are told.
+// notes collects sentences and keeps the first few.
 type notes struct {
 	texts []string
 	more  int
@@ -236,9 +273,10 @@ func (n *notes) all() []string {
 	return append(n.texts, fmt.Sprintf("the same holds for %d more subjects and members", n.more))
 }
 
-// where are pods with the label: in the member's own mesh, in members of others, and in members of others that nobody has read.
+// where returns whether a pod in the member's own mesh has the label, the members of other meshes with such pods, and
+// the members of other meshes that were never read.
 func (m Meshes) where(target, key, value string) (here bool, there, unread []string) {
-	at := slices.IndexFunc(m.Members, func(c Meshed) bool { return c.Name == target })
+	at := slices.IndexFunc(m.Members, func(c MeshMember) bool { return c.Name == target })
 	if at < 0 {
 		return false, nil, nil
 	}
@@ -256,7 +294,7 @@ func (m Meshes) where(target, key, value string) (here bool, there, unread []str
 	return here, there, unread
 }
 
-// someOf names some of many.
+// someOf lists the first of many names.
 func someOf(names []string) string {
 	const most = 3
 	if len(names) <= most {

@@ -26,9 +26,9 @@ func TestSeveral(t *testing.T) {
 	} {
 		var m Meshes
 		for i, mesh := range c.meshes {
-			m.Members = append(m.Members, Meshed{Name: string(rune('a' + i)), Mesh: mesh})
+			m.Members = append(m.Members, MeshMember{Name: string(rune('a' + i)), Mesh: mesh})
 		}
-		if got := m.Several(); got != c.want {
+		if got := m.HasSeveral(); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
 	}
@@ -67,7 +67,7 @@ func TestApart(t *testing.T) {
 			in := func(list []string, name string) bool {
 				return strings.Contains(" "+strings.Join(list, " ")+" ", " "+name+" ")
 			}
-			m := Meshes{Members: []Meshed{{Name: "e1", Mesh: "east"}, {Name: "e2", Mesh: "east"}, {Name: "w1", Mesh: "west"}, {Name: "n1", Mesh: v1alpha1.NoMesh}, {Name: "x1", Mesh: v1alpha1.NoMesh}},
+			m := Meshes{Members: []MeshMember{{Name: "e1", Mesh: "east"}, {Name: "e2", Mesh: "east"}, {Name: "w1", Mesh: "west"}, {Name: "n1", Mesh: v1alpha1.NoMesh}, {Name: "x1", Mesh: v1alpha1.NoMesh}},
 				Has: func(cluster, _, _ string) (bool, bool) {
 					return in(c.pods, cluster), !in(c.unread, cluster)
 				}}
@@ -80,7 +80,7 @@ func TestApart(t *testing.T) {
 			}
 			targets := []string{"e1", "n1", "w1"}
 			everyone := UnitStatement{Ref: Ref{Policy: "p", SID: "everyone"}, Effect: Allow, Anyone: true, Actions: st.Actions}
-			got := m.Apart(&Unit{Resource: "r", Statements: []UnitStatement{st, everyone}}, targets, func(cluster string) bool { return !in(c.audited, cluster) },
+			got := m.CrossMeshLimits(&Unit{Resource: "r", Statements: []UnitStatement{st, everyone}}, targets, func(cluster string) bool { return !in(c.audited, cluster) },
 				func(string) (Client, bool) { return client, true })
 			var denied []string
 			for _, target := range targets {

@@ -8,14 +8,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// The strictness of the modes, from what leaves everything alone.
+// These constants order the modes by strictness; Observe is the least strict.
 const (
 	observing int8 = iota
 	auditing
 	enforcing
 )
 
-// strictness orders the modes; what is no mode is -1.
+// strictness returns the position of a mode in that order, or -1 for an invalid mode.
 func strictness(m v1alpha1.Mode) int8 {
 	switch m {
 	case v1alpha1.ModeObserve:
@@ -36,13 +36,14 @@ func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
 	return a
 }
 
-// protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.
+// protection contains the ProtectedResources of one name. They are kept separately, because a temporary audit relaxes
+// only its own object.
 type protection struct {
 	objects []*v1alpha1.ProtectedResource
-	inline  [1]*v1alpha1.ProtectedResource // of objects, as nearly every name has one
+	inline  [1]*v1alpha1.ProtectedResource // storage of objects for the common case of one
 }
 
-// mode is the strictest of the objects' modes. Not onboarded is Observe.
+// mode returns the strictest mode of the objects, and Observe for a resource that is not onboarded.
 func (p *protection) mode(cluster string, at time.Time) v1alpha1.Mode {
 	mode := v1alpha1.ModeObserve
 	if p == nil {
@@ -70,13 +71,14 @@ func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Ti
 	return mode
 }
 
-// EffectiveMode is the mode of a resource in a member at an instant: the strictest of the ProtectedResources of that
-// name, temporary audits considered. Cluster "" asks for the base mode. What is not onboarded is in Observe.
+// EffectiveMode returns the mode of a resource in a member at an instant: the strictest mode of the ProtectedResources
+// with that name, including temporary audits. Cluster "" stands for the base mode. A resource that is not onboarded is
+// in Observe.
 func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha1.Mode {
 	return s.protected[resource].mode(cluster, at)
 }
 
-// newProtections returns what the objects say by resource, and the resources in Enforce that no class covers, sorted.
+// newProtections returns the protections by resource, and the resources in Enforce that no class covers, sorted.
 func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (out map[string]*protection, unclassed []string, problems []Problem) {
 	const kind = "ProtectedResource"
 	out = make(map[string]*protection, len(in))
@@ -108,7 +110,7 @@ func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourc
 	return out, sortedUnique(unclassed), problems
 }
 
-// everEnforced tells whether an object is in Enforce somewhere once its temporary audit is over.
+// everEnforced reports whether an object is in Enforce in some member once its temporary audit is over.
 func everEnforced(spec *v1alpha1.ProtectedResourceSpec) bool {
 	return spec.Mode == v1alpha1.ModeEnforce ||
 		slices.ContainsFunc(spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode == v1alpha1.ModeEnforce })
@@ -120,7 +122,7 @@ func protectable(spec *v1alpha1.ProtectedResourceSpec, resources classes[*resour
 		return v1alpha1.ReasonInvalid, err
 	}
 	if n.Wildcard || n.IsPrefix() {
-		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: a protected resource is one exact name", ErrInvalidName, n)
+		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the name of a protected resource must be exact", ErrInvalidName, n)
 	}
 	if strictness(spec.Mode) < 0 {
 		return v1alpha1.ReasonInvalid, fmt.Errorf("mode %q is not Observe, Audit or Enforce", spec.Mode)

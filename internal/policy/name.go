@@ -13,21 +13,21 @@ const (
 	nameScheme    = "trnv1:rsc:"
 	maxNameBytes  = 512
 	maxLabelBytes = 63
-	// anyone is the subject that stands for every source, also outside the fleet.
+	// anyone is the subject that stands for every source, including those outside the fleet.
 	anyone = "*"
 )
 
 // ErrInvalidName is wrapped by every error of ParseName and ParsePrefix.
 var ErrInvalidName = errors.New("invalid name")
 
-// Name is a parsed trnv1:rsc:<org>:<service>:<type>:<id>. With Wildcard, ID is what stands before the final "*", and
-// the name covers every name that begins like it.
+// Name is a parsed trnv1:rsc:<org>:<service>:<type>:<id>. If Wildcard is set, ID is the text before the final "*", and
+// the name covers every name that begins with the same text.
 type Name struct {
 	Org, Service, Type, ID string
 	Wildcard               bool
 }
 
-// ParseName reads a name. Its errors wrap ErrInvalidName and say what is wrong.
+// ParseName parses a name. Its errors wrap ErrInvalidName and say what is wrong.
 func ParseName(s string) (Name, error) {
 	if len(s) > maxNameBytes {
 		return Name{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidName, maxNameBytes)
@@ -54,7 +54,7 @@ func ParseName(s string) (Name, error) {
 	}
 	n.ID, n.Wildcard = strings.CutSuffix(n.ID, "*")
 	if strings.Contains(n.ID, "*") {
-		return Name{}, fmt.Errorf("%w %q: only one * may stand, at the end of the id", ErrInvalidName, s)
+		return Name{}, fmt.Errorf("%w %q: only one * is allowed, at the end of the id", ErrInvalidName, s)
 	}
 	if !utf8.ValidString(n.ID) || strings.ContainsFunc(n.ID, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return Name{}, fmt.Errorf("%w %q: the id must not contain spaces or control characters", ErrInvalidName, s)
@@ -62,7 +62,7 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// String is the inverse of ParseName.
+// String returns the text form, the inverse of ParseName.
 func (n Name) String() string {
 	if n.Wildcard {
 		return n.stem() + "*"
@@ -70,12 +70,12 @@ func (n Name) String() string {
 	return n.stem()
 }
 
-// stem is the name without the wildcard: the text that every covered name begins with.
+// stem returns the name without the wildcard: the text that every covered name begins with.
 func (n Name) stem() string {
 	return nameScheme + n.Org + ":" + n.Service + ":" + n.Type + ":" + n.ID
 }
 
-// Covers tells whether every name that o stands for is one that n stands for.
+// Covers reports whether n covers every name that o covers.
 func (n Name) Covers(o Name) bool {
 	if n.Wildcard {
 		return strings.HasPrefix(o.stem(), n.stem())
@@ -83,14 +83,14 @@ func (n Name) Covers(o Name) bool {
 	return n == o
 }
 
-// Overlaps tells whether some name is covered by both.
+// Overlaps reports whether there is a name that both n and o cover.
 func (n Name) Overlaps(o Name) bool { return n.Covers(o) || o.Covers(n) }
 
-// IsPrefix tells whether the name is an address range (service net, type cidr).
+// IsPrefix reports whether the name is an address range (service net, type cidr).
 func (n Name) IsPrefix() bool { return n.Service == "net" && n.Type == "cidr" }
 
-// ParsePrefix reads the address range of a name for which IsPrefix holds. Host bits and IPv4 written as IPv6 are errors,
-// because a range that means more than it says must not be guessed.
+// ParsePrefix parses the address range of a name for which IsPrefix is true. Host bits and IPv4 written as IPv6 are
+// errors, because the intended range would have to be guessed.
 func (n Name) ParsePrefix() (netip.Prefix, error) {
 	if n.Wildcard {
 		return netip.Prefix{}, fmt.Errorf("%w %q: an address range has no wildcard", ErrInvalidName, n)
@@ -107,8 +107,8 @@ func (n Name) ParsePrefix() (netip.Prefix, error) {
 	return p, nil
 }
 
-// headOf returns the part of a name up to and including its fifth colon, or "" if it has fewer. Names that one wildcard
-// covers have the same head, so it is the key of the wildcard indexes.
+// headOf returns the part of a name up to and including its fifth colon, or "" if it has fewer. All names that a
+// wildcard covers have the same head, so it is the key of the wildcard indexes.
 func headOf(name string) string {
 	colons := 0
 	for i := range len(name) {
@@ -121,8 +121,8 @@ func headOf(name string) string {
 	return ""
 }
 
-// ValidLabelValue tells whether s can be the value of a pod label that carries a name: not empty, at most 63
-// characters of A-Z a-z 0-9 - _ . that begin and end with a letter or digit.
+// ValidLabelValue reports whether s is a valid value of a pod label that carries a name: 1 to 63 characters of A-Z a-z
+// 0-9 - _ . that begin and end with a letter or digit.
 func ValidLabelValue(s string) bool {
 	if s == "" || len(s) > maxLabelBytes || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

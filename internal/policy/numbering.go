@@ -2,20 +2,21 @@ package policy
 
 import "hash/maphash"
 
-// numbering gives names small numbers, in the order in which they come, so that what is known of them can stand in slices.
-// It is a map for names that are looked up often and never removed.
+// numbering assigns small consecutive numbers to names in the order of their insertion, so that data about names can be
+// stored in slices. It is a hash map for names that are looked up often and never removed.
 type numbering struct {
 	names []string
-	// text holds the names once more, one after the other, because there they share memory that was just looked at; ends
-	// are where they end in it, after a first 0.
+	// text contains the names again, concatenated, which improves memory locality; ends are the end offsets in it,
+	// after a leading 0.
 	text []byte
 	ends []uint32
-	// slots is a power of two, at least a third of them empty.
+	// slots has a power of two as length, and at least a third of them are empty.
 	slots []nameSlot
 	seed  maphash.Seed
 }
 
-// nameSlot has a part of the name's hash, which nearly always tells names apart, and the number plus one; 0: empty.
+// nameSlot contains a part of the name's hash, which nearly always distinguishes names, and the number plus one; 0
+// means empty.
 type nameSlot struct{ hash, number uint32 }
 
 func newNumbering(names int) numbering {
@@ -46,7 +47,7 @@ func (n *numbering) is(number uint32, name string) bool {
 	return string(n.text[n.ends[number]:n.ends[number+1]]) == name
 }
 
-// add finds the name, or numbers it.
+// add returns the number of the name, and assigns one if the name is new.
 func (n *numbering) add(name string) uint32 {
 	hash := n.hash(name)
 	if number, ok := n.findHashed(name, hash); ok {
@@ -62,7 +63,7 @@ func (n *numbering) add(name string) uint32 {
 	return uint32(len(n.names) - 1)
 }
 
-// resize makes room for as many names, and puts those that are there into their new slots.
+// resize allocates slots for the given number of names and inserts the existing names.
 func (n *numbering) resize(names int) {
 	size := 8
 	for 2*size < 3*names {

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// object is what every kind of the API has.
+// object is the interface that every kind of the API implements.
 type object interface {
 	comparable
 	GetName() string
 	GetCreationTimestamp() metav1.Time
 }
 
-// sortedObjects is a sorted copy without nil, so that the order of the input never matters.
+// sortedObjects returns a sorted copy without nil objects, so that the order of the input does not matter.
 func sortedObjects[O object](in []O, compare func(a, b O) int) []O {
 	var none O
 	out := make([]O, 0, len(in))
@@ -33,7 +33,7 @@ func sortedObjects[O object](in []O, compare func(a, b O) int) []O {
 
 func byName[O object](a, b O) int { return strings.Compare(a.GetName(), b.GetName()) }
 
-// byAge puts what was there first before what came later: it keeps its names when they overlap.
+// byAge orders older objects first: when two classes overlap, the older one keeps its names.
 func byAge[O object](a, b O) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), byName(a, b))
 }

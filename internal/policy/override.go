@@ -8,15 +8,15 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// refusedDeny is a deny that is not compiled. Every allow that it could have overridden has to go with it, or the
-// refusal would open something.
+// refusedDeny is a deny that is not compiled. Every allow that it could have overridden must be left out with it, or
+// the refusal would open a resource.
 type refusedDeny struct {
 	*statement
-	// enforced are the resources in Enforce that it is about. A pod may carry the labels of several classes, so the deny
-	// could also override the allows of resources of other classes.
+	// enforced are the resources in Enforce that the deny covers. A pod may carry the labels of several classes, so the
+	// deny could also override allows of resources of other classes.
 	enforced []classed
-	// unclassed tells that it is about a resource in Enforce whose class is missing, so that neither the pods nor the ports that
-	// it meant are known.
+	// unclassed reports that the deny covers a resource in Enforce whose class is missing, so that neither the pods nor
+	// the ports that it meant are known.
 	unclassed bool
 }
 
@@ -48,7 +48,7 @@ func (s *Snapshot) newRefusedDeny(st *statement) refusedDeny {
 	return d
 }
 
-// everEnforced tells whether the resource is in Enforce somewhere once temporary audits are over.
+// everEnforced reports whether the resource is in Enforce in some member once temporary audits are over.
 func (p *protection) everEnforced() bool {
 	return slices.ContainsFunc(p.objects, func(o *v1alpha1.ProtectedResource) bool { return everEnforced(&o.Spec) })
 }
@@ -62,9 +62,9 @@ func (st *statement) isAbout(resource string) bool {
 	return exact || st.coversByWildcard(resource)
 }
 
-// overriders are the refused denies in force that may concern the pods of a resource, each with the ports that it may
-// have meant there. Of a wildcard, they are those that concern any of its pods; stem is then its stem. The supposed resources
-// are regarded as in Enforce.
+// overriders returns the refused denies in force that may concern the pods of a resource, each with the ports that it
+// may have meant there. For a wildcard it returns those that concern any of its pods; stem is then the wildcard's stem.
+// The supposed resources are treated as in Enforce.
 func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.Time, supposed []string) map[*statement][]v1alpha1.Port {
 	out := map[*statement][]v1alpha1.Port{}
 	for _, d := range s.refusedDenies {
@@ -89,7 +89,7 @@ func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.T
 	return out
 }
 
-// enforcedIf are the resources in Enforce that the deny is about, if the supposed ones were among them.
+// enforcedIf returns the resources in Enforce that the deny covers, including the supposed ones.
 func (d *refusedDeny) enforcedIf(s *Snapshot, supposed []string) []classed {
 	out := d.enforced[:len(d.enforced):len(d.enforced)]
 	for _, r := range supposed {
@@ -100,18 +100,18 @@ func (d *refusedDeny) enforcedIf(s *Snapshot, supposed []string) []classed {
 	return out
 }
 
-// portsOf are the ports that a statement names on the class. An action that cannot be understood may have meant any.
+// portsOf returns the ports that a statement names on the class. An unresolved action may have meant any port.
 func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
 	var out []v1alpha1.Port
 	for i := range c.actions {
-		if st.vagueAction || st.hasAction(c.actions[i].name) {
+		if st.unresolvedAction || st.hasAction(c.actions[i].name) {
 			out = append(out, c.actions[i].ports...)
 		}
 	}
 	return out
 }
 
-// allPorts are those of every action.
+// allPorts returns the ports of every action.
 func (c *resourceClass) allPorts() []v1alpha1.Port {
 	var out []v1alpha1.Port
 	for i := range c.actions {
@@ -120,15 +120,15 @@ func (c *resourceClass) allPorts() []v1alpha1.Port {
 	return out
 }
 
-// mayShareASource tells whether one source can be matched by both a deny and an allow.
-func (s *Snapshot) mayShareASource(deny, allow *statement) bool {
+// mayShareSource reports whether a source exists that both a deny and an allow may match.
+func (s *Snapshot) mayShareSource(deny, allow *statement) bool {
 	d, a := &deny.subjects, &allow.subjects
-	if deny.vagueSubject || d.any || a.any {
+	if deny.unresolvedSubject || d.any || a.any {
 		return true
 	}
-	denied := s.carriers(d)
-	for _, x := range s.carriers(a) {
-		if slices.ContainsFunc(denied, x.isOnAPodWith) {
+	denied := s.podLabels(d)
+	for _, x := range s.podLabels(a) {
+		if slices.ContainsFunc(denied, x.canShareAPodWith) {
 			return true
 		}
 	}
@@ -137,47 +137,47 @@ func (s *Snapshot) mayShareASource(deny, allow *statement) bool {
 			return true
 		}
 	}
-	// Outside the fleet, an address has the name of its workload, too.
+	// An address outside the fleet also has the name of its workload.
 	return len(a.prefixes) > 0 && slices.ContainsFunc(s.external.subjects, d.hasName) ||
 		len(d.prefixes) > 0 && slices.ContainsFunc(s.external.subjects, a.hasName)
 }
 
-// carriers are the labels by which pods carry the names of a set.
-func (s *Snapshot) carriers(set *subjectSet) []carrier {
-	var out []carrier
+// podLabels returns the labels by which pods carry the names of a set.
+func (s *Snapshot) podLabels(set *subjectSet) []podLabel {
+	var out []podLabel
 	for _, n := range set.exact {
 		if c, ok := s.subjects.of(n); ok {
-			out = append(out, carrierOf(c, n, false))
+			out = append(out, podLabelOf(c, n, false))
 		}
 	}
 	for _, stem := range set.stems {
 		if n, err := ParseName(stem + "*"); err == nil {
 			for _, c := range s.subjects.overlapping(n) {
-				out = append(out, carrierOf(c, stem, true))
+				out = append(out, podLabelOf(c, stem, true))
 			}
 		}
 	}
 	return out
 }
 
-// carrier is the label by which pods carry a name, or any name with a prefix.
-type carrier struct {
+// podLabel is the label by which pods carry a name, or any name with a prefix.
+type podLabel struct {
 	key, value string
 	prefix     bool
 }
 
-// carrierOf a name, or of the stem of a wildcard, which may be wider than the class.
-func carrierOf(c *subjectClass, name string, prefix bool) carrier {
+// podLabelOf returns the label of a name, or of the stem of a wildcard, which may be wider than the class.
+func podLabelOf(c *subjectClass, name string, prefix bool) podLabel {
 	value, _ := strings.CutPrefix(name, c.stem)
 	if len(name) < len(c.stem) {
 		value = ""
 	}
-	return carrier{key: string(c.object.Spec.LabelKey), value: value, prefix: prefix}
+	return podLabel{key: string(c.object.Spec.LabelKey), value: value, prefix: prefix}
 }
 
-// isOnAPodWith tells whether one pod can carry both: always under different labels, and under the same label if one
-// value stands for the other.
-func (x carrier) isOnAPodWith(o carrier) bool {
+// canShareAPodWith reports whether one pod can carry both labels: always if the keys differ, and for the same key if
+// one value covers the other.
+func (x podLabel) canShareAPodWith(o podLabel) bool {
 	return x.key != o.key || x.value == o.value || o.prefix && strings.HasPrefix(x.value, o.value) ||
 		x.prefix && strings.HasPrefix(o.value, x.value)
 }

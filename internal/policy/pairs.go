@@ -1,50 +1,50 @@
 package policy
 
-// entry is a statement as the targets of one class have it.
+// entry is a statement in the entries of one target, with the action mask of the target's class.
 type entry struct {
-	// subject is an exact subject's number plus one. It is 0 when the statement has other subjects, too, and in what is
-	// empty.
+	// subject is the number of an exact subject plus one. It is 0 for a statement with other kinds of subjects, and in
+	// an empty slot.
 	subject uint32
-	// actions has a bit for each action of the class that the statement names.
+	// actions is a bit mask of the class's actions that the statement names.
 	actions uint32
-	// statement is its number, with flags.
+	// statement is the statement's number, with flags.
 	statement uint32
 }
 
 const (
 	denyBit     = 31
 	denyFlag    = 1 << denyBit
-	boundedFlag = 1 << 30 // it has a beginning or an end
+	boundedFlag = 1 << 30 // the statement has a beginning or an end
 	numberMask  = boundedFlag - 1
 )
 
-// target is what statements are found by: an exact resource, or a wildcard as far as one class goes. It is its part of
-// the index's entries: first a hash table of those with an exact subject, then those that are looked through.
-type target struct{ table, broad, end uint32 }
+// target identifies what statements are found by: an exact resource, or a wildcard limited to one class. It is a range
+// of the index's entries: first a hash table of the entries with an exact subject, then the entries that are scanned.
+type target struct{ table, scanned, end uint32 }
 
-// pending is an entry on its way to its target, by number.
-type pending struct {
+// pendingEntry is an entry with the number of its target, before the tables are built.
+type pendingEntry struct {
 	target uint32
 	entry
 }
 
-// place gives every target its part of the entries.
-func place(targets int, in []pending) ([]target, []entry) {
+// buildTables assigns every target its range of the entries.
+func buildTables(targets int, in []pendingEntry) ([]target, []entry) {
 	out := make([]target, targets)
 	for _, p := range in {
 		if t := &out[p.target]; p.subject != 0 {
 			t.table++
 		} else {
-			t.broad++
+			t.scanned++
 		}
 	}
 	end := uint32(0)
 	for i, count := range out {
 		t := &out[i]
 		t.table = end
-		t.broad = t.table + 2*count.table // half empty, so that a search soon ends
-		t.end = t.broad                   // grows as they come
-		end = t.broad + count.broad
+		t.scanned = t.table + 2*count.table // half empty, so that a search ends soon
+		t.end = t.scanned                   // grows as they come
+		end = t.scanned + count.scanned
 	}
 	entries := make([]entry, end)
 	for _, p := range in {
@@ -63,14 +63,14 @@ func place(targets int, in []pending) ([]target, []entry) {
 	return out, entries
 }
 
-// slot is where the entries of a subject begin; it must not be asked of an empty table.
+// slot returns where the entries of a subject begin. It must not be called for an empty table.
 func (t *target) slot(subject uint32) uint32 {
 	const golden = 0x9e3779b1
-	return t.table + uint32(uint64(subject*golden)*uint64(t.broad-t.table)>>32)
+	return t.table + uint32(uint64(subject*golden)*uint64(t.scanned-t.table)>>32)
 }
 
 func (t *target) after(slot uint32) uint32 {
-	if slot++; slot == t.broad {
+	if slot++; slot == t.scanned {
 		return t.table
 	}
 	return slot

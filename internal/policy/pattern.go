@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// exampleID stands for a name that nothing else names, in an example of a wildcard.
+// exampleID is the id in an example name that a wildcard covers and no statement names.
 const exampleID = "example"
 
 // pattern is one subject or resource as a statement has it.
@@ -17,7 +17,7 @@ type pattern struct {
 	prefix netip.Prefix
 }
 
-// String is the pattern as it is written, but for an address range, which is without its name.
+// String returns the pattern as it is written, except that an address range is only the prefix.
 func (p pattern) String() string {
 	switch {
 	case p.anyone:
@@ -31,10 +31,10 @@ func (p pattern) String() string {
 	}
 }
 
-// exact tells whether the pattern is one name.
+// exact reports whether the pattern is one exact name.
 func (p pattern) exact() bool { return !p.anyone && !p.wild && !p.prefix.IsValid() }
 
-// covers tells whether everything that o stands for is what p stands for.
+// covers reports whether p matches everything that o matches.
 func (p pattern) covers(o pattern) bool {
 	switch {
 	case p.anyone:
@@ -50,7 +50,7 @@ func (p pattern) covers(o pattern) bool {
 	}
 }
 
-// common is the narrower of two patterns of which one covers the other.
+// common returns the narrower of two patterns of which one covers the other.
 func common(a, b pattern) (pattern, bool) {
 	switch {
 	case a.covers(b):
@@ -62,7 +62,7 @@ func common(a, b pattern) (pattern, bool) {
 	}
 }
 
-// patterns are the subjects as patterns, in a fixed order.
+// patterns returns the subjects as patterns, in a fixed order.
 func (s *subjectSet) patterns() []pattern {
 	var out []pattern
 	if s.any {
@@ -91,7 +91,7 @@ func (st *statement) resourcePatterns() []pattern {
 	return out
 }
 
-// classesOf are the classes that a resource pattern has names of.
+// classesOf returns the classes that have names in common with a resource pattern.
 func (s *Snapshot) classesOf(p pattern) []*resourceClass {
 	if !p.wild {
 		if c, ok := s.resources.of(p.text); ok {
@@ -106,7 +106,7 @@ func (s *Snapshot) classesOf(p pattern) []*resourceClass {
 	return s.resources.overlapping(n)
 }
 
-// example is a connection from one of the subjects to one of the resources, on the first port of an action.
+// example returns a connection from one of the subjects to one of the resources, on the first port of an action.
 func (s *Snapshot) example(subject, resource pattern, a *action, c *resourceClass, at time.Time) Query {
 	q := Query{Protocol: a.ports[0].Protocol, Port: uint16(a.ports[0].Port), At: at}
 	name := func(p pattern, stem string) string {
@@ -139,7 +139,7 @@ func actionNamed(c *resourceClass, bit uint32) *action {
 	return nil
 }
 
-// outlasts tells whether o is in force whenever st is, from an instant on at which both are.
+// outlasts reports whether o is in force whenever st is, from an instant on at which both are in force.
 func (st *statement) outlasts(o *statement) bool {
 	return st.notAfter.IsZero() || !o.notAfter.IsZero() && !st.notAfter.Before(o.notAfter)
 }

@@ -14,27 +14,33 @@ import (
 // Cluster is a member of the fleet.
 type Cluster struct {
 	Name string
-	// Labels by which placements select it; nil: not known, so that any may.
+	// Labels are the labels by which placements select the member; nil if they are not known, so that any placement may
+	// select it.
 	Labels map[string]string
-	// NoRequests says why the member does not get Cilium's rules about requests (method, path); "": it does. It counts in
-	// decisions about what the members have, and in no unit.
+	// NoRequests is the reason why Cilium's HTTP rules (method, path) are not enforced in the member, or "" if they
+	// are. It affects decisions about what the members have, but no unit.
 	NoRequests string `json:",omitempty"`
-	// Dataplane is what is known of its dataplane; nil: nothing, so that defaults count.
+	// Dataplane contains the reported properties of its dataplane. If it is nil, defaults apply.
 	Dataplane *v1alpha1.MemberDataplane `json:",omitempty"`
+	// Istio is what the member declares about its Istio, or "" if it declares nothing. It affects decisions about what
+	// the members have, but no unit.
+	Istio string `json:",omitempty"`
+	// IstioRoot is the root namespace of its Istio, or "" if it is the one that policies are carried to.
+	IstioRoot string `json:",omitempty"`
 }
 
-// Member is a registered member, as far as it decides what is placed there.
+// Member is a registered member with the data that placement depends on.
 type Member struct {
 	Name string
-	// Labels are those of its registration, by which classes place.
+	// Labels are the labels of its registration, which placements select by.
 	Labels map[string]string
-	// Leaving: nothing is placed there any more.
+	// Leaving reports that nothing is placed in the member any more.
 	Leaving bool
 }
 
-// PlacedIn returns the members that a placement names, sorted. A member that is named need not be registered. False: not known,
-// because the placement selects members by their labels and not all members are known, or because it selects by nothing or by
-// something that is no selector.
+// PlacedIn returns the members that a placement selects, sorted. A member that is listed by name need not be
+// registered. It returns false if the result is not known: the placement selects members by labels and not all members
+// are known, or its selector is empty or invalid.
 func PlacedIn(p *v1alpha1.Placement, members []Member, known bool) ([]string, bool) {
 	leaving := map[string]bool{}
 	for _, m := range members {
@@ -64,7 +70,7 @@ func PlacedIn(p *v1alpha1.Placement, members []Member, known bool) ([]string, bo
 	return sortedUnique(names), true
 }
 
-// selects returns what a selector of members selects by their labels.
+// selects returns a function that reports whether a selector matches a member's labels.
 func selects(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -73,10 +79,10 @@ func selects(selector *metav1.LabelSelector) (func(map[string]string) bool, erro
 	return func(l map[string]string) bool { return s.Matches(memberLabels(l)) }, nil
 }
 
-// memberLabels are labels as selectors read them.
+// memberLabels are labels in the form that selectors use.
 type memberLabels map[string]string
 
-// Has tells whether there is a label.
+// Has reports whether a label exists.
 func (l memberLabels) Has(key string) bool { _, ok := l[key]; return ok }
 
 // Get returns the value of a label.
@@ -85,7 +91,7 @@ func (l memberLabels) Get(key string) string { return l[key] }
 // Lookup returns the value of a label and whether there is one.
 func (l memberLabels) Lookup(key string) (string, bool) { v, ok := l[key]; return v, ok }
 
-// clustersOf are the labels of the members by name; nil: the fleet is not known.
+// clustersOf returns the labels of the members by name, or nil if the fleet is not known.
 func clustersOf(in Input) map[string]map[string]string {
 	if in.Clusters == nil {
 		return nil
@@ -97,7 +103,8 @@ func clustersOf(in Input) map[string]map[string]string {
 	return out
 }
 
-// WithoutRequests says why the member does not get Cilium's rules about requests; "": it does, as far as is known.
+// WithoutRequests returns the reason why Cilium's HTTP rules are not enforced in the member; "" if they are, as far as
+// is known.
 func (c *Cluster) WithoutRequests() string {
 	if c.NoRequests == "" && c.Dataplane != nil {
 		return c.Dataplane.NoHTTP
@@ -105,7 +112,7 @@ func (c *Cluster) WithoutRequests() string {
 	return c.NoRequests
 }
 
-// noRequestsOf are the members without rules about requests, by name, with the reasons.
+// noRequestsOf returns the members without HTTP rules, by name, with the reasons.
 func noRequestsOf(in Input) map[string]string {
 	var out map[string]string
 	for _, c := range in.Clusters {
@@ -119,7 +126,7 @@ func noRequestsOf(in Input) map[string]string {
 	return out
 }
 
-// isPlacedIn tells whether members may have units of the class. Which they have is not asked where no member is named.
+// isPlacedIn reports whether a member may have units of the class. It returns true if no member is named.
 func (c *resourceClass) isPlacedIn(s *Snapshot, cluster string) bool {
 	if c.places == nil || cluster == "" {
 		return true
@@ -127,15 +134,15 @@ func (c *resourceClass) isPlacedIn(s *Snapshot, cluster string) bool {
 	if _, ok := c.places[cluster]; ok {
 		return true
 	}
-	// A member that nobody has heard of is judged as if the class were there; see CheckCluster.
+	// An unknown member is treated as if the class were placed there; see CheckCluster.
 	_, known := s.clusters[cluster]
 	return s.clusters != nil && !known
 }
 
-// ErrUnknownCluster is what CheckCluster returns, wrapped.
+// ErrUnknownCluster is wrapped by the error of CheckCluster.
 var ErrUnknownCluster = errors.New("no member of the fleet has this name")
 
-// CheckCluster returns an error when the fleet is known and no member has the name; "" asks for no member.
+// CheckCluster returns an error if the fleet is known and no member has the name. "" is always valid.
 func (s *Snapshot) CheckCluster(name string) error {
 	if name == "" || s.clusters == nil {
 		return nil
@@ -151,7 +158,7 @@ func (s *Snapshot) CheckCluster(name string) error {
 	return fmt.Errorf("cluster %q: %w: there are %s%s", name, ErrUnknownCluster, cmp.Or(strings.Join(names, ", "), "none"), more)
 }
 
-// placesOf are the members that a class is placed in; nil: wherever the question is about.
+// placesOf returns the members in which a class is placed; nil means every member.
 func (s *Snapshot) placesOf(p *v1alpha1.Placement) map[string]struct{} {
 	out := map[string]struct{}{}
 	switch {
@@ -163,7 +170,7 @@ func (s *Snapshot) placesOf(p *v1alpha1.Placement) map[string]struct{} {
 	case p.ClusterSelector != nil && s.clusters != nil:
 		selected, err := selects(p.ClusterSelector)
 		if err != nil {
-			return nil // such a class is not accepted; the strict reading is that it counts
+			return nil // such a class is not accepted; the strict interpretation is that it is placed everywhere
 		}
 		for name, labels := range s.clusters {
 			if labels == nil || selected(labels) {

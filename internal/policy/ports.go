@@ -10,7 +10,7 @@ import (
 
 const maxPort = 65535
 
-// normalPort fills the protocol in, drops an end that says nothing, and refuses what is no port.
+// normalPort sets the default protocol, removes a redundant end, and rejects an invalid port.
 func normalPort(p v1alpha1.Port) (v1alpha1.Port, error) {
 	if p.Protocol == "" {
 		p.Protocol = v1alpha1.ProtocolTCP
@@ -20,14 +20,14 @@ func normalPort(p v1alpha1.Port) (v1alpha1.Port, error) {
 	}
 	end := lastPort(p)
 	if p.Port < 1 || end < p.Port || end > maxPort {
-		return p, fmt.Errorf("%d to %d is no range of ports", p.Port, end)
+		return p, fmt.Errorf("%d to %d is not a valid range of ports", p.Port, end)
 	}
 	return portRange(p.Protocol, p.Port, end), nil
 }
 
 var protocols = []v1alpha1.Protocol{v1alpha1.ProtocolSCTP, v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP}
 
-// protocolNumber tells the protocols apart quickly; 0 is none of the API's.
+// protocolNumber returns a number for a fast comparison of protocols; 0 means that the API does not have the protocol.
 func protocolNumber(p v1alpha1.Protocol) uint8 {
 	switch p {
 	case v1alpha1.ProtocolTCP:
@@ -65,7 +65,7 @@ func portsContain(ports []v1alpha1.Port, proto v1alpha1.Protocol, port uint16) b
 	return false
 }
 
-// PortsOverlap reports whether some port is in both.
+// PortsOverlap reports whether a port is in both lists.
 func PortsOverlap(a, b []v1alpha1.Port) bool { return portsOverlap(a, b) }
 
 func portsOverlap(a, b []v1alpha1.Port) bool {
@@ -79,7 +79,7 @@ func portsOverlap(a, b []v1alpha1.Port) bool {
 	return false
 }
 
-// portsCover tells whether every port of b is in one of a, which is sorted and joined.
+// portsCover reports whether every port of b is in one of a, which is sorted and joined.
 func portsCover(a, b []v1alpha1.Port) bool {
 	for _, q := range b {
 		if !slices.ContainsFunc(a, func(p v1alpha1.Port) bool {
@@ -91,8 +91,8 @@ func portsCover(a, b []v1alpha1.Port) bool {
 	return true
 }
 
-// maskedRanges is how many aligned power-of-two ranges make up the ports: a dataplane that matches ports by mask needs
-// an entry for each.
+// maskedRanges returns the number of aligned power-of-two ranges that make up the ports: a dataplane that matches ports
+// by mask needs an entry for each.
 func maskedRanges(ports []v1alpha1.Port) int {
 	n := 0
 	for _, p := range ports {
@@ -114,7 +114,7 @@ func comparePorts(a, b v1alpha1.Port) int {
 // JoinPorts sorts ports and joins those that overlap.
 func JoinPorts(ports []v1alpha1.Port) []v1alpha1.Port { return sortPorts(ports) }
 
-// sortPorts orders normal ports and joins those that overlap, so that the same set is always written the same way.
+// sortPorts orders normalized ports and joins those that overlap, so that equal sets are always written the same way.
 func sortPorts(ports []v1alpha1.Port) []v1alpha1.Port {
 	ports = slices.SortedFunc(slices.Values(ports), comparePorts)
 	var out []v1alpha1.Port
@@ -128,7 +128,7 @@ func sortPorts(ports []v1alpha1.Port) []v1alpha1.Port {
 	return out
 }
 
-// otherPorts are all ports of all protocols except the given ones.
+// otherPorts returns all ports of all protocols except the given ones.
 func otherPorts(ports []v1alpha1.Port) []v1alpha1.Port {
 	taken := sortPorts(ports)
 	var out []v1alpha1.Port

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Protected returns the names of the resources that have a ProtectedResource in use, sorted.
-func (s *Snapshot) Protected() []string { return slices.Sorted(maps.Keys(s.protected)) }
+// ProtectedResources returns the names of the resources with a valid ProtectedResource, sorted.
+func (s *Snapshot) ProtectedResources() []string { return slices.Sorted(maps.Keys(s.protected)) }
 
-// IsProtected reports whether a ProtectedResource that takes part names the resource.
+// IsProtected reports whether a valid ProtectedResource names the resource.
 func (s *Snapshot) IsProtected(resource string) bool { return s.protected[resource] != nil }

@@ -192,7 +192,7 @@ func hasPort(a v1alpha1.ClassAction, q Query) bool {
 	return false
 }
 
-// action tells whether the statement has an action that the query is; with whole, one of whole connections.
+// action reports whether the statement has an action that the query is; with whole, one of whole connections.
 func (w reference) action(st v1alpha1.Statement, resource string, q Query, whole bool) bool {
 	c := w.class(resource)
 	if c == nil {

@@ -15,7 +15,7 @@ func (st *statement) flaw(reason, part, message string) {
 	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: message})
 }
 
-// examine adds the flaws that only the classes can tell, and those of what no enforcer can be given.
+// examine adds the flaws that depend on the classes, and those of features that no enforcer supports.
 func (st *statement) examine(s *Snapshot, names *nameCache) {
 	st.examineSubjects(s, names)
 	var few [4]*resourceClass
@@ -55,8 +55,8 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 }
 
 func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
-	if s.lacks.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
-		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not brought to the members: deny its addresses")
+	if s.unsupported.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
+		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not pushed to the members: deny its addresses")
 	}
 	for _, stem := range st.subjects.stems {
 		n, err := ParseName(stem + "*")
@@ -67,7 +67,7 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		if len(covering) == 0 {
 			st.unknownSubject(n.String(), "no SubjectClass covers any of it: create one, or correct the name")
 		}
-		if st.effect == Allow && s.lacks.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+		if st.effect == Allow && s.unsupported.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: "+s.insteadOfPrefix(covering))
 		}
 		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
@@ -92,7 +92,8 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 	}
 }
 
-// insteadOfPrefix says what to write in place of a prefix of some classes. A whole class is no way out where it does not fit.
+// insteadOfPrefix returns what to write in place of a prefix of some classes. The whole class is suggested only where
+// it fits.
 func (s *Snapshot) insteadOfPrefix(covering []*subjectClass) string {
 	for i, c := range s.subjects.all {
 		if !s.wholeFits[i] && slices.Contains(covering, c) {
@@ -102,15 +103,15 @@ func (s *Snapshot) insteadOfPrefix(covering []*subjectClass) string {
 	return "name each subject, or the whole class"
 }
 
-// unknownSubject adds the flaw of a subject in no class. Which pods a deny of it meant is not known, such as when its
-// SubjectClass was removed, so that deny may have meant any.
+// unknownSubject adds the flaw of a subject in no class, for example when its SubjectClass was removed. The pods that a
+// deny of it meant are not known, so the deny may have meant any.
 func (st *statement) unknownSubject(part, message string) {
-	st.vagueSubject = st.vagueSubject || st.effect == Deny
+	st.unresolvedSubject = st.unresolvedSubject || st.effect == Deny
 	st.flaw(v1alpha1.RefusedUnknownSubject, part, message)
 }
 
-// examineWildcardRequests refuses an allow of requests on a wildcard. Workloads that are not in Enforce are under the
-// same rule, which would drop the requests that it does not match, and without it every request would be let in.
+// examineWildcardRequests refuses an allow of HTTP requests on a wildcard. The rule would also apply to workloads that
+// are not in Enforce and drop the requests that it does not match there.
 func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
 	for _, c := range covered {
 		var whole []v1alpha1.Port
@@ -129,17 +130,17 @@ func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
 	}
 }
 
-// examineActions refuses an action that none of the statement's resources has, and a deny of requests: an enforcer
-// that cannot look into connections would have to deny too much or nothing.
+// examineActions refuses an action that none of the statement's resources has, and a deny of HTTP requests: an enforcer
+// that cannot filter requests would have to deny too much or nothing.
 func (st *statement) examineActions(reachable []*resourceClass) {
 	if len(reachable) == 0 {
-		return // the resources are what is wrong, and reported
+		return // the resources are invalid, which is reported already
 	}
 	named := func(match func(action) bool) bool {
 		return slices.ContainsFunc(reachable, func(c *resourceClass) bool { return slices.ContainsFunc(c.actions, match) })
 	}
 	unknown := func(text string) {
-		st.vagueAction = true
+		st.unresolvedAction = true
 		st.flaw(v1alpha1.RefusedUnknownAction, text, "no class of the statement's resources has this action: see its ResourceClass")
 	}
 	for _, name := range st.actions {
@@ -157,7 +158,7 @@ func (st *statement) examineActions(reachable []*resourceClass) {
 	}
 }
 
-// refusals tells each reason once, naming the first offending part; a status has to stay small.
+// refusals returns each reason once, with the first part that was refused, because a status has to stay small.
 func (st *statement) refusals(resource string) []Refusal {
 	if !st.refused() {
 		return nil
@@ -179,7 +180,7 @@ func (st *statement) refusals(resource string) []Refusal {
 	return out
 }
 
-// shorten keeps a message within what a status admits.
+// shorten truncates a message to the length that a status allows.
 func shorten(s string) string {
 	const limit = 400
 	if len(s) <= limit {

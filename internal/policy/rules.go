@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rulesOf turns statements into rules: one per effect and action, those of the same peers joined.
+// rulesOf compiles statements into rules: one per effect and action. Rules with the same peers are joined.
 func (s *Snapshot) rulesOf(c *resourceClass, held []*statement) []Rule {
 	var out []Rule
 	var keys []string
@@ -24,11 +24,11 @@ func (s *Snapshot) rulesOf(c *resourceClass, held []*statement) []Rule {
 			}
 			r := Rule{Effect: effect}
 			if !s.peers(&r, &all) {
-				continue // nobody, such as a prefix that nothing known begins with
+				continue // the statement matches no source, such as a prefix that no known name begins with
 			}
 			key := r.peerKey()
 			if len(a.http) > 0 {
-				key += "\x00http " + a.name // its ports must not get the requests of another action
+				key += "\x00http " + a.name // the ports must not get the requests of another action
 			}
 			at := slices.Index(keys, key)
 			if at < 0 {
@@ -56,7 +56,7 @@ func (s *Snapshot) rulesOf(c *resourceClass, held []*statement) []Rule {
 	return sorted
 }
 
-// add joins what two sets match.
+// add adds the subjects of another set.
 func (s *subjectSet) add(o *subjectSet) {
 	s.any = s.any || o.any
 	s.exact = append(s.exact, o.exact...)
@@ -64,8 +64,8 @@ func (s *subjectSet) add(o *subjectSet) {
 	s.prefixes = append(s.prefixes, o.prefixes...)
 }
 
-// peers fills in who a rule is for. Every exact name has a class and a legal value, or its statement would have been
-// refused. False: nobody.
+// peers sets the peers of a rule. Every exact name has a class and a valid value, or its statement would have been
+// refused. It returns false if the rule matches no source.
 func (s *Snapshot) peers(r *Rule, set *subjectSet) bool {
 	if set.any {
 		r.Anyone = true
@@ -83,7 +83,7 @@ func (s *Snapshot) peers(r *Rule, set *subjectSet) bool {
 	groups := s.groups()
 	for _, c := range whole {
 		selector(c).Any = true
-		if !s.lacks.Groups && slices.ContainsFunc(s.external.subjects, func(n string) bool { return strings.HasPrefix(n, c.stem) }) {
+		if !s.unsupported.Groups && slices.ContainsFunc(s.external.subjects, func(n string) bool { return strings.HasPrefix(n, c.stem) }) {
 			r.ExternalClasses = append(r.ExternalClasses, UnitID(c.stem+"*"))
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Snapshot) peers(r *Rule, set *subjectSet) bool {
 	return r.HasPeers()
 }
 
-// expand finds the classes that a stem covers wholly, and puts in place of the others the known names.
+// expand returns the classes that a stem covers wholly. For narrower stems it adds the known names that they cover.
 func (s *Snapshot) expand(stems, exact []string) (whole []*subjectClass, names []string) {
 	for _, stem := range stems {
 		n, err := ParseName(stem + "*")
@@ -136,7 +136,7 @@ func (s *Snapshot) expand(stems, exact []string) (whole []*subjectClass, names [
 	return whole, sortedUnique(exact)
 }
 
-// peerKey is the same for rules of the same effect and peers.
+// peerKey returns a key that is equal for rules with the same effect and peers.
 func (r *Rule) peerKey() string {
 	var b strings.Builder
 	b.WriteString(string(r.Effect))

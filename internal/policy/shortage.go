@@ -8,27 +8,28 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// shortage is what the units lack that a resource's workloads have, during one epoch.
+// shortage describes what the units of a resource's workloads lack, during one epoch.
 type shortage struct {
 	epoch int
 	any   bool
-	// closed tells that the unit does not open the ports of no action.
+	// closed reports that the unit does not open the ports of no action.
 	closed bool
-	// refused is what the resource's own unit lacks, by statement.
+	// refused contains what the resource's own unit lacks, by statement.
 	refused map[Ref][]Refusal
-	// wildcards are the units of the wildcards that cover the resource, by name.
+	// wildcards contains the shortages of the units of the wildcards that cover the resource, by name.
 	wildcards map[string]*wildcardShortage
 }
 
-// wildcardShortage is what the unit of a wildcard lacks for one resource.
+// wildcardShortage describes what the unit of a wildcard lacks for one resource.
 type wildcardShortage struct {
 	refused map[Ref][]Refusal
-	// unknown tells that the unit does not select the resource, whose name is not known.
+	// unknown reports that the unit does not select the resource, whose name is not known.
 	unknown bool
 }
 
-// shortageOf is what the units lack, or would lack if the supposed resources, of which it is one, were in Enforce; nil: none is
-// supposed. It is computed once for each resource that the snapshot has, and epoch. It is nil for what is in no class.
+// shortageOf returns what the units lack, or would lack if the supposed resources, which include this one, were in
+// Enforce. It is computed once per epoch for each resource of the snapshot. It returns nil for a resource without
+// class.
 func (s *Snapshot) shortageOf(resource string, at time.Time, supposed []string) *shortage {
 	kept, key := &s.shortages, resource
 	if supposed != nil {
@@ -49,7 +50,7 @@ func (s *Snapshot) shortageOf(resource string, at time.Time, supposed []string) 
 	}
 	sh := s.newShortage(resource, c, at, supposed)
 	sh.epoch = epoch
-	if _, ok := s.index.resources.find(resource); ok { // other names come from workloads, and are without number
+	if _, ok := s.index.resources.find(resource); ok { // other names come from workloads and have no number
 		kept.Store(key, sh)
 	}
 	return sh
@@ -63,13 +64,13 @@ func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, 
 	if supposed != nil {
 		u := newUnit(resource, c)
 		s.openOtherPorts(&u, c)
-		s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at, supposed), at, supposed)
+		s.fill(&u, c, s.statementsFor(resource), s.overriders(resource, "", c, at, supposed), at, supposed)
 		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
 	} else if u, ok := s.CompileResource(resource, at); ok {
 		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
 	}
 	sh.any = len(sh.refused) > 0 || sh.closed || s.narrow && !s.namesUnknown && s.isNarrowAbout(resource)
-	for _, w := range s.index.wild[headOf(resource)] {
+	for _, w := range s.index.wildcards[headOf(resource)] {
 		if !strings.HasPrefix(resource, w.stem) {
 			continue
 		}
@@ -82,20 +83,22 @@ func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, 
 	return sh
 }
 
-// isNarrowAbout reports whether an allow that covers a resource has a prefix for subject that stands for known names only.
+// isNarrowAbout reports whether an allow that covers a resource has a prefix as subject that stands for known names
+// only.
 func (s *Snapshot) isNarrowAbout(resource string) bool {
 	numbers := s.numbersAbout(resource, func(st *statement) bool { return st.effect == Allow })
 	return slices.ContainsFunc(numbers, func(n uint32) bool { return s.isNarrow(s.statements[n]) })
 }
 
-// wildcardShortageOf is what the unit of a wildcard lacks for a resource. A supposed resource is onboarded, so its name is known.
+// wildcardShortageOf returns what the unit of a wildcard lacks for a resource. A supposed resource is onboarded, so its
+// name is known.
 func (s *Snapshot) wildcardShortageOf(name, resource string, c *resourceClass, at time.Time, supposed []string) *wildcardShortage {
 	out := &wildcardShortage{unknown: supposed == nil && len(name) > len(c.stem)+1 && !s.isKnown(resource)}
 	if u, ok := s.wildcardUnitIf(name, at, supposed); ok {
 		out.refused = byRef(u.Refused)
 		return out
 	}
-	// There is no unit: all its statements are refused, or no name that it stands for is known.
+	// There is no unit: all its statements are refused, or none of its names is known.
 	var refused []Refusal
 	for _, st := range s.wildUnits[name] {
 		if st.inForce(at) {
@@ -106,15 +109,16 @@ func (s *Snapshot) wildcardShortageOf(name, resource string, c *resourceClass, a
 	return out
 }
 
-// surelyComplete reports whether the units of a resource lack nothing, as far as that can be told without compiling its own: no
-// refusal concerns it, and its exact subjects are so few that they fit, however their rules are joined. Nearly all resources are so.
+// surelyComplete reports whether the units of a resource certainly lack nothing, without compiling its own: no refusal
+// concerns it, and its exact subjects are so few that they fit regardless of how their rules are joined. This is the
+// case for nearly all resources.
 func (s *Snapshot) surelyComplete(resource string, c *resourceClass, at time.Time) bool {
-	if len(s.refusedDenies) > 0 || s.lacks != (Lacks{}) || c.opensOtherPorts || len(c.rooms) > 1 {
+	if len(s.refusedDenies) > 0 || s.unsupported != (Unsupported{}) || c.opensOtherPorts || len(c.capacities) > 1 {
 		return false
 	}
-	in := &c.rooms[0]
+	in := &c.capacities[0]
 	room := in.maps[0].limit()
-	for _, w := range s.index.wild[headOf(resource)] {
+	for _, w := range s.index.wildcards[headOf(resource)] {
 		if !strings.HasPrefix(resource, w.stem) {
 			continue
 		}
@@ -134,7 +138,7 @@ func (s *Snapshot) surelyComplete(resource string, c *resourceClass, at time.Tim
 			return false
 		}
 		if st.effect == Allow && !slices.Contains(st.exact, resource) {
-			continue // in the unit of its wildcard
+			continue // the allow is in the unit of its wildcard
 		}
 		if !st.subjects.simple() {
 			return false

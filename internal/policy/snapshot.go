@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Snapshot answers every question about one state of the objects. It never changes and is safe for concurrent use.
+// Snapshot answers queries about one state of the objects. It never changes and is safe for concurrent use.
 type Snapshot struct {
 	resources classes[*resourceClass]
 	subjects  classes[*subjectClass]
@@ -19,80 +19,87 @@ type Snapshot struct {
 	unclassed []string
 	external  addresses
 
-	// parsed are the statements of each policy; statements are all of them, by policy and sid.
+	// parsed contains the statements of each policy; statements contains all of them, by policy and sid.
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
-	// refs are those of the statements, so that a decision by one of them can name it without allocation.
+	// refs are the refs of the statements, so that a decision by one statement needs no allocation.
 	refs []Ref
-	// doubles tells that two statements have the same ref, which the API does not let in.
-	doubles bool
-	index   index
+	// hasDuplicateRefs reports that two statements have the same ref, which API validation rejects.
+	hasDuplicateRefs bool
+	index            index
 
-	// wildUnits holds the allows of each wildcard unit, by its name.
+	// wildUnits contains the allows of each wildcard unit, by the unit's name.
 	wildUnits map[string][]*statement
 	// known are the names that prefixes stand for, sorted.
 	known   []string
 	members int
-	// fleet are the members, sorted by name, and several tells that they are in several cluster meshes.
+	// fleet are the members, sorted by name. several reports that they are in more than one cluster mesh.
 	fleet   []Cluster
 	several bool
-	// wholeFits tells of each subject class, as in subjects.all, whether an allow of the whole class would fit everywhere.
+	// wholeFits reports for each subject class, in the order of subjects.all, whether an allow of the whole class would
+	// fit in every member.
 	wholeFits []bool
-	// namesUnknown and clusters are of the input; narrow tells that an allow has a prefix for subject that stands for known
-	// names only.
+	// namesUnknown and clusters are taken from the input. narrow reports that an allow has a prefix as subject that
+	// stands for known names only.
 	namesUnknown, narrow bool
 	clusters             map[string]map[string]string
 
-	workloads []*v1alpha1.ExternalWorkload
-	lacks     Lacks
+	workloads   []*v1alpha1.ExternalWorkload
+	unsupported Unsupported
 
 	identity *identity
-	// delta is what differs from the snapshot that this one was made from.
+	// delta is the difference to the snapshot that this one was made from.
 	delta delta
-	// groups are the addresses of external workloads by subject, made when they are first needed.
+	// groups returns the addresses of external workloads by subject, computed on first use.
 	groups func() map[string]*ExternalGroup
-	// compiled keeps the wildcard units by name and epoch, because every exact unit inherits from them.
+	// compiled caches the wildcard units by name and epoch, because every exact unit inherits from them.
 	compiled sync.Map
-	// shortages keeps what is left out in the members, by resource.
+	// shortages caches what is left out in the members, by resource.
 	shortages sync.Map
-	// supposedShortages keeps what would be left out if the resource were in Enforce.
+	// supposedShortages caches what would be left out if the resource were in Enforce.
 	supposedShortages sync.Map
-	// noRequests says of members why allows of requests are not enforced there.
+	// noRequests contains, for each member in which allows of HTTP requests are not enforced, the reason.
 	noRequests map[string]string
-	// walled keeps which members deny all addresses, by resource and member.
-	walled sync.Map
-	// wildcardNames are the names of wildcard units by their targets.
+	// addressDenies caches which members deny all addresses, by resource and member.
+	addressDenies sync.Map
+	// wildcardNames returns the names of wildcard units by their targets.
 	wildcardNames func() map[target]string
+	// translators are taken from the input. hasOthers reports that a class has an enforcer with a translator.
+	translators map[v1alpha1.EnforcerName]Translator
+	hasOthers   bool
+	// translations caches the prepared translators, and limits what they leave out of units.
+	translations, limits sync.Map
 
-	// refusedDenies take allows with them.
+	// refusedDenies are denies that are not compiled; the allows that they could override are left out, too.
 	refusedDenies []refusedDeny
 
 	refusals []Refusal
 	problems []Problem
-	// workloadProblems are those of them that are about external workloads.
+	// workloadProblems are the problems of external workloads.
 	workloadProblems []Problem
 	changes          []time.Time
 }
 
-// NewSnapshot builds a Snapshot. What is wrong with the input is left out and told by Refusals and Problems.
+// NewSnapshot builds a Snapshot. Invalid input is left out and reported by Refusals and Problems.
 func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 
-// Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
-// among many policies this saves most of the work.
+// Next is like NewSnapshot, but reuses the parsed statements of policies that are the same pointers in s. After a
+// change of one policy among many this avoids most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members, len(in.Clusters)), namesUnknown: in.NamesUnknown, lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members, len(in.Clusters)), namesUnknown: in.NamesUnknown, unsupported: in.Unsupported, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.clusters, next.noRequests, next.fleet, next.known = clustersOf(in), noRequestsOf(in), fleetOf(in), knownNames(in)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
-	next.makeRooms()
+	next.computeCapacities()
+	next.setTranslators(in.Translators)
 	next.protected, next.unclassed, problems[2] = newProtections(in.Resources, next.resources)
 	next.workloads = workloadsOf(in)
-	sameWorkloads := s.identity != nil && s.lacks == in.Lacks && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
+	sameWorkloads := s.identity != nil && s.unsupported == in.Unsupported && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
 	if sameWorkloads { // there may be tens of thousands
 		next.external, next.groups, problems[3] = s.external, s.groups, s.workloadProblems
 	} else {
-		next.external, problems[3] = newAddresses(next.workloads, next.subjects, in.Lacks.Groups)
+		next.external, problems[3] = newAddresses(next.workloads, next.subjects, in.Unsupported.Groups)
 		next.groups = sync.OnceValue(next.externalGroups)
 	}
 	next.workloadProblems = problems[3]
@@ -114,7 +121,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.wildcardNames = sync.OnceValue(next.nameWildcards)
 	for i, st := range next.statements {
 		next.refs[i] = st.ref
-		next.doubles = next.doubles || i > 0 && st.ref == next.refs[i-1]
+		next.hasDuplicateRefs = next.hasDuplicateRefs || i > 0 && st.ref == next.refs[i-1]
 		next.refusals = append(next.refusals, st.refusals("")...)
 		next.narrow = next.narrow || len(st.subjects.stems) > 0 && next.isNarrow(st)
 		if st.effect == Deny && st.refused() {
@@ -126,12 +133,12 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.identity = &identity{}
 	if s.identity != nil {
 		next.delta = deltaOf(s, next)
-		next.keepCompiled(s)
+		next.reuseWildcardUnits(s)
 	}
 	return next
 }
 
-// parse reads the statements of a policy, by sid.
+// parse parses the statements of a policy, ordered by sid.
 func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*statement {
 	block := make([]statement, len(p.Spec.Statements))
 	out := make([]*statement, len(block))
@@ -145,18 +152,18 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 	return out
 }
 
-// sameClasses tells whether statements examined for a are also examined for b.
+// sameClasses reports whether statements that were examined for a need not be examined again for b.
 func sameClasses(a, b *Snapshot) bool {
 	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool { return a.object == b.object }) &&
 		slices.EqualFunc(a.subjects.all, b.subjects.all, func(a, b *subjectClass) bool { return a.object == b.object })
 }
 
-// sameDistribution tells whether statements that a can push b can push, too.
+// sameDistribution reports whether a and b can push the same statements.
 func sameDistribution(a, b *Snapshot) bool {
-	return a.lacks == b.lacks && (!b.lacks.Groups || slices.Equal(a.workloads, b.workloads))
+	return a.unsupported == b.unsupported && (!b.unsupported.Groups || slices.Equal(a.workloads, b.workloads))
 }
 
-// collectChanges gathers the instants at which an answer may change without any object changing.
+// collectChanges collects the instants at which an answer may change without a change of an object.
 func (s *Snapshot) collectChanges(resources []*v1alpha1.ProtectedResource) {
 	add := func(t time.Time) {
 		if !t.IsZero() {
@@ -175,8 +182,8 @@ func (s *Snapshot) collectChanges(resources []*v1alpha1.ProtectedResource) {
 	slices.SortFunc(s.changes, time.Time.Compare)
 }
 
-// NextChange is the first instant later than after at which a statement begins or ends, or a temporary audit ends;
-// false: there is none.
+// NextChange returns the first instant later than after at which a statement begins or ends, or a temporary audit ends.
+// It returns false if there is none.
 func (s *Snapshot) NextChange(after time.Time) (time.Time, bool) {
 	i, found := slices.BinarySearchFunc(s.changes, after, time.Time.Compare)
 	for found && i < len(s.changes) && s.changes[i].Equal(after) {
@@ -188,7 +195,7 @@ func (s *Snapshot) NextChange(after time.Time) (time.Time, bool) {
 	return s.changes[i], true
 }
 
-// LastChange is the last such instant that is not later than at; false: there is none.
+// LastChange returns the last such instant that is not later than at. It returns false if there is none.
 func (s *Snapshot) LastChange(at time.Time) (time.Time, bool) {
 	i, found := slices.BinarySearchFunc(s.changes, at, time.Time.Compare)
 	if found {
@@ -200,13 +207,15 @@ func (s *Snapshot) LastChange(at time.Time) (time.Time, bool) {
 	return s.changes[i-1], true
 }
 
-// Refusals are the statements that no unit holds, by policy and sid. What only one unit lacks is in Unit.Refused.
+// Refusals returns the statements that no unit contains, by policy and sid. Statements that only one unit lacks are in
+// Unit.Refused.
 func (s *Snapshot) Refusals() []Refusal { return slices.Clone(s.refusals) }
 
-// Problems are what is wrong with classes, protected resources and external workloads, by kind and name.
+// Problems returns the problems of classes, protected resources and external workloads, by kind and name.
 func (s *Snapshot) Problems() []Problem { return slices.Clone(s.problems) }
 
-// SubjectsOf names a pod as a client, by its labels (plain keys): one name per SubjectClass whose label it carries.
+// SubjectsOf returns the names of a pod as a client, derived from its labels (plain keys): one name per SubjectClass
+// whose label it has.
 func (s *Snapshot) SubjectsOf(labels map[string]string) []string {
 	var out []string
 	for _, c := range s.subjects.all {
@@ -217,7 +226,8 @@ func (s *Snapshot) SubjectsOf(labels map[string]string) []string {
 	return sortedUnique(out)
 }
 
-// ResourcesOf names a pod as a server, by its labels (plain keys): one name per ResourceClass whose label it carries.
+// ResourcesOf returns the names of a pod as a server, derived from its labels (plain keys): one name per ResourceClass
+// whose label it has.
 func (s *Snapshot) ResourcesOf(labels map[string]string) []string {
 	var out []string
 	for _, c := range s.resources.all {
@@ -228,17 +238,17 @@ func (s *Snapshot) ResourcesOf(labels map[string]string) []string {
 	return sortedUnique(out)
 }
 
-// SubjectOfAddress names a source outside the fleet: the subject of the ExternalWorkload with the longest prefix that
-// contains the address. An address that is given to several subjects has none.
+// SubjectOfAddress returns the name of a source outside the fleet: the subject of the ExternalWorkload with the longest
+// prefix that contains the address. It returns false for an address that several subjects claim.
 func (s *Snapshot) SubjectOfAddress(a netip.Addr) (string, bool) {
-	owners := s.external.lookup(plain(a))
-	if len(owners) != 1 || owners[0] == nobody {
+	owners := s.external.lookup(normalAddress(a))
+	if len(owners) != 1 || owners[0] == noOwner {
 		return "", false
 	}
 	return owners[0], true
 }
 
-// ActionsOn names the actions of the resource's class that contain the port, sorted.
+// ActionsOn returns the names of the actions of the resource's class that contain the port, sorted.
 func (s *Snapshot) ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string {
 	c, ok := s.resources.of(resource)
 	if !ok {
@@ -253,8 +263,9 @@ func (s *Snapshot) ActionsOn(resource string, proto v1alpha1.Protocol, port uint
 	return out
 }
 
-// RequestsOn names the actions of the resource's class on the port that a request is of: those of requests that match it,
-// and then those of whole connections, both sorted. It also reports whether the port has any action of requests.
+// RequestsOn returns the names of the actions of the resource's class on the port that a request belongs to: first the
+// HTTP actions that match it, then the actions of whole connections, both sorted. judged reports whether the port has
+// any HTTP action.
 func (s *Snapshot) RequestsOn(resource string, proto v1alpha1.Protocol, port uint16, method, path string) (names []string, judged bool) {
 	c, ok := s.resources.of(resource)
 	if !ok {
@@ -278,7 +289,7 @@ func (s *Snapshot) RequestsOn(resource string, proto v1alpha1.Protocol, port uin
 	return append(names, whole...), judged
 }
 
-// ResourceClassOf finds the class of a resource name. The object must not be changed.
+// ResourceClassOf returns the class of a resource name. The object must not be changed.
 func (s *Snapshot) ResourceClassOf(name string) (*v1alpha1.ResourceClass, bool) {
 	c, ok := s.resources.of(strings.TrimSuffix(name, "*"))
 	if !ok {
@@ -287,7 +298,25 @@ func (s *Snapshot) ResourceClassOf(name string) (*v1alpha1.ResourceClass, bool) 
 	return c.object, true
 }
 
-// SubjectClassOf finds the class of a subject name. The object must not be changed.
+// StatedClasses returns the classes of the resources that are protected or that a statement names exactly, in no order.
+// It returns false if there is such a resource without a class. The objects must not be changed.
+func (s *Snapshot) StatedClasses() (classes []*v1alpha1.ResourceClass, covered bool) {
+	covered = true
+	found := map[*resourceClass]bool{}
+	for i := range s.index.nodes {
+		c := s.index.nodes[i].class
+		if c == nil {
+			covered = false
+			continue
+		}
+		if !found[c] {
+			found[c], classes = true, append(classes, c.object)
+		}
+	}
+	return classes, covered
+}
+
+// SubjectClassOf returns the class of a subject name. The object must not be changed.
 func (s *Snapshot) SubjectClassOf(name string) (*v1alpha1.SubjectClass, bool) {
 	c, ok := s.subjects.of(strings.TrimSuffix(name, "*"))
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// statement is a parsed statement. Its well-formed parts decide; its flaws keep it from being compiled.
+// statement is a parsed statement. Decisions use its well-formed parts; a statement with flaws is not compiled.
 type statement struct {
 	ref     Ref
 	effect  Effect
@@ -17,20 +17,20 @@ type statement struct {
 	policy  *v1alpha1.AccessControlPolicy
 
 	subjects subjectSet
-	// actions are exact names; services are those of "<service>:*".
+	// actions are exact names, and services are the services of "<service>:*".
 	actions, services []string
-	// exact resources, and the stems of wildcard resources.
+	// exact are exact resources, and wild the stems of wildcard resources.
 	exact, wild []string
 
 	notBefore, notAfter time.Time
 
-	// inline holds what most statements have one of: a subject, an action, a resource.
+	// inline is the storage for the one subject, action and resource that most statements have.
 	inline [3]string
 
 	flaws []flaw
-	// vagueSubject and vagueAction: a subject or an action could not be understood, or the subject of a deny is in no class, so
-	// that a deny may have meant any.
-	vagueSubject, vagueAction bool
+	// unresolvedSubject and unresolvedAction report that a subject or an action could not be parsed, or that no class
+	// covers the subject of a deny, so that the deny may have meant any.
+	unresolvedSubject, unresolvedAction bool
 }
 
 // subjectSet is the parsed list of subjects.
@@ -41,7 +41,7 @@ type subjectSet struct {
 	prefixes []netip.Prefix
 }
 
-// simple tells whether the set holds nothing but exact names.
+// simple reports whether the set contains only exact names.
 func (s *subjectSet) simple() bool { return !s.any && len(s.stems) == 0 && len(s.prefixes) == 0 }
 
 func (s *subjectSet) hasName(name string) bool {
@@ -64,7 +64,7 @@ func (st *statement) inForce(at time.Time) bool {
 	return !at.Before(st.notBefore) && (st.notAfter.IsZero() || at.Before(st.notAfter))
 }
 
-// hasAction tells whether the statement names the action, exactly or by its service.
+// hasAction reports whether the statement names the action, exactly or by its service.
 func (st *statement) hasAction(name string) bool {
 	if slices.Contains(st.actions, name) {
 		return true
@@ -73,12 +73,12 @@ func (st *statement) hasAction(name string) bool {
 	return slices.Contains(st.services, service)
 }
 
-// parse reads what is written. What cannot be parsed becomes a flaw.
+// parse parses a statement as written. A part that cannot be parsed becomes a flaw.
 func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alpha1.Statement, names *nameCache) {
 	*st = statement{ref: Ref{Policy: policy.Name, SID: written.SID}, effect: written.Effect, written: written, policy: policy}
 	st.subjects.exact, st.actions, st.exact = st.inline[0:0:1], st.inline[1:1:2], st.inline[2:2:3]
 	if st.effect != Allow && st.effect != Deny {
-		st.effect = Deny // the safe reading of what the API should not have let in
+		st.effect = Deny // Deny is the safe interpretation of a value that API validation should have rejected.
 		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")
 	}
 	if written.NotBefore != nil {
@@ -103,12 +103,13 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 	st.exact, st.wild = sortedUnique(st.exact), sortedUnique(st.wild)
 }
 
-// nameCache keeps what is known of names that were seen before, since most are in many statements.
+// nameCache caches names that were parsed before, because most names occur in many statements.
 type nameCache struct {
-	// subjects are exact names that a class covers and a label can carry; fresh tells that the statement has others, too.
+	// subjects are exact names that a class covers and that are valid label values. fresh reports that the statement
+	// has other names, too.
 	subjects numbering
 	fresh    bool
-	// resource is the last exact name that a class covers and a label can carry.
+	// resource is the last exact name that a class covers and that is a valid label value.
 	resource string
 	class    *resourceClass
 }
@@ -124,7 +125,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 	}
 	n, err := ParseName(text)
 	if err != nil {
-		st.vagueSubject = true
+		st.unresolvedSubject = true
 		st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
 		return
 	}
@@ -132,7 +133,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 	case n.IsPrefix():
 		p, err := n.ParsePrefix()
 		if err != nil {
-			st.vagueSubject = true
+			st.unresolvedSubject = true
 			st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
 			return
 		}
@@ -148,7 +149,7 @@ func (st *statement) parseAction(text string) {
 	service, verb, ok := strings.Cut(text, ":")
 	switch {
 	case !ok || service == "" || verb == "" || verb != "*" && strings.Contains(verb, "*"):
-		st.vagueAction = true
+		st.unresolvedAction = true
 		st.flaw(v1alpha1.RefusedInvalidName, text, "an action is <service>:<verb> or <service>:*")
 	case verb == "*":
 		st.services = append(st.services, service)

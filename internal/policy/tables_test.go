@@ -45,7 +45,7 @@ func TestNumberingComparesNames(t *testing.T) {
 }
 
 func TestListsKeepTheOrder(t *testing.T) {
-	l := newLists(4, []member{{2, 7}, {0, 9}, {2, 3}, {3, 1}, {2, 5}})
+	l := newLists(4, []listItem{{2, 7}, {0, 9}, {2, 3}, {3, 1}, {2, 5}})
 	for group, want := range [][]uint32{{9}, nil, {7, 3, 5}, {1}} {
 		if got := l.of(uint32(group)); !slices.Equal(got, want) {
 			t.Errorf("group %d has %v, want %v", group, got, want)
@@ -63,26 +63,26 @@ func TestPlacedEntriesAreFound(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		targets := 1 + r.IntN(6)
-		var in []pending
+		var in []pendingEntry
 		want := map[uint32]map[uint32][]uint32{} // statements by target and subject
 		for i := range uint32(r.IntN(200)) {
-			p := pending{uint32(r.IntN(targets)), entry{subject: uint32(r.IntN(30)), actions: 1, statement: i}}
+			p := pendingEntry{uint32(r.IntN(targets)), entry{subject: uint32(r.IntN(30)), actions: 1, statement: i}}
 			in = append(in, p)
 			if want[p.target] == nil {
 				want[p.target] = map[uint32][]uint32{}
 			}
 			want[p.target][p.subject] = append(want[p.target][p.subject], i)
 		}
-		placed, entries := place(targets, in)
+		placed, entries := buildTables(targets, in)
 		for i := range placed {
 			target := &placed[i]
 			for subject := range uint32(30) {
 				var got []uint32
 				if subject == 0 {
-					for _, e := range entries[target.broad:target.end] {
+					for _, e := range entries[target.scanned:target.end] {
 						got = append(got, e.statement)
 					}
-				} else if target.table < target.broad {
+				} else if target.table < target.scanned {
 					for at := target.slot(subject); entries[at].subject != 0; at = target.after(at) {
 						if entries[at].subject == subject {
 							got = append(got, entries[at].statement)

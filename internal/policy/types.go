@@ -9,13 +9,13 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Ref names a statement.
+// Ref identifies a statement.
 type Ref struct {
 	Policy string `json:"policy"`
 	SID    string `json:"sid"`
 }
 
-// String is "<policy>/<sid>".
+// String returns "<policy>/<sid>".
 func (r Ref) String() string { return r.Policy + "/" + r.SID }
 
 func compareRefs(a, b Ref) int {
@@ -25,7 +25,7 @@ func compareRefs(a, b Ref) int {
 	return strings.Compare(a.SID, b.SID)
 }
 
-// Effect is that of a statement.
+// Effect is the effect of a statement.
 type Effect = v1alpha1.Effect
 
 const (
@@ -33,117 +33,127 @@ const (
 	Deny  = v1alpha1.EffectDeny
 )
 
-// Verdict is the outcome of a decision. The same words are used in the API, the CLI, the flow store and the UI.
+// Verdict is the outcome of a decision. The API, the CLI, the flow store and the UI use the same values.
 type Verdict string
 
 const (
-	// Allowed: a counting allow matched, or the class opens the ports that no action names.
+	// Allowed means that an allow that counts matched, or that the class opens the ports that no action names.
 	Allowed Verdict = "allowed"
-	// Denied: a counting deny matched.
+	// Denied means that a deny that counts matched.
 	Denied Verdict = "denied"
-	// DefaultDenied: nothing matched, and some resource enforces.
+	// DefaultDenied means that no statement matched, and that at least one resource is in Enforce.
 	DefaultDenied Verdict = "default-denied"
-	// Audited: let through, but it would be denied or default-denied if its Audit resources were in Enforce.
+	// Audited means that the connection is let through, but would be denied or default-denied if its resources in Audit
+	// were in Enforce.
 	Audited Verdict = "audited"
-	// Unmanaged: let through, and no resource is in Audit or Enforce.
+	// Unmanaged means that the connection is let through, and that no resource is in Audit or Enforce.
 	Unmanaged Verdict = "unmanaged"
 )
 
-// LetsThrough tells whether the connection is let through now.
-func (w Verdict) LetsThrough() bool { return w != Denied && w != DefaultDenied }
+// LetsThrough reports whether the connection is let through now.
+func (v Verdict) LetsThrough() bool { return v != Denied && v != DefaultDenied }
 
-// Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it, so the objects must not be
-// changed afterwards; it changes nothing itself.
+// Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it and does not change it; the
+// objects must not be changed afterwards.
 type Input struct {
 	Policies        []*v1alpha1.AccessControlPolicy
 	ResourceClasses []*v1alpha1.ResourceClass
 	SubjectClasses  []*v1alpha1.SubjectClass
 	Resources       []*v1alpha1.ProtectedResource
 	Workloads       []*v1alpha1.ExternalWorkload
-	// KnownNames are exact names of applications and resources seen in the members' identities. Prefixes such as
-	// app/team-* stand for those of them that they cover, beside the names of Resources and the subjects of Workloads.
+	// KnownNames are exact names of applications and resources seen in the members' identities. A prefix such as
+	// app/team-* stands for the known names that it covers: those in KnownNames, the names of Resources and the
+	// subjects of Workloads.
 	KnownNames []string
-	// Lacks is what the distributor does not bring to the members. What would need it is refused.
-	Lacks Lacks
-	// NamesUnknown tells that KnownNames are not what the members have, as in a program that does not read them. A decision
-	// about what the members have then takes a prefix as every name that it covers.
+	// Unsupported lists what cannot be pushed to the members. Statements that need it are refused.
+	Unsupported Unsupported
+	// NamesUnknown reports that KnownNames are not the names in the members, for example in a program that does not
+	// read them. Decisions about what the members have then treat a prefix as every name that it covers.
 	NamesUnknown bool `json:",omitempty"`
-	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
-	// Less than 1 is taken as 1, and less than there are Clusters as their number.
+	// Members is the number of clusters in the fleet. It is used for estimates only: a subject has one identity in each
+	// cluster. The larger of Members, len(Clusters) and 1 is used.
 	Members int
-	// Clusters are the members of the fleet; nil: not known. Where a class is not placed its resources are as if they were in
-	// Observe, and its wildcards say nothing. What is known of their dataplanes decides how much fits into a unit, and what a member
-	// cannot express.
+	// Clusters are the members of the fleet, or nil if they are not known. In a member where a class is not placed, its
+	// resources are treated as in Observe, and wildcards do not apply to them. The reported limits of the members'
+	// dataplanes determine how much fits into a unit, and which statements a member cannot express.
 	Clusters []Cluster `json:",omitempty"`
+	// Translators determine what the enforcers other than Cilium leave out of units. Decisions about what the members
+	// have treat a class without a translator like one that Cilium enforces.
+	Translators map[v1alpha1.EnforcerName]Translator `json:"-"`
 }
 
-// Lacks names what a distributor cannot do.
-type Lacks struct {
-	// Groups: it brings no groups of external workloads.
+// Unsupported names the features that the distributor of the policies lacks.
+type Unsupported struct {
+	// Groups reports that groups of external workloads are not pushed.
 	Groups bool
-	// Names: it does not know the names that a prefix stands for.
+	// Names reports that the names that a prefix stands for are not known.
 	Names bool
 }
 
-// Query is one connection, or one request.
+// Query describes one connection, or one request.
 type Query struct {
-	// Subjects are the source's names, as SubjectsOf gives them; none for nodes, host-network pods and other sources
-	// that only the subject "*" matches.
+	// Subjects are the source's names as returned by SubjectsOf. The list is empty for nodes, host-network pods and
+	// other sources that only the subject "*" matches.
 	Subjects []string
-	// Resources are the destination's names, as ResourcesOf gives them.
+	// Resources are the destination's names as returned by ResourcesOf.
 	Resources []string
-	// Source is the address of a source outside the fleet. It must be left zero for pods and nodes, whose addresses
-	// no address range matches. Its ExternalWorkload's subject is found here and need not be in Subjects.
+	// Source is the address of a source outside the fleet. It must be the zero value for pods and nodes, whose
+	// addresses no address range matches. The subject of the address's ExternalWorkload is looked up and need not be in
+	// Subjects.
 	Source netip.Addr
-	// Cluster is the destination's member cluster; "" asks with the resources' base modes.
+	// Identified reports whether the dataplane of Cluster saw the source with the labels of Subjects, so that the source
+	// has an identity there. Otherwise a subject whose pods are known only in other cluster meshes has none.
+	Identified bool
+	// Cluster is the destination's member cluster. If it is "", the base modes of the resources apply.
 	Cluster string
-	// Protocol may be any text, for example "ICMP"; only those of the API are in actions.
+	// Protocol is any text, for example "ICMP"; actions use only the protocols of the API.
 	Protocol v1alpha1.Protocol
 	Port     uint16
-	// Method and Path of a request; "" is not known.
+	// Method and Path are those of a request; "" means not known.
 	Method, Path string
-	// Action tells, in place of Method and Path, which action of requests a request is of; NoAction: none. "" is not known.
+	// Action names the action that the request belongs to, in place of Method and Path. NoAction means that it belongs
+	// to none, and "" that it is not known.
 	Action string
 	At     time.Time
 }
 
-// NoAction is the Action of a request that no action of requests matches. It is no action's name.
+// NoAction is the value of Query.Action for a request that no HTTP action matches. It is not a valid action name.
 const NoAction = "-"
 
 // Decision is the answer to a Query.
 type Decision struct {
-	Verdict Verdict `json:"word"`
-	// Reason is a sentence for people; the same for the same case.
+	Verdict Verdict `json:"verdict"`
+	// Reason explains the verdict in one sentence, which depends only on the case.
 	Reason string `json:"reason"`
-	// Statements that decided, sorted; none when no statement did.
+	// Statements are the statements that determined the verdict, sorted; empty if none did.
 	Statements []Ref `json:"statements,omitempty"`
 }
 
-// Grant is what one statement gives or takes between one subject and one resource, as written.
+// Grant describes what one statement allows or denies between one subject and one resource, as written.
 type Grant struct {
 	Ref      Ref
 	Effect   Effect
 	Subject  string
 	Resource string
-	// Actions of the statement that the resource's class has, by name, sorted; as written for a wildcard resource that
-	// no class covers.
+	// Actions are the names of the statement's actions that the resource's class has, sorted. For a wildcard resource
+	// that no class covers they are listed as written.
 	Actions []string
-	// NotBefore and NotAfter are zero when the statement has no such bound.
+	// NotBefore and NotAfter are zero if the statement has no such bound.
 	NotBefore, NotAfter time.Time
-	// Counting tells whether it counts at the instant of the question, in the base mode of the resource.
+	// Counting reports whether the statement counts at the queried instant, in the base mode of the resource.
 	Counting bool
-	// Wildcard tells whether Resource is a wildcard.
+	// Wildcard reports whether Resource is a wildcard.
 	Wildcard bool
 }
 
-// Refusal is a statement that is not pushed to any member, or not as part of one resource's unit.
+// Refusal describes a statement that is not pushed to any member, or that is left out of one resource's unit.
 type Refusal struct {
 	Ref Ref
 	// Reason is one of the Refused constants of the API.
 	Reason string
-	// Message names the offending part and says what to do.
+	// Message names the part that was refused and says what to do.
 	Message string
-	// Resource is the unit that lacks the statement; "": all of them.
+	// Resource is the resource whose unit lacks the statement; "" means every unit.
 	Resource string
 }
 
@@ -152,14 +162,14 @@ func compareRefusals(a, b Refusal) int {
 		cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message, b.Message))
 }
 
-// Problem is what is wrong with an object other than a policy.
+// Problem describes an invalid object that is not a policy.
 type Problem struct {
-	// Kind and Name of the object.
+	// Kind and Name identify the object.
 	Kind, Name string
-	// Reason is one of the Reason constants of the API for the condition Accepted.
+	// Reason is one of the API's reasons for the condition Accepted.
 	Reason  string
 	Message string
-	// LeftOut tells that the object takes no part in decisions and compilation; otherwise the message is a warning.
+	// LeftOut reports that the object is ignored by decisions and compilation. Otherwise the message is a warning.
 	LeftOut bool
 }
 
@@ -171,98 +181,100 @@ func compareProblems(a, b Problem) int {
 // SubjectSelector selects pods by one label.
 type SubjectSelector struct {
 	LabelKey string
-	// Values are sorted, and empty only with Any.
+	// Values are sorted. They are empty only if Any is set.
 	Values []string
-	// Any selects every pod that carries the label, whatever its value.
+	// Any selects every pod that has the label, whatever its value.
 	Any bool
 }
 
-// Rule gives the ports of one or several actions to its peers, or takes them. It has at least one kind of peer: without
-// any it would match everyone. The kinds add up.
+// Rule allows or denies its peers the ports of one or several actions. It has at least one kind of peer, because a rule
+// without peers would match every source. A source matches if any kind of peer matches it.
 type Rule struct {
 	Effect Effect
-	// Anyone is every source: pods, nodes, and what is outside the fleet. The other peers are then empty.
+	// Anyone matches every source: pods, nodes and addresses outside the fleet. If it is set, the other peers are
+	// empty.
 	Anyone bool
 	// Subjects are sorted by label key.
 	Subjects []SubjectSelector
 	// Prefixes are addresses outside the fleet, sorted and distinct.
 	Prefixes []netip.Prefix
-	// External are the IDs of the ExternalGroups of subjects in Subjects, sorted.
+	// External are the IDs of the ExternalGroups of the subjects in Subjects, sorted.
 	External []string
-	// ExternalClasses are the ClassIDs of the ExternalGroups that a selector with Any stands for, sorted.
+	// ExternalClasses are the ClassIDs of the ExternalGroups that a selector with Any includes, sorted.
 	ExternalClasses []string
-	// Ports are sorted and never empty, their protocol always set.
+	// Ports are sorted and never empty. Their protocol is always set.
 	Ports []v1alpha1.Port
-	// HTTP limits the rule to requests; empty: every connection.
+	// HTTP limits the rule to matching requests. If it is empty, the rule applies to every connection.
 	HTTP []v1alpha1.HTTPMatch
-	// From are the statements it came from, sorted.
+	// From are the statements that the rule was compiled from, sorted.
 	From []Ref
 }
 
-// HasPeers tells whether the rule matches anything. A rule without peers must never reach a dataplane.
+// HasPeers reports whether the rule matches anything. A rule without peers must never reach a dataplane.
 func (r *Rule) HasPeers() bool {
 	return r.Anyone || len(r.Subjects) > 0 || len(r.Prefixes) > 0 || len(r.External) > 0 || len(r.ExternalClasses) > 0
 }
 
 // Unit is everything that is pushed for one resource, or for one wildcard of resources. The same Snapshot and instant
-// give the same bytes, in whatever order the input came.
+// give the same bytes, regardless of the order of the input.
 type Unit struct {
-	// ID is a DNS label of at most 28 characters, made from the resource's name.
+	// ID is a DNS label of at most 28 characters, derived from the resource's name.
 	ID string
-	// Resource is an exact name, or the wildcard of Wildcard units, narrowed to its class.
+	// Resource is an exact name, or the wildcard of a wildcard unit, narrowed to its class.
 	Resource string
-	// Class is the ResourceClass.
+	// Class is the name of the ResourceClass.
 	Class string
-	// Wildcard units hold allows only, for workloads in any mode, and must never close anything.
+	// Wildcard reports that the unit belongs to a wildcard. Such units contain allows only, apply to workloads in any
+	// mode, and must never close anything.
 	Wildcard bool
-	// LabelKey and LabelValue select the resource's pods. In Wildcard units LabelValues do, or, if there are none, the
-	// presence of LabelKey.
+	// LabelKey and LabelValue select the resource's pods. A wildcard unit uses LabelValues instead or, if these are
+	// empty, the presence of LabelKey.
 	LabelKey, LabelValue string
 	LabelValues          []string
-	// Mode is the base mode at the instant of compilation. It is Observe only when ClusterModes says more for a member.
-	// A member whose mode is Observe gets no object of the unit. Wildcard units are always in Audit.
+	// Mode is the base mode at the instant of compilation. It is Observe only if ClusterModes has a stricter mode for a
+	// member. A member whose mode is Observe gets no object of the unit. Wildcard units are always in Audit.
 	Mode v1alpha1.Mode
-	// ClusterModes holds the members whose mode differs from Mode.
+	// ClusterModes contains the members whose mode differs from Mode.
 	ClusterModes map[string]v1alpha1.Mode
-	// Rules in a fixed order; none: nobody may connect, which closes the resource in Enforce.
+	// Rules are in a fixed order. An empty list closes the resource in Enforce: nobody may connect.
 	Rules []Rule
-	// Inherited are the rules of the Wildcard units that cover the resource, for dataplanes without wildcards.
+	// Inherited are the rules of the wildcard units that cover the resource, for dataplanes without wildcards.
 	Inherited []Rule
-	// OtherPorts is that of the class, and Deny while an action of the class is unusable.
+	// OtherPorts is the setting of the class. It is Deny while an action of the class is unusable.
 	OtherPorts v1alpha1.OtherPorts
-	// OpenPorts are the ports in none of the class's actions; set only when OtherPorts is Allow.
+	// OpenPorts are the ports that no action of the class names; set only if OtherPorts is Allow.
 	OpenPorts []v1alpha1.Port
-	// ForeignKeys are the label keys of all other resource classes, sorted: a workload that carries one of them does
-	// not get OpenPorts. Set only when OtherPorts is Allow.
+	// ForeignKeys are the label keys of all other resource classes, sorted. A workload with one of these labels does
+	// not get OpenPorts. Set only if OtherPorts is Allow.
 	ForeignKeys []string
 	Placement   v1alpha1.Placement
 	Enforcers   []v1alpha1.EnforcerName
-	// Entries is the estimate of policy-map entries that Rules and Inherited need on each of the workloads.
+	// Entries is the estimated number of policy-map entries that Rules and Inherited need on each workload.
 	Entries int
-	// Overfull are the members in which the rules do not fit into a workload's policy map although the unit holds no allow of its
-	// own any more, sorted; "" stands for every member. Denies are never left out, so some of the rules are not in force there.
+	// Overfull are the members in which the rules do not fit into a workload's policy map even without any allow of the
+	// unit, sorted; "" stands for every member. Denies are never left out, so some rules are not in force there.
 	Overfull []string `json:",omitempty"`
-	// Refused are the statements in force that cover the resource and are not in Rules, sorted: those of
-	// Snapshot.Refusals, the allows that a refused deny takes out of this unit, and those that do not fit.
+	// Refused are the statements in force that cover the resource but are not in Rules, sorted: the statements in
+	// Snapshot.Refusals, the allows that are left out because of a refused deny, and the allows that do not fit.
 	Refused []Refusal
-	// Warnings are sentences about what will soon be a problem.
+	// Warnings are sentences about limits that will soon be reached.
 	Warnings []string
 	// From are the statements in Rules, sorted.
 	From []Ref
-	// Statements are what Rules came from, and the allows of wildcards, by ref. Nil unless an enforcer of the class needs
-	// them: see WithStatements.
+	// Statements are the statements that Rules came from, and the allows of wildcards, by ref. The field is nil unless
+	// an enforcer of the class needs it; see WithStatements.
 	Statements []UnitStatement `json:",omitempty"`
 }
 
-// ExternalGroup holds the addresses of one subject's ExternalWorkloads.
+// ExternalGroup contains the addresses of the ExternalWorkloads of one subject.
 type ExternalGroup struct {
-	// ID is a DNS label of at most 28 characters, made from the subject's name.
+	// ID is a DNS label of at most 28 characters, derived from the subject's name.
 	ID      string
 	Subject string
-	// Class is the SubjectClass, ClassID a label value that stands for it.
+	// Class is the name of the SubjectClass, and ClassID a label value that identifies it.
 	Class, ClassID string
-	// Prefixes are those of the subject alone, without longer ones of other subjects; sorted and disjoint.
+	// Prefixes are the addresses of this subject alone, without longer prefixes of other subjects; sorted and disjoint.
 	Prefixes []netip.Prefix
-	// Contested are those that others have, too: for denies only.
+	// Contested are prefixes that other subjects claim, too. They count for denies only.
 	Contested []netip.Prefix
 }

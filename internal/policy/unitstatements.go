@@ -10,70 +10,77 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// UnitStatement is one statement in force that covers a unit's resource, by its exact name or by a wildcard, allows of
-// wildcards included. Rules join statements for a dataplane that knows clients by labels and adds allows of several
-// objects up; UnitStatements are for those that do not.
+// UnitStatement is one statement in force that covers a unit's resource, by its exact name or by a wildcard, including
+// allows of wildcards. Rules join statements for a dataplane that selects clients by labels and combines the allows of
+// several objects; UnitStatements are for dataplanes that do not.
 type UnitStatement struct {
 	Ref    Ref
 	Effect Effect
-	// Anyone tells that "*" is among the subjects.
+	// Anyone reports that "*" is among the subjects.
 	Anyone bool
-	// Subjects are exact names, sorted.
+	// Subjects are the exact names, sorted.
 	Subjects []UnitSubject
-	// Patterns are the wildcard subjects as written, sorted. Those of an allow that are narrower than their class are not
-	// among them: the known names that they cover are in Subjects.
+	// Patterns are the wildcard subjects as written, sorted. The wildcards of an allow that are narrower than their
+	// class are replaced by the known names that they cover, which are in Subjects.
 	Patterns []string
-	// Ranges are the subjects that are address ranges, and the addresses of the subjects' ExternalWorkloads, sorted. They
-	// are about sources outside the fleet, never about pods or nodes.
+	// Ranges are the subjects that are address ranges, and the addresses of the subjects' ExternalWorkloads, sorted.
+	// They match sources outside the fleet, never pods or nodes.
 	Ranges []AddressRange
-	// Actions of the resource's class that the statement names, by name; never empty.
+	// Actions are the actions of the resource's class that the statement names, by name; never empty.
 	Actions []UnitAction
-	// OverriddenBy, when set, is a refused deny that could have overridden this allow: it must not be translated.
+	// OverriddenBy, if set, is a refused deny that could have overridden this allow. The allow must then not be
+	// translated.
 	OverriddenBy Ref
 }
 
-// UnitSubject is a client.
+// UnitSubject is an exact client of a UnitStatement.
 type UnitSubject struct {
 	Name string
-	// Class is its SubjectClass.
+	// Class is the name of its SubjectClass.
 	Class string
-	// ServiceAccount of its pods; "": the class has no template for it.
+	// ServiceAccount is the service account of its pods, or "" if the class has no template for it.
 	ServiceAccount string
 }
 
-// UnitAction is what can be done.
+// UnitAction is an action that a UnitStatement allows or denies.
 type UnitAction struct {
 	Name  string
 	Ports []v1alpha1.Port
 	HTTP  []v1alpha1.HTTPMatch
 }
 
-// AddressRange is a prefix without the longer ones in Except, which are sorted.
+// AddressRange is a prefix without the longer prefixes in Except, which are sorted.
 type AddressRange struct {
 	Prefix netip.Prefix
 	Except []netip.Prefix
-	// External tells that the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
+	// External reports that the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
 	External bool
 }
 
-// WithStatements is the unit with its Statements, which are never nil then.
+// WithStatements returns the unit with its Statements, which are then never nil.
 func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
+	return s.withStatements(u, at, nil, s.knownUnder)
+}
+
+// withStatements is WithStatements as if the supposed resources were in Enforce. known returns the names that a prefix
+// stands for.
+func (s *Snapshot) withStatements(u Unit, at time.Time, supposed []string, known func(stem string) []string) Unit {
 	u.Statements = []UnitStatement{}
 	c, ok := s.resources.of(u.Resource)
 	if !ok {
 		return u
 	}
-	overriders := s.overriders(u.Resource, "", c, at, nil)
+	overriders := s.overriders(u.Resource, "", c, at, supposed)
 	for deny := range overriders {
 		if !deny.flawed() {
-			delete(overriders, deny) // only one enforcer cannot express it; another decides for itself
+			delete(overriders, deny) // one enforcer cannot express it, but another may
 		}
 	}
-	for _, st := range s.allAbout(u.Resource) {
+	for _, st := range s.allStatementsFor(u.Resource) {
 		if !st.inForce(at) || st.flawed() {
 			continue
 		}
-		if x := s.unitStatement(st, c); len(x.Actions) > 0 {
+		if x := s.unitStatement(st, c, known); len(x.Actions) > 0 {
 			x.OverriddenBy = s.overriding(st, c, overriders)
 			u.Statements = append(u.Statements, x)
 		}
@@ -81,14 +88,15 @@ func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
 	return u
 }
 
-// flawed tells whether something is wrong with the statement itself, for whatever enforcer.
+// flawed reports whether the statement itself is invalid, regardless of the enforcer.
 func (st *statement) flawed() bool {
-	return st.vagueSubject || st.vagueAction || st.written.Effect != st.effect ||
+	return st.unresolvedSubject || st.unresolvedAction || st.written.Effect != st.effect ||
 		slices.ContainsFunc(st.flaws, func(f flaw) bool { return f.reason != v1alpha1.RefusedUnsupported })
 }
 
-// allAbout are all statements about the resource, by ref; about leaves allows of wildcards to a unit of their own.
-func (s *Snapshot) allAbout(resource string) []*statement {
+// allStatementsFor returns all statements about the resource, by ref. In contrast, statementsFor leaves allows of
+// wildcards to units of their own.
+func (s *Snapshot) allStatementsFor(resource string) []*statement {
 	var out []*statement
 	for _, n := range s.numbersAbout(resource, func(*statement) bool { return true }) {
 		out = append(out, s.statements[n])
@@ -96,9 +104,9 @@ func (s *Snapshot) allAbout(resource string) []*statement {
 	return out
 }
 
-func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement {
+func (s *Snapshot) unitStatement(st *statement, c *resourceClass, known func(stem string) []string) UnitStatement {
 	x := UnitStatement{Ref: st.ref, Effect: st.effect, Anyone: st.subjects.any}
-	names, patterns := s.expanded(st)
+	names, patterns := s.expanded(st, known)
 	x.Patterns = patterns
 	for _, name := range names {
 		if class, ok := s.subjects.of(name); ok {
@@ -124,9 +132,10 @@ func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement 
 	return x
 }
 
-// expanded are a statement's exact names and its wildcards. What is narrower than a class stands, in an allow, for the
-// known names that it covers; a deny would miss those that are not known yet.
-func (s *Snapshot) expanded(st *statement) (names, patterns []string) {
+// expanded returns a statement's exact names and its wildcards. In an allow, a wildcard that is narrower than a class
+// is replaced by the known names that it covers. In a deny it is not, because the deny would miss names that are not
+// known yet.
+func (s *Snapshot) expanded(st *statement, known func(stem string) []string) (names, patterns []string) {
 	names = slices.Clone(st.subjects.exact)
 	for _, stem := range st.subjects.stems {
 		class, ok := s.subjects.of(stem)
@@ -134,7 +143,7 @@ func (s *Snapshot) expanded(st *statement) (names, patterns []string) {
 			patterns = append(patterns, stem+"*")
 			continue
 		}
-		for _, name := range s.knownUnder(stem) {
+		for _, name := range known(stem) {
 			if _, err := labelValue(class.stem, name); err == nil {
 				names = append(names, name)
 			}
@@ -143,14 +152,14 @@ func (s *Snapshot) expanded(st *statement) (names, patterns []string) {
 	return sortedUnique(names), patterns
 }
 
-// overriding is the first of the refused denies that could have overridden an allow, or the zero Ref.
+// overriding returns the first of the refused denies that could have overridden an allow, or the zero Ref.
 func (s *Snapshot) overriding(st *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) Ref {
 	var first Ref
 	if st.effect == Deny {
 		return first
 	}
 	for deny, ports := range overriders {
-		if portsOverlap(ports, c.portsOf(st)) && s.mayShareASource(deny, st) &&
+		if portsOverlap(ports, c.portsOf(st)) && s.mayShareSource(deny, st) &&
 			(first == Ref{} || compareRefs(deny.ref, first) < 0) {
 			first = deny.ref
 		}
@@ -158,7 +167,7 @@ func (s *Snapshot) overriding(st *statement, c *resourceClass, overriders map[*s
 	return first
 }
 
-// ownership is the addresses by owner, and all of them in order.
+// ownership contains the addresses by owner, and all of them in order.
 type ownership struct {
 	byOwner map[string][]netip.Prefix
 	all     []netip.Prefix
@@ -176,7 +185,7 @@ func (x *addresses) ownership() ownership {
 	return o
 }
 
-// rangesOf are the addresses that count as the subjects: each prefix without the longer ones that do not.
+// rangesOf returns the addresses that count as the subjects: each prefix without the longer prefixes that do not count.
 func (x *addresses) rangesOf(subjects *subjectSet, effect Effect) []AddressRange {
 	if len(x.owners) == 0 {
 		return nil
@@ -214,14 +223,14 @@ func (x *addresses) rangesOf(subjects *subjectSet, effect Effect) []AddressRange
 	return out
 }
 
-// counts tells whether addresses with this longest prefix are one of the subjects. Of several owners' statements only
-// the denies count.
+// counts reports whether addresses with this longest prefix are one of the subjects. If several subjects own a prefix,
+// only denies count.
 func (x *addresses) counts(p netip.Prefix, subjects *subjectSet, effect Effect) bool {
 	owners := x.owners[p]
 	return (len(owners) == 1 || effect == Deny) && slices.ContainsFunc(owners, subjects.hasName)
 }
 
-// comparePrefixes puts a prefix before everything that it contains, and that before what follows.
+// comparePrefixes orders a prefix before the prefixes that it contains, and these before the prefixes that follow.
 func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// knownNames are the names that prefixes stand for.
+// knownNames returns the names that prefixes stand for.
 func knownNames(in Input) []string {
 	out := make([]string, 0, len(in.KnownNames)+len(in.Resources)+len(in.Workloads))
 	out = append(out, in.KnownNames...)
@@ -26,14 +26,14 @@ func knownNames(in Input) []string {
 	return sortedUnique(out)
 }
 
-// knownUnder are the known names that begin with a stem.
+// knownUnder returns the known names that begin with a stem.
 func (s *Snapshot) knownUnder(stem string) []string {
 	first := sort.SearchStrings(s.known, stem)
 	n := sort.Search(len(s.known)-first, func(i int) bool { return !strings.HasPrefix(s.known[first+i], stem) })
 	return s.known[first : first+n]
 }
 
-// epoch counts the changes up to an instant: between two of them every answer is the same.
+// epoch returns the number of changes up to an instant. Between two changes every answer is the same.
 func (s *Snapshot) epoch(at time.Time) int {
 	n, _ := slices.BinarySearchFunc(s.changes, at, func(c, at time.Time) int {
 		if c.After(at) {
@@ -49,7 +49,8 @@ type wildcardAt struct {
 	epoch int
 }
 
-// wildcardUnit makes the unit of a wildcard, once for each epoch. Its slices are shared and must not be changed.
+// wildcardUnit returns the unit of a wildcard, which is compiled once for each epoch. Its slices are shared and must
+// not be changed.
 func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 	key := wildcardAt{name, s.epoch(at)}
 	if u, ok := s.compiled.Load(key); ok {
@@ -60,7 +61,7 @@ func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 	return u, u != nil
 }
 
-// wildcardUnitIf is the unit of a wildcard if the supposed resources were onboarded in Enforce.
+// wildcardUnitIf returns the unit of a wildcard as if the supposed resources were onboarded in Enforce.
 func (s *Snapshot) wildcardUnitIf(name string, at time.Time, supposed []string) (*Unit, bool) {
 	if supposed == nil || len(s.refusedDenies) == 0 {
 		if u, ok := s.wildcardUnit(name, at); ok || supposed == nil {
@@ -71,8 +72,8 @@ func (s *Snapshot) wildcardUnitIf(name string, at time.Time, supposed []string) 
 	return u, u != nil
 }
 
-// keepCompiled takes over the units of wildcards that did not change.
-func (s *Snapshot) keepCompiled(from *Snapshot) {
+// reuseWildcardUnits copies the compiled units of wildcards that did not change.
+func (s *Snapshot) reuseWildcardUnits(from *Snapshot) {
 	if s.delta.all || len(s.delta.known) > 0 || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
 		return
 	}
@@ -82,7 +83,7 @@ func (s *Snapshot) keepCompiled(from *Snapshot) {
 			touched = from.unitsOf(s.unitsOf(touched, st), st)
 		}
 	}
-	latest := -1 // instants go on: earlier epochs are not asked for again
+	latest := -1 // time advances: earlier epochs are not queried again
 	from.compiled.Range(func(key, _ any) bool {
 		latest = max(latest, key.(wildcardAt).epoch)
 		return true
@@ -95,8 +96,9 @@ func (s *Snapshot) keepCompiled(from *Snapshot) {
 	})
 }
 
-// compileWildcard returns nil when no statement that could be pushed names the wildcard, or when none of the names that
-// it stands for is known. The supposed resources are regarded as onboarded in Enforce.
+// compileWildcard returns the unit of a wildcard. It returns nil if no statement that could be pushed names the
+// wildcard, or if none of the names that it stands for is known. The supposed resources are treated as onboarded in
+// Enforce.
 func (s *Snapshot) compileWildcard(name string, at time.Time, supposed []string) *Unit {
 	statements := s.wildUnits[name]
 	stem := strings.TrimSuffix(name, "*")
@@ -126,8 +128,8 @@ func (s *Snapshot) compileWildcard(name string, at time.Time, supposed []string)
 	return &u
 }
 
-// WildcardUnits names the units of wildcards that hold the allows of a wildcard resource, sorted: one for each class that
-// the wildcard overlaps, as far as an allow names it.
+// WildcardUnits returns the names of the wildcard units that contain the allows of a wildcard resource, sorted: one for
+// each class that the wildcard overlaps and an allow names.
 func (s *Snapshot) WildcardUnits(resource string) []string {
 	n, err := ParseName(resource)
 	if err != nil {
@@ -142,11 +144,11 @@ func (s *Snapshot) WildcardUnits(resource string) []string {
 	return sortedUnique(out)
 }
 
-// inherited are the rules of the wildcard units that cover a resource, and the entries that they need, if the supposed resources
-// were in Enforce.
+// inherited returns the rules of the wildcard units that cover a resource, and the number of entries that they need, as
+// if the supposed resources were in Enforce.
 func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time, supposed []string) (rules []Rule, entries int) {
 	var names []string
-	for _, w := range s.index.wild[headOf(resource)] {
+	for _, w := range s.index.wildcards[headOf(resource)] {
 		if strings.HasPrefix(resource, w.stem) {
 			names = append(names, longer(w.stem, c.stem)+"*")
 		}

@@ -222,21 +222,21 @@ func TestLacks(t *testing.T) {
 		t.Errorf("refused %v, %d groups, problems %v, want all to be pushed", got, len(full.ExternalGroups()), full.Problems())
 	}
 	for _, c := range []struct {
-		lacks  Lacks
+		lacks  Unsupported
 		groups int
 		want   []string
 		reason string
 	}{
-		{Lacks{Names: true}, 1, []string{"prefix"}, "nobody knows what a prefix stands for"},
-		{Lacks{Groups: true}, 0, []string{"deny"}, "a deny of what has no address in the members would be missing"},
+		{Unsupported{Names: true}, 1, []string{"prefix"}, "nobody knows what a prefix stands for"},
+		{Unsupported{Groups: true}, 0, []string{"deny"}, "a deny of what has no address in the members would be missing"},
 	} {
-		in.Lacks = c.lacks
+		in.Unsupported = c.lacks
 		s := full.Next(in)
 		if diff := cmp.Diff(c.want, reasons(s)); diff != "" || len(s.ExternalGroups()) != c.groups {
 			t.Errorf("%s: %d groups, refused -want +got:\n%s", c.reason, len(s.ExternalGroups()), diff)
 		}
 	}
-	in.Lacks = Lacks{Groups: true, Names: true}
+	in.Unsupported = Unsupported{Groups: true, Names: true}
 	s := full.Next(in)
 	if diff := cmp.Diff([]string{"deny", "prefix"}, reasons(s)); diff != "" {
 		t.Errorf("refused -want +got:\n%s", diff)

@@ -108,7 +108,7 @@ func nameOf(text string, find func(string) (catalog.Entity, bool)) string {
 	return text
 }
 
-// keep tells whether an edge passes.
+// keep reports whether an edge passes.
 func (f *accessFilter) keep(e *governance.Edge) bool {
 	switch {
 	case f.subject != "" && !matchesEnd(e.Subject, f.subject), f.resource != "" && !matchesEnd(e.Resource, f.resource), f.class != "" && e.Class != f.class,
@@ -121,7 +121,7 @@ func (f *accessFilter) keep(e *governance.Edge) bool {
 		slices.ContainsFunc(e.Actions, func(x string) bool { return strings.Contains(x, f.part) })
 }
 
-// matchesEnd tells whether an end as written is the name that is looked for, or covers it.
+// matchesEnd reports whether an end as written is the name that is looked for, or covers it.
 func matchesEnd(written, name string) bool {
 	return written == name || governance.Covers(written, name)
 }

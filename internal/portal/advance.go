@@ -52,7 +52,7 @@ func (a *api) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 		if err == nil {
 			var done rollout.Announced
 			if done, err = a.Rollout.Announce(plain(ctx), who, e, notice, clients[e.Name].Clients); err == nil {
-				x.Ok, x.Told, x.Unowned = true, &done.Told, &done.Unowned
+				x.Ok, x.Recipients, x.Unowned = true, &done.Told, &done.Unowned
 			}
 		}
 		if x.Problem, err = a.resultOf(ctx, err); err != nil {

@@ -143,7 +143,7 @@ func builtinView() openapi.ApprovalPolicy {
 	}}
 }
 
-// mayBreakGlass tells whether some policy names the person.
+// mayBreakGlass reports whether some policy names the person.
 func mayBreakGlass(all []*v1alpha1.ApprovalPolicy, person string) bool {
 	return slices.ContainsFunc(all, func(p *v1alpha1.ApprovalPolicy) bool { return breaksGlass(p, person) })
 }

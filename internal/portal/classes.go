@@ -105,7 +105,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 	v := change.Of(snap, in, a.members(), kind, items, a.Now())
 	if hidden {
 		v.Say(change.Hidden)
-		v.Refuse(snap, whole, kind, items, a.Now())
+		v.Refuse(snap, whole, a.members(), kind, items, a.Now())
 	}
 	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Message: optional(v.Message)}
 	for _, o := range v.Objects {

@@ -30,7 +30,7 @@ func inTurn() openapi.StrictMiddlewareFunc {
 	}
 }
 
-// brief tells whether an operation, as the generated code names it, is.
+// brief reports whether an operation, as the generated code names it, is.
 func brief(operation string) bool {
 	return slices.ContainsFunc(routes, func(r route) bool { return r.Brief && exported(r.Operation) == operation })
 }

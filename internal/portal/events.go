@@ -120,7 +120,7 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 	return out.Flush()
 }
 
-// alive tells whether the session or token that opened the stream still holds, which may have been ended in another tab;
+// alive reports whether the session or token that opened the stream still holds, which may have been ended in another tab;
 // and looks up again what its owner is, who may have lost a role or stand for somebody else by now.
 func (x *stream) alive() bool {
 	// A context of its own: the request's already has a session loaded, which Load would return as it was.

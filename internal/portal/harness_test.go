@@ -37,6 +37,7 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
@@ -140,6 +141,11 @@ func (h *fakeHost) Facts(resource string) (approval.Facts, error) {
 }
 
 func (h *fakeHost) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) { return h.approvals, nil }
+
+func (h *fakeHost) Reached(application string) (approval.Reached, error) {
+	s, _ := h.Snapshot()
+	return host.ReachedIn(s, application, time.Now()), nil
+}
 
 func (h *fakeHost) Object(string, string) (approval.Object, bool, error) {
 	return approval.Object{}, false, nil
@@ -277,13 +283,17 @@ func newSite(t *testing.T) *site {
 	x.registered = &registered{state: workloads.NewState()}
 	x.registered.state.SetReady()
 	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
+		Granted: func(application string) (bool, error) {
+			r, err := x.host.Reached(application)
+			return len(r.Resources)+len(r.Wildcards) > 0, err
+		},
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	hub := NewHub()
 	states := rolloutstore.New(db)
 	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Enforced: x.host.Enforced, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Now: x.now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Workloads: registrar, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (h *Hub) open() int {
 }
 
 // FollowStore finds what other replicas changed.
-func (h *Hub) FollowStore(ctx context.Context, store approval.Store, now func() time.Time, every time.Duration, log *slog.Logger) {
+func (h *Hub) FollowStore(ctx context.Context, store approval.TicketStore, now func() time.Time, every time.Duration, log *slog.Logger) {
 	// Looking back covers transactions that were stamped before, and committed after, the last look.
 	const overlap = 5 * time.Second
 	since := now()

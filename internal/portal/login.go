@@ -26,8 +26,12 @@ const (
 	loginInvalid     = "invalid"
 	loginUnknown     = "unknown-person"
 	loginUnavailable = "provider-unavailable"
+	loginUnset       = "provider-unset"
 	loginSignedOut   = "signed-out"
 )
+
+// NoIssuer is the issuer of a portal in which nobody can log in, because no provider is configured yet.
+const NoIssuer = "none"
 
 const (
 	loginMinutes = 10 * time.Minute
@@ -75,6 +79,10 @@ func (s *Server) startLogin(c *gin.Context) {
 		return
 	}
 	ctx := c.Request.Context()
+	if s.Issuer == NoIssuer {
+		s.loginFailed(c, loginUnset, c.Query("returnTo"))
+		return
+	}
 	p, err := s.login.provider(ctx)
 	if err != nil {
 		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)

@@ -78,7 +78,7 @@ func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	return out, nil
 }
 
-// policyHas tells whether a text, in lower case, is in a policy's name or in a name of its statements.
+// policyHas reports whether a text, in lower case, is in a policy's name or in a name of its statements.
 func policyHas(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, part string) bool {
 	has := func(name string) bool {
 		if strings.Contains(strings.ToLower(name), part) {

@@ -45,7 +45,7 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	existing := make([][]policy.Grant, len(plan.Items))
 	var all []policy.Grant
 	for i, p := range plan.Items {
-		if p.Err == nil && p.ApplicationName != "" {
+		if p.Err == nil && p.ApplicationName != "" && p.ResourceName != "" {
 			for _, g := range snap.WhoCanReach(p.ResourceName, a.Now()) {
 				if g.Subject == p.ApplicationName || g.Subject == "*" {
 					existing[i] = append(existing[i], g)
@@ -60,11 +60,11 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	}
 	denied := map[string]map[string]int64{} // by application, so that many items of one make one query
 	for i, p := range plan.Items {
-		if _, asked := denied[p.ApplicationName]; p.ApplicationName != "" && !asked {
+		if _, asked := denied[p.ApplicationName]; p.ApplicationName != "" && p.ResourceName != "" && !asked {
 			denied[p.ApplicationName] = a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: p.ApplicationName})
 		}
 		x := a.previewItem(ctx, i, plan.Kind, p, a.accessOf(existing[i], origin))
-		if p.ApplicationName != "" && p.Err == nil {
+		if p.ApplicationName != "" && p.ResourceName != "" && p.Err == nil {
 			x.Denied24h = count(denied[p.ApplicationName], p.ResourceName)
 		}
 		if p.Err == nil && plan.Kind.Access() && p.ResourceName != "" {
@@ -169,7 +169,7 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 	if p.ResourceName != "" {
 		out.Protection = protectionOf(a.Host.Protection(p.ResourceName))
 	}
-	if p.ApplicationName != "" {
+	if p.ApplicationName != "" && p.ResourceName != "" {
 		out.Existing = &existing
 	}
 	return out

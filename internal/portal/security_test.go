@@ -59,6 +59,10 @@ func TestLoginFailures(t *testing.T) {
 			x.provider.Close()
 			return b.Get("/auth/login?returnTo=/x")
 		}, loginUnavailable},
+		"no provider": {"none is configured yet", func(x *site, b *portaltest.Browser) portaltest.Answer {
+			x.Issuer = NoIssuer
+			return b.Get("/auth/login?returnTo=/x")
+		}, loginUnset},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newSite(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -30,7 +31,7 @@ func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error)
 	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
 	if b.Kind != nil {
 		if r.Kind = approval.Kind(*b.Kind); !b.Kind.Valid() {
-			return r, wrong("kind", "must be one of grant, extend, revoke, mode, onboard, offboard, class, approval-policy")
+			return r, wrong("kind", "must be one of grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload")
 		}
 	}
 	r.Adopt = value(b.Adopt)
@@ -86,6 +87,12 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	}
 	if it.Object != nil {
 		x.Object, err = objectChange(path+"object.", *it.Object)
+	}
+	if w := it.Workload; w != nil && err == nil {
+		if n := len(w.Addresses); n < 1 || n > workloads.MaxAddresses {
+			return x, wrong(path+"workload.addresses", fmt.Sprintf("must have 1 to %d addresses", workloads.MaxAddresses))
+		}
+		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: value(w.Description)}
 	}
 	return x, err
 }

@@ -68,7 +68,7 @@ func stageOf(before []approval.Event, e *approval.Event) (stage string, from tim
 	return "", time.Time{}, false
 }
 
-// told tells whether a line like this one was written since an instant, for another revision.
+// told reports whether a line like this one was written since an instant, for another revision.
 func told(before []approval.Event, e *approval.Event, since time.Time) bool {
 	for n := range before {
 		if b := &before[n]; b.Kind == e.Kind && b.Item == e.Item && b.Cluster == e.Cluster && !b.At.Before(since) {

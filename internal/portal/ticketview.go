@@ -48,9 +48,12 @@ func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	return out, nil
 }
 
-// seesClients tells whether the lines of an item may name clients to somebody. Those of a change of a resource name all of
+// seesClients reports whether the lines of an item may name clients to somebody. Those of a change of a resource name all of
 // its clients, whom the resource's page shows to its owners, the security team and auditors.
 func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool {
+	if it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload { // its lines name all that the application has access to
+		return who.Security || who.Auditor || ownsApplication(c, who, it.ApplicationName)
+	}
 	if it.Change == nil || it.ResourceName == "" {
 		return true
 	}
@@ -106,10 +109,25 @@ func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		if kind := openapi.ObjectChangeKind(ch.Kind); kind.Valid() {
 			out.Object = &openapi.ObjectChange{Kind: kind, Name: ch.Name, Verb: openapi.ObjectChangeVerb(ch.Verb)}
 		}
+		out.Workload = workloadChange(ch)
 		out.FromMode, out.ToMode = modeOf(ch.FromMode), modeOf(ch.ToMode)
 	}
 	if it.State.Open() {
 		a.liveState(t, it, &out)
+	}
+	return out
+}
+
+// workloadChange is the registration that a change makes; nil: it is about something else.
+func workloadChange(c *approval.Change) *openapi.WorkloadChange {
+	w, ok := c.Workload()
+	if !ok {
+		return nil
+	}
+	out := &openapi.WorkloadChange{Id: w.ID, Description: optional(w.Description), Before: []string{}, After: w.Addresses}
+	var before v1alpha1.ExternalWorkloadSpec
+	if len(c.Before) > 0 && json.Unmarshal(c.Before, &before) == nil {
+		out.Before = append(out.Before, before.Addresses...)
 	}
 	return out
 }

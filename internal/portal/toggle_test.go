@@ -347,14 +347,14 @@ func TestRolloutBoard(t *testing.T) {
 	}
 	var told struct {
 		Items []struct {
-			Resource string
-			OK       bool
-			Told     int
-			Problem  *problemBody
+			Resource   string
+			OK         bool
+			Recipients int
+			Problem    *problemBody
 		}
 	}
 	a := x.as("bob").Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster", "ledger-db-cache", "none"}, "message": "on Monday"})
-	if a.Into(t, &told); a.Status != http.StatusOK || len(told.Items) != 3 || !told.Items[0].OK || told.Items[0].Told != 2 || told.Items[1].OK || told.Items[2].Problem.Code != "not-found" {
+	if a.Into(t, &told); a.Status != http.StatusOK || len(told.Items) != 3 || !told.Items[0].OK || told.Items[0].Recipients != 2 || told.Items[1].OK || told.Items[2].Problem.Code != "not-found" {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	if b := look("bob", "stage=announced"); len(b.Items) != 1 {

@@ -61,7 +61,7 @@ func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObjec
 	return openapi.RevokeToken204Response{}, nil
 }
 
-// changes tells whether a token with a scope changes anything. Auditors get none: that somebody is an auditor may be the
+// changes reports whether a token with a scope changes anything. Auditors get none: that somebody is an auditor may be the
 // word of the login alone, which a token does not carry, so that his would be one of an ordinary person.
 func changes(s credential.Scope) bool {
 	return s != credential.ScopeRead && s != credential.ScopeLedgerRead

@@ -103,7 +103,7 @@ func (a *api) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	return openapi.ListUnused200JSONResponse(out), nil
 }
 
-// covers tells whether a statement's resource, which may end in a wildcard, means one of the sorted names.
+// covers reports whether a statement's resource, which may end in a wildcard, means one of the sorted names.
 func covers(pattern string, names []string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	i, ok := slices.BinarySearch(names, prefix)
@@ -230,7 +230,7 @@ func (o origins) itemOf(g policy.Grant) (*approval.Ticket, int) {
 
 func unusedOf(c *catalog.Catalog, u insight.UnusedStatement, from origins, g policy.Grant) openapi.Unused {
 	x := openapi.Unused{Policy: u.Ref.Policy, Sid: u.Ref.SID, Effect: openapi.UnusedEffect(u.Statement.Effect), Subjects: []openapi.CatalogRef{}, Resources: []openapi.CatalogRef{},
-		Actions: []string{}, DaysObserved: u.DaysObserved, Why: u.Why}
+		Actions: []string{}, DaysObserved: u.DaysObserved, Reason: u.Why}
 	if u.LastUsed != nil {
 		x.LastUsed = when(*u.LastUsed)
 	}

@@ -98,12 +98,21 @@ func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObj
 		return nil, workloadProblem(err)
 	}
 	var out openapi.PutWorkloads200JSONResponse
+	c := a.Catalog()
 	out.Items = make([]struct {
-		Id      string                              `json:"id"`
-		Message *string                             `json:"message,omitempty"`
-		Outcome openapi.WorkloadResultsItemsOutcome `json:"outcome"`
+		Application   *string                             `json:"application,omitempty"`
+		Id            string                              `json:"id"`
+		Message       *string                             `json:"message,omitempty"`
+		NeedsApproval *bool                               `json:"needsApproval,omitempty"`
+		Outcome       openapi.WorkloadResultsItemsOutcome `json:"outcome"`
 	}, len(results))
 	for i, x := range results {
+		if x.NeedsApproval {
+			out.Items[i].NeedsApproval = new(true)
+			if e, ok := c.ByName(in[i].Subject); ok {
+				out.Items[i].Application = optional(e.ID)
+			}
+		}
 		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, optional(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
 	}
 	return out, nil

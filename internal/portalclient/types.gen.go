@@ -1081,6 +1081,7 @@ const (
 	TicketKindOffboard       TicketKind = "offboard"
 	TicketKindOnboard        TicketKind = "onboard"
 	TicketKindRevoke         TicketKind = "revoke"
+	TicketKindWorkload       TicketKind = "workload"
 )
 
 // Valid indicates whether the value is a known member of the TicketKind enum.
@@ -1101,6 +1102,8 @@ func (e TicketKind) Valid() bool {
 	case TicketKindOnboard:
 		return true
 	case TicketKindRevoke:
+		return true
+	case TicketKindWorkload:
 		return true
 	default:
 		return false
@@ -1550,8 +1553,8 @@ type Announcement struct {
 	By      Person    `json:"by"`
 	Message string    `json:"message"`
 
-	// Told people who were told
-	Told int `json:"told"`
+	// Recipients how many people were notified
+	Recipients int `json:"recipients"`
 }
 
 // Application defines model for Application.
@@ -1562,7 +1565,7 @@ type Application struct {
 	Environment *string `json:"environment,omitempty"`
 	Id          string  `json:"id"`
 
-	// Mine the caller or one of his groups owns it
+	// Mine the caller or one of the caller's groups owns it
 	Mine bool `json:"mine"`
 
 	// Name the resource name, trnv1:rsc:...
@@ -2610,7 +2613,7 @@ type NewTemporaryAudit struct {
 
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
-	// Adopt of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be his. Decided by another owner of the resource, else by security; the applications' owners are told
+	// Adopt of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are told
 	Adopt *bool `json:"adopt,omitempty"`
 
 	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
@@ -2628,7 +2631,7 @@ type NewTicket struct {
 	Reason   string    `json:"reason"`
 }
 
-// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload
 type NewTicketItem struct {
 	Actions *[]string `json:"actions,omitempty"`
 
@@ -2646,6 +2649,9 @@ type NewTicketItem struct {
 	// Resource catalog id
 	Resource *string  `json:"resource,omitempty"`
 	Target   *ItemRef `json:"target,omitempty"`
+
+	// Workload a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
+	Workload *NewWorkload `json:"workload,omitempty"`
 }
 
 // NewToken defines model for NewToken.
@@ -2653,6 +2659,14 @@ type NewToken struct {
 	ExpiresInSeconds int64        `json:"expiresInSeconds"`
 	Name             string       `json:"name"`
 	Scopes           []TokenScope `json:"scopes"`
+}
+
+// NewWorkload a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
+type NewWorkload struct {
+	// Addresses addresses or prefixes
+	Addresses   []string `json:"addresses"`
+	Description *string  `json:"description,omitempty"`
+	Id          string   `json:"id"`
 }
 
 // ObjectChange for class and approval-policy tickets
@@ -3185,14 +3199,14 @@ type RolloutResult struct {
 	Ok      bool     `json:"ok"`
 	Problem *Problem `json:"problem,omitempty"`
 
+	// Recipients of an announcement: how many people were notified
+	Recipients *int `json:"recipients,omitempty"`
+
 	// Resource catalog id
 	Resource string `json:"resource"`
 
 	// Ticket of an advance
 	Ticket *string `json:"ticket,omitempty"`
-
-	// Told of an announcement: people who were told
-	Told *int `json:"told,omitempty"`
 
 	// Unowned of an announcement: clients seen whose owner is not known
 	Unowned *[]string `json:"unowned,omitempty"`
@@ -3291,7 +3305,7 @@ type Step struct {
 	// Name leader, owner, security, or as the approval policy calls it
 	Name string `json:"name"`
 
-	// Note why these approvers, for example: the leader asked himself, so one up
+	// Note why these approvers, for example: the requester is the leader, so the leader's leader decides
 	Note      *string        `json:"note,omitempty"`
 	OnTimeout *StepOnTimeout `json:"onTimeout,omitempty"`
 
@@ -3479,6 +3493,9 @@ type TicketItem struct {
 
 	// WaitingFor members that are not realised yet
 	WaitingFor *[]string `json:"waitingFor,omitempty"`
+
+	// Workload the registration that an item of a workload ticket makes or changes
+	Workload *WorkloadChange `json:"workload,omitempty"`
 }
 
 // TicketKind defines model for TicketKind.
@@ -3577,17 +3594,17 @@ type Unused struct {
 	Effect       UnusedEffect `json:"effect"`
 
 	// LastUsed absent: never in the time that the store remembers
-	LastUsed      *time.Time   `json:"lastUsed,omitempty"`
-	Policy        string       `json:"policy"`
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+	Policy   string     `json:"policy"`
+
+	// Reason a sentence for people
+	Reason        string       `json:"reason"`
 	Resources     []CatalogRef `json:"resources"`
 	Sid           string       `json:"sid"`
 	Subjects      []CatalogRef `json:"subjects"`
 	Ticket        *string      `json:"ticket,omitempty"`
 	TicketItem    *int         `json:"ticketItem,omitempty"`
 	TicketVisible *bool        `json:"ticketVisible,omitempty"`
-
-	// Why a sentence for people
-	Why string `json:"why"`
 }
 
 // UnusedEffect defines model for Unused.Effect.
@@ -3639,6 +3656,16 @@ type Workload struct {
 	Subject string `json:"subject"`
 }
 
+// WorkloadChange the registration that an item of a workload ticket makes or changes
+type WorkloadChange struct {
+	After []string `json:"after"`
+
+	// Before its addresses; empty: it was not registered
+	Before      []string `json:"before"`
+	Description *string  `json:"description,omitempty"`
+	Id          string   `json:"id"`
+}
+
 // WorkloadList defines model for WorkloadList.
 type WorkloadList struct {
 	Items      []Workload `json:"items"`
@@ -3648,9 +3675,14 @@ type WorkloadList struct {
 // WorkloadResults defines model for WorkloadResults.
 type WorkloadResults struct {
 	Items []struct {
-		Id      string                      `json:"id"`
-		Message *string                     `json:"message,omitempty"`
-		Outcome WorkloadResultsItemsOutcome `json:"outcome"`
+		// Application with needsApproval: the catalog id to ask with
+		Application *string `json:"application,omitempty"`
+		Id          string  `json:"id"`
+		Message     *string `json:"message,omitempty"`
+
+		// NeedsApproval it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload
+		NeedsApproval *bool                       `json:"needsApproval,omitempty"`
+		Outcome       WorkloadResultsItemsOutcome `json:"outcome"`
 	} `json:"items"`
 }
 
@@ -3857,7 +3889,7 @@ type ListApplicationsParams struct {
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// Mine only what the caller or one of his groups owns
+	// Mine only what the caller or one of the caller's groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Q part of a name or title
@@ -4188,7 +4220,7 @@ type ListResourcesParams struct {
 	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
 	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
 
-	// Mine only what the caller or one of his groups owns
+	// Mine only what the caller or one of the caller's groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Q part of a name or title

@@ -14,22 +14,23 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// Notice is what the clients' owners are told.
+// Notice is the content of an announcement to the clients' owners.
 type Notice struct {
 	Message   string
-	EnforceAt time.Time // as planned; zero: not said
+	EnforceAt time.Time // as planned; zero if not stated
 }
 
-// announceEvery keeps an owner from filling the inboxes of everybody whose application was ever seen at his resource.
+// announceEvery bounds how often an owner can send announcements to the owners of all clients of their resource.
 const announceEvery = 10 * time.Minute
 
-// Announced is what came of an announcement.
+// Announced is the result of an announcement.
 type Announced struct {
 	Told    int
-	Unowned []string // clients seen whose owner the catalog does not know
+	Unowned []string // clients without an owner in the catalog
 }
 
-// Announce tells the owners of the clients seen, and those of the resource, that it will be closed.
+// Announce notifies the owners of the clients that were seen, and those of the resource, that the resource will be
+// closed.
 func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Entity, n Notice, clients []string) (Announced, error) {
 	if err := s.allowed(a, e); err != nil {
 		return Announced{}, err
@@ -72,7 +73,7 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 	return Announced{Told: told, Unowned: unowned}, nil
 }
 
-// unannounce forgets the announcement of a resource that went back to where it began.
+// unannounce deletes the announcement of a resource that returned to the first stage.
 func (w *Watcher) unannounce(ctx context.Context, e catalog.Entity) error {
 	_, err := w.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		st.Announcement = nil
@@ -81,7 +82,8 @@ func (w *Watcher) unannounce(ctx context.Context, e catalog.Entity) error {
 	return err
 }
 
-// owners of the clients, each with his applications, and those of the resource; and the clients that nobody owns.
+// owners returns the owners of the clients, each with their applications, those of the resource, and the clients
+// without owner.
 func owners(c *catalog.Catalog, e catalog.Entity, clients []string) (people map[string][]notify.About, unowned []string) {
 	people = map[string][]notify.About{}
 	for _, p := range c.OwnerPeople(e) {

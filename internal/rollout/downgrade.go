@@ -14,32 +14,33 @@ import (
 )
 
 const (
-	// switchedAtOnce objects are written at the same time.
+	// switchedAtOnce is the number of objects that are written concurrently.
 	switchedAtOnce = 8
-	// linesAtOnce of the ledger are written in one transaction before the objects that they are about.
+	// linesAtOnce is the number of ledger lines that are written in one transaction before the objects that they
+	// concern.
 	linesAtOnce = 200
-	// keptFailures of a run are named; the others are counted.
+	// keptFailures is the number of failures of a run that are listed; the others are counted.
 	keptFailures = 100
 )
 
-// Downgrades turn many resources to temporary audit, and back. What is open is in the objects alone, so that every
-// replica, and one that was started anew, tells the same; only the progress of what it does is kept by each.
+// Downgrades turns many resources to temporary audit, and back. The state is stored in the objects alone, so that all
+// replicas, also after a restart, report the same; only the progress of a run is in the replica's memory.
 type Downgrades struct {
 	*Service
-	// Objects are all ProtectedResources, which nobody may change; false: the host cluster was not seen yet.
+	// Objects returns all ProtectedResources, which must not be changed; false if the host cluster was not read yet.
 	Objects func() ([]*v1alpha1.ProtectedResource, bool)
-	// ClassOf a resource; empty: none covers it.
+	// ClassOf returns the class of a resource, or "" if no class covers it.
 	ClassOf func(resource string) string
-	// Patience is how long the caller waits for all of them.
+	// Patience is how long the caller waits for the whole run.
 	Patience time.Duration
-	// Running ends what goes on without a caller.
+	// Running is the context of runs that continue after the call.
 	Running context.Context
 
 	mu  sync.Mutex
 	run *run
 }
 
-// Last run of this replica; false: none.
+// Last returns the last run of this replica; false if there was none.
 func (d *Downgrades) Last() (Run, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,17 +50,17 @@ func (d *Downgrades) Last() (Run, bool) {
 	return d.run.state(), true
 }
 
-// MayDowngrade tells who may act for the whole.
+// MayDowngrade reports whether an actor may downgrade many resources.
 func MayDowngrade(a approval.Actor) bool { return a.Security && !a.Auditor }
 
-// Begin opens every resource in a scope until an instant. What is open for as long already stays as it is.
+// Begin opens every resource in a scope until an instant. Resources that are open for at least as long are not changed.
 func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, want Audit) (Run, error) {
 	reason, err := d.allowedAll(a, want.Reason, "Say why everything may pass: everybody concerned reads it.")
 	if err != nil {
 		return Run{}, err
 	}
 	now := d.Now()
-	until := want.Until.UTC().Truncate(time.Second) // what the objects can say
+	until := want.Until.UTC().Truncate(time.Second) // in the resolution of the objects
 	switch {
 	case !until.After(now):
 		return Run{}, invalid("until", "The end must be in the future.")
@@ -84,12 +85,12 @@ func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, w
 		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
 }
 
-// opens tells whether a downgrade changes anything for a resource.
+// opens reports whether a downgrade changes anything for a resource.
 func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) bool {
 	return Enforces(spec) && (spec.TemporaryAudit == nil || spec.TemporaryAudit.Until.Before(&audit.Until))
 }
 
-// Resume ends what downgrades opened in a scope. What an owner opened stays open.
+// Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began.
 func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, reason string) (Run, error) {
 	reason, err := d.allowedAll(a, reason, "Say why it ends: everybody concerned reads it.")
 	if err != nil {
@@ -109,7 +110,7 @@ func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, 
 	}
 	if len(objects) == 0 {
 		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
-			return last, nil // it was done already
+			return last, nil // already done
 		}
 		return Run{}, failf(approval.CodeConflict, "No downgrade lasts in this scope.")
 	}
@@ -126,7 +127,7 @@ func (d *Downgrades) allowedAll(a approval.Actor, reason, why string) (string, e
 	return reasonOf(reason, why)
 }
 
-// within a scope, what is to be switched.
+// within returns the objects in a scope that have to be switched.
 func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
 	all, ok := d.Objects()
 	if !ok {
@@ -150,8 +151,8 @@ func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceS
 	return out, nil
 }
 
-// start a run, or join the one that does the same, and wait for it a while. One runs at a time: two that cross would
-// leave each resource to chance.
+// start starts a run, or joins one that does the same, and waits for it for a while. Only one run is active at a time,
+// because two different runs would leave each resource in an arbitrary state.
 func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) (Run, error) {
 	r, fresh, err := d.claim(want)
 	if err != nil {
@@ -162,14 +163,14 @@ func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *
 			d.forget(r)
 			return Run{}, err
 		}
-		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // it outlives who asked for it
+		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
 	}
 	patience := time.NewTimer(d.Patience)
 	defer patience.Stop()
 	select {
 	case <-r.finished:
 	case <-patience.C:
-	case <-ctx.Done(): // it goes on; who asks again is told
+	case <-ctx.Done(): // the run continues; the next call reports on it
 	}
 	return r.state(), nil
 }
@@ -190,7 +191,7 @@ func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
 	return d.run, true, nil
 }
 
-// forget a run that did not begin.
+// forget removes a run that did not begin.
 func (d *Downgrades) forget(r *run) {
 	d.mu.Lock()
 	d.run = nil
@@ -205,7 +206,7 @@ func (d *Downgrades) finish(r *run) {
 	close(r.finished)
 }
 
-// work switches the objects. The ledger has the lines of each portion before the host cluster has the changes.
+// work switches the objects. The lines of each batch are in the ledger before the host cluster is changed.
 func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) {
 	defer d.finish(r)
 	action := "resource.temporary-audit"
@@ -261,7 +262,7 @@ func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1a
 	d.Log.Warn("a downgrade was done", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
-// errStays: somebody else was faster, and nothing is left to do.
+// errStays reports that the object was changed already, so that nothing is left to do.
 var errStays = errors.New("nothing is left to do")
 
 func (d *Downgrades) toggle(ctx context.Context, o *v1alpha1.ProtectedResource, audit *v1alpha1.TemporaryAudit, still func(v1alpha1.ProtectedResourceSpec) bool) error {

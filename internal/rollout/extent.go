@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Scope of a downgrade: one class, or everything.
+// Scope is the scope of a downgrade: one class, or everything.
 type Scope struct{ Class string }
 
 const (
@@ -18,7 +18,7 @@ const (
 	scopeClass = "class/"
 )
 
-// String is the scope as objects have it.
+// String returns the scope in the form that objects store.
 func (s Scope) String() string {
 	if s.Class == "" {
 		return scopeAll
@@ -26,7 +26,7 @@ func (s Scope) String() string {
 	return scopeClass + s.Class
 }
 
-// ParseScope reads what objects have; false: the temporary audit is of the resource alone.
+// ParseScope parses the form that objects store; false if the temporary audit is of the resource alone.
 func ParseScope(text string) (Scope, bool) {
 	if class, ok := strings.CutPrefix(text, scopeClass); ok && class != "" {
 		return Scope{class}, true
@@ -34,45 +34,46 @@ func ParseScope(text string) (Scope, bool) {
 	return Scope{}, text == scopeAll
 }
 
-// Has tells whether resources of a class are in the scope.
+// Has reports whether resources of a class are in the scope.
 func (s Scope) Has(class string) bool { return s.Class == "" || s.Class == class }
 
 const (
-	// writesPerSecond is how many objects KubeFed writes into each member in a second (its client's default limit).
+	// writesPerSecond is the number of objects that KubeFed writes into each member per second (the default limit of
+	// its client).
 	writesPerSecond = 20
 )
 
-// Extent is what a downgrade would open, and what is open by one.
+// Extent describes what a downgrade would open, and what one has opened.
 type Extent struct {
 	Resources int // onboarded
-	// Enforced are those that some member enforces, or would but for a temporary audit; Open those of them that a temporary
-	// audit opens now.
+	// Enforced is the number of resources that a member enforces, or would without a temporary audit. Open is the
+	// number of those that a temporary audit opens now.
 	Enforced, Open int
-	// Members that enforce one of them now, sorted.
+	// Members are those that enforce one of them now, sorted.
 	Members []string
-	// Seconds until KubeFed has written the last one.
+	// Seconds is the time until KubeFed has written the last object.
 	Seconds float64
 	Classes []ClassExtent
 	Active  []Downgrade
 }
 
-// ClassExtent is that of one class; without name: resources that no class covers.
+// ClassExtent is the extent of one class; without a name, of resources that no class covers.
 type ClassExtent struct {
 	Name           string
 	Enforced, Open int
 }
 
-// Downgrade are the resources in a scope that have the same temporary audit.
+// Downgrade describes the resources in a scope that have the same temporary audit.
 type Downgrade struct {
 	Scope      Scope
 	Until      time.Time
 	Reason, By string
 	Resources  int
-	// Effective are those of which no member was last seen to enforce.
+	// Effective is the number of resources that no member was last seen to enforce.
 	Effective int
 }
 
-// ExtentOf a downgrade of a scope. Classes and Active are of the whole, whatever the scope.
+// ExtentOf returns the extent of a downgrade of a scope. Classes and Active cover everything, regardless of the scope.
 func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope Scope, now time.Time) Extent {
 	var out Extent
 	perMember := map[string]int{}
@@ -149,7 +150,7 @@ func countActive(active map[Downgrade]*Downgrade, o *v1alpha1.ProtectedResource)
 	}
 }
 
-// opened reports whether every member was read back without Enforce. A list that lacks members does not show it.
+// opened reports whether every member was read back without Enforce. A list that lacks members does not show this.
 func opened(s *v1alpha1.ProtectedResourceStatus) bool {
 	for c := range s.All() {
 		if c.Mode == v1alpha1.ModeEnforce || c.ObservedRevision != c.DesiredRevision {

@@ -13,31 +13,31 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// GapKind says why the guard does not see everything that is refused in a member.
+// GapKind classifies why the guard does not see all denials in a member.
 type GapKind string
 
 const (
-	// GapUnwatched: the flows of the member are not watched.
+	// GapUnwatched means that the flows of the member are not watched.
 	GapUnwatched GapKind = "unwatched"
-	// GapLost: flows of the member were lost lately.
+	// GapLost means that flows of the member were lost recently.
 	GapLost GapKind = "lost"
 )
 
-// tellOf names the notification about a gap that begins.
+// tellOf returns the name of the notification about a new gap.
 var tellOf = map[GapKind]string{GapUnwatched: "flows-unwatched", GapLost: "flows-lost"}
 
-// Gap is a time that lasts, in which the guard does not see everything that is refused in a member.
+// Gap is a period, not yet ended, in which the guard does not see all denials in a member.
 type Gap struct {
 	Kind  GapKind   `json:"kind"`
 	Since time.Time `json:"since"`
 }
 
-// maxGaps bounds by how much gaps prolong the time in which a member is guarded. Without a bound, somebody who makes flows get
-// lost could have the guard watch, and with Reopens open, what has been closed for long.
+// maxGaps bounds how much gaps extend the time in which a member is guarded. Without it, an attacker who causes the
+// loss of flows could make the guard watch, and with Reopens open, a resource that has been closed for a long time.
 const maxGaps = 7 * 24 * time.Hour
 
-// guarded reports whether the denials of a member still stop the rollout: until it was watched for watchFor since it began to
-// enforce. Gaps do not count, since nobody knows whether it was quiet then.
+// guarded reports whether denials in a member still stop the rollout: until it was watched for watchFor since it began
+// to enforce. Gaps do not count, because it is not known whether there were denials.
 func (s *State) guarded(cluster string, now time.Time) bool {
 	since, enforces := s.Enforced[cluster]
 	gaps := s.Missed[cluster]
@@ -47,7 +47,7 @@ func (s *State) guarded(cluster string, now time.Time) bool {
 	return enforces && now.Sub(since)-min(gaps, maxGaps) <= watchFor
 }
 
-// observe records the gaps of the members that are guarded, and tells the people concerned once when one begins.
+// observe records the gaps of the guarded members, and sends one notification when a gap begins.
 func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now time.Time) (State, error) {
 	var clusters []string
 	for cluster := range st.Enforced {
@@ -81,7 +81,7 @@ func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now t
 			g := next.Gaps[cluster]
 			news.Entries = append(news.Entries, line(now, "", "resource.rollout-unseen", e, map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)}))
 			b := bulletin(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
-			b.Event += "/" + cluster // several members may begin at once
+			b.Event += "/" + cluster // several members may have a new gap at the same time
 			news.Bulletins = append(news.Bulletins, b)
 		}
 		*s = next
@@ -89,7 +89,8 @@ func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now t
 	})
 }
 
-// withGaps is the state with the gaps that were found in the guarded members, and the members in which one begins or gets worse.
+// withGaps returns the state with the gaps that were found in the guarded members, and the members in which a gap
+// begins or gets worse.
 func (s *State) withGaps(guarded []string, found map[string]GapKind, now time.Time) (next State, began []string) {
 	next = *s
 	next.Gaps, next.Missed = map[string]Gap{}, map[string]time.Duration{}
@@ -123,7 +124,7 @@ func (s *State) sameGaps(o *State) bool {
 	return maps.EqualFunc(s.Gaps, o.Gaps, func(a, b Gap) bool { return a.Kind == b.Kind && a.Since.Equal(b.Since) }) && maps.Equal(s.Missed, o.Missed)
 }
 
-// Missing implements Denials. A member is not watched when it was not for insight.RecentWatch.
+// Missing implements Denials. A member counts as not watched after insight.RecentWatch.
 func (x *Insight) Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error) {
 	covered, err := x.coveredLately(ctx, now)
 	if err != nil {
@@ -146,7 +147,8 @@ func (x *Insight) Missing(ctx context.Context, clusters []string, now time.Time)
 	return out, nil
 }
 
-// coveredLately is what was watched and lost lately, as of a moment ago: it is asked for each resource that is guarded.
+// coveredLately returns what was watched and lost recently. The result is cached for a moment, because it is used for
+// each guarded resource.
 func (x *Insight) coveredLately(ctx context.Context, now time.Time) ([]audit.Coverage, error) {
 	x.mu.Lock()
 	known, at := x.lately, x.latelyAt

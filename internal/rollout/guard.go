@@ -19,45 +19,47 @@ import (
 )
 
 const (
-	// watchFor is for how long a member has to have been watched since it began to enforce until its denials do not stop a
-	// rollout any more. Later ones are somebody's mistake or
-	// an attack, and must not open what has been closed for long.
+	// watchFor is how long a member must have been watched since it began to enforce until its denials no longer stop a
+	// rollout. Later denials are mistakes or attacks, and must not open what has been closed for a long time.
 	watchFor = 24 * time.Hour
-	// stopFor is how long the temporary audit of a stop lasts: somebody has to look meanwhile.
+	// stopFor is the duration of the temporary audit of a stop, in which a person has to examine the denials.
 	stopFor = 24 * time.Hour
-	// MaxGuardWindow is the longest time in which denials are counted, as api/openapi.yaml states it.
+	// MaxGuardWindow is the longest window in which denials are counted, as in api/openapi.yaml.
 	MaxGuardWindow = 24 * time.Hour
-	// MaxGuardLimit is the highest limit, as api/openapi.yaml states it.
+	// MaxGuardLimit is the highest limit, as in api/openapi.yaml.
 	MaxGuardLimit = 1_000_000
 )
 
-// Denials counts default-denied connections and requests of clients with a name to a resource in one member, in a window. A client that
-// was refused on the same port before an instant already is nothing new, and does not count.
+// Denials counts default-denied connections and requests of clients with a name to a resource in one member, in a
+// window. A client that was refused on the same port before a given instant is not new, and does not count.
 type Denials interface {
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
-	// Missing returns those of the members in which not all flows are seen now, so that no denials mean nothing.
+	// Missing returns the members whose flows are not completely seen now, so that an absence of denials proves
+	// nothing.
 	Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error)
 }
 
-// Tickets is what the guard does to tickets.
+// Tickets is the guard's interface to tickets.
 type Tickets interface {
-	// Halt ends the requests to close a resource (a catalog id) further that are not written yet, and says how many.
+	// Halt ends the requests to close a resource (a catalog id) further that are not written yet, and returns their
+	// number.
 	Halt(ctx context.Context, resource, reason string) (int, error)
 }
 
-// Watcher watches resources that were closed lately. Of several replicas one does.
+// Watcher watches resources that were closed recently. Only one replica does this at a time.
 type Watcher struct {
 	*Service
 	Name    string // unique among replicas
 	Denials Denials
 	Tickets Tickets
-	// Resources are the names of those that some member enforces, or would but for a temporary audit; false: not known yet.
+	// Resources returns the names of the resources that a member enforces, or would without a temporary audit; false if
+	// they are not known yet.
 	Resources func() ([]string, bool)
 	Every     time.Duration
 	Log       *slog.Logger
 }
 
-// Run until the context ends.
+// Run checks the resources until the context ends.
 func (w *Watcher) Run(ctx context.Context) {
 	t := time.NewTicker(w.Every)
 	defer t.Stop()
@@ -77,7 +79,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Look once at every resource. One that cannot be looked at does not keep the guard from the others.
+// Look checks every resource once. An error about one resource does not affect the others.
 func (w *Watcher) Look(ctx context.Context) error {
 	enforced, known := w.Resources()
 	if !known {
@@ -88,7 +90,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		return err
 	}
 	names := slices.Clone(enforced)
-	for name, st := range states { // what was announced, or enforced until now
+	for name, st := range states { // announced, or enforced until now
 		if st.Announcement != nil || len(st.Enforced) > 0 {
 			names = append(names, name)
 		}
@@ -99,7 +101,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
 		if !ok {
-			continue // nobody to tell, and nobody's rollout
+			continue // nobody to notify, and no rollout
 		}
 		if err := w.look(ctx, e, states[name]); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)
@@ -147,7 +149,7 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 			continue
 		}
 		before := since
-		if before.Before(st.Guard.ArmedAt) { // whoever armed it has seen what was before
+		if before.Before(st.Guard.ArmedAt) { // denials before the guard was armed were examined by the user who armed it
 			before = st.Guard.ArmedAt
 		}
 		from := now.Add(-st.Guard.Within())
@@ -165,7 +167,7 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 	return nil
 }
 
-// enforcedIn is since when each member enforces: from the moment that it was seen to, and not any more once it does not.
+// enforcedIn returns since when each member enforces, as it was observed.
 func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, c := range p.Status.States() {
@@ -178,7 +180,7 @@ func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now 
 		case known:
 			out[name] = since
 		case c.State != v1alpha1.MemberRealized:
-		case c.Since != nil: // a portal that was away, or is new, does not take an old one for a new one
+		case c.Since != nil: // after a restart, an old enforcement must not count as new
 			out[name] = c.Since.UTC()
 		default:
 			out[name] = now.UTC()
@@ -187,8 +189,9 @@ func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now 
 	return out
 }
 
-// stop ends what would close the resource further and tells everybody concerned, after it has opened the resource for a
-// time if that is wanted. If the rest fails then, it is done at the next look, while the temporary audit lasts.
+// stop ends what would close the resource further and notifies the people concerned, after it has opened the resource
+// for a time if this is configured. If a later step fails, it is repeated at the next check, while the temporary audit
+// lasts.
 func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n int64, g Guard) error {
 	now := w.Now()
 	reason := fmt.Sprintf("%d connections of known clients were refused in %s within %s, and at most %d may be.", n, cluster, g.Within(), g.Most())
@@ -203,7 +206,7 @@ func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n 
 	return w.stopped(ctx, e, stop, until.UTC())
 }
 
-// stopped records a stop; the time until which the resource is open is zero where it is not.
+// stopped records a stop. The time until which the resource is open is zero if it is not.
 func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, until time.Time) error {
 	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
 		s.Guard.Stop = &stop
@@ -221,22 +224,22 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 	return err
 }
 
-// halfStopped tells whether the guard began a temporary audit and did not come to the rest.
+// halfStopped reports whether the guard began a temporary audit without completing the stop.
 func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
 	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
 }
 
-// Set is how somebody sets a guard; nil leaves what is there.
+// Set is a change of a guard's settings; nil keeps the current value.
 type Set struct {
 	Enabled *bool
 	Reopens *bool
 	Limit   *int64
 	Window  *time.Duration
-	Arm     bool // go on after a stop
+	Arm     bool // continue after a stop
 	Reason  string
 }
 
-// SetGuard of a resource.
+// SetGuard changes the guard of a resource.
 func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Entity, want Set) (Guard, error) {
 	if err := s.allowed(a, e); err != nil {
 		return Guard{}, err

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// stopped tells whether the guard has opened the resource.
+// stopped reports whether the guard has opened the resource.
 func (w *world) stopped() bool {
 	return rollout.Active(w.object.Spec, w.now) && w.object.Spec.TemporaryAudit.By == rollout.GuardName
 }

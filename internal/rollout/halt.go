@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// Requests are the tickets, as the guard sees them.
+// Requests is the approval service in the form that the guard needs.
 type Requests struct{ *approval.Service }
 
 // Halt implements Tickets.

@@ -18,38 +18,40 @@ import (
 )
 
 const (
-	// remembered is how long an assessment is good for. Flows come all the time; a page may show those of a moment ago.
+	// remembered is how long an assessment is cached. Flows arrive all the time, and a page may show a slightly older
+	// state.
 	remembered = 15 * time.Second
-	// watchRemembered is the same for how well the members were watched.
+	// watchRemembered is how long the members' watch is cached.
 	watchRemembered = time.Minute
-	// assessedAtOnce bounds how many resources one question to the store names.
+	// assessedAtOnce bounds the number of resources in one query to the store.
 	assessedAtOnce = 500
 )
 
 var errPoliciesUnknown = errors.New("the host cluster's policies are not known yet")
 
-// InsightConfig of an Insight; all fields are required.
+// InsightConfig is the configuration of an Insight; all fields are required.
 type InsightConfig struct {
 	Flows    audit.Reader
 	Snapshot func() (*policy.Snapshot, bool)
-	// Fleet tells in which members resources are placed.
+	// Fleet returns the members in which resources are placed.
 	Fleet func() insight.Fleet
-	// Enforced are the names of the resources that some member enforces, or would but for a temporary audit; false: not known yet.
+	// Enforced returns the names of the resources that a member enforces, or would without a temporary audit; false if
+	// they are not known yet.
 	Enforced func() ([]string, bool)
 	Store    Store
-	Window   time.Duration // of the past that counts
-	// Threshold is the score from which on a resource can be enforced; 0: always.
+	Window   time.Duration // the evaluated period
+	// Threshold is the score from which on a resource can be enforced; 0 means always.
 	Threshold int
 	Now       func() time.Time
 }
 
-// Insight is what the flows say about resources. It remembers its answers for a while.
+// Insight evaluates the flows of resources. It caches its results for a while.
 type Insight struct {
 	InsightConfig
 	mu      sync.Mutex
 	known   map[string]assessed
 	watched *insight.Watch // as of its end
-	// lately is what was watched and lost lately, as of latelyAt.
+	// lately is what was watched and lost recently, as of latelyAt.
 	lately   []audit.Coverage
 	latelyAt time.Time
 }
@@ -60,7 +62,7 @@ type assessed struct {
 	at    time.Time
 }
 
-// NewInsight makes an insight.
+// NewInsight returns an Insight.
 func NewInsight(c InsightConfig) *Insight {
 	return &Insight{InsightConfig: c, known: map[string]assessed{}}
 }
@@ -70,7 +72,8 @@ var (
 	_ Denials           = (*Insight)(nil)
 )
 
-// Assess resources by their names. With an error the map holds those that were assessed before it.
+// Assess returns the assessments of resources by name. If it returns an error, the map contains those that were
+// completed before it.
 func (x *Insight) Assess(ctx context.Context, resources ...string) (map[string]Assessment, error) {
 	all, err := x.assess(ctx, resources)
 	out := make(map[string]Assessment, len(all))
@@ -115,7 +118,8 @@ func (x *Insight) assess(ctx context.Context, resources []string) (map[string]as
 	return out, nil
 }
 
-// watch is how well the members were watched. It is the same for all resources; each is scored by its own members.
+// watch returns how completely the members were watched. It is the same for all resources; each is scored by its own
+// members.
 func (x *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
 	x.mu.Lock()
 	known := x.watched
@@ -178,13 +182,14 @@ func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insigh
 	return out, nil
 }
 
-// clientele is who was seen at one resource: subjects, true for those that no statement allows, and sources without a name.
+// clientele returns the clients of one resource: subjects, with true for those that no statement allows, and sources
+// without a name.
 type clientele struct {
 	subjects map[string]bool
 	sources  map[string]bool
 }
 
-// ownNode is how the destination's own node is described; it is always let in.
+// ownNode is the description of the destination's own node, which is always let in.
 const ownNode = "reserved:host"
 
 func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
@@ -197,11 +202,11 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 	q := policy.Query{Subjects: append([]string{t.Subject}, strings.Fields(t.OtherSubjects)...),
 		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), At: now}
 	t.FillQuery(&q)
-	// A deny names a client that is not wanted; nobody has to look at it again.
+	// A deny names a client that is not wanted and need not be examined again.
 	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.EffectiveEnforced(&q, nil).Verdict == policy.DefaultDenied
 }
 
-// Evidence of a resource, in full.
+// Evidence returns the complete evidence of a resource.
 func (x *Insight) Evidence(ctx context.Context, resource string) (insight.Score, time.Time, error) {
 	all, err := x.assess(ctx, []string{resource})
 	return all[resource].score, all[resource].at, err
@@ -280,11 +285,12 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	return worst, nil
 }
 
-// refusedBefore is how long before an instant a client may have been refused to be nothing new.
+// refusedBefore is the period before an instant in which an earlier denial of a client makes a later one count as
+// known.
 const refusedBefore = 14 * 24 * time.Hour
 
-// Refused implements Denials. A bucket counts only when it began in the window, so that nothing of before a member
-// enforced is counted; the present minute does.
+// Refused implements Denials. A bucket counts only if it began in the window, so that denials before a member enforced
+// are not counted; the present minute counts.
 func (x *Insight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
 	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
 		since = from.Add(audit.BucketWidth)
@@ -296,7 +302,7 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 		subject  string
 		port     uint16
 		protocol v1alpha1.Protocol
-		action   string // of requests
+		action   string // the HTTP action
 	}
 	clientOf := func(t *audit.Total) client {
 		c := client{subject: t.Subject, port: t.Port, protocol: t.Protocol}

@@ -14,20 +14,20 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// Run is how far a downgrade, or its resumption, has come.
+// Run is the progress of a downgrade, or of its resumption.
 type Run struct {
 	Scope       Scope
 	Resume      bool
 	Until       time.Time // zero with Resume
 	By          string
 	StartedAt   time.Time
-	FinishedAt  time.Time // zero: it goes on
+	FinishedAt  time.Time // zero while it is running
 	Total, Done int
-	Failed      []Failure // the first of them
+	Failed      []Failure // the first failures
 	FailedTotal int
 }
 
-// Failure is a resource that was not switched, and why.
+// Failure is a resource that was not switched, with the reason.
 type Failure struct{ Resource, Message string }
 
 type run struct {
@@ -57,10 +57,10 @@ func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
 	}
 }
 
-// downgradeObject is what lines of the ledger about a whole downgrade are about.
+// downgradeObject is the object of ledger lines about a whole downgrade.
 const downgradeObject = "downgrade"
 
-// entityOf an object; one that the catalog does not know has its own name.
+// entityOf returns the catalog entity of an object; one that the catalog lacks is represented by its name.
 func (d *Downgrades) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
 	if e, ok := d.Catalog().ByName(string(o.Spec.Resource)); ok {
 		return e
@@ -76,7 +76,8 @@ func (d *Downgrades) lineOf(actor, action string, o *v1alpha1.ProtectedResource,
 	return line(d.Now(), actor, action, d.entityOf(o), own)
 }
 
-// news of a run as a whole: one line of the ledger, the security team, and each owner with what is his.
+// news returns the records of a run as a whole: one ledger line, a notification to the security team, and one to each
+// owner about their resources.
 func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedResource) News {
 	c, now := d.Catalog(), d.Now()
 	what, action := "downgrade", "downgrade.begun"
@@ -92,7 +93,7 @@ func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedRes
 	}
 	people := map[string][]notify.About{}
 	for _, p := range c.Members(catalog.GroupSecurity) {
-		people[p] = nil // all of it
+		people[p] = nil // everything
 	}
 	var all []notify.About
 	for _, o := range objects {

@@ -14,13 +14,13 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// Host is what is asked about the host cluster; it answers from a cache.
+// Host is a cached view of the host cluster.
 type Host interface {
-	// Protection of a resource by its name; nil: not onboarded, or not seen yet.
+	// Protection returns the protection of a resource by name; nil if it is not onboarded, or not read yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
 }
 
-// Config of a Service; all fields are required.
+// Config is the configuration of a Service; all fields are required.
 type Config struct {
 	Store   Store
 	Switch  Switch
@@ -30,13 +30,13 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Service is what people do with rollouts, but for modes.
+// Service contains the operations on rollouts, except changes of modes.
 type Service struct{ Config }
 
-// NewService makes a service.
+// NewService returns a Service.
 func NewService(c Config) *Service { return &Service{c} }
 
-// May tells whether somebody may change how a resource is rolled out: its owners and the security team.
+// May reports whether an actor may change the rollout of a resource: its owners and the security team.
 func May(c *catalog.Catalog, a approval.Actor, e catalog.Entity) bool {
 	return !a.Auditor && (a.Security || c.Owns(a.ID, e))
 }
@@ -51,7 +51,7 @@ func (s *Service) allowed(a approval.Actor, e catalog.Entity) error {
 	return nil
 }
 
-// protection of a resource that is onboarded.
+// protection returns the protection of an onboarded resource.
 func (s *Service) protection(e catalog.Entity) (*v1alpha1.ProtectedResource, error) {
 	p := s.Host.Protection(e.Name)
 	if p == nil {
@@ -60,7 +60,7 @@ func (s *Service) protection(e catalog.Entity) (*v1alpha1.ProtectedResource, err
 	return p, nil
 }
 
-// concerned are the owners of a resource and the security team.
+// concerned returns the owners of a resource and the security team.
 func concerned(c *catalog.Catalog, e catalog.Entity) map[string][]notify.About {
 	out := map[string][]notify.About{}
 	for _, p := range slices.Concat(c.OwnerPeople(e), c.Members(catalog.GroupSecurity)) {
@@ -69,13 +69,13 @@ func concerned(c *catalog.Catalog, e catalog.Entity) map[string][]notify.About {
 	return out
 }
 
-// line of the ledger about a resource.
+// line returns a ledger line about a resource.
 func line(at time.Time, actor, action string, e catalog.Entity, details map[string]string) ledger.Entry {
 	details["resource"] = e.Name
 	return ledger.Entry{At: at, Actor: actor, Action: action, Object: e.ID, Details: details}
 }
 
-// bulletin about a resource.
+// bulletin returns a bulletin about a resource.
 func bulletin(at time.Time, what string, e catalog.Entity, f notify.Facts, people map[string][]notify.About) notify.Bulletin {
 	f.Event, f.Page = what, "resources/"+e.ID
 	if len(f.Items) == 0 {
@@ -84,7 +84,7 @@ func bulletin(at time.Time, what string, e catalog.Entity, f notify.Facts, peopl
 	return notify.Bulletin{Event: fmt.Sprintf("%s/%s/%d", e.ID, what, at.UnixNano()), At: at, Facts: f, People: people}
 }
 
-// told maps what the host cluster says to words for the caller.
+// told converts an error of the host cluster into an error for the caller.
 func told(e catalog.Entity, err error) error {
 	var refused *approval.RefusedError
 	var ours *approval.Error

@@ -11,40 +11,40 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// Stage of a resource. It follows from its mode, what was seen and what was announced; nobody types it.
+// Stage is the stage of a resource. It is derived from its mode, the flows and the announcement, and never entered.
 type Stage string
 
 const (
 	StageObserve   Stage = "observe"   // nothing is sent to the members
 	StageInitial   Stage = "initial"   // Audit, and too little is known yet
 	StageRefine    Stage = "refine"    // Audit, with evidence enough; what is only let in by Audit is reviewed
-	StageAnnounced Stage = "announced" // Audit, and the owners of the clients were told
+	StageAnnounced Stage = "announced" // Audit, and the owners of the clients were notified
 	StageEnforce   Stage = "enforce"   // some member enforces, or would but for a temporary audit
 )
 
-// Stages in their order.
+// Stages are in their order.
 func Stages() []Stage {
 	return []Stage{StageObserve, StageInitial, StageRefine, StageAnnounced, StageEnforce}
 }
 
-// Assessment is what the flows of the window say about a resource.
+// Assessment is the evaluation of a resource's flows in the window.
 type Assessment struct {
 	approval.Score
 	Clients      []string // subjects that were seen, sorted
 	Newcomers    []string // those that no statement allows
 	Unattributed int      // sources without a name
-	Unwatched    []string // members that the resource is placed in and whose flows are not watched, sorted
+	Unwatched    []string // members in which the resource is placed and whose flows are not watched, sorted
 }
 
-// Input of the derivation of a stage.
+// Input is the input of the derivation of a stage.
 type Input struct {
-	Protection *v1alpha1.ProtectedResource // nil: not onboarded
+	Protection *v1alpha1.ProtectedResource // nil if not onboarded
 	State      State
-	Assessment *Assessment // nil: the flows cannot be read
+	Assessment *Assessment // nil if the flows cannot be read
 	Now        time.Time
 }
 
-// StageOf a resource.
+// StageOf returns the stage of a resource.
 func StageOf(in Input) Stage {
 	p := in.Protection
 	switch {
@@ -66,7 +66,7 @@ func has(s v1alpha1.ProtectedResourceSpec, mode v1alpha1.Mode) bool {
 	return s.Mode == mode || slices.ContainsFunc(s.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode == mode })
 }
 
-// Code of a hint.
+// Code identifies a hint.
 type Code string
 
 const (
@@ -82,14 +82,14 @@ const (
 	CodeDone     Code = "done"
 )
 
-// Hint is what a person could do next, and why. Nothing happens by itself.
+// Hint is what a user could do next, and why. Nothing happens automatically.
 type Hint struct {
 	Code Code
-	Next Stage // empty: none
+	Next Stage // empty if there is none
 	Text string
 }
 
-// HintOf a resource.
+// HintOf returns the hint for a resource.
 func HintOf(in Input) Hint {
 	stage := StageOf(in)
 	if s := in.State.Guard.Stop; s != nil {
@@ -119,7 +119,8 @@ func HintOf(in Input) Hint {
 	return Hint{CodeEnforce, StageEnforce, "Everything is known and announced: ask for Enforce, one member first if you like."}
 }
 
-// blind says in which members of an enforced resource nobody sees what is refused, so that the guard cannot see it either.
+// blind returns the members of an enforced resource in which denials are not seen, so that the guard cannot see them
+// either.
 func blind(a *Assessment) string {
 	if a == nil || len(a.Unwatched) == 0 {
 		return ""
@@ -132,7 +133,7 @@ func blind(a *Assessment) string {
 	return fmt.Sprintf("The flows of %s are not watched: what is refused there does not show, and the guard does not see it.", names)
 }
 
-// work is what is left to do in Audit before anything can be announced or enforced.
+// work returns what has to be done in Audit before the next stage.
 func work(a *Assessment) (Hint, bool) {
 	switch {
 	case a == nil:
@@ -149,7 +150,7 @@ func work(a *Assessment) (Hint, bool) {
 	return Hint{}, false
 }
 
-// Missing for the next stage, as sentences.
+// Missing returns the requirements of the next stage as sentences.
 func Missing(in Input) []string {
 	out := []string{}
 	switch stage := StageOf(in); stage {
@@ -172,7 +173,7 @@ func Missing(in Input) []string {
 	return out
 }
 
-// open counts the members that are known and do not enforce.
+// open counts the known members that do not enforce.
 func open(p *v1alpha1.ProtectedResource) int {
 	own := make(map[v1alpha1.ClusterName]v1alpha1.Mode, len(p.Spec.ClusterModes))
 	for _, m := range p.Spec.ClusterModes {

@@ -11,24 +11,24 @@ import (
 )
 
 var (
-	// ErrGone means that the resource is not onboarded any more.
+	// ErrGone reports that the resource is no longer onboarded.
 	ErrGone = errors.New("the resource is not onboarded")
-	// ErrChanged means that the object is not as the caller saw it.
+	// ErrChanged reports that the object differs from the version that the caller saw.
 	ErrChanged = errors.New("the object was changed meanwhile")
 )
 
-// State is what is kept of a resource beside its mode.
+// State is the stored state of a resource's rollout, in addition to its mode.
 type State struct {
 	Announcement *Announcement `json:"announcement,omitempty"`
 	Guard        Guard         `json:"guard,omitzero"`
-	// Enforced is since when each member was seen to enforce; the guard keeps it.
+	// Enforced is since when each member was observed to enforce; the guard maintains it.
 	Enforced map[string]time.Time `json:"enforced,omitempty"`
-	// Gaps are those that last in the members that are guarded, and Missed is how long those that ended took together.
+	// Gaps are the current gaps of the guarded members, and Missed is the total duration of the gaps that ended.
 	Gaps   map[string]Gap           `json:"gaps,omitempty"`
 	Missed map[string]time.Duration `json:"missed,omitempty"`
 }
 
-// Announcement told the owners of the clients seen that a resource will be closed.
+// Announcement is the announcement to the owners of the clients seen that a resource will be closed.
 type Announcement struct {
 	At        time.Time `json:"at"`
 	By        string    `json:"by"`
@@ -37,20 +37,20 @@ type Announcement struct {
 	Told      int       `json:"told"`               // people
 }
 
-// Guard of a resource; the zero value has the defaults.
+// Guard contains the settings of a resource's guard; the zero value means the defaults.
 type Guard struct {
 	Off    bool          `json:"off,omitempty"`
 	Limit  *int64        `json:"limit,omitempty"`  // nil: DefaultLimit
-	Window time.Duration `json:"window,omitempty"` // 0: DefaultGuardWindow
+	Window time.Duration `json:"window,omitempty"` // 0 means DefaultGuardWindow
 	Stop   *Stop         `json:"stop,omitempty"`   // nil: it has not stopped the rollout, or was armed again
-	// ArmedAt is when somebody armed it again after a stop.
+	// ArmedAt is when a user armed the guard again after a stop.
 	ArmedAt time.Time `json:"armedAt,omitzero"`
-	// Reopens: a stop also turns the resource to temporary audit. Not by default, because then a known client that is
-	// refused could have it opened.
+	// Reopens reports that a stop also turns the resource to temporary audit. It is off by default, because otherwise a
+	// known client could have the resource opened by being refused.
 	Reopens bool `json:"reopens,omitempty"`
 }
 
-// Stop is why the guard stopped a rollout.
+// Stop is the reason for which the guard stopped a rollout.
 type Stop struct {
 	At      time.Time `json:"at"`
 	Cluster string    `json:"cluster"`
@@ -58,13 +58,13 @@ type Stop struct {
 	Reason  string    `json:"reason"`
 }
 
-// What the guard goes by unless somebody set it otherwise.
+// Defaults of the guard.
 const (
 	DefaultLimit       = 20
 	DefaultGuardWindow = 5 * time.Minute
 )
 
-// Most is the number of new denials in the window that is still borne.
+// Most returns the number of new denials in the window that is tolerated.
 func (g Guard) Most() int64 {
 	if g.Limit == nil {
 		return DefaultLimit
@@ -72,7 +72,7 @@ func (g Guard) Most() int64 {
 	return *g.Limit
 }
 
-// Within is the time in which denials are counted.
+// Within returns the window in which denials are counted.
 func (g Guard) Within() time.Duration {
 	if g.Window == 0 {
 		return DefaultGuardWindow
@@ -80,28 +80,30 @@ func (g Guard) Within() time.Duration {
 	return g.Window
 }
 
-// News is what is kept together with a change, or with none.
+// News are the records that are stored in the transaction of a change, or alone.
 type News struct {
 	Entries   []ledger.Entry
 	Bulletins []notify.Bulletin
 }
 
-// Store keeps states. Every method is one transaction. Several replicas may use one store.
+// Store stores states. Every method is one transaction. Several replicas may use one store.
 type Store interface {
-	// States of resources by name; who has none is not in it. Without names: all.
+	// States returns the states of resources by name; resources without state are not included. Without names, it
+	// returns all.
 	States(ctx context.Context, resources ...string) (map[string]State, error)
-	// Change loads a state, applies a change and stores it with its news. No other change of the resource comes between.
-	// An error of the change is returned as it is and changes nothing.
+	// Change loads a state, applies a change and stores it with its news, atomically with respect to other changes of
+	// the resource. An error of the change is returned unchanged, and nothing is stored.
 	Change(ctx context.Context, resource string, change func(*State) (News, error)) (State, error)
-	// Record news that change no state.
+	// Record stores news without a change of state.
 	Record(ctx context.Context, n News) error
-	// Lead tells whether the holder leads until now+ttl: nobody else does, or his time is over.
+	// Lead reports whether the holder holds the lease until now+ttl. It acquires the lease if it is free or expired.
 	Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error)
 }
 
 // Switch begins and ends temporary audits in the host cluster.
 type Switch interface {
-	// Toggle reads the object, compares it with the version (empty: any), calls the check with its spec, and writes. It may
-	// call the check again after a conflict. Nil ends the temporary audit. ErrGone, ErrChanged, or the check's own error.
+	// Toggle reads the object, compares it with the version (empty means any), calls the check with its spec, and
+	// writes. It may call the check again after a conflict. Nil ends the temporary audit. It returns ErrGone,
+	// ErrChanged, or the check's own error.
 	Toggle(ctx context.Context, object, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error)
 }

@@ -15,25 +15,26 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// Limits of a temporary audit, as api/openapi.yaml states them.
+// Limits of a temporary audit, as in api/openapi.yaml.
 const (
-	// MaxTemporaryAudit is how long one may last from now on; it can be extended again.
+	// MaxTemporaryAudit is the maximum remaining duration of a temporary audit; it can be extended again.
 	MaxTemporaryAudit = 7 * 24 * time.Hour
-	// maxReason in characters, as the CRD has it.
+	// maxReason is the maximum length of the reason in characters, as in the CRD.
 	maxReason = 1024
 )
 
-// GuardName is who did it when the guard began a temporary audit. No person of a catalog can have it: ids have no colon.
+// GuardName is the actor of temporary audits that the guard began. It cannot be a person of the catalog, because their
+// ids contain no colon.
 const GuardName = "acp:rollout-guard"
 
-// Audit is a temporary audit that somebody wishes for.
+// Audit is a request for a temporary audit.
 type Audit struct {
 	Until   time.Time
 	Reason  string
-	Version string // of the object that he saw; empty: any
+	Version string // of the object that the user saw; empty means any
 }
 
-// TemporaryAudit lets everything pass to a resource until an instant, at once. A further one sets the end anew.
+// TemporaryAudit lets everything through to a resource until an instant, immediately. A further call replaces the end.
 func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalog.Entity, want Audit) (*v1alpha1.ProtectedResource, error) {
 	if err := s.allowed(a, e); err != nil {
 		return nil, err
@@ -141,12 +142,12 @@ func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, re
 	return told(e, why)
 }
 
-// Active tells whether a temporary audit lasts.
+// Active reports whether a temporary audit lasts.
 func Active(spec v1alpha1.ProtectedResourceSpec, now time.Time) bool {
 	return spec.TemporaryAudit != nil && now.Before(spec.TemporaryAudit.Until.Time)
 }
 
-// Enforces tells whether any member would enforce, were there no temporary audit.
+// Enforces reports whether any member would enforce, were there no temporary audit.
 func Enforces(spec v1alpha1.ProtectedResourceSpec) bool {
 	for _, m := range append([]v1alpha1.ClusterMode{{Mode: spec.Mode}}, spec.ClusterModes...) {
 		if m.Mode == v1alpha1.ModeEnforce {

@@ -3,12 +3,14 @@ package approvaltest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -22,10 +24,13 @@ type Host struct {
 	Extra    []string
 	Policies []*v1alpha1.ApprovalPolicy
 	About    map[string]approval.Facts
-	Down     func() error // what writing policies gives; nil: nothing
-	objects  map[string]*hostObject
-	policies map[string]*v1alpha1.AccessControlPolicy
-	made     int64
+	Reaches  map[string]approval.Reached // by application; see also Reached
+	Down     func() error                // what writing policies gives; nil: nothing
+	// Contested are addresses of another application.
+	Contested map[string]bool
+	objects   map[string]*hostObject
+	policies  map[string]*v1alpha1.AccessControlPolicy
+	made      int64
 }
 
 type hostObject struct {
@@ -61,6 +66,43 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	return f, nil
 }
 
+// Reached implements approval.Host: what Reaches says, and the resources of the statements that are in the policies.
+func (h *Host) Reached(application string) (approval.Reached, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reached(application), nil
+}
+
+func (h *Host) reached(application string) approval.Reached {
+	r := approval.Reached{Resources: slices.Clone(h.Reaches[application].Resources), Wildcards: h.Reaches[application].Wildcards}
+	for _, p := range h.policies {
+		for _, s := range p.Spec.Statements {
+			if slices.Contains(s.Subjects, v1alpha1.Subject(application)) {
+				for _, resource := range s.Resources {
+					r.Resources = append(r.Resources, string(resource))
+				}
+			}
+		}
+	}
+	slices.Sort(r.Resources)
+	r.Resources = slices.Compact(r.Resources)
+	return r
+}
+
+// Propose implements approval.Registrations: everybody may register everything, in the form in which it is given, but what
+// Contested names.
+func (h *Host) Propose(_ string, w workloads.Workload) (workloads.Workload, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.Source = workloads.Portal
+	for _, a := range w.Addresses {
+		if h.Contested[a] {
+			return w, fmt.Errorf("%s is registered for another application", a)
+		}
+	}
+	return w, nil
+}
+
 // ApprovalPolicies implements approval.Host.
 func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	h.mu.Lock()
@@ -73,7 +115,13 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if it.Change != nil {
-		return slices.Clone(h.Extra), nil
+		lines := slices.Clone(h.Extra)
+		if it.Change.Kind == approval.ObjectExternalWorkload {
+			for _, r := range h.reached(it.ApplicationName).Resources {
+				lines = append(lines, "allow workloads outside the fleet of "+it.ApplicationName+" to "+r)
+			}
+		}
+		return lines, nil
 	}
 	return append([]string{compiledLine(it)}, h.Extra...), nil
 }

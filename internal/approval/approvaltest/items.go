@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-func numbers(t *testing.T, ctx context.Context, s approval.Store, f approval.Filter) []int64 {
+func numbers(t *testing.T, ctx context.Context, s approval.TicketStore, f approval.Filter) []int64 {
 	t.Helper()
 	got, err := s.List(ctx, f)
 	if err != nil {
@@ -24,7 +24,7 @@ func numbers(t *testing.T, ctx context.Context, s approval.Store, f approval.Fil
 }
 
 // items: each has a state and a chain of its own, and filters about items look at one of them at a time.
-func items(t *testing.T, ctx context.Context, s approval.Store) {
+func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	second := Item("b", "q")
 	second.Steps = []approval.Step{{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, EscalateTo: []string{"zoe"}}}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
@@ -83,7 +83,7 @@ func items(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func byUpdate(t *testing.T, ctx context.Context, s approval.Store) {
+func byUpdate(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	one, two, three := create(t, ctx, s, Ticket("a", "r", "")).Number, create(t, ctx, s, Ticket("b", "r", "")).Number, create(t, ctx, s, Ticket("c", "r", "")).Number
 	approve(t, ctx, s, two, "carol")
 	first, err := s.List(ctx, approval.Filter{ByUpdate: true, Limit: 2})
@@ -97,7 +97,7 @@ func byUpdate(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func delegations(t *testing.T, ctx context.Context, s approval.Store) {
+func delegations(t *testing.T, ctx context.Context, s approval.DelegationStore) {
 	make := func(from, to string, start, end time.Duration) approval.Delegation {
 		d, err := s.Delegate(ctx, approval.Delegation{From: from, To: to, Start: Start.Add(start), End: Start.Add(end), Reason: "away", CreatedBy: from, CreatedAt: Start})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Memory is an approval.Store that keeps everything in memory, for tests that need many. The zero value is empty.
+// Memory is a Store that keeps everything in memory, for tests that need many. The zero value is empty.
 type Memory struct {
 	mu          sync.Mutex
 	tickets     []*approval.Ticket // by number - 1
@@ -30,7 +30,7 @@ type job struct {
 
 func notFoundError() error { return approval.NotFound() }
 
-// Create implements approval.Store.
+// Create implements approval.TicketStore.
 func (m *Memory) Create(_ context.Context, t *approval.Ticket) (*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *Memory) get(number int64) (*approval.Ticket, error) {
 	return m.tickets[number-1].Clone(), nil
 }
 
-// Get implements approval.Store.
+// Get implements approval.TicketStore.
 func (m *Memory) Get(_ context.Context, number int64) (*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,14 +100,14 @@ func (m *Memory) update(number int64, change func(*approval.Ticket) error) (*app
 	return t, nil
 }
 
-// Update implements approval.Store.
+// Update implements approval.TicketStore.
 func (m *Memory) Update(_ context.Context, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.update(number, change)
 }
 
-// List implements approval.Store.
+// List implements approval.TicketStore.
 func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func behind(t *approval.Ticket, f approval.Filter) bool {
 	return t.UpdatedAt.Before(after.UpdatedAt)
 }
 
-// Count implements approval.Store.
+// Count implements approval.TicketStore.
 func (m *Memory) Count(_ context.Context, filters ...approval.Filter) ([]int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,14 +164,14 @@ func (m *Memory) claimedBy(claims []approval.Claim) int64 {
 	return 0
 }
 
-// ClaimedBy implements approval.Store.
+// ClaimedBy implements approval.TicketStore.
 func (m *Memory) ClaimedBy(_ context.Context, claims []approval.Claim) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.claimedBy(claims), nil
 }
 
-// ChangedSince implements approval.Store.
+// ChangedSince implements approval.TicketStore.
 func (m *Memory) ChangedSince(_ context.Context, since time.Time) ([]approval.TicketChange, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,7 +184,7 @@ func (m *Memory) ChangedSince(_ context.Context, since time.Time) ([]approval.Ti
 	return out, nil
 }
 
-// Delegate implements approval.Store.
+// Delegate implements approval.DelegationStore.
 func (m *Memory) Delegate(_ context.Context, d approval.Delegation) (approval.Delegation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +194,7 @@ func (m *Memory) Delegate(_ context.Context, d approval.Delegation) (approval.De
 	return d, nil
 }
 
-// EndDelegation implements approval.Store.
+// EndDelegation implements approval.DelegationStore.
 func (m *Memory) EndDelegation(_ context.Context, id int64, change func(*approval.Delegation) error) (approval.Delegation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +210,7 @@ func (m *Memory) EndDelegation(_ context.Context, id int64, change func(*approva
 	return d, nil
 }
 
-// Delegations implements approval.Store.
+// Delegations implements approval.DelegationStore.
 func (m *Memory) Delegations(_ context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,7 +227,7 @@ func (m *Memory) Delegations(_ context.Context, f approval.DelegationFilter) ([]
 	return out, nil
 }
 
-// Lease implements approval.Store.
+// Lease implements approval.Outbox.
 func (m *Memory) Lease(_ context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,7 +248,7 @@ func (m *Memory) Lease(_ context.Context, worker string, now time.Time, ttl time
 	return nil, approval.ErrNoJob
 }
 
-// ahead tells that a time is still to come, and was given by a clock that was right.
+// ahead reports whether a time is still to come, and was given by a clock that was right.
 func ahead(t, now time.Time, most time.Duration) bool {
 	return t.After(now) && !t.After(now.Add(most+approval.ClockTolerance))
 }
@@ -262,7 +262,7 @@ func (m *Memory) held(j *approval.Job) (int, error) {
 	return i, nil
 }
 
-// Finish implements approval.Store.
+// Finish implements approval.Outbox.
 func (m *Memory) Finish(_ context.Context, j *approval.Job, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,7 +277,7 @@ func (m *Memory) Finish(_ context.Context, j *approval.Job, change func(*approva
 	return t, err
 }
 
-// Postpone implements approval.Store.
+// Postpone implements approval.Outbox.
 func (m *Memory) Postpone(_ context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -293,7 +293,7 @@ func (m *Memory) Postpone(_ context.Context, j *approval.Job, until time.Time, p
 	return t, err
 }
 
-// Ping implements approval.Store.
+// Ping implements approval.TicketStore.
 func (m *Memory) Ping(context.Context) error { return nil }
 
 // Jobs that are open, as "<kind> <sid>".

@@ -1,4 +1,5 @@
-// Package approvaltest is the conformance suite that every approval.Store passes.
+// Package approvaltest contains the conformance suites of the stores of package approval, and implementations of its
+// interfaces in memory for tests.
 package approvaltest
 
 import (
@@ -48,18 +49,52 @@ func Yes(person string, at time.Time) approval.Vote {
 	return approval.Vote{Person: person, Approve: true, At: at, Comment: "ok"}
 }
 
-// Run the suite; fresh returns an empty store.
-func Run(t *testing.T, fresh func(t *testing.T) approval.Store) {
-	for name, f := range map[string]func(*testing.T, context.Context, approval.Store){
-		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters,
-		"not found": notFound, "concurrent updates": concurrent, "job order": jobOrder, "leases": leases, "clock ahead": clockAhead, "parked": parked,
-		"items": items, "by update": byUpdate, "delegations": delegations,
-	} {
+// Store implements all interfaces of package approval that a database implements.
+type Store interface {
+	OutboxStore
+	approval.DelegationStore
+}
+
+// OutboxStore stores tickets, and hands out their jobs.
+type OutboxStore interface {
+	approval.TicketStore
+	approval.Outbox
+}
+
+// Run runs all suites. fresh returns an empty store.
+func Run(t *testing.T, fresh func(t *testing.T) Store) {
+	t.Run("tickets", func(t *testing.T) { RunTickets(t, func(t *testing.T) approval.TicketStore { return fresh(t) }) })
+	t.Run("delegations", func(t *testing.T) {
+		RunDelegations(t, func(t *testing.T) approval.DelegationStore { return fresh(t) })
+	})
+	t.Run("outbox", func(t *testing.T) { RunOutbox(t, func(t *testing.T) OutboxStore { return fresh(t) }) })
+}
+
+// RunTickets runs the suite of approval.TicketStore. fresh returns an empty store.
+func RunTickets(t *testing.T, fresh func(t *testing.T) approval.TicketStore) {
+	run(t, fresh, map[string]func(*testing.T, context.Context, approval.TicketStore){
+		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters, "not found": notFound,
+		"concurrent updates": concurrent, "items": items, "by update": byUpdate,
+	})
+}
+
+// RunDelegations runs the suite of approval.DelegationStore. fresh returns an empty store.
+func RunDelegations(t *testing.T, fresh func(t *testing.T) approval.DelegationStore) {
+	run(t, fresh, map[string]func(*testing.T, context.Context, approval.DelegationStore){"delegations": delegations})
+}
+
+// RunOutbox runs the suite of approval.Outbox. fresh returns an empty store.
+func RunOutbox(t *testing.T, fresh func(t *testing.T) OutboxStore) {
+	run(t, fresh, map[string]func(*testing.T, context.Context, OutboxStore){"job order": jobOrder, "leases": leases, "clock ahead": clockAhead, "parked": parked})
+}
+
+func run[S any](t *testing.T, fresh func(t *testing.T) S, cases map[string]func(*testing.T, context.Context, S)) {
+	for name, f := range cases {
 		t.Run(name, func(t *testing.T) { f(t, t.Context(), fresh(t)) })
 	}
 }
 
-func create(t *testing.T, ctx context.Context, s approval.Store, x *approval.Ticket) *approval.Ticket {
+func create(t *testing.T, ctx context.Context, s approval.TicketStore, x *approval.Ticket) *approval.Ticket {
 	t.Helper()
 	out, err := s.Create(ctx, x)
 	if err != nil {
@@ -68,7 +103,7 @@ func create(t *testing.T, ctx context.Context, s approval.Store, x *approval.Tic
 	return out
 }
 
-func update(t *testing.T, ctx context.Context, s approval.Store, n int64, f func(*approval.Ticket) error) *approval.Ticket {
+func update(t *testing.T, ctx context.Context, s approval.TicketStore, n int64, f func(*approval.Ticket) error) *approval.Ticket {
 	t.Helper()
 	out, err := s.Update(ctx, n, f)
 	if err != nil {
@@ -77,14 +112,14 @@ func update(t *testing.T, ctx context.Context, s approval.Store, n int64, f func
 	return out
 }
 
-func approve(t *testing.T, ctx context.Context, s approval.Store, n int64, who ...string) {
+func approve(t *testing.T, ctx context.Context, s approval.TicketStore, n int64, who ...string) {
 	t.Helper()
 	for _, p := range who {
 		update(t, ctx, s, n, func(x *approval.Ticket) error { return x.Vote(0, Yes(p, Start.Add(time.Minute))) })
 	}
 }
 
-func roundTrip(t *testing.T, ctx context.Context, s approval.Store) {
+func roundTrip(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	made := create(t, ctx, s, Ticket("a", "r", ""))
 	if made.Number == 0 || made.Items[0].SID != approval.SID(made.Number, 0) {
 		t.Fatalf("a stored ticket has a number and its items a sid: %+v", made)
@@ -103,7 +138,7 @@ func roundTrip(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func idempotency(t *testing.T, ctx context.Context, s approval.Store) {
+func idempotency(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	first := create(t, ctx, s, Ticket("a", "r", "key-12345"))
 	if second := create(t, ctx, s, Ticket("a", "r", "key-12345")); second.Number != first.Number {
 		t.Errorf("the same key gives the same ticket, got %d and %d", first.Number, second.Number)
@@ -115,7 +150,7 @@ func idempotency(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func claims(t *testing.T, ctx context.Context, s approval.Store) {
+func claims(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	first := create(t, ctx, s, Ticket("a", "r", ""))
 	x := Ticket("a", "r", "")
 	x.Items[0].Actions = []string{"redis:info"}
@@ -132,7 +167,7 @@ func claims(t *testing.T, ctx context.Context, s approval.Store) {
 	create(t, ctx, s, Ticket("a", "r", ""))
 }
 
-func rollback(t *testing.T, ctx context.Context, s approval.Store) {
+func rollback(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	made := create(t, ctx, s, Ticket("a", "r", ""))
 	boom := &approval.Error{Code: approval.CodeConflict, Detail: "boom"}
 	_, err := s.Update(ctx, made.Number, func(x *approval.Ticket) error {
@@ -150,7 +185,7 @@ func rollback(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func filters(t *testing.T, ctx context.Context, s approval.Store) {
+func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	one := create(t, ctx, s, Ticket("a", "r", "")).Number
 	two := create(t, ctx, s, Ticket("b", "r", "")).Number
 	three := Ticket("c", "q", "")
@@ -200,7 +235,7 @@ func filters(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func notFound(t *testing.T, ctx context.Context, s approval.Store) {
+func notFound(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	if _, err := s.Get(ctx, 99); approval.CodeOf(err) != approval.CodeNotFound {
 		t.Errorf("Get: %v", err)
 	}
@@ -212,7 +247,7 @@ func notFound(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func concurrent(t *testing.T, ctx context.Context, s approval.Store) {
+func concurrent(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	made := create(t, ctx, s, Ticket("a", "r", ""))
 	approve(t, ctx, s, made.Number, "carol")
 	var wg sync.WaitGroup
@@ -243,7 +278,7 @@ func concurrent(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func lease(t *testing.T, ctx context.Context, s approval.Store, worker string, now time.Time) string {
+func lease(t *testing.T, ctx context.Context, s approval.Outbox, worker string, now time.Time) string {
 	t.Helper()
 	j, err := s.Lease(ctx, worker, now, time.Minute)
 	if errors.Is(err, approval.ErrNoJob) {
@@ -255,7 +290,7 @@ func lease(t *testing.T, ctx context.Context, s approval.Store, worker string, n
 	return fmt.Sprintf("%s %d", j.Kind, j.Ticket)
 }
 
-func jobOrder(t *testing.T, ctx context.Context, s approval.Store) {
+func jobOrder(t *testing.T, ctx context.Context, s OutboxStore) {
 	a, b, c := create(t, ctx, s, Ticket("a", "r", "")).Number, create(t, ctx, s, Ticket("b", "r", "")).Number, create(t, ctx, s, Ticket("a", "q", "")).Number
 	for _, n := range []int64{a, b, c} {
 		approve(t, ctx, s, n, "carol", "bob")
@@ -280,7 +315,7 @@ func jobOrder(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func leases(t *testing.T, ctx context.Context, s approval.Store) {
+func leases(t *testing.T, ctx context.Context, s OutboxStore) {
 	n := create(t, ctx, s, Ticket("a", "r", "")).Number
 	approve(t, ctx, s, n, "carol", "bob")
 	now := Start.Add(time.Hour)
@@ -318,7 +353,7 @@ func leases(t *testing.T, ctx context.Context, s approval.Store) {
 }
 
 // clockAhead: a portal whose clock was ten minutes ahead leaves nothing behind that waits for ten minutes.
-func clockAhead(t *testing.T, ctx context.Context, s approval.Store) {
+func clockAhead(t *testing.T, ctx context.Context, s OutboxStore) {
 	n := create(t, ctx, s, Ticket("a", "r", "")).Number
 	approve(t, ctx, s, n, "carol", "bob")
 	right := Start.Add(time.Hour)
@@ -354,7 +389,7 @@ func clockAhead(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 }
 
-func parked(t *testing.T, ctx context.Context, s approval.Store) {
+func parked(t *testing.T, ctx context.Context, s OutboxStore) {
 	a, b := create(t, ctx, s, Ticket("a", "r", "")).Number, create(t, ctx, s, Ticket("b", "r", "")).Number
 	approve(t, ctx, s, a, "carol", "bob")
 	approve(t, ctx, s, b, "carol", "bob")

@@ -116,7 +116,7 @@ func (c *changes) now() mark {
 	return c.head
 }
 
-// delegated tells whether a delegation has changed since a mark.
+// delegated reports whether a delegation has changed since a mark.
 func (c *changes) delegated(m mark) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

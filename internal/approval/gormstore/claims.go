@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// ClaimedBy implements approval.Store.
+// ClaimedBy implements approval.TicketStore.
 func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64, err error) {
 	read := s.read
 	if len(claims) <= fillAtOnce {

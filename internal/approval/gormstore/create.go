@@ -18,7 +18,7 @@ type creation struct {
 	err    error            // why it is refused
 }
 
-// Create implements approval.Store.
+// Create implements approval.TicketStore.
 func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticket, error) {
 	c := &creation{ticket: t}
 	var err error

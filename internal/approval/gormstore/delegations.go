@@ -11,7 +11,7 @@ import (
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
-// Delegate implements approval.Store.
+// Delegate implements approval.DelegationStore.
 func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.Delegation, error) {
 	row := rowOfDelegation(d)
 	row.ID = 0
@@ -27,7 +27,7 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 	return row.delegation(), err
 }
 
-// EndDelegation implements approval.Store.
+// EndDelegation implements approval.DelegationStore.
 func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approval.Delegation) error) (approval.Delegation, error) {
 	var d approval.Delegation
 	err := s.write(ctx, func(tx *gorm.DB) error {
@@ -62,7 +62,7 @@ func delegated(tx *gorm.DB, d approval.Delegation) error {
 	return tellDelegation(tx)
 }
 
-// Delegations implements approval.Store. Each call of the portal asks for whom its caller stands, so that is kept.
+// Delegations implements approval.DelegationStore. Each call of the portal asks for whom its caller stands, so that is kept.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	if f.To != "" && !f.ActiveAt.IsZero() && f == (approval.DelegationFilter{To: f.To, ActiveAt: f.ActiveAt}) {
 		return s.standing(ctx, f.To, f.ActiveAt)

@@ -25,7 +25,7 @@ func open(t *testing.T) (*Store, *database.DB) {
 func TestConformance(t *testing.T) {
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": databasetest.SQLite, "postgres": testenv.Postgres} {
 		t.Run(name, func(t *testing.T) {
-			approvaltest.Run(t, func(t *testing.T) approval.Store { return New(databasetest.Open(t, dsn(t))) })
+			approvaltest.Run(t, func(t *testing.T) approvaltest.Store { return New(databasetest.Open(t, dsn(t))) })
 		})
 	}
 }

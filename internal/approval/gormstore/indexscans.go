@@ -212,7 +212,7 @@ func after(q *gorm.DB, f approval.Filter, number string) *gorm.DB {
 	return q.Where(number+" < ?", f.After.Number)
 }
 
-// looksAtTickets tells whether where has a condition for the filter.
+// looksAtTickets reports whether where has a condition for the filter.
 func looksAtTickets(f approval.Filter) bool {
 	conditions, _ := ofItem(f, "")
 	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0

@@ -15,7 +15,7 @@ import (
 const due = `(run_after <= @now OR run_after > @parked OR NOT parked AND run_after > @retried) AND (lease_until <= @now OR lease_until > @leased)
  AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
 
-// Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing; a job that
+// Lease implements approval.Outbox. It looks without the write lock first, because mostly there is nothing; a job that
 // another replica is about to take is passed over.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
 	args := map[string]any{"now": micros(now), "parked": micros(now.Add(approval.LongestParked + approval.ClockTolerance)),
@@ -56,12 +56,12 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 		Worker: row.Worker, LeaseUntil: instant(row.LeaseUntil)}, nil
 }
 
-// Finish implements approval.Store.
+// Finish implements approval.Outbox.
 func (s *Store) Finish(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB { return tx.Delete(&jobRow{}) })
 }
 
-// Postpone implements approval.Store.
+// Postpone implements approval.Outbox.
 func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB {
 		return tx.Updates(map[string]any{"run_after": micros(until), "parked": parked, "worker": "", "lease_until": 0})

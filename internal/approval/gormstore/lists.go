@@ -36,7 +36,7 @@ type shown struct {
 
 func newLists() lists { return lists{lru.New(keepLists)} }
 
-// keeps tells whether a list is one that people see again and again. Searches and what depends on an instant is not,
+// keeps reports whether a list is one that people see again and again. Searches and what depends on an instant is not,
 // and for a walk from the oldest there is no page.
 func keeps(f approval.Filter) bool {
 	return f.Limit > 0 && !f.Passing && !f.Oldest && len(f.Numbers) == 0 && f.Text == "" && f.DueBy.IsZero() && f.ExpiresBy.IsZero()

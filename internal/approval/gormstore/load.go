@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Get implements approval.Store. Mostly the ticket was read or written before in its present version.
+// Get implements approval.TicketStore. Mostly the ticket was read or written before in its present version.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
 	var rows []ticketRow
 	if err = s.readOne(ctx, func(tx *gorm.DB) (err error) {
@@ -137,7 +137,7 @@ func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
 	return out, rows.Err()
 }
 
-// List implements approval.Store.
+// List implements approval.TicketStore.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	if keeps(f) {
 		return s.page(ctx, f)
@@ -222,7 +222,7 @@ func count(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
 }
 
-// Count implements approval.Store.
+// Count implements approval.TicketStore.
 func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, error) {
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
@@ -242,7 +242,7 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	return out, err
 }
 
-// ChangedSince implements approval.Store.
+// ChangedSince implements approval.TicketStore.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.TicketChange, error) {
 	var out []approval.TicketChange
 	err := s.readOne(ctx, func(tx *gorm.DB) error {

@@ -1,4 +1,4 @@
-// Package gormstore keeps tickets, delegations, the outbox and sessions in SQL through gorm. It implements approval.Store
+// Package gormstore keeps tickets, delegations, the outbox and sessions in SQL through gorm. It implements the stores of package approval
 // on an open database and decides nothing about tickets itself.
 package gormstore
 
@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Store implements approval.Store.
+// Store implements approval.TicketStore, approval.DelegationStore and approval.Outbox.
 type Store struct {
 	db          *database.DB
 	creations   *database.BatchWriter[*creation]
@@ -30,7 +30,7 @@ func New(db *database.DB) *Store {
 	return s
 }
 
-// Ping implements approval.Store.
+// Ping implements approval.TicketStore.
 func (s *Store) Ping(ctx context.Context) error { return storeError(s.db.Ping(ctx)) }
 
 // write runs f in one transaction and translates what the database says.

@@ -18,7 +18,7 @@ type transition struct {
 	err    error // why it is refused
 }
 
-// Update implements approval.Store.
+// Update implements approval.TicketStore.
 func (s *Store) Update(ctx context.Context, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	x := &transition{number: number, change: change}
 	if err := s.transitions.Write(ctx, x); err != nil {

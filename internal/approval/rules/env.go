@@ -41,7 +41,7 @@ type Expression struct {
 	broken  error
 }
 
-// Absent tells that there is no expression.
+// Absent reports whether there is no expression.
 func (e Expression) Absent() bool { return e.text == "" }
 
 // String is the expression as it was written.
@@ -114,7 +114,7 @@ var errNotBool = errors.New("it is neither true nor false")
 var others = []string{"requester", "application", "resource", "actions", "duration", "total", "permanent", "breakGlass",
 	"enforcers", "clients", "fromMode", "toMode", "opens", "closes", "adopt", "override"}
 
-// neverFor tells that the expression is false for every request of a kind.
+// neverFor reports whether the expression is false for every request of a kind.
 func (e Expression) neverFor(kind string) bool {
 	if e.Absent() || e.broken != nil {
 		return false

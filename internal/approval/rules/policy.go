@@ -60,7 +60,7 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	return p, problems
 }
 
-// Matches tells whether the policy is about a request. With an error nobody can tell, and nothing may follow from either.
+// Matches reports whether the policy is about a request. With an error nobody can tell, and nothing may follow from either.
 func (p *Policy) Matches(r *Request) (bool, error) {
 	if p.match.Absent() {
 		return true, nil
@@ -68,7 +68,7 @@ func (p *Policy) Matches(r *Request) (bool, error) {
 	return p.match.Eval(r)
 }
 
-// Needed tells whether a step is needed; in doubt it is.
+// Needed reports whether a step is needed; in doubt it is.
 func (p *Policy) Needed(i int, r *Request) (bool, error) {
 	if p.steps[i].condition.Absent() {
 		return true, nil
@@ -77,7 +77,7 @@ func (p *Policy) Needed(i int, r *Request) (bool, error) {
 	return yes || err != nil, err
 }
 
-// Auto tells whether a step approves by itself; in doubt it does not.
+// Auto reports whether a step approves by itself; in doubt it does not.
 func (p *Policy) Auto(i int, r *Request) (bool, error) {
 	if p.steps[i].auto.Absent() {
 		return false, nil

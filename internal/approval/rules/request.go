@@ -9,7 +9,7 @@ import (
 // Request is what expressions see as the variable request. The fields' names are an interface: docs/approvals.md lists
 // them.
 type Request struct {
-	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy
+	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload
 	Requester   Person        `cel:"requester"`
 	Application Entity        `cel:"application"`
 	Resource    Entity        `cel:"resource"`
@@ -48,10 +48,10 @@ type Entity struct {
 var kinds = map[string]struct{ application, resource bool }{
 	"grant": {true, true}, "extend": {true, true}, "revoke": {true, true},
 	"mode": {false, true}, "onboard": {false, true}, "offboard": {false, true},
-	"class": {false, false}, "approval-policy": {false, false},
+	"class": {false, false}, "approval-policy": {false, false}, "workload": {true, true},
 }
 
-// canBe tells whether an approver can be anybody at all for a kind of request.
+// canBe reports whether an approver can be anybody at all for a kind of request.
 func canBe(a v1alpha1.Approver, kind string) bool {
 	switch a {
 	case "resource.owner":

@@ -7,10 +7,10 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// maxAddresses bounds how many addresses stand for one source: beyond it, nobody can say what it is.
+// maxAddresses bounds the addresses that represent one source. With more, the source cannot be identified.
 const maxAddresses = 4096
 
-// Why a source may be decided in more than one way.
+// Reasons why a source may be decided in more than one way.
 const (
 	whyRange     = "The source is known only as a range of addresses, and not all of them are decided alike."
 	whyMachine   = "The client is a machine outside the fleet with several addresses, and not all of them are decided alike."
@@ -19,9 +19,10 @@ const (
 	whyLabels    = "The source has more labels than were kept, so its name is not known."
 )
 
-// addressesOf returns the addresses that stand for everything that the edge's source can be, as far as any side tells
-// addresses apart; none: its names say it all. Between two neighbouring bounds of prefixes all addresses are decided
-// alike, so the bounds stand for all. The reason is set when the source may be decided in more than one way.
+// addressesOf returns the addresses that represent everything that the edge's source can be, as far as a side
+// distinguishes addresses; none if its names determine the decision. All addresses between two neighbouring bounds of
+// prefixes have the same decision, so the bounds represent all. why is set if the source may be decided in more than
+// one way.
 func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why string) {
 	switch {
 	case e.Subject != "":
@@ -46,8 +47,8 @@ func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) 
 	return out, whyRange
 }
 
-// machineAddresses are those of a subject that was seen outside the fleet, where its name alone does not decide: because
-// a statement names a range that it is in, or because its addresses change hands.
+// machineAddresses returns the addresses of a subject outside the fleet if its name alone does not determine the
+// decision: because a statement names a range that contains them, or because its addresses change owners.
 func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []netip.Addr, why string) {
 	owned := sides[0].owned[e.Subject]
 	if e.SourceCluster != "" || len(owned) == 0 {
@@ -78,7 +79,7 @@ func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []n
 	return distinct(out), whyMachine
 }
 
-// bounds appends where the inner prefixes begin and end in the outer one.
+// bounds appends the first addresses in and after each inner prefix within the outer one.
 func bounds(out []netip.Addr, outer netip.Prefix, inner []netip.Prefix) []netip.Addr {
 	for _, p := range inner {
 		if p.Bits() <= outer.Bits() || !outer.Contains(p.Addr()) {
@@ -92,7 +93,7 @@ func bounds(out []netip.Addr, outer netip.Prefix, inner []netip.Prefix) []netip.
 	return out
 }
 
-// within are the sorted prefixes that begin in another one.
+// within returns the sorted prefixes that begin in another one.
 func within(sorted []netip.Prefix, outer netip.Prefix) []netip.Prefix {
 	from, _ := slices.BinarySearchFunc(sorted, outer.Addr(), func(p netip.Prefix, a netip.Addr) int { return p.Addr().Compare(a) })
 	to := from

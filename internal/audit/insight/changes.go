@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// list keeps the first of many by an order, without keeping all of them.
+// list keeps the first items by an order, with bounded memory.
 type list[T any] struct {
 	limit     int
 	truncated bool
@@ -38,19 +38,19 @@ func (l *list[T]) sorted(order func(a, b T) int) []T {
 	return append([]T{}, l.items...)
 }
 
-// changes are the connections that a change decides otherwise in one way.
+// changes collects the connections whose decision a change alters in one way.
 type changes struct {
 	lines       list[ImpactLine]
 	connections int64
 	clients     map[string]struct{}
 	resources   map[string]struct{}
 
-	// open are the lines of the resource that is being read: its edges follow each other.
+	// open are the lines of the resource that is being read; its edges are consecutive.
 	resource string
 	open     map[lineKey]*ImpactLine
 }
 
-// lineKey is what makes two edges one line.
+// lineKey identifies the line of an edge.
 type lineKey struct {
 	cluster, subject, source string
 	destination              string
@@ -99,7 +99,7 @@ func (c *changes) finish() ([]ImpactLine, ImpactTotal) {
 	return c.lines.sorted(compareLines), ImpactTotal{Connections: c.connections, Clients: len(c.clients), Resources: len(c.resources)}
 }
 
-// compareLines puts most connections first.
+// compareLines orders by the number of connections, descending.
 func compareLines(a, b ImpactLine) int {
 	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Source, b.Source),
 		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Action, b.Action),
@@ -111,7 +111,7 @@ func compareUncertain(a, b Uncertain) int {
 		a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Reason, b.Reason))
 }
 
-// span says how long something took, in the two largest units that it has.
+// span formats a duration with its two largest units.
 func span(d time.Duration) string {
 	d = d.Round(time.Minute)
 	var parts []string

@@ -1,8 +1,8 @@
-// Package insight owns what follows from the flows that were seen: what a policy of a resource would have to say (Propose,
-// Refine), what a change of policies would have done to them (Replay), which grants nobody uses (Unused), and how much
-// all of that can be relied upon (Score).
+// Package insight derives results from recorded flows: what a policy of a resource would have to contain (Propose,
+// Refine), what a change of policies would have done to the flows (Replay), which grants are unused (Unused), and how
+// reliable the evidence is (Score).
 //
-// Each is a pure function over a Reader: it asks no clock, keeps nothing, changes nothing and decides with the same
-// evaluator as everything else. It may import internal/audit, internal/policy and the API types; it may not know a store,
-// HTTP or Kubernetes clients. Its sentences are for people: the web has each in Chinese, too.
+// Each is a pure function over a Reader: it reads no clock, stores nothing, changes nothing and uses the same evaluator
+// as all other decisions. The package may import internal/audit, internal/policy and the API types, and must not depend
+// on a store, HTTP or Kubernetes clients. Its sentences are shown to users; the web UI translates them into Chinese.
 package insight

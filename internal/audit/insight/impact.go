@@ -7,47 +7,49 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// MaxImpactLines bounds each list of an Impact; the totals count what is left out.
+// MaxImpactLines bounds each list of an Impact; the totals include what is left out.
 const MaxImpactLines = 1000
 
 // ReplayInput is a change, as the policies before and after it.
 type ReplayInput struct {
 	Before, After *policy.Snapshot
-	// Resources that the change is about; none: all.
+	// Resources are the resources that the change concerns; none means all.
 	Resources []string
-	// Fleet tells in which members the resources are placed; times in which one of those was not watched are uncertain.
+	// Fleet returns the members in which the resources are placed. Times in which one of them was not watched are
+	// uncertain.
 	Fleet Fleet
 	// Since is inclusive, Until exclusive.
 	Since, Until time.Time
-	// At is the instant at which both are asked; zero: Until. Flows are old, but what is allowed is what is allowed now.
+	// At is the instant of both decisions; zero means Until. The flows are old, but the current permissions count.
 	At time.Time
-	// MaxLines bounds each list; 0: MaxImpactLines.
+	// MaxLines bounds each list; 0 means MaxImpactLines.
 	MaxLines int
 }
 
-// Impact is what a change would have done to the connections of the window.
+// Impact is the effect that a change would have had on the connections of the window.
 type Impact struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// NewlyAllowed were refused before and are let in after, NewlyDenied the other way round; most connections first.
+	// NewlyAllowed were refused before and are allowed after; NewlyDenied the reverse. They are ordered by the number
+	// of connections, descending.
 	NewlyAllowed []ImpactLine `json:"newlyAllowed"`
 	NewlyDenied  []ImpactLine `json:"newlyDenied"`
-	// Otherwise are those that pass, or fail, before and after, for another reason: a client of a resource in Audit that
-	// would lose its grant, for example, which Enforce will refuse.
+	// Otherwise are connections that pass, or fail, both before and after, for another reason: for example a client of
+	// a resource in Audit that would lose its grant, which Enforce will refuse.
 	Otherwise []ImpactLine `json:"otherwise"`
 
 	Allowed        ImpactTotal `json:"allowed"`
 	Denied         ImpactTotal `json:"denied"`
 	OtherwiseTotal ImpactTotal `json:"otherwiseTotal"`
-	// Unchanged counts connections that are decided alike.
+	// Unchanged counts connections with the same decision.
 	Unchanged int64 `json:"unchanged"`
-	// Uncertain says what is not known: sources that could be several, times that were not watched, flows that were lost.
+	// Uncertain lists what is not known: ambiguous sources, times that were not watched, flows that were lost.
 	Uncertain []Uncertain `json:"uncertain"`
-	// Truncated tells that a list has more lines than there was room for.
+	// Truncated reports that a list has more lines than fit.
 	Truncated bool `json:"truncated"`
 }
 
-// ImpactTotal counts connections, each once, and the clients and resources they are between.
+// ImpactTotal counts connections, each once, and their clients and resources.
 type ImpactTotal struct {
 	Connections int64 `json:"connections"`
 	Clients     int   `json:"clients"`
@@ -57,7 +59,7 @@ type ImpactTotal struct {
 // ImpactLine is one client at one port of one resource in one member.
 type ImpactLine struct {
 	Cluster string `json:"cluster"`
-	// Subject and Resource are names; without one, Source or Destination says what was seen.
+	// Subject and Resource are names. Without a name, Source or Destination describes what was seen.
 	Subject     string            `json:"subject,omitempty"`
 	Source      string            `json:"source,omitempty"`
 	Resource    string            `json:"resource,omitempty"`
@@ -70,16 +72,16 @@ type ImpactLine struct {
 	Last        time.Time         `json:"last"`
 	Before      policy.Verdict    `json:"before"`
 	After       policy.Verdict    `json:"after"`
-	// Statements decide afterwards, or decided before when none does.
+	// Statements determine the decision after the change, or before it if none does after.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }
 
-// Uncertain is something that the replay cannot know, with a sentence.
+// Uncertain is a fact that the replay cannot know, with a sentence.
 type Uncertain struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
-	// Source, Resource and Count are set when it is about connections that were seen.
+	// Source, Resource and Count are set if it is about connections that were seen.
 	Source   string `json:"source,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Count    int64  `json:"count,omitempty"`

@@ -7,25 +7,25 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// judge decides edges anew by one or two sides.
+// judge decides edges again for one or two sides.
 type judge struct {
 	sides []*side
 	ends  map[string]*end
 }
 
-// verdicts are what the sides say about one edge.
+// verdicts are the decisions of the sides about one edge.
 type verdicts struct {
-	// of has the decision of each side.
+	// of contains the decision of each side.
 	of []policy.Decision
-	// why is set when the source can be several, and not all of them are decided alike.
+	// why is set if the source is ambiguous and not all candidates have the same decision.
 	why string
-	// same: whoever it was, every side decided alike.
+	// same reports that every side decided the same for all candidates.
 	same bool
 }
 
 func newJudge(sides ...*side) *judge { return &judge{sides: sides, ends: map[string]*end{}} }
 
-// maxEnds bounds the descriptions that are remembered; they come sorted, so that few are needed at a time.
+// maxEnds bounds the cached descriptions. Edges are sorted, so that few are needed at a time.
 const maxEnds = 1 << 12
 
 func (j *judge) end(text string) *end {
@@ -40,7 +40,7 @@ func (j *judge) end(text string) *end {
 	return &e
 }
 
-// asking is an edge, ready to be asked about.
+// asking is an edge that is prepared for queries.
 type asking struct {
 	queries   []policy.Query
 	addresses []netip.Addr
@@ -66,7 +66,7 @@ func (j *judge) prepare(e *audit.Edge) asking {
 	return a
 }
 
-// each hands over the decisions of all sides for every address that the source may have had.
+// each passes the decisions of all sides for every address that the source may have had to answer.
 func (j *judge) each(a *asking, by basis, answer func([]policy.Decision)) {
 	ask := func() {
 		out := make([]policy.Decision, len(j.sides))
@@ -81,14 +81,14 @@ func (j *judge) each(a *asking, by basis, answer func([]policy.Decision)) {
 	}
 	for _, address := range a.addresses {
 		for i := range a.queries {
-			// The evaluator finds the subject of an address itself.
+			// The evaluator looks up the subject of an address itself.
 			a.queries[i].Source, a.queries[i].Subjects = address, nil
 		}
 		ask()
 	}
 }
 
-// decide answers for whoever the source may have been.
+// decide returns the verdicts for all candidates of the source.
 func (j *judge) decide(e *audit.Edge, by basis) verdicts {
 	a := j.prepare(e)
 	v := verdicts{same: true}
@@ -109,7 +109,7 @@ func (j *judge) decide(e *audit.Edge, by basis) verdicts {
 	return v
 }
 
-// decideAll is what the first side says about an edge, for whoever its source may have been.
+// decideAll returns the decisions of the first side for all candidates of the source.
 func (j *judge) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
 	a := j.prepare(e)
 	j.each(&a, by, func(of []policy.Decision) { out = append(out, of[0]) })

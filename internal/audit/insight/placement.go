@@ -9,21 +9,21 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Member is a registered member cluster, as far as it decides what is placed there.
+// Member is a registered member cluster, with the data that placement depends on.
 type Member = policy.Member
 
-// Fleet tells in which members resources are placed. The zero Fleet does not know any member, so only placements that
-// name their members are known.
+// Fleet determines in which members resources are placed. The zero Fleet has no known members, so that only placements
+// that list their members are known.
 type Fleet struct {
-	// Everywhere, when set, names the members that serve every resource, whatever the classes say.
+	// Everywhere, if set, lists the members that serve every resource, regardless of the classes.
 	Everywhere []string
-	// Members are those that are registered; Known tells that there are no others and that their labels are known.
+	// Members are the registered members. Known reports that there are no others and that their labels are known.
 	Members []Member
 	Known   bool
 }
 
-// FleetOf is the fleet of the members that the adapter reports on. It is not known while there is none, or while the adapter has
-// not read one of them.
+// FleetOf returns the fleet of the members that the adapter reports. It is not known while there is no report, or while
+// the adapter has not read one of them.
 func FleetOf(members []*v1alpha1.MemberCluster) Fleet {
 	f := Fleet{Known: len(members) > 0}
 	for _, m := range members {
@@ -33,8 +33,8 @@ func FleetOf(members []*v1alpha1.MemberCluster) Fleet {
 	return f
 }
 
-// PlacedIn returns the members in which a resource is placed, sorted; false: not known, because no class covers the
-// resource, or because its class selects members by labels and the members are not known.
+// PlacedIn returns the members in which a resource is placed, sorted. It returns false if they are not known, because
+// no class covers the resource, or because its class selects members by labels and the members are not known.
 func (f Fleet) PlacedIn(s *policy.Snapshot, resource string) ([]string, bool) {
 	if len(f.Everywhere) > 0 {
 		return sortedNames(f.Everywhere), true
@@ -46,12 +46,12 @@ func (f Fleet) PlacedIn(s *policy.Snapshot, resource string) ([]string, bool) {
 	return f.Selects(class.Spec.Placement)
 }
 
-// Selects returns the members that a placement names, sorted; false: not known.
+// Selects returns the members that a placement selects, sorted; false if they are not known.
 func (f Fleet) Selects(p v1alpha1.Placement) ([]string, bool) {
 	return policy.PlacedIn(&p, f.Members, f.Known)
 }
 
-// all are the members that any resource may be placed in; false: not known.
+// all returns the members in which any resource may be placed; false if they are not known.
 func (f Fleet) all() ([]string, bool) {
 	if len(f.Everywhere) > 0 {
 		return sortedNames(f.Everywhere), true
@@ -65,10 +65,28 @@ func (f Fleet) all() ([]string, bool) {
 	return sortedNames(names), f.Known
 }
 
-// placements collects where several resources are placed.
+// placements collects the placements of several resources.
 type placements struct {
 	members map[string]bool
 	unknown int
+}
+
+// addStated adds the placements of the resources that are protected or that a statement names exactly. Resources of one
+// class are placed alike.
+func (f Fleet) addStated(p *placements, s *policy.Snapshot) {
+	classes, covered := s.StatedClasses()
+	if len(f.Everywhere) > 0 {
+		if len(classes) > 0 || !covered {
+			p.add(f.Everywhere, true)
+		}
+		return
+	}
+	if !covered {
+		p.add(nil, false)
+	}
+	for _, c := range classes {
+		p.add(f.Selects(c.Spec.Placement))
+	}
 }
 
 func (p *placements) add(names []string, known bool) {
@@ -86,7 +104,7 @@ func sortedNames(names []string) []string {
 	return slices.Compact(out)
 }
 
-// namedInSentences bounds the members that a sentence names.
+// namedInSentences is the number of members that a sentence lists.
 const namedInSentences = 5
 
 // listed joins names for a sentence.

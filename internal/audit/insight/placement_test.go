@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,39 @@ func TestPlacedIn(t *testing.T) {
 			names, known := tc.fleet.PlacedIn(with(world(), place(tc.placement)), tc.resource)
 			if diff := cmp.Diff(tc.want, answer{names, known}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPlacementsOfAllStated: a whole policy is placed where its single resources are.
+func TestPlacementsOfAllStated(t *testing.T) {
+	const unclassed = "trnv1:rsc:trip-com:other:x:y"
+	for name, tc := range map[string]struct {
+		placement v1alpha1.Placement
+		fleet     Fleet
+		stated    []string
+	}{
+		"ByName":         {placedBy("m3", "m1"), Fleet{}, []string{bobs}},
+		"BySelector":     {selecting(map[string]string{"zone": "a"}), threeMembers, []string{bobs}},
+		"UnknownMembers": {selecting(nil), Fleet{}, []string{bobs}},
+		"NoClass":        {placedBy("m1"), threeMembers, []string{bobs, unclassed}},
+		"Everywhere":     {placedBy("m1"), onlyIn("m2", "m1"), []string{bobs, unclassed}},
+		"NothingStated":  {placedBy("m1"), onlyIn("m2"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes := []func(*policy.Input){place(tc.placement)}
+			for i, r := range tc.stated {
+				changes = append(changes, allow(fmt.Sprint("p", i), app+"1", "redis:connect", r))
+			}
+			s := with(world(), changes...)
+			want, got := placements{members: map[string]bool{}}, placements{members: map[string]bool{}}
+			for _, r := range tc.stated {
+				want.add(tc.fleet.PlacedIn(s, r))
+			}
+			tc.fleet.addStated(&got, s)
+			if diff := cmp.Diff(want.members, got.members); diff != "" || (want.unknown > 0) != (got.unknown > 0) {
+				t.Errorf("unknown: want %d, got %d; members (-want +got):\n%s", want.unknown, got.unknown, diff)
 			}
 		})
 	}

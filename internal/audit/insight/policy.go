@@ -10,17 +10,18 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Bounds of the API, see api/v1alpha1.
+// Limits of the API; see api/v1alpha1.
 const (
 	maxSubjects = 256
 	maxSID      = 63
 )
 
-// Wanted tells whether Proposal.Policy has the line: it is let in today, and nothing says that it may stay.
+// Wanted reports whether Proposal.Policy contains the line: it is let in today without a statement that allows it
+// permanently.
 func (l ProposalLine) Wanted() bool { return l.State == StateNew || l.State == StateAudited }
 
-// PolicyFor allows the lines that are accepted, with one statement for each action, or several where the subjects of one
-// are too many. Nil when there is none.
+// PolicyFor returns a policy that allows the accepted lines, with one statement for each action, or several if one has
+// too many subjects. It returns nil if no line is accepted.
 func (p *Proposal) PolicyFor(accept func(ProposalLine) bool) *v1alpha1.AccessControlPolicy {
 	var statements []v1alpha1.Statement
 	number := 0 // of the statements of the action
@@ -52,7 +53,7 @@ func (p *Proposal) PolicyFor(accept func(ProposalLine) bool) *v1alpha1.AccessCon
 	}
 }
 
-// sidOf makes a sid from an action: letters, digits, '-', '_' and '.', and what is at its ends a letter or digit.
+// sidOf derives a sid from an action: letters, digits, '-', '_' and '.', with a letter or digit at both ends.
 func sidOf(action string, number int) string {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -71,7 +72,7 @@ func sidOf(action string, number int) string {
 	return "seen-" + strings.TrimRight(text, "-_.") + suffix
 }
 
-// unique numbers sids that two actions would share.
+// unique numbers sids that are equal for two actions.
 func unique(statements []v1alpha1.Statement) {
 	taken := map[string]bool{}
 	for i := range statements {

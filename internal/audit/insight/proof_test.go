@@ -160,7 +160,7 @@ func TestProposeThenReplay(t *testing.T) {
 	}
 }
 
-// shadowed tells whether the members lack an allow of a resource because a deny is refused.
+// shadowed reports whether the members lack an allow of a resource because a deny is refused.
 func shadowed(s *policy.Snapshot, resource string) bool {
 	u, ok := s.CompileResource(resource, now)
 	return ok && slices.ContainsFunc(u.Refused, func(r policy.Refusal) bool { return r.Reason == v1alpha1.RefusedShadowingDeny })

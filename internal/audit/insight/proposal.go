@@ -7,45 +7,45 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// State says what the policies of today mean for a client that was seen.
+// State is the meaning of the current policies for a client that was seen.
 type State string
 
 const (
-	// StateCovered: an allow lets it in, now or as soon as its resource is in Audit or Enforce.
+	// StateCovered means that an allow lets it in, now or as soon as its resource is in Audit or Enforce.
 	StateCovered State = "covered"
-	// StateNew: nothing is said about it, and its resource is not looked after yet.
+	// StateNew means that no statement covers it, and its resource is not protected yet.
 	StateNew State = "new"
-	// StateAudited: it is let in only because of Audit.
+	// StateAudited means that it is let in only because of Audit.
 	StateAudited State = "audited"
-	// StateDenied: it is refused, or a deny names it, which no allow can change.
+	// StateDenied means that it is refused, or that a deny matches it, which no allow can change.
 	StateDenied State = "denied"
 )
 
-// Seen is what was seen of something in the window: the evidence for it.
+// Seen is the evidence of flows in the window.
 type Seen struct {
 	Count int64     `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Days are the UTC days with traffic, of the DaysObserved on which flows were watched at all.
+	// Days is the number of UTC days with traffic, of the DaysObserved on which flows were watched.
 	Days         int      `json:"days"`
 	DaysObserved int      `json:"daysObserved"`
 	Clusters     []string `json:"clusters"`
-	// Decisions counts the connections by what was decided when they were seen.
+	// Decisions counts the connections by their decision when they were seen.
 	Decisions map[policy.Verdict]int64 `json:"decisions"`
 }
 
-// Proposal is what a policy of one resource would have to say to let in whom it serves.
+// Proposal describes the policy that one resource needs for its present clients.
 type Proposal struct {
 	Resource string    `json:"resource"`
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"`
 	// Lines are the clients with a name, by action and subject.
 	Lines []ProposalLine `json:"lines"`
-	// Unattributed are sources without a name, which need the word of somebody who knows them.
+	// Unattributed are sources without a name, which a user has to identify.
 	Unattributed []UnattributedLine `json:"unattributed"`
-	// UnknownPorts are those that no action of the class has: no statement can be about them.
+	// UnknownPorts are the ports that no action of the class has, so that no statement can name them.
 	UnknownPorts []UnknownPort `json:"unknownPorts"`
-	// Policy allows the lines that are new or audited: one statement for each action. Nil when there is none.
+	// Policy allows the lines that are new or audited, with one statement for each action. It is nil if there are none.
 	Policy *v1alpha1.AccessControlPolicy `json:"policy,omitempty"`
 }
 
@@ -53,12 +53,12 @@ type Proposal struct {
 type ProposalLine struct {
 	Subject string `json:"subject"`
 	Action  string `json:"action"`
-	// Requests tells that every action of the port is of some requests only: flows do not show which, so somebody has to
+	// Requests reports that every action of the port is an HTTP action. Flows do not show which one, so a user has to
 	// choose.
 	Requests bool  `json:"requests,omitempty"`
 	State    State `json:"state"`
 	Evidence Seen  `json:"evidence"`
-	// Statements that make it covered or denied.
+	// Statements are those because of which the line is covered or denied.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type UnattributedLine struct {
 	Evidence Seen       `json:"evidence"`
 }
 
-// PortSeen is a port that was connected to. Action is empty when no action has it.
+// PortSeen is a port that was connected to. Action is empty if no action has it.
 type PortSeen struct {
 	Protocol v1alpha1.Protocol `json:"protocol"`
 	Port     uint16            `json:"port"`
@@ -82,29 +82,30 @@ type PortSeen struct {
 type UnknownPort struct {
 	Protocol v1alpha1.Protocol `json:"protocol"`
 	Port     uint16            `json:"port"`
-	// Open tells that the class lets everyone in at such ports.
+	// Open reports that the class lets every source in at such ports.
 	Open bool `json:"open"`
 	// Clients are the subjects, or the sources without a name, sorted.
 	Clients  []string `json:"clients"`
 	Evidence Seen     `json:"evidence"`
 }
 
-// ProposeInput says what to propose for.
+// ProposeInput is the input of Propose.
 type ProposeInput struct {
 	Snapshot *policy.Snapshot
 	Resource string
-	// Since is inclusive, Until exclusive; a zero Until is Now, a zero Since a DefaultWindow before Until.
+	// Since is inclusive, Until exclusive. A zero Until means Now, and a zero Since means DefaultWindow before Until.
 	Since, Until time.Time
-	// Now is the instant at which the policies are asked.
+	// Now is the instant at which the policies are evaluated.
 	Now time.Time
-	// MinCount leaves out clients with fewer connections in the window, but not those that still use one of before it; 0: none.
+	// MinCount leaves out clients with fewer connections in the window, except those with connections that were opened
+	// before it and are still in use; 0 means none.
 	MinCount int64
 }
 
-// RefineInput is a ProposeInput for what came since a review.
+// RefineInput is a ProposeInput for what is new since a review.
 type RefineInput struct {
 	ProposeInput
-	// Reviewed is when somebody last looked: only clients that were first seen later are told. What came before it is
-	// known as far back as Since.
+	// Reviewed is the time of the last review: only clients that were first seen later are returned. Earlier flows are
+	// known back to Since.
 	Reviewed time.Time
 }

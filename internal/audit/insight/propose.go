@@ -14,7 +14,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Propose sums up who used a resource, as a policy that somebody can read, correct and ask for. It adds nothing by itself.
+// Propose summarizes the clients of a resource as a policy that a user can read, correct and request. It changes
+// nothing.
 func Propose(ctx context.Context, r Reader, in ProposeInput) (Proposal, error) {
 	if in.Snapshot == nil || in.Resource == "" {
 		return Proposal{}, errors.New("propose a policy: the policies and the resource are needed")
@@ -40,7 +41,7 @@ func Propose(ctx context.Context, r Reader, in ProposeInput) (Proposal, error) {
 	return g.finish(watch.DaysObserved()), nil
 }
 
-// Refine is what Propose would add for clients that only Audit lets in and that nobody has looked at yet.
+// Refine returns what Propose would add for clients that only Audit lets in and that were not reviewed yet.
 func Refine(ctx context.Context, r Reader, in RefineInput) (Proposal, error) {
 	p, err := Propose(ctx, r, in.ProposeInput)
 	if err != nil {
@@ -54,7 +55,7 @@ func Refine(ctx context.Context, r Reader, in RefineInput) (Proposal, error) {
 	return p, nil
 }
 
-// gathering sums up edges as they come.
+// gathering sums up edges as they are read.
 type gathering struct {
 	in           *ProposeInput
 	judge        *judge
@@ -65,7 +66,7 @@ type gathering struct {
 
 type clientKey struct{ action, subject string }
 
-// portKey is where a client was seen. The action is that of requests, and empty for connections.
+// portKey identifies where a client was seen. action is the HTTP action, and empty for connections.
 type portKey struct {
 	protocol v1alpha1.Protocol
 	port     uint16
@@ -80,7 +81,7 @@ func portOf(e *audit.Edge) portKey {
 	return at
 }
 
-// line is what is known of one client, source or port.
+// line collects the data of one client, source or port.
 type line struct {
 	count       int64
 	first, last time.Time
@@ -88,14 +89,14 @@ type line struct {
 	clusters    map[string]struct{}
 	decisions   map[policy.Verdict]int64
 	states      map[State]bool
-	refused     bool // a deny refused some of it
-	requests    bool // a port of it has actions of requests only
+	refused     bool // a deny refused a part of it
+	requests    bool // one of its ports has HTTP actions only
 	asked       bool // requests of the action were seen
 	statements  map[policy.Ref]struct{}
 	ports       map[portKey]int64
 	clients     map[string]struct{}
 	open        bool
-	// alive tells that connections of before the window are still in use: they count for nothing, however many they are.
+	// alive reports that connections from before the window are still in use. MinCount does not apply to them.
 	alive bool
 }
 
@@ -130,7 +131,7 @@ func (g *gathering) add(t *audit.Total) {
 	}
 }
 
-// state asks what the members have now, and what they would have in Enforce.
+// state evaluates what the members have now, and what they would have in Enforce.
 func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 	says := g.judge.decide(e, asEnforced)
 	by := says.of[0]
@@ -181,7 +182,8 @@ func (l *line) see(t *audit.Total, state State, by policy.Decision) {
 	}
 }
 
-// state of what was seen in several members, or under several names: what an allow would help comes first.
+// state combines the states in several members, or under several names: a state that an allow would change takes
+// precedence.
 func (l *line) state() State {
 	for _, s := range []State{StateAudited, StateNew, StateDenied} {
 		if l.states[s] {

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -25,9 +27,51 @@ var refusals = map[string]struct {
 	reason string
 	world  []func(*policy.Input)
 }{
-	"Allow":  {"a statement goes as a whole", []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys))}},
-	"Deny":   {"a refused deny takes the allow with it", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, nobodys, "redis:connect", bobs)}},
+	"Allow": {"a statement goes as a whole", []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys))}},
+	"Deny":  {"a refused deny takes the allow with it", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, nobodys, "redis:connect", bobs)}},
+	"Mesh":  {"its pods are in another cluster mesh, so m1 does not know them", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), meshes}},
+	"Istio": {"Istio does not know applications whose class has no template", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), byIstio(`{"dataplane": "sidecar", "version": "1.31.0"}`, v1alpha1.EnforcerIstio)}},
+	"Both":  {"Cilium would let it in, and it has to get through both", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), byIstio(`{"dataplane": "sidecar", "version": "1.31.0"}`, v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio)}},
+	"NoIstio": {"the member declares no Istio", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), byIstio("", v1alpha1.EnforcerIstio), func(in *policy.Input) {
+		template := *in.SubjectClasses[0]
+		template.Spec.ServiceAccountTemplate, in.SubjectClasses[0] = "app-{id}", &template
+	}}},
 	"Prefix": {"a prefix stands for the names that members have", []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"*", "redis:connect", redis+"*", also(nobodys))}},
+}
+
+// byIstio makes enforcers those of the first class, in a fleet of one member with a declaration about its Istio.
+func byIstio(declared string, enforcers ...v1alpha1.EnforcerName) func(*policy.Input) {
+	return func(in *policy.Input) {
+		class := *in.ResourceClasses[0]
+		class.Spec.Enforcers, class.Spec.Placement = enforcers, v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+		in.ResourceClasses[0] = &class
+		f := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: named("m1"), Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: declared}}})
+		in.Clusters, in.Translators = f.Clusters, f.Translators
+	}
+}
+
+// meshes are two members in no mesh together. The pods of application 1 are in m2.
+func meshes(in *policy.Input) {
+	member := func(name string, values ...string) policy.Cluster {
+		return policy.Cluster{Name: name, Labels: map[string]string{}, Dataplane: &v1alpha1.MemberDataplane{PolicyMapEntries: policy.MapEntries, Mesh: v1alpha1.NoMesh, ValuesKnown: true,
+			Labels: []v1alpha1.MemberLabel{{Key: "com.trip/appid", Identities: 1, Most: 1, Values: values}}}}
+	}
+	in.Clusters = []policy.Cluster{member("m1"), member("m2", "1")}
+}
+
+// TestDeniedAddressesCount checks that evidence and replay count the addresses that a member denies because of a subject in another mesh.
+func TestDeniedAddressesCount(t *testing.T) {
+	grant, deny := allow("a", "*", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs)
+	before, after := with(world(), grant, deny, meshes, protect(bobs, v1alpha1.ModeAudit)), with(world(), grant, deny, meshes, protect(bobs, v1alpha1.ModeEnforce))
+	outside := edge("", bobs, 6379, policy.Allowed, from("203.0.113.0/24"))
+	im := must[Impact](t)(Replay(t.Context(), store(watched(14, "m1"), flows(outside, 10, every(14)...)), ReplayInput{Before: before, After: after, Resources: []string{bobs}, Fleet: onlyIn("m1"), Since: ago(14), Until: now}))
+	if im.Denied.Connections != 140 || len(im.NewlyDenied) != 1 || im.NewlyDenied[0].After != policy.Denied {
+		t.Errorf("%+v, want 140 connections that Enforce denies", im)
+	}
+	p := must[Proposal](t)(Propose(t.Context(), store(watched(40, "m1"), flows(outside, 10, every(40)...)), ProposeInput{Snapshot: before, Resource: bobs, Now: now}))
+	if len(p.Unattributed) != 1 || p.Unattributed[0].State == StateCovered {
+		t.Errorf("the proposal says %+v, want the addresses, which are not let in", p.Unattributed)
+	}
 }
 
 func TestRefusedAllowsDoNotCount(t *testing.T) {

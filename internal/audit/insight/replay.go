@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Replay decides every edge of the window by what the members have before and after a change, without the statements that are
-// refused, with every name of its ends: what was decided when it was seen does not matter.
+// Replay decides every edge of the window by what the members have before and after a change, without the statements
+// that are refused, with every name of its ends. The recorded decisions are not used.
 func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	if in.Before == nil || in.After == nil {
 		return Impact{}, errors.New("replay a change: the policies before and after it are needed")
@@ -46,53 +45,39 @@ func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	return im, nil
 }
 
-// placed is where the resources of the change are placed, before or after it.
+// placed returns where the resources of the change are placed, before or after it.
 func (in *ReplayInput) placed() placements {
 	p := placements{members: map[string]bool{}}
 	for _, side := range []*policy.Snapshot{in.Before, in.After} {
-		names := in.Resources
-		if len(names) == 0 {
-			names = statedResources(side)
+		if len(in.Resources) == 0 {
+			in.Fleet.addStated(&p, side)
+			continue
 		}
-		for _, name := range names {
+		for _, name := range in.Resources {
 			p.add(in.Fleet.PlacedIn(side, name))
 		}
 	}
 	return p
 }
 
-// statedResources are those that are protected or that a statement names exactly.
-func statedResources(s *policy.Snapshot) []string {
-	names := s.Protected()
-	for _, w := range s.Statements() {
-		for _, r := range w.Statement.Resources {
-			if !strings.HasSuffix(string(r), "*") {
-				names = append(names, string(r))
-			}
-		}
-	}
-	return sortedNames(names)
-}
-
-// replayer sums up edges as they come.
+// replayer sums up edges as they are read.
 type replayer struct {
 	in        *ReplayInput
 	judge     *judge
-	resources map[string]bool // that are filtered by
+	resources map[string]bool // the filter of resources
 
 	allowed, denied, otherwise changes
 	unchanged                  int64
 	uncertain                  list[Uncertain]
 
-	// plain is the last edge whose ends have one name each, with its decisions: edges that differ only in what was
-	// decided when they were seen follow each other.
+	// plain is the last edge whose ends have one name each, with its decisions: edges that differ only in their
+	// recorded decision are consecutive. The names and the port of the query are those of the edge.
 	plain struct {
 		query             policy.Query
-		at                portKey
 		subject, resource [1]string
 		before, after     policy.Decision
 		known             bool
-		// leavesOut tells of each side whether something about the resource may be refused in the member.
+		// leavesOut reports for each side whether something about the resource may be refused in the member.
 		leavesOut [2]bool
 	}
 }
@@ -106,6 +91,7 @@ func newReplayer(in *ReplayInput) *replayer {
 		c.lines.limit, c.clients, c.resources = in.MaxLines, map[string]struct{}{}, map[string]struct{}{}
 	}
 	p.uncertain.limit = in.MaxLines
+	p.plain.query = policy.Query{Subjects: p.plain.subject[:], Resources: p.plain.resource[:], At: in.At}
 	return p
 }
 
@@ -144,7 +130,7 @@ func (p *replayer) add(t *audit.Total) {
 	}
 }
 
-// isPlain tells whether the names of the two ends decide, one of each.
+// isPlain reports whether the decision depends only on one name of each end.
 func (p *replayer) isPlain(e *audit.Edge) bool {
 	return e.Subject != "" && e.Resource != "" && e.OtherSubjects == "" && e.OtherResources == "" &&
 		(e.SourceCluster != "" || len(p.judge.sides[0].owned) == 0)
@@ -152,15 +138,13 @@ func (p *replayer) isPlain(e *audit.Edge) bool {
 
 func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
 	c := &p.plain
-	at := portOf(e)
 	same := c.known && c.resource[0] == e.Resource && c.query.Cluster == e.Cluster
-	if same && c.subject[0] == e.Subject && c.at == at {
+	if same && c.subject[0] == e.Subject && c.query.Port == e.Port && e.Protocol == c.query.Protocol && c.query.Action == "" {
 		return c.before, c.after
 	}
-	c.subject[0], c.resource[0], c.at, c.known = e.Subject, e.Resource, at, true
-	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], At: p.in.At}
+	c.subject[0], c.resource[0], c.known = e.Subject, e.Resource, true
 	e.FillQuery(&c.query)
-	if !same { // it is the same for all edges of the resource in the member, which follow each other
+	if !same { // the result is the same for all edges of the resource in the member, which are consecutive
 		c.leavesOut = [2]bool{p.in.Before.LeavesOut(&c.query), p.in.After.LeavesOut(&c.query)}
 	}
 	if c.leavesOut[0] {
@@ -210,10 +194,11 @@ func (w *Watch) doubts() []Uncertain {
 	return out
 }
 
-// unwatchedAtLeast is how much of a day has to be missing to be told: restarts of the collector resume where it stopped.
+// unwatchedAtLeast is the part of a day that must be missing to be reported: the collector resumes where it stopped
+// after a restart.
 const unwatchedAtLeast = time.Minute
 
-// doubts joins days that follow each other.
+// doubts joins consecutive days.
 func (m *MemberWatch) doubts() (out []Uncertain) {
 	var missing time.Duration
 	from, to := time.Time{}, time.Time{}

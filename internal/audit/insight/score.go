@@ -11,15 +11,15 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// The parts of a score add up to 100. Time is most of it: what was not watched long enough, nothing else makes up for.
+// The parts of a score add up to 100. Time is the largest part, because nothing compensates for a short observation.
 const (
 	ofObserved = 40
 	ofWeekly   = 20
-	// ofEach is for losses, newcomers, sources without a name, and long-lived connections.
+	// ofEach is the weight of losses, newcomers, sources without a name, and long-lived connections.
 	ofEach = 10
 )
 
-// Shares at which a part has no points left; between none and these, points go down evenly.
+// Shares at which a part has no points left; below, points decrease linearly.
 const (
 	worstLoss         = 0.05
 	worstNewcomers    = 0.25
@@ -27,7 +27,7 @@ const (
 	worstLongLived    = 1.0
 )
 
-// Evidence says how far the flows of a resource can be relied upon: whether enough was seen to close it.
+// Evidence computes how reliable the flows of a resource are: whether enough was seen to close it.
 func Evidence(ctx context.Context, r Reader, in EvidenceInput) (Score, error) {
 	if in.Snapshot == nil || in.Resource == "" {
 		return Score{}, errors.New("score the evidence: the policies and the resource are needed")
@@ -36,7 +36,7 @@ func Evidence(ctx context.Context, r Reader, in EvidenceInput) (Score, error) {
 	return scores[in.Resource], err
 }
 
-// EvidenceOf scores many resources, in one look at the store. The input's Resource does not count.
+// EvidenceOf scores many resources with one query to the store. The input's Resource is ignored.
 func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []string) (map[string]Score, error) {
 	if in.Snapshot == nil {
 		return nil, errors.New("score the evidence: the policies are needed")
@@ -83,7 +83,7 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 	return out, nil
 }
 
-// placedIn is where a resource is placed, or would be by the change of its class.
+// placedIn returns where a resource is placed, or would be by the change of its class.
 func (in *EvidenceInput) placedIn(resource string) ([]string, bool) {
 	placed, known := in.Fleet.PlacedIn(in.Snapshot, resource)
 	if in.Placement == nil || len(in.Fleet.Everywhere) > 0 {
@@ -96,27 +96,27 @@ func (in *EvidenceInput) placedIn(resource string) ([]string, bool) {
 	return sortedNames(append(placed, next...)), known && ok
 }
 
-// PlacementUnknown is the sentence for a resource of which nobody knows whether its members are watched.
+// PlacementUnknown is the sentence for a resource whose members are not known.
 const PlacementUnknown = "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report."
 
-// unknown is the score of a resource whose members are not known: what the watched members say is not all of it.
+// unknown returns the score of a resource whose members are not known, because the watched members may not be all.
 func (c *clientele) unknown(in *EvidenceInput) Score {
 	s := c.score(&Watch{}, in)
 	s.Parts[0].Missing = PlacementUnknown
 	return s
 }
 
-// clientele is who used one resource.
+// clientele collects the clients of one resource.
 type clientele struct {
 	connections, unattributed int64
-	clients                   map[string]client // by name, or by what stands for one
+	clients                   map[string]client // by name, or by a description of the source
 }
 
 type client struct {
 	first time.Time
-	// named tells that it has a name, allowed that all of its connections are covered by statements.
+	// named reports that it has a name, and allowed that statements cover all of its connections.
 	named, allowed bool
-	// decided tells that a connection of it was seen when it opened, with a verdict.
+	// decided reports that a connection of it was seen when it was opened, with a verdict.
 	decided bool
 }
 
@@ -137,7 +137,7 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 	}
 	was.first = earlier(was.first, t.FirstSeen)
 	was.allowed = was.allowed && allowed
-	// The verdict about a request is none about the opening of its connection.
+	// The verdict about a request is not a verdict about the opening of its connection.
 	was.decided = was.decided || t.Verdict != audit.VerdictUnknown && t.Protocol != audit.ProtocolHTTP
 	c.clients[who] = was
 }
@@ -166,13 +166,13 @@ func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
 	return s
 }
 
-// notWatched is the sentence of every part that has nothing to go by.
+// notWatched is the sentence of every part without data.
 const notWatched = "No flows were watched in the window, so nothing is known."
 
 // placedNowhere is the sentence for a resource without members.
 const placedNowhere = "The resource is placed in no member, so nothing is known: look at its class."
 
-// part gives points by a share from 0 (none) to 1 (all); only what is complete has all of them.
+// part converts a share from 0 to 1 into points; only a complete share has all points.
 func part(name PartName, of int, share float64, missing string) Part {
 	points := int(float64(of) * min(max(share, 0), 1))
 	if share < 1 {
@@ -185,12 +185,12 @@ func part(name PartName, of int, share float64, missing string) Part {
 	return p
 }
 
-// lacking is part for something of which none should be there.
+// lacking is part for something of which there should be none.
 func lacking(name PartName, share, worst float64, missing string) Part {
 	return part(name, ofEach, 1-share/worst, missing)
 }
 
-// enoughTime forgives what a restart of the collector takes.
+// enoughTime tolerates the time that a restart of the collector takes.
 const enoughTime = 0.995
 
 func fully(share float64) float64 {
@@ -219,8 +219,8 @@ func observedPart(w *Watch, window time.Duration) Part {
 		fmt.Sprintf("Flows of %s were watched for %s of %s: wait until the window is full.", cluster, span(watched), span(window)))
 }
 
-// weeklyPart asks whether each weekday was watched once, hour by hour, as far as the window has it: what runs every Sunday
-// night shows on a Sunday night. The days are UTC.
+// weeklyPart checks whether each weekday was watched once, hour by hour, as far as the window contains it, because
+// weekly jobs are only visible on their day. The days are UTC.
 func weeklyPart(w *Watch) Part {
 	best, length := map[time.Weekday]time.Duration{}, map[time.Weekday]time.Duration{}
 	for i := range w.days() {
@@ -296,7 +296,7 @@ func (c *clientele) longLivedPart(w *Watch) Part {
 		fmt.Sprintf("%d of %d clients were seen only in connections that were open already, without a verdict: others like them may be silent.", n, len(c.clients)))
 }
 
-// percent never says none when there is some.
+// percent never rounds a positive share to 0.
 func percent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "under 0.1%"

@@ -11,11 +11,11 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// side is one state of the policies, which edges are decided by anew.
+// side is one state of the policies, by which edges are decided again.
 type side struct {
 	*policy.Snapshot
 	at time.Time
-	// outside are the prefixes of external workloads, sorted, owned the same by subject.
+	// outside are the prefixes of external workloads, sorted; owned are the same by subject.
 	outside []netip.Prefix
 	owned   map[string][]netip.Prefix
 	// ranges are the address ranges that statements about a resource name.
@@ -39,7 +39,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
-// rangesOn are the address ranges that statements about a resource name.
+// rangesOn returns the address ranges that statements about a resource name.
 func (d *side) rangesOn(resource string) []netip.Prefix {
 	if known, ok := d.ranges[resource]; ok {
 		return known
@@ -60,7 +60,7 @@ func (d *side) rangesOn(resource string) []netip.Prefix {
 	return out
 }
 
-// query asks about an edge with every name of both ends as this side knows them. The address is set by the caller.
+// query returns the query for an edge, with every name of both ends on this side. The caller sets the address.
 func (d *side) query(e *audit.Edge, source, destination *end) policy.Query {
 	q := policy.Query{At: d.at}
 	e.FillQuery(&q)
@@ -81,19 +81,19 @@ func names(name, others string, unnamed *end, of func(map[string]string) []strin
 	return append([]string{name}, strings.Fields(others)...)
 }
 
-// basis is what an edge is decided by.
+// basis is the basis on which an edge is decided.
 type basis uint8
 
 const (
-	// asIs is what the members have, in the modes of the resources. Statements that are refused are not there.
+	// asIs decides by what the members have, in the current modes, without refused statements.
 	asIs basis = iota
-	// asEnforced is what the members would have if the resources were in Enforce.
+	// asEnforced decides by what the members would have if the resources were in Enforce.
 	asEnforced
-	// asWritten is what the statements mean in Enforce, also those that are refused.
+	// asWritten decides by what the statements mean in Enforce, including refused ones.
 	asWritten
 )
 
-// decide answers a query for an end that may be the destination's own node.
+// decide answers a query. The destination's own node is always let in.
 func (d *side) decide(q *policy.Query, host bool, by basis) policy.Decision {
 	var out policy.Decision
 	switch by {
@@ -110,8 +110,9 @@ func (d *side) decide(q *policy.Query, host bool, by basis) policy.Decision {
 	return out
 }
 
-// actionOf is the action that an edge of a resource counts for: that of its requests, or of several on the port of connections
-// one that is about whole connections; where all of them are of requests, requests is true. Empty: no action has it.
+// actionOf returns the action that an edge of a resource belongs to: that of its requests or, if the port has several,
+// one about whole connections. requests reports that all of them are HTTP actions. It returns "" if no action has the
+// port.
 func (d *side) actionOf(resource string, at portKey) (action string, requests bool) {
 	if at.protocol == audit.ProtocolHTTP {
 		return at.action, false

@@ -7,28 +7,28 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// sourceKind says what is known of an end that has no name.
+// sourceKind classifies an end without a name.
 type sourceKind uint8
 
 const (
-	// The first is nobody: only "*" matches it.
+	// The first kind has no name; only "*" matches it.
 	_ sourceKind = iota
-	// sourceHost: the destination's own node, which no policy refuses.
+	// sourceHost is the destination's own node, which no policy refuses.
 	sourceHost
-	// sourcePrefix: an address outside the fleet, of which the prefix was kept.
+	// sourcePrefix is an address outside the fleet, of which the prefix was recorded.
 	sourcePrefix
-	// sourceOutside: an address outside the fleet, which is not known.
+	// sourceOutside is an address outside the fleet that is not known.
 	sourceOutside
-	// sourceLabels: a workload, of which the labels were kept.
+	// sourceLabels is a workload, of which the labels were recorded.
 	sourceLabels
 )
 
-// end is an Edge's Source or Destination, read back.
+// end is a parsed Source or Destination of an edge.
 type end struct {
 	kind   sourceKind
 	prefix netip.Prefix
 	labels map[string]string
-	// cut: there were more labels than could be kept.
+	// cut reports that there were more labels than could be recorded.
 	cut bool
 }
 
@@ -39,7 +39,7 @@ const (
 	namespaceKey = "namespace="
 )
 
-// readEnd understands how the collector describes an end without a name.
+// readEnd parses the collector's description of an end without a name.
 func readEnd(text string) end {
 	switch {
 	case text == ownNode:
@@ -54,7 +54,7 @@ func readEnd(text string) end {
 	}
 	e := end{kind: sourceLabels, labels: map[string]string{}}
 	text, e.cut = strings.CutSuffix(text, cutMark)
-	// The namespace comes first and is no label.
+	// The namespace comes first and is not a label.
 	if strings.HasPrefix(text, namespaceKey) {
 		_, text, _ = strings.Cut(text, ",")
 	}
@@ -66,8 +66,8 @@ func readEnd(text string) end {
 	return e
 }
 
-// countedHere tells whether the edge is the one by which its connections are counted, among those that the filter of
-// resources lets through: a connection between ends of several names has an edge for each pair of them.
+// countedHere reports whether the edge is the one by which its connections are counted, among those that the filter of
+// resources matches: a connection between ends with several names has an edge for each pair of names.
 func countedHere(e *audit.Edge, resources map[string]bool) bool {
 	if e.OtherSubjects == "" && e.OtherResources == "" {
 		return true

@@ -13,13 +13,14 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// observedWell is the share of the quiet time in which the worst watched member has to have been watched.
+// observedWell is the share of the quiet time in which the worst member must have been watched.
 const observedWell = 0.95
 
-// Unused proposes the removal of allows by which nobody was let in, or would be, for a while. Only what can be told is in
-// the answer: no statement about resources of which a member was not watched well enough (see Watch.Covers), none younger than the quiet time (by
-// its notBefore, else by its policy), and no deny, whose purpose it is that nobody comes. A wildcard that was used through
-// any resource is used; so is an allow beside others that let the same connection in.
+// Unused proposes the removal of allows that have let no connection in, and would have let none in, for some time. It
+// returns only statements that can be assessed: not those about resources of which a member was not watched well enough
+// (see Watch.Covers), not those younger than the quiet time (by their notBefore, else by their policy), and no denies,
+// whose purpose is that no connection occurs. A wildcard that was used through any resource is used; so is an allow if
+// other statements allow the same connection.
 func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, error) {
 	if in.Snapshot == nil {
 		return nil, errors.New("look for unused grants: the policies are needed")
@@ -36,7 +37,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}
-	candidates = slices.DeleteFunc(candidates, func(w policy.Written) bool {
+	candidates = slices.DeleteFunc(candidates, func(w policy.PolicyStatement) bool {
 		return slices.ContainsFunc(w.Statement.Resources, func(name v1alpha1.ResourceName) bool { return !watch.Covers(in.Fleet, in.Snapshot, string(name)) })
 	})
 	if len(candidates) == 0 {
@@ -78,8 +79,8 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	return out, nil
 }
 
-// Covers tells whether every member that a resource is placed in was watched for nearly all of the window, and is watched at
-// its end. A name with a wildcard may be placed in any member. What is not known is not covered.
+// Covers reports whether every member in which a resource is placed was watched for nearly all of the window, and is
+// watched at its end. A name with a wildcard may be placed in any member. An unknown placement is not covered.
 func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
 	names, known := f.PlacedIn(s, resource)
 	if strings.HasSuffix(resource, "*") {
@@ -104,7 +105,7 @@ func (w *Watch) CoversAll(f Fleet, s *policy.Snapshot) bool {
 	return len(covered) > 0 || w.Well()
 }
 
-// Well tells whether every member was watched for nearly all of the window, and is at its end.
+// Well reports whether every member was watched for nearly all of the window, and is watched at its end.
 func (w *Watch) Well() bool {
 	if never, ended := w.Unwatched(); len(never)+len(ended) > 0 {
 		return false
@@ -113,26 +114,26 @@ func (w *Watch) Well() bool {
 	return ok && float64(watched) >= observedWell*float64(w.Until.Sub(w.Since))
 }
 
-// candidates are the allows in force that were there for all of the quiet time.
-func (in *UnusedInput) candidates(quiet time.Time) []policy.Written {
-	var all []policy.Written
+// candidates returns the allows that were in force for all of the quiet time.
+func (in *UnusedInput) candidates(quiet time.Time) []policy.PolicyStatement {
+	var all []policy.PolicyStatement
 	if len(in.Resources) == 0 {
 		all = in.Snapshot.Statements()
 	}
 	for _, name := range in.Resources {
 		all = append(all, in.Snapshot.StatementsAbout(name)...)
 	}
-	slices.SortFunc(all, func(a, b policy.Written) int { return compareRefs(a.Ref, b.Ref) })
-	all = slices.CompactFunc(all, func(a, b policy.Written) bool { return a.Ref == b.Ref })
-	return slices.DeleteFunc(all, func(w policy.Written) bool {
+	slices.SortFunc(all, func(a, b policy.PolicyStatement) int { return compareRefs(a.Ref, b.Ref) })
+	all = slices.CompactFunc(all, func(a, b policy.PolicyStatement) bool { return a.Ref == b.Ref })
+	return slices.DeleteFunc(all, func(w policy.PolicyStatement) bool {
 		st := w.Statement
 		return st.Effect != v1alpha1.EffectAllow || in.Policy != "" && w.Ref.Policy != in.Policy ||
 			st.NotAfter != nil && !in.Now.Before(st.NotAfter.Time) || in.young(w, quiet)
 	})
 }
 
-func (in *UnusedInput) young(w policy.Written, quiet time.Time) bool {
-	// A policy may be younger than what it says: it was put back from a backup, or brought to another host cluster.
+func (in *UnusedInput) young(w policy.PolicyStatement, quiet time.Time) bool {
+	// A policy may be younger than its statements, if it was restored from a backup or moved to another host cluster.
 	since := w.Policy.CreationTimestamp.Time
 	if w.Statement.NotBefore != nil {
 		since = w.Statement.NotBefore.Time
@@ -147,8 +148,9 @@ func (in *UnusedInput) young(w policy.Written, quiet time.Time) bool {
 	return ok && at.After(quiet)
 }
 
-// exactResources are all that the statements name; none when one names a wildcard, which anything may use.
-func exactResources(statements []policy.Written) []string {
+// exactResources returns all resources that the statements name; none if one names a wildcard, which any resource may
+// use.
+func exactResources(statements []policy.PolicyStatement) []string {
 	var out []string
 	for _, w := range statements {
 		for _, r := range w.Statement.Resources {
@@ -162,11 +164,12 @@ func exactResources(statements []policy.Written) []string {
 	return slices.Compact(out)
 }
 
-// refusedGrant is the sentence for a grant whose clients were seen, and that lets in none of them.
+// refusedGrant is the sentence for a grant whose clients were seen, but which lets none of them in.
 const refusedGrant = "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."
 
-// allowing are the allows that let an edge in, or would in Enforce. Where the source may be several, those of all count
-// as used. Meaning are those that would let in what is not let in, if the members had them.
+// allowing returns the allows that let an edge in, or would in Enforce. If the source is ambiguous, the allows of all
+// candidates count as used. The second result contains those that would let in what is not let in, if the members had
+// them.
 func (j *judge) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
 	refs := func(by basis) (out []policy.Ref, all bool) {
 		all = true

@@ -10,37 +10,38 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Watch is how well the members were watched in a window.
+// Watch describes how completely the members were watched in a window.
 type Watch struct {
 	Since, Until time.Time
-	// Members are by name; each has every UTC day of the window.
+	// Members contains every UTC day of the window by member.
 	Members []MemberWatch
 }
 
-// MemberWatch is one member.
+// MemberWatch is the watch of one member.
 type MemberWatch struct {
 	Cluster string
 	Days    []DayWatch
-	// Lost counts the flows that are known to be lost, Seen the connections; those are only counted where some were lost.
+	// Lost is the number of flows that are known to be lost, and Seen the number of connections, which are only counted
+	// if some were lost.
 	Lost, Seen int64
-	// Recent tells that the member was watched at the end of the window, see RecentWatch.
+	// Recent reports that the member was watched at the end of the window; see RecentWatch.
 	Recent bool
 }
 
-// RecentWatch is how long before the end of the window a member has to have been watched to count as watched now. Collectors
-// record what they watched each second, and hand members over to each other within a minute.
+// RecentWatch is the time before the end of the window in which a member must have been watched to count as watched
+// now. Collectors record their watch each second, and hand members over to each other within a minute.
 const RecentWatch = 15 * time.Minute
 
-// DayWatch is one UTC day, or the part of it that is in the window.
+// DayWatch is one UTC day, or the part of it in the window.
 type DayWatch struct {
 	From, To time.Time
-	// Watched is the time in which flows were followed, gaps taken off.
+	// Watched is the time in which flows were received, without gaps.
 	Watched time.Duration
 	Lost    int64
 }
 
-// Watched asks how well members were watched: those that the store knows, and those that are named, which were not watched
-// if the store does not know them.
+// Watched returns how completely the members were watched: those that the store contains, and those that are named,
+// which count as not watched if the store does not contain them.
 func Watched(ctx context.Context, r Reader, since, until time.Time, named []string) (*Watch, error) {
 	w, err := WatchedDays(ctx, r, since, until, named)
 	if err != nil || !until.After(since) {
@@ -62,7 +63,7 @@ func Watched(ctx context.Context, r Reader, since, until time.Time, named []stri
 	return w, nil
 }
 
-// WatchedDays is Watched without counting connections, which takes a store longer than the rest.
+// WatchedDays is Watched without the number of connections, which is the slowest part of the query.
 func WatchedDays(ctx context.Context, r Reader, since, until time.Time, named []string) (*Watch, error) {
 	w := &Watch{Since: since.UTC(), Until: until.UTC()}
 	covered, err := r.Coverage(ctx, since, until)
@@ -100,7 +101,7 @@ func WatchedDays(ctx context.Context, r Reader, since, until time.Time, named []
 	return w, nil
 }
 
-// blank is a member that was not watched.
+// blank returns a member that was not watched.
 func (w *Watch) blank(name string) MemberWatch {
 	m := MemberWatch{Cluster: name}
 	for start := w.Since.Truncate(day); start.Before(w.Until); start = start.Add(day) {
@@ -109,7 +110,7 @@ func (w *Watch) blank(name string) MemberWatch {
 	return m
 }
 
-// Of is the watch of exactly these members; one that the store does not know was not watched.
+// Of returns the watch of exactly these members; one that the store does not contain was not watched.
 func (w *Watch) Of(names []string) *Watch {
 	out := &Watch{Since: w.Since, Until: w.Until}
 	for _, name := range sortedNames(names) {
@@ -123,7 +124,7 @@ func (w *Watch) Of(names []string) *Watch {
 	return out
 }
 
-// Unwatched names the members that were never watched in the window, and those that are not watched at its end any more.
+// Unwatched returns the members that were never watched in the window, and those that are not watched at its end.
 func (w *Watch) Unwatched() (never, ended []string) {
 	for _, m := range w.Members {
 		switch {
@@ -136,7 +137,7 @@ func (w *Watch) Unwatched() (never, ended []string) {
 	return never, ended
 }
 
-// lossiest is the member with the highest share of lost flows, and that share.
+// lossiest returns the member with the highest share of lost flows, and that share.
 func (w *Watch) lossiest() (m MemberWatch, share float64) {
 	for _, x := range w.Members {
 		if x.Lost <= 0 {
@@ -149,7 +150,7 @@ func (w *Watch) lossiest() (m MemberWatch, share float64) {
 	return m, share
 }
 
-// DaysObserved counts the UTC days on which at least one member was watched for some time.
+// DaysObserved counts the UTC days on which at least one member was watched.
 func (w *Watch) DaysObserved() int {
 	n := 0
 	for i := range w.days() {
@@ -160,7 +161,7 @@ func (w *Watch) DaysObserved() int {
 	return n
 }
 
-// days is how many UTC days the window touches.
+// days returns the number of UTC days in the window.
 func (w *Watch) days() int {
 	if len(w.Members) == 0 {
 		return 0
@@ -168,7 +169,7 @@ func (w *Watch) days() int {
 	return len(w.Members[0].Days)
 }
 
-// worst is the member that was watched for the shortest time, and that time; false: no member is known.
+// worst returns the member that was watched for the shortest time, and that time; false if no member is known.
 func (w *Watch) worst() (string, time.Duration, bool) {
 	if len(w.Members) == 0 {
 		return "", 0, false
@@ -177,7 +178,7 @@ func (w *Watch) worst() (string, time.Duration, bool) {
 	return m.Cluster, m.Watched(), true
 }
 
-// Watched is the time in which the member was watched.
+// Watched returns the time in which the member was watched.
 func (m *MemberWatch) Watched() (sum time.Duration) {
 	for _, d := range m.Days {
 		sum += d.Watched

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// YAML writes Policy as somebody reads and corrects it: every subject under the evidence for it, and beside the policy, as
-// comments, what it does not have and why.
+// YAML renders Policy for review: every subject with its evidence and, as comments, what the policy does not contain
+// and why.
 func (p *Proposal) YAML() string {
 	w := &yamlWriter{}
 	w.comment(0, "Proposed for %s, by what was seen from %s to %s.", p.Resource, instant(p.Since), instant(p.Until))
@@ -56,7 +56,7 @@ func (p *Proposal) unnamed() (out []string) {
 	return out
 }
 
-// clientsShown bounds the clients that are named in a comment.
+// clientsShown bounds the clients that a comment lists.
 const clientsShown = 5
 
 func (p *Proposal) unknown() (out []string) {
@@ -81,11 +81,11 @@ func portText(proto v1alpha1.Protocol, port uint16) string {
 	return fmt.Sprintf("%s/%d", proto, port)
 }
 
-// String says what was seen, for people.
+// String describes the evidence for users.
 func (s Seen) String() string {
 	what := fmt.Sprintf("%d connections", s.Count)
 	switch s.Count {
-	case 0: // opened before the window, and in use
+	case 0: // opened before the window, and still in use
 		what = "open connections"
 	case 1:
 		what = "1 connection"
@@ -101,7 +101,7 @@ func (w *yamlWriter) line(indent int, format string, args ...any) {
 	fmt.Fprintf(w, "%*s%s\n", indent, "", fmt.Sprintf(format, args...))
 }
 
-// comment never leaves its line, whatever a member's flows say about themselves.
+// comment keeps text on one line, whatever a member's flows contain.
 func (w *yamlWriter) comment(indent int, format string, args ...any) {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -146,20 +146,20 @@ func (w *yamlWriter) policy(p *Proposal) {
 	}
 }
 
-// plainScalar is what needs no quotes: YAML would read nothing else into it.
+// plainScalar matches text that needs no quotes in YAML.
 var plainScalar = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_./]*(:[-A-Za-z0-9_./]+)*$`)
 
-// words are plain, and yet YAML takes them for something else.
+// words need quotes, because YAML interprets them as another type.
 var otherWords = []string{"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
-// scalar is a YAML scalar; JSON's quotes are YAML's.
+// scalar returns a YAML scalar; JSON's quoting is valid YAML.
 func scalar(s string) string {
 	if plainScalar.MatchString(s) && !slices.Contains(otherWords, strings.ToLower(s)) {
 		return s
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return `""` // no string fails
+		return `""` // a string cannot fail
 	}
 	return string(text)
 }

@@ -76,7 +76,7 @@ func (r *realized) of(member string) audit.Lags {
 
 // changed records that the host's policies changed.
 func (r *realized) changed(before, after *policy.Snapshot, at time.Time) {
-	names := policy.Changed(before, after)
+	names := policy.ChangedUnits(before, after)
 	if len(names) == 0 {
 		return
 	}
@@ -187,7 +187,7 @@ func (r *realized) older(resource string, was *v1alpha1.ClusterState, present *p
 		return lag
 	}
 	// No policy changed: a grant or a temporary audit has begun or ended.
-	if present != nil && slices.Contains(present.ChangedBetween(synced, now), resource) && r.hold(present) {
+	if present != nil && slices.Contains(present.ChangedUnitsBetween(synced, now), resource) && r.hold(present) {
 		return audit.Lag{Kind: audit.LagOlder, From: synced, Has: present, At: synced}
 	}
 	return audit.Lag{From: now}

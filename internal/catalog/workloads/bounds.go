@@ -1,9 +1,12 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/gaissmai/bart"
 )
 
 const (
@@ -74,9 +77,15 @@ func (s *addressCounts) of(subject string) int {
 	return s.bySub[subject]
 }
 
+// ApprovalError is why an owner may not register a workload without approval. A ticket asks for the approval; see Propose.
+type ApprovalError struct{ Message string }
+
+func (e *ApprovalError) Error() string { return e.Message }
+
 // add adds a workload, or returns why the actor may not register it. An owner of an application must not let in any
 // number of addresses by grants to which others agreed: beyond the bound, and for address ranges while access is
-// granted, the security team registers them, by a full sync or by a platform with a token of the security team.
+// granted, the owners of the resources approve them, or the security team registers them, by a full sync or by a
+// platform with a token of the security team. The bounds' refusals are *ApprovalErrors.
 func (s *addressCounts) add(w Workload) error {
 	was := s.of(w.Subject)
 	before := s.replace(w)
@@ -92,14 +101,14 @@ func (s *addressCounts) add(w Workload) error {
 }
 
 func (s *addressCounts) refuse(w, before Workload, was, now int) error {
-	if now > was && now > MaxAddressesOfMachines {
-		return fmt.Errorf("the application would have %d addresses, and may have %d", now, MaxAddressesOfMachines)
+	if err := tooMany(was, now); err != nil {
+		return err
 	}
 	if s.actor.Machine {
 		return nil
 	}
 	if most := s.r.MostAddresses; now > was && now > most {
-		return fmt.Errorf("the application would have %d addresses, and its owners may register %d: ask the security team to register it as a platform's", now, most)
+		return &ApprovalError{fmt.Sprintf("the application would have %d addresses, and its owners may register %d without approval: ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's", now, most)}
 	}
 	ranges := w.ranges(before)
 	if len(ranges) == 0 || s.r.Granted == nil {
@@ -110,7 +119,48 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 		return err
 	}
 	if granted {
-		return fmt.Errorf("%s is a range, and access is granted to the application already: register single addresses, or ask the security team to register it as a platform's", ranges[0])
+		return &ApprovalError{fmt.Sprintf("%s is a range, and access is granted to the application already: register single addresses, ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's", ranges[0])}
 	}
 	return nil
+}
+
+// tooMany returns why no actor may register what brings an application from one number of addresses to another.
+func tooMany(was, now int) error {
+	if now > was && now > MaxAddressesOfMachines {
+		return fmt.Errorf("the application would have %d addresses, and may have %d", now, MaxAddressesOfMachines)
+	}
+	return nil
+}
+
+// Propose returns a workload in its normal form that a person asks to register with the approval of others. All rules for
+// registrations by people hold but the bounds that approval lifts; the error says which one is broken. Nothing is written.
+// It is called again before an approved workload is written, because the addresses may belong to somebody else by then.
+func (r *Registrar) Propose(person string, w Workload) (Workload, error) {
+	if err := r.known(); err != nil {
+		return w, err
+	}
+	a := Actor{ID: person}
+	w.Source = Portal
+	w, err := r.check(a, w, r.Covered)
+	if err != nil {
+		return w, err
+	}
+	if err := r.contested(a, w, nil, &bart.Table[Workload]{}); err != nil {
+		return w, err
+	}
+	r.bounds.mu.Lock()
+	defer r.bounds.mu.Unlock()
+	sums := r.addressCounts(a)
+	was := sums.of(w.Subject)
+	sums.replace(w)
+	return w, tooMany(was, sums.of(w.Subject))
+}
+
+// Count returns the number of addresses of a workload in its normal form, as the bounds count them.
+func (w Workload) Count() int { return w.count() }
+
+// NeedsApproval reports whether a refusal is one that an approval lifts.
+func NeedsApproval(err error) bool {
+	var e *ApprovalError
+	return errors.As(err, &e)
 }

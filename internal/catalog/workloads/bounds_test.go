@@ -38,7 +38,7 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 	if created(got) != workloads.DefaultAddresses/256 {
 		t.Errorf("alice registered %d times 256 addresses", created(got))
 	}
-	if why := got[999].Message; !strings.Contains(why, "its owners may register 1024: ask the security team") {
+	if why := got[999].Message; !strings.Contains(why, "its owners may register 1024 without approval: ask the owners of the resources") {
 		t.Errorf("the message does not say what to do: %q", why)
 	}
 	if got := w.put(alice, "", vm("one-more", app1, "12.0.0.1")); created(got) != 0 {
@@ -108,6 +108,53 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProposals checks that what an approval can lift are the bounds alone: who owns the application, whose the addresses
+// are and how many there may be at all is not for approvers to decide.
+func TestProposals(t *testing.T) {
+	w := newWorld(t)
+	w.Granted = func(string) (bool, error) { return true, nil }
+	if got := w.put(alice, "", vm("range", app1, "11.0.0.0/28"))[0]; !got.NeedsApproval || !strings.Contains(got.Message, "ask the owners of the resources") {
+		t.Errorf("a range while access is granted: %+v", got)
+	}
+	if got := w.put(alice, "", vm("theirs", app2, "11.0.0.1"))[0]; got.Outcome != workloads.Refused || got.NeedsApproval {
+		t.Errorf("another's application is not a matter of approval: %+v", got)
+	}
+	w.put(platform, "vms", vm("two", app2, "11.9.9.9"))
+	w.put(platform, "vms", networks("12.0.0.0", 500)...)
+	for name, tc := range map[string]struct {
+		reason, who string
+		in          workloads.Workload
+		says        string
+	}{
+		"a range":         {"", "alice", vm("range", app1, "11.0.0.0/28"), ""},
+		"over the bound":  {"", "alice", vm("many", app1, "11.1.0.0/24", "11.2.0.0/24"), ""},
+		"another's":       {"bob owns it", "alice", vm("range", app2, "11.0.0.0/28"), "do not own"},
+		"contested":       {"it is registered for bob's", "alice", vm("range", app1, "11.9.9.0/24"), "registered for another application"},
+		"not an address":  {"", "alice", vm("range", app1, "11.0.0.1/28"), "host bits"},
+		"a whole network": {"", "alice", vm("range", app1, "11.0.0.0/16"), "wider than /24"},
+		"no application":  {"", "alice", vm("range", "trnv1:rsc:trip-com:mysql:clusters:db", "11.0.0.1"), "do not own"},
+		"beyond all":      {"nobody may have so many", "alice", workloads.Workload{ID: "x", Subject: app1, Addresses: networkTexts("13.0.0.0", 64)}, "may have 131072"},
+	} {
+		got, err := w.Propose(tc.who, tc.in)
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %s: %v", name, tc.reason, err)
+		}
+		if err == nil && (got.Source != workloads.Portal || workloads.NeedsApproval(err)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if len(w.writes) != 501 {
+		t.Errorf("a proposal writes nothing: %d writes", len(w.writes))
+	}
+}
+
+func networkTexts(from string, n int) (out []string) {
+	for _, w := range networks(from, n) {
+		out = append(out, w.Addresses...)
+	}
+	return out
 }
 
 // TestPlatformsAreBounded checks that a platform cannot give an application a whole network either.

@@ -79,6 +79,8 @@ type Result struct {
 	ID      string
 	Outcome Outcome
 	Message string // why it was refused
+	// NeedsApproval reports that the registration was refused by a bound that an approval lifts.
+	NeedsApproval bool
 }
 
 // Put registers workloads, or changes them by their id; an unchanged workload is not written. Each workload is
@@ -114,7 +116,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 			err = sums.add(w)
 		}
 		if err != nil {
-			out[i].Outcome, out[i].Message = Refused, err.Error()
+			out[i].Outcome, out[i].Message, out[i].NeedsApproval = Refused, err.Error(), NeedsApproval(err)
 			continue
 		}
 		seen[w.ID] = true

@@ -67,7 +67,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 		if err == nil {
 			continue
 		}
-		p.Refused = append(p.Refused, Result{p.put[i].ID, Refused, err.Error()})
+		p.Refused = append(p.Refused, Result{ID: p.put[i].ID, Outcome: Refused, Message: err.Error()})
 		if _, was := known[p.put[i].Name()]; was {
 			p.Changed--
 		} else {
@@ -78,7 +78,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 		for i, err := range r.Cluster.Delete(ctx, p.gone) {
 			if err != nil {
 				p.Removed--
-				p.Refused = append(p.Refused, Result{p.gone[i].ID, Refused, err.Error()})
+				p.Refused = append(p.Refused, Result{ID: p.gone[i].ID, Outcome: Refused, Message: err.Error()})
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	desired := map[string]Workload{}
 	kept := map[string]bool{} // refused, but they exist
 	refuse := func(w Workload, err error) {
-		p.Refused = append(p.Refused, Result{w.ID, Refused, err.Error()})
+		p.Refused = append(p.Refused, Result{ID: w.ID, Outcome: Refused, Message: err.Error()})
 		kept[w.Name()] = true
 	}
 	covered := r.covered()

@@ -1,8 +1,8 @@
 // Package cilium translates units into CiliumClusterwideNetworkPolicies, and the addresses of external workloads into
-// CiliumCIDRGroups, for stock agents of version 1.19 and later.
+// CiliumCIDRGroups, for unmodified agents of version 1.19 and later.
 //
-// It is pure, and it must not depend on Cilium's code: the objects are plain JSON values. The rules that it follows are
-// those of Cilium's engine, several of which are traps; each is named where it is avoided.
+// The package is pure and must not depend on Cilium's code: the objects are plain JSON values. It follows the rules of
+// Cilium's engine; comments mark those that are easy to violate.
 package cilium
 
 import (
@@ -17,7 +17,7 @@ import (
 const (
 	groupVersion = "cilium.io/v2"
 	kind         = "CiliumClusterwideNetworkPolicy"
-	// otherPortsSuffix ends the name of the object that opens the ports of no action.
+	// otherPortsSuffix is the suffix of the name of the object that opens the ports of no action.
 	otherPortsSuffix = "-other-ports"
 	logPrefix        = "acp:"
 )
@@ -25,28 +25,28 @@ const (
 // ErrUnusableUnit is wrapped by Render's errors. Such a unit would select every pod or match every peer.
 var ErrUnusableUnit = errors.New("unusable unit")
 
-// Enforcer is Cilium's. The zero value takes every member for one that can do everything.
+// Enforcer is the Cilium enforcer. The zero value treats every member as supporting everything.
 type Enforcer struct {
-	// Members by name.
+	// Members are the capabilities of members by name.
 	Members map[string]Member
 
-	// denied are the ports on which members deny all addresses, see DenyingAddresses.
+	// denied are the ports on which members deny all addresses; see DenyingAddresses.
 	denied map[string][]v1alpha1.Port
 }
 
 var _ enforcer.Enforcer = Enforcer{}
 
-// Name is the name that classes use.
+// Name returns the name that classes use.
 func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
 
-// Render translates a unit into one object, or numbered parts of one that is too large, and another one where its class
-// opens other ports. Observe is rendered as Audit, because that is the way out: nothing is closed while the object is
-// being removed. A member that lacks something gets the unit without what it cannot enforce.
+// Render translates a unit into one object, or numbered parts if one would be too large, and another object if its
+// class opens other ports. Observe is rendered as Audit, so that nothing is closed while the object is being removed. A
+// member that lacks a capability gets the unit without what it cannot enforce.
 func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	return e.renderWithin(&u, maxObjectBytes)
 }
 
-// renderWithin is Render for objects of at most limit bytes.
+// renderWithin is like Render, for objects of at most limit bytes.
 func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, error) {
 	if err := usable(u); err != nil {
 		return enforcer.Rendering{}, err
@@ -106,9 +106,9 @@ func usable(u *policy.Unit) error {
 	return nil
 }
 
-// unitSpec is the spec of some of the rules in one mode. Only Enforce turns default deny on and renders denies and HTTP: in
-// Audit a deny would deny, an HTTP rule would drop what it does not match, and without its HTTP it would let every request
-// into a pod that another unit closes.
+// unitSpec returns the spec of some of the rules in one mode. Only Enforce enables default deny and renders denies and
+// HTTP rules: in Audit a deny would deny, an HTTP rule would drop what it does not match, and without its HTTP part the
+// rule would let every request in to a pod that another unit closes.
 func unitSpec(u *policy.Unit, rules []policy.Rule, mode v1alpha1.Mode) map[string]any {
 	enforce := mode == v1alpha1.ModeEnforce
 	var ingress, deny []any
@@ -123,10 +123,10 @@ func unitSpec(u *policy.Unit, rules []policy.Rule, mode v1alpha1.Mode) map[strin
 		}
 	}
 	if len(ingress) == 0 {
-		// Agents refuse an empty list, and the old policy, or none, would stay in force.
+		// Agents reject an empty list, and the previous policy, or none, would stay in force.
 		ingress = []any{map[string]any{}}
 	}
-	spec := base(u, enforce)
+	spec := baseSpec(u, enforce)
 	spec["endpointSelector"] = workloads(u)
 	spec["ingress"] = ingress
 	if len(deny) > 0 {
@@ -135,7 +135,7 @@ func unitSpec(u *policy.Unit, rules []policy.Rule, mode v1alpha1.Mode) map[strin
 	return spec
 }
 
-// appendRules makes a rule of each kind of peers: agents refuse a rule that mixes them.
+// appendRules appends a rule for each kind of peers, because agents reject a rule with several kinds.
 func appendRules(out []any, peers []peerList, ports []any) []any {
 	for _, p := range peers {
 		out = append(out, map[string]any{p.kind: p.list, "toPorts": ports})
@@ -143,7 +143,7 @@ func appendRules(out []any, peers []peerList, ports []any) []any {
 	return out
 }
 
-// workloads selects the pods of the unit.
+// workloads returns the selector of the unit's pods.
 func workloads(u *policy.Unit) map[string]any {
 	switch {
 	case !u.Wildcard:
@@ -151,12 +151,12 @@ func workloads(u *policy.Unit) map[string]any {
 	case len(u.LabelValues) > 0:
 		return map[string]any{"matchExpressions": []any{valuesIn(u.LabelKey, u.LabelValues)}}
 	default:
-		return map[string]any{"matchExpressions": carried(u.LabelKey)}
+		return map[string]any{"matchExpressions": hasLabel(u.LabelKey)}
 	}
 }
 
-// otherPortsSpec opens the ports of no action for everyone, in every mode, on workloads without another class's label.
-// It never turns default deny on, so alone it does nothing.
+// otherPortsSpec opens the ports of no action for every source, in every mode, on workloads without another class's
+// label. It never enables default deny, so alone it has no effect.
 func otherPortsSpec(u *policy.Unit) map[string]any {
 	selector := workloads(u)
 	if len(u.ForeignKeys) > 0 {
@@ -167,9 +167,9 @@ func otherPortsSpec(u *policy.Unit) map[string]any {
 		selector["matchExpressions"] = absent
 	}
 	everyone := []any{"all"}
-	spec := base(u, false)
+	spec := baseSpec(u, false)
 	spec["endpointSelector"] = selector
-	// Ports and ICMP types are two rules: one rule with both is refused by the agents.
+	// Ports and ICMP types are in two rules, because agents reject one rule with both.
 	spec["ingress"] = []any{
 		map[string]any{"fromEntities": everyone, "toPorts": portLists(u.OpenPorts, nil)},
 		map[string]any{"fromEntities": everyone, "icmps": icmps()},
@@ -177,9 +177,9 @@ func otherPortsSpec(u *policy.Unit) map[string]any {
 	return spec
 }
 
-// base is what every spec has. enableDefaultDeny is written in full: what is left out would be derived by the agent
-// from the sections that are there, and ingressDeny alone would close the workload.
-func base(u *policy.Unit, closed bool) map[string]any {
+// baseSpec returns the fields that every spec has. enableDefaultDeny is written in full: the agent would derive a
+// missing field from the sections that exist, and ingressDeny alone would close the workload.
+func baseSpec(u *policy.Unit, closed bool) map[string]any {
 	return map[string]any{
 		"enableDefaultDeny": map[string]any{"ingress": closed, "egress": false},
 		"log":               map[string]any{"value": logPrefix + u.ID},

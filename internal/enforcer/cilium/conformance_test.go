@@ -45,9 +45,9 @@ type conformanceConnection struct {
 	Reserved string            `json:"reserved,omitempty"`
 	Protocol v1alpha1.Protocol `json:"protocol"`
 	Port     uint16            `json:"port"`
-	// Pass tells whether the engine lets it through; Word is why.
+	// Pass reports whether the engine lets it through; Word is why.
 	Pass bool           `json:"pass"`
-	Word policy.Verdict `json:"word"`
+	Word policy.Verdict `json:"verdict"`
 }
 
 func TestConformanceFile(t *testing.T) {

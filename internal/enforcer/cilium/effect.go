@@ -8,38 +8,39 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 )
 
-// EffectOf compares a policy's spec with the one that it is to be replaced by; nil is none. It looks at what is written
-// there, value by value, and knows nothing of units: what it cannot tell from a loss is one.
+// EffectOf compares a policy's spec (nil if there is none) with the spec that replaces it. It compares the values in
+// the specs and does not use units. A difference that it cannot classify counts as a revocation.
 func EffectOf(before, after map[string]any) enforcer.Effect {
 	was, is := closes(before), closes(after)
 	switch {
 	case was && !is:
 		return enforcer.Opens
 	case !was && is:
-		// Nobody was refused until now. That is a decision about the workload, not about somebody's access.
-		return enforcer.Gives
+		// No source was refused until now. Closing a workload is a decision about the workload, not about one client's
+		// access.
+		return enforcer.Grants
 	case len(before) == 0:
-		return enforcer.Gives
+		return enforcer.Grants
 	case !sameJSON(before["endpointSelector"], after["endpointSelector"]) && len(after) > 0:
-		return enforcer.Takes
+		return enforcer.Revokes
 	case covered(before["ingress"], after["ingress"]) && covered(after["ingressDeny"], before["ingressDeny"]):
-		return enforcer.Gives
+		return enforcer.Grants
 	default:
-		return enforcer.Takes
+		return enforcer.Revokes
 	}
 }
 
-// GroupEffectOf does the same for the addresses of external workloads.
+// GroupEffectOf is EffectOf for the addresses of external workloads.
 func GroupEffectOf(before, after map[string]any) enforcer.Effect {
 	for _, address := range list(before["externalCIDRs"]) {
 		if !slices.Contains(list(after["externalCIDRs"]), address) {
-			return enforcer.Takes
+			return enforcer.Revokes
 		}
 	}
-	return enforcer.Gives
+	return enforcer.Grants
 }
 
-// Closes tells that a policy refuses what it is not asked to let in, and the one before it did not.
+// Closes reports whether the new spec refuses what it does not allow, and the previous one did not.
 func Closes(before, after map[string]any) bool { return !closes(before) && closes(after) }
 
 func closes(spec map[string]any) bool {
@@ -48,10 +49,10 @@ func closes(spec map[string]any) bool {
 	return closed
 }
 
-// covered tells whether every peer of the rules has every port that it has there in others, too.
+// covered reports whether every peer of the rules has each of its ports in others, too.
 func covered(rules, others any) bool {
 	var there []ports
-	byPeer := map[string][]int{} // indexes of there
+	byPeer := map[string][]int{} // indexes into others
 	for i, r := range list(others) {
 		there = append(there, portsOf(r))
 		for _, peer := range peersOf(r) {
@@ -60,7 +61,7 @@ func covered(rules, others any) bool {
 	}
 	for _, r := range list(rules) {
 		wanted := portsOf(r)
-		known := map[string]bool{} // most peers of a rule meet the same rules on the other side
+		known := map[string]bool{} // most peers of a rule match the same rules of others
 		for _, peer := range peersOf(r) {
 			in := byPeer[peer]
 			key := fmt.Sprint(in)
@@ -77,7 +78,7 @@ func covered(rules, others any) bool {
 	return true
 }
 
-// peersOf are the peers of one rule, each value of a selector by itself.
+// peersOf returns the peers of one rule, with each value of a selector as a separate peer.
 func peersOf(rule any) []string {
 	r, _ := rule.(map[string]any)
 	var out []string
@@ -88,19 +89,19 @@ func peersOf(rule any) []string {
 		}
 		peers = true
 		for _, peer := range list(value) {
-			for _, one := range single(peer) {
+			for _, one := range splitSelector(peer) {
 				out = append(out, kind+canonical(one))
 			}
 		}
 	}
 	if !peers && len(r) > 0 {
-		out = append(out, "") // ports alone are for everyone; a rule without anything is for nobody
+		out = append(out, "") // ports without peers are for every source; an empty rule is for none
 	}
 	return out
 }
 
-// single splits a selector by the values of its first list of them.
-func single(peer any) []any {
+// splitSelector splits a selector by the values of its first list of values.
+func splitSelector(peer any) []any {
 	selector, _ := peer.(map[string]any)
 	expressions := list(selector["matchExpressions"])
 	for i, e := range expressions {
@@ -120,7 +121,7 @@ func single(peer any) []any {
 	return []any{peer}
 }
 
-// ports are those of one rule with what they require, one by one; nil is every port.
+// ports are the ports of one rule with their HTTP requirements, one by one; nil means every port.
 type ports map[string]struct{}
 
 func portsOf(rule any) ports {
@@ -154,7 +155,7 @@ func portsOf(rule any) ports {
 	return out
 }
 
-// in tells whether all of the ports are in one of the others or another.
+// in reports whether each of the ports is in at least one of the indexed others.
 func (p ports) in(all []ports, indexes []int) bool {
 	for _, i := range indexes {
 		if all[i] == nil {
@@ -174,11 +175,11 @@ func (p ports) in(all []ports, indexes []int) bool {
 
 func sameJSON(a, b any) bool { return canonical(a) == canonical(b) }
 
-// canonical is JSON with sorted keys, in which numbers are equal whatever Go type they came back in.
+// canonical returns JSON with sorted keys, in which numbers are equal regardless of their Go types.
 func canonical(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprint(v) // no spec is like that; what is not JSON equals only itself
+		return fmt.Sprint(v) // no spec is like that; a value that is not JSON equals only itself
 	}
 	return string(text)
 }

@@ -33,29 +33,29 @@ func TestEffectOf(t *testing.T) {
 		before, after map[string]any
 		want          enforcer.Effect
 	}{
-		{"a new policy is for nobody's loss", nil, spec(enforce, rule(policy.Allow, one, redis)), enforcer.Gives},
-		{"the same", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Gives},
-		{"another client beside the first is let in, in the same selector", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Gives},
-		{"one of two clients is refused", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, one, redis)), enforcer.Takes},
-		{"the last client is refused", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce), enforcer.Takes},
-		{"the first client is let in", spec(enforce), spec(enforce, rule(policy.Allow, one, redis)), enforcer.Gives},
-		{"a class with another port gives each client more", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, metrics, redis)), enforcer.Gives},
-		{"a class with a port less takes it from each client", spec(enforce, rule(policy.Allow, both, metrics, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Takes},
+		{"a new policy is for nobody's loss", nil, spec(enforce, rule(policy.Allow, one, redis)), enforcer.Grants},
+		{"the same", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Grants},
+		{"another client beside the first is let in, in the same selector", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Grants},
+		{"one of two clients is refused", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, one, redis)), enforcer.Revokes},
+		{"the last client is refused", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce), enforcer.Revokes},
+		{"the first client is let in", spec(enforce), spec(enforce, rule(policy.Allow, one, redis)), enforcer.Grants},
+		{"a class with another port gives each client more", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, metrics, redis)), enforcer.Grants},
+		{"a class with a port less takes it from each client", spec(enforce, rule(policy.Allow, both, metrics, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Revokes},
 		{"the same ports in two rules instead of one", spec(enforce, rule(policy.Allow, one, metrics, redis)),
-			spec(enforce, rule(policy.Allow, one, metrics), rule(policy.Allow, one, redis)), enforcer.Gives},
+			spec(enforce, rule(policy.Allow, one, metrics), rule(policy.Allow, one, redis)), enforcer.Grants},
 		{"each of two clients loses what the other gets", spec(enforce, rule(policy.Allow, one, redis), rule(policy.Allow, []string{"2"}, metrics)),
-			spec(enforce, rule(policy.Allow, one, metrics), rule(policy.Allow, []string{"2"}, redis)), enforcer.Takes},
-		{"only some requests are left", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce, httpRule), enforcer.Takes},
-		{"a deny comes", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis), rule(policy.Deny, one, redis)), enforcer.Takes},
-		{"a deny goes", spec(enforce, rule(policy.Allow, both, redis), rule(policy.Deny, one, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Gives},
+			spec(enforce, rule(policy.Allow, one, metrics), rule(policy.Allow, []string{"2"}, redis)), enforcer.Revokes},
+		{"only some requests are left", spec(enforce, rule(policy.Allow, one, redis)), spec(enforce, httpRule), enforcer.Revokes},
+		{"a deny comes", spec(enforce, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis), rule(policy.Deny, one, redis)), enforcer.Revokes},
+		{"a deny goes", spec(enforce, rule(policy.Allow, both, redis), rule(policy.Deny, one, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Grants},
 		{"what closed does not any more", spec(enforce, rule(policy.Allow, both, redis)), spec(audit, rule(policy.Allow, one, redis)), enforcer.Opens},
 		{"the policy that closed goes", spec(enforce), nil, enforcer.Opens},
-		{"a workload is closed", spec(audit, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Gives},
-		{"a policy that only allowed goes", spec(audit, rule(policy.Allow, both, redis)), nil, enforcer.Takes},
-		{"an empty policy goes", spec(audit), nil, enforcer.Gives},
-		{"it is about other pods", spec(enforce, rule(policy.Allow, one, redis)), elsewhere, enforcer.Takes},
-		{"somebody wrote a rule for everyone into it", map[string]any{"ingress": []any{map[string]any{"toPorts": []any{}}}}, spec(audit), enforcer.Takes},
-		{"what nobody can read is a loss", map[string]any{"ingress": []any{map[string]any{"fromEndpoints": []any{3}}}}, spec(audit), enforcer.Takes},
+		{"a workload is closed", spec(audit, rule(policy.Allow, both, redis)), spec(enforce, rule(policy.Allow, both, redis)), enforcer.Grants},
+		{"a policy that only allowed goes", spec(audit, rule(policy.Allow, both, redis)), nil, enforcer.Revokes},
+		{"an empty policy goes", spec(audit), nil, enforcer.Grants},
+		{"it is about other pods", spec(enforce, rule(policy.Allow, one, redis)), elsewhere, enforcer.Revokes},
+		{"somebody wrote a rule for everyone into it", map[string]any{"ingress": []any{map[string]any{"toPorts": []any{}}}}, spec(audit), enforcer.Revokes},
+		{"what nobody can read is a loss", map[string]any{"ingress": []any{map[string]any{"fromEndpoints": []any{3}}}}, spec(audit), enforcer.Revokes},
 	} {
 		if got := cilium.EffectOf(c.before, c.after); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)
@@ -70,10 +70,10 @@ func TestGroupEffectOf(t *testing.T) {
 		before, after map[string]any
 		want          enforcer.Effect
 	}{
-		{"a new group", nil, group("10.0.0.1/32"), enforcer.Gives},
-		{"another address", group("10.0.0.1/32"), group("10.0.0.1/32", "10.0.0.2/32"), enforcer.Gives},
-		{"an address is another's now", group("10.0.0.1/32", "10.0.0.2/32"), group("10.0.0.2/32"), enforcer.Takes},
-		{"the group goes", group("10.0.0.1/32"), nil, enforcer.Takes},
+		{"a new group", nil, group("10.0.0.1/32"), enforcer.Grants},
+		{"another address", group("10.0.0.1/32"), group("10.0.0.1/32", "10.0.0.2/32"), enforcer.Grants},
+		{"an address is another's now", group("10.0.0.1/32", "10.0.0.2/32"), group("10.0.0.2/32"), enforcer.Revokes},
+		{"the group goes", group("10.0.0.1/32"), nil, enforcer.Revokes},
 	} {
 		if got := cilium.GroupEffectOf(c.before, c.after); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)

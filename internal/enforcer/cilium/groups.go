@@ -11,18 +11,18 @@ import (
 
 const (
 	groupKind = "CiliumCIDRGroup"
-	// contestedSuffix ends the name of the group of addresses that several subjects claim.
+	// contestedSuffix is the suffix of the name of the group of addresses that several subjects claim.
 	contestedSuffix = "-contested"
-	// labelContested is on the groups that only denies may use.
+	// labelContested marks groups that only denies may use.
 	labelContested = "acp.io/contested"
 )
 
-// LabelClass is on every group of a subject class. The class is in the key: an address in several groups has the labels
-// of all, and of two values of one key an agent may keep one.
+// LabelClass returns the label key that every group of a subject class has. The class is in the key because an address
+// in several groups has the labels of all of them, and an agent may keep only one of several values of a key.
 func LabelClass(classID string) string { return "class.acp.io/" + classID }
 
-// RenderGroup translates the addresses of one external subject: an object for those that are its own, and another one
-// for those that it shares.
+// RenderGroup translates the addresses of one external subject into an object for the addresses that only it has, and
+// another object for those that it shares.
 func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 	if g.ID == "" || g.ClassID == "" {
 		return enforcer.Rendering{}, fmt.Errorf("%w for %q: a group without id or class", ErrUnusableUnit, g.Subject)
@@ -34,8 +34,8 @@ func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 		if err != nil {
 			return err
 		}
-		// The labels are part of the identity that an agent gives to the addresses: were the revision among them, one address that
-		// comes or goes would give all others a new identity.
+		// The labels are part of the identity that an agent allocates to the addresses. If the revision were among
+		// them, adding or removing one address would change the identity of all others.
 		delete(r.Object.Labels, v1alpha1.LabelRevision)
 		r.Object.Labels[LabelClass(g.ClassID)] = "true"
 		if suffix != "" {

@@ -6,25 +6,25 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Member is what the translation has to know of a member. The zero value is a member that can do everything.
+// Member contains the capabilities of a member that affect the translation. The zero value supports everything.
 type Member struct {
-	// NoHTTP says why the member cannot enforce rules about requests; "": it can. Its agents would refuse the whole policy, or
-	// hold up every other change while no proxy answers them, so it gets policies without such rules.
+	// NoHTTP is the reason why the member cannot enforce HTTP rules, or "" if it can. Its agents would reject the whole
+	// policy, or block all other changes while no proxy responds, so the member gets policies without HTTP rules.
 	NoHTTP string
 }
 
-// hasHTTP reports whether some rule of the unit is about requests, which only a mode of Enforce renders.
+// hasHTTP reports whether a rule of the unit has HTTP matches, which are rendered only in Enforce.
 func hasHTTP(u *policy.Unit) bool {
 	return slices.ContainsFunc(u.Rules, func(r policy.Rule) bool { return len(r.HTTP) > 0 })
 }
 
-// withoutHTTP are the rules about whole connections. A rule about requests only lets in, so what is left closes the workload as
-// much or more.
+// withoutHTTP returns the rules about whole connections. An HTTP rule only allows, so without it the workload is at
+// least as closed.
 func withoutHTTP(rules []policy.Rule) []policy.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r policy.Rule) bool { return len(r.HTTP) > 0 })
 }
 
-// refusedHTTP are the refusals of the statements that a member without a proxy does not get.
+// refusedHTTP returns the refusals of the statements that a member without a proxy does not get.
 func refusedHTTP(u *policy.Unit, why string) []policy.Refusal {
 	seen := map[policy.Ref]bool{}
 	var out []policy.Refusal

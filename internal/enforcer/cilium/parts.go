@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxObjectBytes bounds an object in its Federated wrapper, which holds a spec for each member that differs. An API
-	// server takes 1.5 MB; the rest is for metadata and status.
+	// maxObjectBytes bounds an object in its Federated wrapper, which contains a spec for each member that differs. An
+	// API server accepts 1.5 MB; the rest is reserved for metadata and status.
 	maxObjectBytes = 1_300_000
-	// maxParts ends the doubling of parts.
+	// maxParts limits the doubling of parts.
 	maxParts = 1 << 12
 )
 
@@ -28,25 +28,25 @@ func partName(u *policy.Unit, i int) string {
 	return fmt.Sprintf("%s%s-part-%d", v1alpha1.ObjectPrefix, u.ID, i+1)
 }
 
-// division is how the rules of a unit are spread over objects.
+// division is the distribution of a unit's rules over objects.
 type division struct {
-	// parts are the rules of each object. There is always one: a unit without rules closes.
+	// parts are the rules of each object. There is at least one part, because a unit without rules closes.
 	parts [][]policy.Rule
-	// closed are the ports that a deny of everyone closes in place of the unit's denies; nil: the denies fit.
+	// closed are the ports that a deny of every source closes in place of the unit's denies; nil if the denies fit.
 	closed []v1alpha1.Port
 }
 
-// divide spreads the rules of a unit over objects of at most limit bytes each.
+// divide distributes the rules of a unit over objects of at most limit bytes each.
 //
-// Every part holds all denies of the unit and a share of the allows. KubeFed and the agents may apply the parts of several
-// revisions in any order, and this makes the order irrelevant: a part lets in nobody whom its own revision of the unit
-// refuses, so no mixture of parts lets in what all of their revisions refuse.
+// Every part contains all denies of the unit and a share of the allows. KubeFed and the agents may apply the parts of
+// several revisions in any order, and this makes the order irrelevant: a part lets in no source that its own revision
+// of the unit refuses, so no mixture of parts lets in what all of their revisions refuse.
 //
-// A peer's part follows from a hash of the peer alone, so that a change of other peers or of its ports does not move it.
-// The number of parts is a power of two; when it doubles, one half of each part's peers stays.
+// The part of a peer is derived from a hash of the peer alone, so that a change of other peers or of its ports does not
+// move it. The number of parts is a power of two; when it doubles, half of each part's peers stay.
 //
-// Denies that would take more than three quarters of an object are replaced by one deny of everyone on their ports:
-// spread over several objects they would be missing for a moment whenever one of them moves.
+// Denies that would take more than three quarters of an object are replaced by one deny of every source on their ports:
+// if they were distributed over several objects, some would be missing for a moment whenever one of them moves.
 func divide(u *policy.Unit, v *variants, limit int) division {
 	var allows, denies []policy.Rule
 	allowBytes, denyBytes := 0, 0
@@ -109,7 +109,8 @@ func spread(rules []policy.Rule, n int) [][]policy.Rule {
 	return out
 }
 
-// divideRule adds each peer of a rule to the share of its part. Rules add up, so the shares mean the same.
+// divideRule adds each peer of a rule to the share of its part. Rules are additive, so the shares together mean the
+// same.
 func divideRule(r *policy.Rule, shares []policy.Rule) {
 	if r.Anyone {
 		shares[partOf("*", "", len(shares))].Anyone = true
@@ -143,7 +144,7 @@ func divideRule(r *policy.Rule, shares []policy.Rule) {
 	}
 }
 
-// partOf is the part of a peer among n, which is a power of two.
+// partOf returns the part of a peer among n parts, where n is a power of two.
 func partOf(kind, peer string, n int) int {
 	sum := sha256.Sum256([]byte(kind + "\x00" + peer))
 	return int(binary.BigEndian.Uint32(sum[:]) & uint32(n-1)) //nolint:gosec // n is at most maxParts
@@ -173,13 +174,13 @@ func rulesBytes(rules []policy.Rule) int {
 	return n
 }
 
-// ruleBytes is at least the size of the rule as JSON, in any mode.
+// ruleBytes returns an upper bound of the size of the rule as JSON, in any mode.
 func ruleBytes(r *policy.Rule) int {
 	const (
-		selectorBytes = 250 // the clauses around a label's key and values
+		selectorBytes = 250 // the clauses around the key and values of a label
 		peerBytes     = 200 // a prefix, a reference to a group or a selector of groups
 		anyoneBytes   = 1000
-		listBytes     = 100 // what is around a list of peers or ports
+		listBytes     = 100 // the syntax around a list of peers or ports
 		portBytes     = 60
 	)
 	ports := listBytes + portBytes*len(r.Ports)
@@ -198,7 +199,7 @@ func ruleBytes(r *policy.Rule) int {
 	}
 	times := 1
 	if r.Effect == policy.Deny {
-		times = 2 // it selects pods with a namespace and without
+		times = 2 // the rule selects pods with a namespace and without
 	}
 	for _, s := range r.Subjects {
 		n := 0
@@ -207,10 +208,11 @@ func ruleBytes(r *policy.Rule) int {
 		}
 		peers += times * (n + (1+len(s.Values)/chunk)*(selectorBytes+2*len(s.LabelKey)))
 	}
-	return peers + kinds*(listBytes+ports) // the ports are written once for each kind of peers
+	return peers + kinds*(listBytes+ports) // the ports are repeated for each kind of peers
 }
 
-// refuseClosed reports the allows that have no effect in the members in Enforce because everyone is denied their ports.
+// refuseClosed reports the allows that have no effect in the members in Enforce because every source is denied their
+// ports.
 func refuseClosed(out *enforcer.Rendering, u *policy.Unit, v *variants, closed []v1alpha1.Port) {
 	if len(closed) == 0 {
 		return

@@ -9,18 +9,19 @@ import (
 
 const (
 	sourcePrefix = "k8s:"
-	// clusterLabel is on every pod identity. A selector without a clause about it means the local cluster only.
+	// clusterLabel is on every pod identity. A selector without a clause about it matches the local cluster only.
 	clusterLabel = sourcePrefix + "io.cilium.k8s.policy.cluster"
 	// namespaceLabel is on the identities of pods, and not on those of other endpoints. Cilium adds "Exists" for it to
 	// every peer of a clusterwide policy that does not mention it.
 	namespaceLabel = sourcePrefix + "io.kubernetes.pod.namespace"
-	// hostLabel is on the identity of the workload's own node, which must never be denied: kubelet probes from it.
+	// hostLabel is on the identity of the workload's own node, which must never be denied, because kubelet probes from
+	// it.
 	hostLabel = "reserved:host"
-	// chunk bounds the values of one selector, so that a rule can always be split into parts.
+	// chunk bounds the number of values of one selector, so that a rule can always be split into parts.
 	chunk = 2000
 )
 
-// The kinds of peers that are in use.
+// Kinds of peers.
 const (
 	fromEndpoints = "fromEndpoints"
 	fromEntities  = "fromEntities"
@@ -33,8 +34,8 @@ func expression(key, operator string) map[string]any {
 	return map[string]any{"key": key, "operator": operator}
 }
 
-// carried matches what carries a label with a value. An empty value names nobody.
-func carried(key string) []any {
+// hasLabel returns the clauses that match a label with a non-empty value, because an empty value is no name.
+func hasLabel(key string) []any {
 	return []any{
 		expression(labelKey(key), "Exists"),
 		map[string]any{"key": labelKey(key), "operator": "NotIn", "values": []any{""}},
@@ -49,13 +50,13 @@ func valuesIn(key string, in []string) map[string]any {
 	return map[string]any{"key": labelKey(key), "operator": "In", "values": values}
 }
 
-// peerList is the peers of one kind.
+// peerList contains the peers of one kind.
 type peerList struct {
 	kind string
 	list []any
 }
 
-// allowPeers selects the sources that a rule lets in, pods in every cluster.
+// allowPeers selects the sources that a rule allows, with pods of every cluster.
 func allowPeers(r *policy.Rule) []peerList {
 	if r.Anyone {
 		return []peerList{{fromEntities, []any{"all"}}}
@@ -79,8 +80,8 @@ func allowPeers(r *policy.Rule) []peerList {
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
 }
 
-// denyPeers selects the sources that a rule keeps out: pods with a namespace and identities without, because a deny
-// that missed the latter would leave a door open, and contested addresses.
+// denyPeers selects the sources that a rule denies: identities with and without a namespace, because a deny that missed
+// the latter would be incomplete, and contested addresses.
 func denyPeers(r *policy.Rule) []peerList {
 	if r.Anyone {
 		return denyAnyone()
@@ -95,7 +96,7 @@ func denyPeers(r *policy.Rule) []peerList {
 	}
 	for _, id := range r.External {
 		outside = append(outside, map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id},
-			map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id + contestedSuffix}) // matches nothing where it is missing
+			map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id + contestedSuffix}) // matches nothing if the group does not exist
 	}
 	for _, id := range r.ExternalClasses {
 		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchExpressions": []any{expression(LabelClass(id), "Exists")}}})
@@ -103,7 +104,8 @@ func denyPeers(r *policy.Rule) []peerList {
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
 }
 
-// denyAnyone spells everyone out. The entities all and host, and ports without peers, would cut kubelet's probes.
+// denyAnyone lists every kind of source. The entities all and host, and ports without peers, would block kubelet's
+// probes.
 func denyAnyone() []peerList {
 	return []peerList{
 		{fromEndpoints, everyNamespace([]any{expression(hostLabel, "DoesNotExist")})},
@@ -121,12 +123,12 @@ func everyNamespace(clauses []any) []any {
 	return out
 }
 
-// podClauses are the expressions of each selector of pods.
+// podClauses returns the expressions of each selector of pods.
 func podClauses(r *policy.Rule) [][]any {
 	var out [][]any
 	for _, s := range r.Subjects {
 		if s.Any {
-			out = append(out, carried(s.LabelKey))
+			out = append(out, hasLabel(s.LabelKey))
 			continue
 		}
 		for values := range slices.Chunk(s.Values, chunk) {

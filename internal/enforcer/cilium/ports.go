@@ -8,10 +8,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// maxPorts is what Cilium takes in one list of ports, and of ICMP types.
+// maxPorts is the number of ports, or of ICMP types, that Cilium accepts in one list.
 const maxPorts = 40
 
-// toPorts are the rule's ports, and the requests if it is about some.
+// toPorts returns the rule's ports, with its HTTP matches if it has any.
 func toPorts(r *policy.Rule) []any {
 	if len(r.HTTP) == 0 {
 		return portLists(r.Ports, nil)
@@ -30,7 +30,7 @@ func toPorts(r *policy.Rule) []any {
 	return portLists(r.Ports, map[string]any{"http": matches})
 }
 
-// portLists splits the ports into lists of the size that Cilium takes; several lists in one rule add up.
+// portLists splits the ports into lists of the size that Cilium accepts. Several lists in one rule are additive.
 func portLists(ports []v1alpha1.Port, rules map[string]any) []any {
 	var out []any
 	for part := range slices.Chunk(ports, maxPorts) {
@@ -51,7 +51,7 @@ func portLists(ports []v1alpha1.Port, rules map[string]any) []any {
 	return out
 }
 
-// icmpTypes are the ones that Cilium has names for: those in use by the protocols' registries.
+// icmpTypes are the types that Cilium has names for, which are those in use by the protocols' registries.
 var icmpTypes = []struct {
 	family string
 	types  []int64
@@ -64,7 +64,7 @@ func icmps() []any {
 	var fields []any
 	for _, f := range icmpTypes {
 		for _, t := range f.types {
-			// The family is always written, since an API server would add it and change the revision.
+			// The family is always written, because an API server would add it and thereby change the revision.
 			fields = append(fields, map[string]any{"family": f.family, "type": t})
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 )
 
-// Emptied is an object of a wildcard's unit with nothing left that it allows, made of the spec that was pushed: the class
-// and the statements that it came from may be gone. False: the spec does not say which pods it is about.
-func Emptied(name, unit string, spec map[string]any) (enforcer.Rendered, bool) {
+// EmptyWildcardObject returns the object of a wildcard's unit without any allow, derived from the pushed spec, because
+// the class and the statements may no longer exist. It returns false if the spec does not say which pods it selects.
+func EmptyWildcardObject(name, unit string, spec map[string]any) (enforcer.Rendered, bool) {
 	selector, ok := spec["endpointSelector"].(map[string]any)
 	if !ok || unit == "" {
 		return enforcer.Rendered{}, false
@@ -25,8 +25,8 @@ func Emptied(name, unit string, spec map[string]any) (enforcer.Rendered, bool) {
 	return r, err == nil
 }
 
-// Labels calls found with every label by which a spec that was pushed selects pods.
-func Labels(spec map[string]any, found func(key, value string)) {
+// SelectedLabels calls found with every label by which a pushed spec selects pods.
+func SelectedLabels(spec map[string]any, found func(key, value string)) {
 	for field, value := range spec {
 		switch field {
 		case "matchLabels":
@@ -48,11 +48,11 @@ func Labels(spec map[string]any, found func(key, value string)) {
 		default:
 			inside, ok := value.(map[string]any)
 			if ok {
-				Labels(inside, found)
+				SelectedLabels(inside, found)
 			}
 			for _, e := range list(value) {
 				if inside, ok := e.(map[string]any); ok {
-					Labels(inside, found)
+					SelectedLabels(inside, found)
 				}
 			}
 		}

@@ -27,7 +27,7 @@ func TestEmptied(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := full.Objects[0].Object
-		got, ok := cilium.Emptied(o.Name, o.Labels[v1alpha1.LabelUnit], o.Spec)
+		got, ok := cilium.EmptyWildcardObject(o.Name, o.Labels[v1alpha1.LabelUnit], o.Spec)
 		if !ok {
 			t.Fatal("it cannot be emptied")
 		}
@@ -35,7 +35,7 @@ func TestEmptied(t *testing.T) {
 			t.Errorf("label values %v: -want +got:\n%s", values, diff)
 		}
 	}
-	if _, ok := cilium.Emptied("acp-x", "x", map[string]any{"ingress": []any{}}); ok {
+	if _, ok := cilium.EmptyWildcardObject("acp-x", "x", map[string]any{"ingress": []any{}}); ok {
 		t.Error("a spec that selects nothing was emptied into one that selects everything")
 	}
 }
@@ -43,7 +43,7 @@ func TestEmptied(t *testing.T) {
 // TestLabels: the labels of peers and of pods are found wherever they are; what is no pod's label, or selects by absence, is not.
 func TestLabels(t *testing.T) {
 	var got []string
-	cilium.Labels(map[string]any{
+	cilium.SelectedLabels(map[string]any{
 		"endpointSelector": map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis": "bobs", "reserved:host": ""}},
 		"ingress": []any{map[string]any{"fromEndpoints": []any{map[string]any{"matchExpressions": []any{
 			map[string]any{"key": "k8s:com.trip/appid", "operator": "In", "values": []any{"888", "889"}},

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// variant is how a unit is rendered for a member.
+// variant identifies how a unit is rendered for a member.
 type variant struct {
 	mode   v1alpha1.Mode
 	noHTTP bool
@@ -26,17 +26,17 @@ func (v variant) spec(u *policy.Unit, rules []policy.Rule, denied []v1alpha1.Por
 	return unitSpec(u, rules, v.mode)
 }
 
-// variants are how a unit is rendered: for most members, and for those that need another spec.
+// variants contains how a unit is rendered for most members, and for the members that need another spec.
 type variants struct {
 	base    variant
 	members map[string]variant
-	// refused is what most members cannot express, and refusedIn what is refused in the others instead.
+	// refused are the refusals in most members. refusedIn are the refusals in the others, which replace them.
 	refused   []policy.Refusal
 	refusedIn map[string][]policy.Refusal
 }
 
-// variants decides how each member gets the unit. Where more members lack the proxy than have it, those that have it get a spec of
-// their own, so that an object never holds more specs than it has to.
+// variants selects the variant of each member. If more members lack the proxy than have it, the members that have it
+// get the override, so that an object contains as few specs as possible.
 func (e Enforcer) variants(u *policy.Unit) variants {
 	out := variants{base: variant{mode: u.Mode}, members: map[string]variant{}}
 	for cluster, mode := range u.ClusterModes {
@@ -93,7 +93,7 @@ func (e Enforcer) variants(u *policy.Unit) variants {
 	return out
 }
 
-// enforcing counts the specs of an object in which the denies are written.
+// enforcing counts the specs of an object that contain the denies.
 func (v *variants) enforcing() int {
 	n := 0
 	if v.base.mode == v1alpha1.ModeEnforce {
@@ -107,7 +107,7 @@ func (v *variants) enforcing() int {
 	return n
 }
 
-// refusing adds refusals that hold in every member in Enforce to those of a rendering.
+// refusing adds refusals that apply in every member in Enforce to those of a rendering.
 func (v *variants) refusing(r *enforcer.Rendering, more []policy.Refusal) (base []policy.Refusal, in map[string][]policy.Refusal) {
 	base, in = r.Refused, map[string][]policy.Refusal{}
 	for cluster, refused := range r.RefusedIn {

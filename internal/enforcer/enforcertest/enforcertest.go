@@ -1,6 +1,6 @@
-// Package enforcertest holds what every enforcer has to keep, as a test that each runs over its own units.
+// Package enforcertest is the conformance test that every enforcer runs over its own units.
 //
-// It knows no dataplane; whether the objects mean what the statements mean is for the enforcer's own tests.
+// It does not depend on a dataplane. Whether the objects mean what the statements mean is tested by each enforcer.
 package enforcertest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Check fails the test for every promise of the seam that e breaks on the units, which must be usable ones.
+// Check fails the test for every rule of the enforcer interface that e violates on the units. The units must be usable.
 func Check(t *testing.T, e enforcer.Enforcer, units []policy.Unit) {
 	t.Helper()
 	if errs := validation.IsDNS1123Label(string(e.Name())); len(errs) > 0 {
@@ -79,7 +79,7 @@ func problems(e enforcer.Enforcer, u policy.Unit) []string {
 			}
 		}
 	}
-	// An unusable unit must be an error: its objects would select every pod.
+	// An unusable unit must be rejected with an error, because its objects would select every pod.
 	for name, change := range map[string]func(*policy.Unit){
 		"id":    func(u *policy.Unit) { u.ID = "" },
 		"label": func(u *policy.Unit) { u.LabelKey = "" },
@@ -125,7 +125,7 @@ func objectProblems(u *policy.Unit, r *enforcer.Rendered) []string {
 	return out
 }
 
-// readBack is the revision of a spec after an API server had it.
+// readBack returns the revision of a spec after a round trip through JSON, as an API server does it.
 func readBack(spec map[string]any) string {
 	text, err := json.Marshal(spec)
 	if err != nil {

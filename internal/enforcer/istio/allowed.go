@@ -7,24 +7,26 @@ import (
 	"strings"
 )
 
-// Allowed is what the rules of an AuthorizationPolicy with the action ALLOW let in, whoever wrote it. It is read to find out
-// whether such a policy lets in more than others do.
+// Allowed represents what the rules of an AuthorizationPolicy with the action ALLOW let in, whoever wrote it. It is
+// used to check whether such a policy lets in more than others do.
 type Allowed struct {
 	rules []allowedRule
-	// unread: some part of it is not known here, so it may let in anything.
+	// unread reports that a part of the policy is not understood, so that it may let in anything.
 	unread bool
 }
 
-// allowedRule is one rule: a connection has to match one of the sources and one of the operations; nil: any.
+// allowedRule is one rule: a connection must match one of the sources and one of the operations. A nil list matches
+// anything.
 type allowedRule struct {
 	sources    []fields
 	operations []fields
 }
 
-// fields are the lists of a source or an operation, by the names that the API gives them. All of them have to match.
+// fields are the lists of a source or an operation, by the API's field names. All of them must match.
 type fields map[string][]string
 
-// Fields that Istio 1.31 knows. Each of them limits what matches, so that those that are not compared can be left out.
+// These are the fields of Istio 1.31. Each of them restricts what matches, so fields that are not compared can be
+// ignored.
 var (
 	sourceFields = []string{"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces",
 		"ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks", "serviceAccounts", "notServiceAccounts"}
@@ -34,9 +36,9 @@ var (
 	specFields      = []string{"selector", "targetRef", "targetRefs", "action", "rules"}
 )
 
-// ParseAllowed reads the spec of a policy in a namespace. What it does not know may let in anything.
+// ParseAllowed parses the spec of a policy in a namespace. A policy with unknown parts counts as letting in anything.
 func ParseAllowed(spec map[string]any, namespace string) *Allowed {
-	out := &Allowed{unread: !only(spec, specFields)}
+	out := &Allowed{unread: !hasOnly(spec, specFields)}
 	rules, ok := objects(spec["rules"])
 	out.unread = out.unread || !ok
 	for _, r := range rules {
@@ -45,8 +47,8 @@ func ParseAllowed(spec map[string]any, namespace string) *Allowed {
 		rule.sources, readable[0] = entriesOf(r["from"], "source", sourceFields)
 		rule.operations, readable[1] = entriesOf(r["to"], "operation", operationFields)
 		conditions, ok := objects(r["when"])
-		readable[2] = ok && !slices.ContainsFunc(conditions, func(c map[string]any) bool { return !only(c, conditionFields) })
-		if !only(r, ruleFields) || readable != [3]bool{true, true, true} {
+		readable[2] = ok && !slices.ContainsFunc(conditions, func(c map[string]any) bool { return !hasOnly(c, conditionFields) })
+		if !hasOnly(r, ruleFields) || readable != [3]bool{true, true, true} {
 			out.unread = true
 			continue
 		}
@@ -58,7 +60,7 @@ func ParseAllowed(spec map[string]any, namespace string) *Allowed {
 	return out
 }
 
-// entriesOf reads the entries of `from` or `to`; nil: there are none, which matches anything.
+// entriesOf reads the entries of `from` or `to`. A nil result means that there are none, which matches anything.
 func entriesOf(value any, kind string, known []string) (out []fields, readable bool) {
 	list, ok := objects(value)
 	if !ok {
@@ -66,7 +68,7 @@ func entriesOf(value any, kind string, known []string) (out []fields, readable b
 	}
 	for _, entry := range list {
 		of, ok := entry[kind].(map[string]any)
-		if !ok || len(entry) != 1 || !only(of, known) {
+		if !ok || len(entry) != 1 || !hasOnly(of, known) {
 			return nil, false
 		}
 		f := fields{}
@@ -88,11 +90,11 @@ func entriesOf(value any, kind string, known []string) (out []fields, readable b
 	return out, true
 }
 
-// addAccounts writes service accounts as the principals that they are: `namespace/name`, or the name of one in the policy's own
+// addAccounts adds service accounts as the principals that they mean: `namespace/name`, or a name in the policy's own
 // namespace.
 func (f fields) addAccounts(namespace string) {
 	if len(f["principals"]) > 0 {
-		return // Istio takes only one of the two
+		return // Istio accepts only one of the two fields
 	}
 	for _, account := range f["serviceAccounts"] {
 		of, name, ok := strings.Cut(account, "/")
@@ -103,7 +105,7 @@ func (f fields) addAccounts(namespace string) {
 	}
 }
 
-func only(m map[string]any, known []string) bool {
+func hasOnly(m map[string]any, known []string) bool {
 	for k := range m {
 		if !slices.Contains(known, k) {
 			return false
@@ -112,7 +114,7 @@ func only(m map[string]any, known []string) bool {
 	return true
 }
 
-// objects reads a list of objects; none when there is no list.
+// objects reads a list of objects. A missing list is empty.
 func objects(v any) (out []map[string]any, ok bool) {
 	if v == nil {
 		return nil, true
@@ -131,18 +133,18 @@ func objects(v any) (out []map[string]any, ok bool) {
 	return out, true
 }
 
-// Within tells whether others surely let in all that the policy lets in. Each client with each port, method and path of a rule
-// has to be let in by a single rule of the others; what several of them let in only together counts as more. tried counts
-// comparisons, and ends them with false.
+// Within reports whether others certainly let in everything that the policy lets in. Each client with each port, method
+// and path of a rule must be let in by a single rule of the others; what several rules let in only together counts as
+// more. tried counts comparisons and may end them, with the result false.
 func (a *Allowed) Within(others []*Allowed, tried func() bool) bool {
 	if a.unread {
 		return false
 	}
 	for _, r := range a.rules {
-		for _, from := range singles(r.sources, "principals", "ipBlocks") {
-			for _, to := range singles(r.operations, "ports", "methods", "paths") {
+		for _, from := range combinations(r.sources, "principals", "ipBlocks") {
+			for _, to := range combinations(r.operations, "ports", "methods", "paths") {
 				if !slices.ContainsFunc(others, func(o *Allowed) bool {
-					return slices.ContainsFunc(o.rules, func(x allowedRule) bool { return x.lets(from, to, tried) })
+					return slices.ContainsFunc(o.rules, func(x allowedRule) bool { return x.allows(from, to, tried) })
 				}) {
 					return false
 				}
@@ -152,14 +154,14 @@ func (a *Allowed) Within(others []*Allowed, tried func() bool) bool {
 	return true
 }
 
-// entry is one of `from` or `to`, with one value of each of some of its lists. Its zero value matches anything.
+// entry is one entry of `from` or `to`, with one value of each of some of its lists. Its zero value matches anything.
 type entry struct {
 	one map[string]string
 	of  fields
 }
 
-// singles are the entries with each combination of values of some lists, of which one each has to match.
-func singles(entries []fields, lists ...string) []entry {
+// combinations returns the entries with each combination of values of the given lists.
+func combinations(entries []fields, lists ...string) []entry {
 	if len(entries) == 0 {
 		return []entry{{}}
 	}
@@ -178,8 +180,8 @@ func singles(entries []fields, lists ...string) []entry {
 					next = append(next, with)
 				}
 			}
-			if len(next) > mostSingles {
-				return []entry{{}} // too many to compare: it may be anything
+			if len(next) > maxCombinations {
+				return []entry{{}} // too many to compare, so it counts as anything
 			}
 			all = next
 		}
@@ -187,17 +189,17 @@ func singles(entries []fields, lists ...string) []entry {
 			out = append(out, entry{one, f})
 		}
 	}
-	if len(out) > mostSingles {
+	if len(out) > maxCombinations {
 		return []entry{{}}
 	}
 	return out
 }
 
-// mostSingles bounds the combinations of values of the entries of one rule.
-const mostSingles = 10_000
+// maxCombinations bounds the combinations of values of the entries of one rule.
+const maxCombinations = 10_000
 
-// lets tells whether the rule surely lets in a client with an operation.
-func (r *allowedRule) lets(from, to entry, tried func() bool) bool {
+// allows reports whether the rule certainly lets in a client with an operation.
+func (r *allowedRule) allows(from, to entry, tried func() bool) bool {
 	if !tried() {
 		return false
 	}
@@ -205,7 +207,8 @@ func (r *allowedRule) lets(from, to entry, tried func() bool) bool {
 	return operates && (len(r.sources) == 0 || slices.ContainsFunc(r.sources, func(s fields) bool { return tried() && s.coversSource(from) }))
 }
 
-// covers tells whether all that matches an operation surely matches this one. A field that ACP does not write covers nothing.
+// covers reports whether everything that an operation matches certainly matches this one. A field that ACP does not
+// write covers nothing.
 func (f fields) covers(to entry) bool {
 	for name, values := range f {
 		ok := false
@@ -227,7 +230,7 @@ func (f fields) covers(to entry) bool {
 	return true
 }
 
-// coversSource tells the same of sources.
+// coversSource is covers for sources.
 func (f fields) coversSource(from entry) bool {
 	for name, values := range f {
 		ok := false
@@ -237,9 +240,9 @@ func (f fields) coversSource(from entry) bool {
 		case "notPrincipals":
 			ok = !slices.ContainsFunc(values, func(v string) bool { return !includedBy(from.of[name], v) })
 		case "ipBlocks":
-			ok = holds(values, from.one[name])
+			ok = containsRange(values, from.one[name])
 		case "notIpBlocks":
-			ok = !slices.ContainsFunc(values, func(v string) bool { return !apart(v, from.one["ipBlocks"]) && !holds(from.of[name], v) })
+			ok = !slices.ContainsFunc(values, func(v string) bool { return !disjoint(v, from.one["ipBlocks"]) && !containsRange(from.of[name], v) })
 		}
 		if !ok {
 			return false
@@ -248,8 +251,8 @@ func (f fields) coversSource(from entry) bool {
 	return true
 }
 
-// includedBy tells whether one of some patterns matches every text that one pattern matches. A pattern is an exact text, a
-// prefix before a star, a suffix after one, or a star alone, which is any text that is not empty.
+// includedBy reports whether one of the patterns matches every text that the pattern one matches. A pattern is an exact
+// text, a prefix before a star, a suffix after one, or a star alone, which matches any text that is not empty.
 func includedBy(patterns []string, one string) bool {
 	return one != "" && slices.ContainsFunc(patterns, func(p string) bool {
 		switch {
@@ -267,24 +270,24 @@ func includedBy(patterns []string, one string) bool {
 	})
 }
 
-// holds tells whether one of some ranges of addresses holds all of another one.
-func holds(ranges []string, one string) bool {
-	of, ok := block(one)
+// containsRange reports whether one of some address ranges contains another one completely.
+func containsRange(ranges []string, one string) bool {
+	of, ok := parseRange(one)
 	return ok && slices.ContainsFunc(ranges, func(r string) bool {
-		b, ok := block(r)
+		b, ok := parseRange(r)
 		return ok && b.Bits() <= of.Bits() && b.Contains(of.Addr())
 	})
 }
 
-// apart tells whether two ranges surely have no address in common.
-func apart(a, b string) bool {
-	x, ok := block(a)
-	y, also := block(b)
+// disjoint reports whether two ranges certainly have no address in common.
+func disjoint(a, b string) bool {
+	x, ok := parseRange(a)
+	y, also := parseRange(b)
 	return ok && also && !x.Overlaps(y)
 }
 
-// block reads a range, or one address.
-func block(text string) (netip.Prefix, bool) {
+// parseRange parses a range, or one address.
+func parseRange(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true
 	}

@@ -175,7 +175,7 @@ func TestWithinLetsInNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		units := s.Compile(goldenTime)
-		e = e.Knowing(units)
+		e = e.WithUnits(units)
 		cluster := pick(d, "m1", "m2", "unnamed")
 		m := mesh{ambient: cluster == "m2"}
 		labels := pick(d, map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, map[string]string{"com.trip/site": "shop"},

@@ -31,36 +31,36 @@ const oldest = 29
 // ErrInvalidConfig is wrapped by the errors of ParseConfig and New.
 var ErrInvalidConfig = errors.New("invalid Istio configuration")
 
-// Capabilities are what a member declares about itself.
+// Capabilities are the capabilities that a member declares.
 type Capabilities struct {
 	Dataplane Dataplane `json:"dataplane"`
-	// Version of Istio, for example "1.31" or "1.31.2".
+	// Version is the version of Istio, for example "1.31" or "1.31.2".
 	Version string `json:"version,omitempty"`
-	// StrictMTLS declares that the mesh refuses plain text from pods everywhere. Without it a pod outside the mesh has no
-	// identity, and what is allowed to anyone cannot be denied to it by name.
+	// StrictMTLS declares that the mesh refuses plain text from pods everywhere. Without it, a pod outside the mesh has
+	// no identity, so that it cannot be denied by name what every source is allowed.
 	StrictMTLS bool `json:"strictMTLS,omitempty"`
 	// Ranges are the addresses of the member's pods and nodes. Without them no address range can be a subject, because
-	// it may hold pods.
+	// it may contain pods.
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
 
-	// Why says why there is no dataplane, when it is not because none was declared.
-	Why string `json:"-"`
+	// Reason is the reason why there is no dataplane, if one was declared but cannot be used.
+	Reason string `json:"-"`
 }
 
-// Config is what the enforcer has to know about the members.
+// Config contains the capabilities of the members.
 type Config struct {
-	// RootNamespace of Istio, the same in all members; its policies select pods in every namespace.
+	// RootNamespace is Istio's root namespace, the same in all members. Its policies select pods in every namespace.
 	RootNamespace string `json:"rootNamespace,omitempty"`
-	// Default is for members that are not in Members.
+	// Default applies to members that are not in Members.
 	Default Capabilities `json:"default"`
-	// Members by name.
+	// Members are the capabilities by member.
 	Members map[string]Capabilities `json:"members,omitempty"`
-	// Complete: Members are all that there are, so that Default has no pods of its own.
+	// Complete reports that Members lists all members, so that Default has no pods of its own.
 	Complete bool `json:"-"`
 }
 
-// ParseConfig reads a Config as YAML or JSON. Unknown fields are errors: a misspelled one would be a capability that
-// nobody declared.
+// ParseConfig parses a Config as YAML or JSON. Unknown fields are errors, because a misspelled capability would not be
+// declared.
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
@@ -102,7 +102,7 @@ func (c *Capabilities) check() error {
 	return nil
 }
 
-// minor is the second number of a version 1.x.
+// minor returns the second number of a version 1.x.
 func minor(version string) (int, error) {
 	parts := strings.Split(version, ".")
 	if len(parts) >= 2 && parts[0] == "1" {
@@ -113,20 +113,21 @@ func minor(version string) (int, error) {
 	return 0, fmt.Errorf("version %q is not one of Istio 1, such as 1.31", version)
 }
 
-// profile is what of a member's capabilities decides the translation. Members of one profile get the same objects.
+// profile contains the capabilities of a member that affect the translation. Members with the same profile get the same
+// objects.
 type profile struct {
-	// lacks says why the member can enforce nothing; "": it can.
-	lacks   string
-	ambient bool
-	strict  bool
+	// unsupported is the reason why the member can enforce nothing, or "" if it can.
+	unsupported string
+	ambient     bool
+	strict      bool
 }
 
 func (c *Capabilities) profile() profile {
 	if c.Dataplane == NoDataplane {
-		return profile{lacks: cmp.Or(c.Why, "the member declares no Istio that enforces")}
+		return profile{unsupported: cmp.Or(c.Reason, "the member declares no Istio that enforces")}
 	}
 	if n, err := minor(c.Version); err != nil || n < oldest {
-		return profile{lacks: fmt.Sprintf("Istio %s is older than 1.%d", c.Version, oldest)}
+		return profile{unsupported: fmt.Sprintf("Istio %s is older than 1.%d", c.Version, oldest)}
 	}
 	return profile{ambient: c.Dataplane == Ambient, strict: c.StrictMTLS}
 }

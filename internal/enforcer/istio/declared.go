@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/jsonerror"
 )
 
-// ParseCapabilities reads what one member declares, as YAML or JSON. Unknown fields are errors.
+// ParseCapabilities parses what one member declares, as YAML or JSON. Unknown fields are errors.
 func ParseCapabilities(text string) (Capabilities, error) {
 	var c Capabilities
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
@@ -22,20 +22,39 @@ func ParseCapabilities(text string) (Capabilities, error) {
 	return c, nil
 }
 
-// Declared is the configuration that members declare, each for itself; "": nothing. What cannot be read is nothing that a
-// member can do. Everybody else is as most of the members are, so that these need no specs of their own.
-func Declared(members map[string]string) Config {
+// Declaration is what one member declares about its Istio.
+type Declaration struct {
+	// Text are the Capabilities as YAML or JSON; "" means that the member declares nothing.
+	Text string
+	// OtherRoot is Istio's root namespace, or "" if it is the one that policies are carried to. A policy in another
+	// namespace selects only pods of that namespace.
+	OtherRoot string
+}
+
+// capabilities returns what a declaration means. One that cannot be parsed counts as no capability.
+func (d Declaration) capabilities() Capabilities {
+	if d.OtherRoot != "" {
+		c, _ := ParseCapabilities(d.Text) // its pods and nodes have their addresses all the same
+		return Capabilities{Dataplane: NoDataplane, Ranges: c.Ranges, Reason: fmt.Sprintf("its Istio's root namespace is %s, and policies are carried to %s only", d.OtherRoot, defaultRootNamespace)}
+	}
+	if d.Text == "" {
+		return Capabilities{Dataplane: NoDataplane}
+	}
+	c, err := ParseCapabilities(d.Text)
+	if err != nil {
+		return Capabilities{Dataplane: NoDataplane, Reason: fmt.Sprintf("what the member declares about its Istio cannot be read: %v", err)}
+	}
+	return c
+}
+
+// Declared returns the configuration that the members declare, each for itself. Members that are not listed get the
+// capabilities of most members, so that these need no overrides.
+func Declared(members map[string]Declaration) Config {
 	out := Config{Members: map[string]Capabilities{}, Complete: true}
 	count := map[profile]int{}
 	most := 0
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		c := Capabilities{Dataplane: NoDataplane}
-		if text := members[name]; text != "" {
-			read, err := ParseCapabilities(text)
-			if c = read; err != nil {
-				c = Capabilities{Dataplane: NoDataplane, Why: fmt.Sprintf("what the member declares about its Istio cannot be read: %v", err)}
-			}
-		}
+		c := members[name].capabilities()
 		out.Members[name] = c
 		p := c.profile()
 		if count[p]++; count[p] > most {
@@ -45,15 +64,11 @@ func Declared(members map[string]string) Config {
 	if most == 0 {
 		out.Default = Capabilities{Dataplane: NoDataplane}
 	}
-	out.Default.Ranges = nil // they are those of one member
+	out.Default.Ranges = nil // Ranges belong to a single member.
 	return out
 }
 
-// Lacks says why a member can enforce nothing; "": it can.
-func (c *Config) Lacks(member string) string {
-	m, ok := c.Members[member]
-	if !ok {
-		m = c.Default
-	}
-	return m.profile().lacks
+// UnsupportedReason returns the reason why a member can enforce nothing, or "" if it can.
+func (c *Config) UnsupportedReason(member string) string {
+	return c.profileOf(member).unsupported
 }

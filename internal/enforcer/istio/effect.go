@@ -6,29 +6,31 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 )
 
-// EffectOf compares two specs of one object, either of which may be nil: the member has none then.
+// EffectOf compares two specs of one object; nil means that the member does not have the object.
 func EffectOf(before, after map[string]any) enforcer.Effect {
 	was, is := closes(before), closes(after)
 	switch {
 	case was && !is:
 		return enforcer.Opens
 	case !was && is && before["action"] != deny:
-		// Nobody was refused until now. That is a decision about the workload, not about somebody's access.
-		return enforcer.Gives
+		// No source was refused until now. Closing a workload is a decision about the workload, not about one client's
+		// access.
+		return enforcer.Grants
 	case before["action"] == deny && after["action"] != deny:
-		return enforcer.Gives // who was denied may be let in by others
+		return enforcer.Grants // a source that was denied may be let in by others
 	case len(after) == 0 || after["action"] == audit:
-		return enforcer.Gives // it decided nothing, and decides nothing
+		return enforcer.Grants // it decided nothing before and decides nothing now
 	case text(before["selector"]) == text(after["selector"]) && before["action"] == after["action"] && within(before, after):
-		return enforcer.Gives
+		return enforcer.Grants
 	}
-	return enforcer.Takes
+	return enforcer.Revokes
 }
 
-// closes: a workload with a policy that allows is closed for everyone else.
+// closes reports whether a spec closes the workload: a policy that allows refuses every other source.
 func closes(spec map[string]any) bool { return spec["action"] == allow }
 
-// within tells whether nobody loses anything: whoever was allowed still is, or whoever is denied was.
+// within reports whether no source loses access: every allowed source is still allowed, and every denied source was
+// denied before.
 func within(before, after map[string]any) bool {
 	few, many := pairs(before), pairs(after)
 	if before["action"] == deny {
@@ -42,7 +44,7 @@ func within(before, after map[string]any) bool {
 	return true
 }
 
-// pairs are the sources of a policy's rules with what they may do, each by itself, as rules join many sources.
+// pairs returns the sources of a policy's rules with their operations, one by one, because rules combine many sources.
 func pairs(spec map[string]any) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range entries(spec["rules"]) {
@@ -55,7 +57,7 @@ func pairs(spec map[string]any) map[string]bool {
 		for _, f := range entries(from) {
 			entry, _ := f.(map[string]any)
 			source, _ := entry["source"].(map[string]any)
-			for _, one := range each(source) {
+			for _, one := range splitSource(source) {
 				out[text(one)+to] = true
 			}
 		}
@@ -63,8 +65,9 @@ func pairs(spec map[string]any) map[string]bool {
 	return out
 }
 
-// each is a source once for each of the names or address ranges that it lists: one of them is enough to match.
-func each(source map[string]any) []map[string]any {
+// splitSource returns a source once for each name or address range that it lists, because one of them is enough to
+// match.
+func splitSource(source map[string]any) []map[string]any {
 	for _, field := range []string{"principals", "ipBlocks"} {
 		var out []map[string]any
 		for _, v := range entries(source[field]) {

@@ -26,23 +26,23 @@ func TestEffectOf(t *testing.T) {
 		before, after map[string]any
 		want          enforcer.Effect
 	}{
-		"Grant":         {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Gives},
-		"Revocation":    {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Takes},
-		"LastOne":       {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Takes},
-		"Exchange":      {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Takes},
-		"Anyone":        {"a rule for anyone does not hold the one by name, as far as is looked", policy(allow, by("a")), policy(allow, anyone), enforcer.Takes},
-		"NotAnyone":     {"anyone was let in", policy(allow, anyone), policy(allow, by("a")), enforcer.Takes},
-		"Closed":        {"a workload becomes closed", policy(audit, by("a")), policy(allow), enforcer.Gives},
-		"New":           {"there was nothing", nil, policy(allow, by("a")), enforcer.Gives},
+		"Grant":         {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Grants},
+		"Revocation":    {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Revokes},
+		"LastOne":       {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Revokes},
+		"Exchange":      {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Revokes},
+		"Anyone":        {"a rule for anyone does not hold the one by name, as far as is looked", policy(allow, by("a")), policy(allow, anyone), enforcer.Revokes},
+		"NotAnyone":     {"anyone was let in", policy(allow, anyone), policy(allow, by("a")), enforcer.Revokes},
+		"Closed":        {"a workload becomes closed", policy(audit, by("a")), policy(allow), enforcer.Grants},
+		"New":           {"there was nothing", nil, policy(allow, by("a")), enforcer.Grants},
 		"Audited":       {"what was closed is open", policy(allow, by("a")), policy(audit, by("a")), enforcer.Opens},
 		"Gone":          {"what was closed has no policy", policy(allow, by("a")), nil, enforcer.Opens},
-		"AuditChanges":  {"what decides nothing takes nothing", policy(audit, by("a")), policy(audit), enforcer.Gives},
-		"NewDeny":       {"somebody is denied", nil, policy(deny, by("a")), enforcer.Takes},
-		"DenyInEnforce": {"somebody is denied who was audited", policy(audit, by("a")), policy(deny, by("a")), enforcer.Takes},
-		"MoreDenied":    {"one more is denied", policy(deny, by("a")), policy(deny, by("a", "b")), enforcer.Takes},
-		"LessDenied":    {"one is not denied any more", policy(deny, by("a", "b")), policy(deny, by("a")), enforcer.Gives},
-		"DenyGone":      {"nobody is denied", policy(deny, by("a")), policy(audit), enforcer.Gives},
-		"OtherPods":     {"other pods are meant", policy(allow, by("a")), other, enforcer.Takes},
+		"AuditChanges":  {"what decides nothing takes nothing", policy(audit, by("a")), policy(audit), enforcer.Grants},
+		"NewDeny":       {"somebody is denied", nil, policy(deny, by("a")), enforcer.Revokes},
+		"DenyInEnforce": {"somebody is denied who was audited", policy(audit, by("a")), policy(deny, by("a")), enforcer.Revokes},
+		"MoreDenied":    {"one more is denied", policy(deny, by("a")), policy(deny, by("a", "b")), enforcer.Revokes},
+		"LessDenied":    {"one is not denied any more", policy(deny, by("a", "b")), policy(deny, by("a")), enforcer.Grants},
+		"DenyGone":      {"nobody is denied", policy(deny, by("a")), policy(audit), enforcer.Grants},
+		"OtherPods":     {"other pods are meant", policy(allow, by("a")), other, enforcer.Revokes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,23 +55,25 @@ func TestEffectOf(t *testing.T) {
 
 func TestDeclared(t *testing.T) {
 	const able = `{"dataplane": "sidecar", "version": "1.31.1"}`
-	c := Declared(map[string]string{"m1": able, "m2": able, "m3": "", "m4": `{"dataplan": "sidecar"}`, "m5": `{"dataplane": "ambient", "version": "1.28"}`})
+	c := Declared(map[string]Declaration{"m1": {Text: able}, "m2": {Text: able}, "m3": {}, "m4": {Text: `{"dataplan": "sidecar"}`}, "m5": {Text: `{"dataplane": "ambient", "version": "1.28"}`},
+		"m6": {Text: able, OtherRoot: "mesh-root"}})
 	for member, want := range map[string]string{
 		"m1": "", "m2": "",
 		"m3": "the member declares no Istio that enforces",
 		"m5": "Istio 1.28 is older than 1.29",
+		"m6": "its Istio's root namespace is mesh-root, and policies are carried to istio-system only",
 	} {
-		if got := c.Lacks(member); got != want {
+		if got := c.UnsupportedReason(member); got != want {
 			t.Errorf("%s lacks %q, want %q", member, got, want)
 		}
 	}
-	if c.Lacks("m4") == "" {
+	if c.UnsupportedReason("m4") == "" {
 		t.Error("what cannot be read is taken for a capability")
 	}
 	if c.Default.Dataplane != Sidecar {
 		t.Errorf("the default is %s, want that of most members", c.Default.Dataplane)
 	}
-	if d := Declared(nil); d.Lacks("m1") == "" {
+	if d := Declared(nil); d.UnsupportedReason("m1") == "" {
 		t.Error("nobody declared anything, and something can be enforced")
 	}
 	if _, err := New(c); err != nil {

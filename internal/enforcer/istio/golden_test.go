@@ -112,7 +112,7 @@ func parse[T any](t *testing.T, doc []byte) *T {
 func render(t *testing.T, e Enforcer, in policy.Input) []byte {
 	t.Helper()
 	units := policy.NewSnapshot(in).Compile(goldenTime)
-	e = e.Knowing(units)
+	e = e.WithUnits(units)
 	var out, refused bytes.Buffer
 	for _, u := range units {
 		r, err := e.Render(u)

@@ -10,18 +10,19 @@ import (
 const (
 	// maxMatches bounds the alternatives of one expression.
 	maxMatches = 64
-	// star stands for ".*" while an expression is taken apart.
+	// star represents ".*" while an expression is being split.
 	star = "\x00"
-	// reserved have a meaning of their own in Istio's matches, or never reach them: queries are cut off before.
+	// reserved contains characters with a special meaning in Istio's matches, and those that never reach them because
+	// queries are cut off before.
 	reserved = star + "*{}?#"
 )
 
-// matchesOf writes an anchored regular expression as Istio's matches: exact text, a prefix, a suffix, or "*". It is an
-// error if they would not match the same.
+// matchesOf converts an anchored regular expression into Istio's matches: exact text, a prefix, a suffix, or "*". It
+// returns an error if they would not match the same texts.
 func matchesOf(expression string) ([]string, error) {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no regular expression", expression)
+		return nil, fmt.Errorf("%q is not a valid regular expression", expression)
 	}
 	texts, ok := alternatives(re)
 	if !ok {
@@ -32,11 +33,11 @@ func matchesOf(expression string) ([]string, error) {
 		plain := strings.Trim(t, star)
 		switch {
 		case t == "":
-			continue // no method and no path is empty
+			continue // a method or path is never empty
 		case strings.Contains(plain, star), strings.HasPrefix(t, star) && strings.HasSuffix(t, star) && plain != "":
 			return nil, fmt.Errorf("%q has .* in the middle, or on both sides", expression)
 		}
-		out = append(out, strings.ReplaceAll(squeeze(t), star, "*"))
+		out = append(out, strings.ReplaceAll(collapseStars(t), star, "*"))
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%q matches nothing", expression)
@@ -45,16 +46,16 @@ func matchesOf(expression string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// squeeze makes a run of stars one.
-func squeeze(t string) string {
+// collapseStars replaces a run of stars by one.
+func collapseStars(t string) string {
 	for strings.Contains(t, star+star) {
 		t = strings.ReplaceAll(t, star+star, star)
 	}
 	return t
 }
 
-// alternatives are the texts that an expression stands for, with star for ".*"; false: they are too many, or of a kind
-// that is not understood here.
+// alternatives returns the texts that an expression stands for, with star for ".*". It returns false if there are too
+// many, or if the expression is not supported here.
 func alternatives(re *syntax.Regexp) ([]string, bool) {
 	switch re.Op {
 	case syntax.OpEmptyMatch:

@@ -1,10 +1,10 @@
-// Package istio translates units into Istio's AuthorizationPolicies, version 1.29 and later, for sidecars and, as far as
-// connections go, for ambient.
+// Package istio translates units into Istio's AuthorizationPolicies, version 1.29 and later, for sidecars and, for
+// whole connections, for ambient.
 //
-// It is pure, and it must not depend on Istio's code: the objects are plain JSON values. Istio differs from label-based
-// dataplanes in what decides the translation: clients are service accounts, selectors are exact labels, a policy that
-// allows closes everything else, and nothing but TCP is enforced. What cannot be expressed is refused statement by
-// statement, by what each member declares it can do.
+// The package is pure and must not depend on Istio's code: the objects are plain JSON values. Istio differs from
+// label-based dataplanes: clients are service accounts, selectors are exact labels, a policy that allows closes
+// everything else, and only TCP is enforced. What cannot be expressed is refused statement by statement, based on the
+// capabilities that each member declares.
 package istio
 
 import (
@@ -21,7 +21,7 @@ import (
 const (
 	groupVersion = "security.istio.io/v1"
 	kind         = "AuthorizationPolicy"
-	// denySuffix ends the name of the object with the denies: a policy has one action.
+	// denySuffix is the suffix of the name of the object with the denies, because a policy has one action.
 	denySuffix           = "-deny"
 	defaultRootNamespace = "istio-system"
 )
@@ -37,18 +37,18 @@ const (
 // that has statements.
 var ErrUnusableUnit = errors.New("unusable unit")
 
-// Enforcer is Istio's.
+// Enforcer is the Istio enforcer.
 type Enforcer struct {
 	config Config
-	// fleet are the addresses of all members' pods and nodes; nil while a member does not declare its own.
+	// fleet contains the addresses of all members' pods and nodes. It is nil while a member does not declare its own.
 	fleet []fleetRange
-	// foreign are the holes that other units may have, by the profile of members.
-	foreign map[profile][]foreignHole
+	// foreign contains the unenforced denies that other units may have, by the profile of members.
+	foreign map[profile][]foreignDeny
 }
 
 var _ enforcer.Enforcer = Enforcer{}
 
-// New makes an enforcer for the members that the configuration describes.
+// New returns an enforcer for the members that the configuration describes.
 func New(c Config) (Enforcer, error) {
 	if err := c.check(); err != nil {
 		return Enforcer{}, err
@@ -59,17 +59,17 @@ func New(c Config) (Enforcer, error) {
 	return Enforcer{config: c, fleet: fleetOf(c)}, nil
 }
 
-// Knowing is the enforcer that knows the denies of these units. A pod may carry the labels of several classes; where a
-// deny of one unit cannot be expressed, the allows of others that it could have overridden have to go, too. Render alone
-// sees one unit, and is enough where no pod has several.
-func (e Enforcer) Knowing(units []policy.Unit) Enforcer {
+// WithUnits returns an enforcer that considers the denies of these units. A pod may carry the labels of several
+// classes: where a deny of one unit cannot be expressed, the allows of others that it could have overridden are left
+// out, too. Render alone considers one unit, which suffices if no pod has the labels of several.
+func (e Enforcer) WithUnits(units []policy.Unit) Enforcer {
 	profiles := map[profile]struct{}{e.config.Default.profile(): {}}
 	for _, c := range e.config.Members {
 		profiles[c.profile()] = struct{}{}
 	}
-	e.foreign = map[profile][]foreignHole{}
+	e.foreign = map[profile][]foreignDeny{}
 	for p := range profiles {
-		e.foreign[p] = e.foreignHoles(units, p)
+		e.foreign[p] = e.foreignDenies(units, p)
 	}
 	return e
 }
@@ -86,12 +86,12 @@ func everEnforced(u *policy.Unit) bool {
 	return false
 }
 
-// Name is the name that classes use.
+// Name returns the name that classes use.
 func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerIstio }
 
-// Render translates a unit, which must have its Statements, into an object with its allows and, where it has denies, one
-// with these. Both live in Istio's root namespace. Observe is rendered as Audit: that is the way out. A unit of a
-// wildcard has no objects, because its allows are in the units of the resources.
+// Render translates a unit, which must have its Statements, into an object with its allows and, if it has denies, one
+// with these. Both are in Istio's root namespace. Observe is rendered as Audit, so that nothing is closed while the
+// objects are being removed. A unit of a wildcard has no objects, because its allows are in the units of the resources.
 func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	if strings.HasSuffix(u.Resource, "*") {
 		return enforcer.Rendering{}, nil
@@ -140,11 +140,11 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	return out, nil
 }
 
-// unenforced is what no AuthorizationPolicy closes.
+// unenforced lists what no AuthorizationPolicy closes.
 var unenforced = []string{"Istio enforces TCP only: UDP, SCTP and ICMP stay open"}
 
-// family is the objects of one action: at least `least`, and as many as the member with the most parts has. A member
-// with fewer gets objects without rules.
+// family is the list of objects of one action: at least `least`, and as many as the member with the most parts has. A
+// member with fewer parts gets objects without rules.
 type family struct {
 	name, action string
 	least        int
@@ -188,9 +188,10 @@ func part(parts [][]any, i int) []any {
 	return nil
 }
 
-// spec is an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive federation,
-// and a policy without it enforces. An ALLOW policy without rules closes the workload. A DENY policy without rules would
-// match nothing, and Istio refuses it, so that the one before stays: AUDIT says the same.
+// spec returns an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive
+// federation, and a policy without it enforces. An ALLOW policy without rules closes the workload. A DENY policy
+// without rules matches nothing, but Istio rejects it, so that the previous one would stay in force; AUDIT has the same
+// effect.
 func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[string]any {
 	if mode != v1alpha1.ModeEnforce || action == deny && len(rules) == 0 {
 		action = audit
@@ -205,8 +206,8 @@ func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[st
 	return s
 }
 
-// hasDenies tells whether the object of the denies has to exist. It also does while something of the unit is refused,
-// perhaps a deny: an object that goes and an allow that goes must not race.
+// hasDenies reports whether the object of the denies has to exist. It also has to while a statement of the unit is
+// refused, which may be a deny: the removal of this object and the removal of an allow must not race.
 func hasDenies(u *policy.Unit) bool {
 	return len(u.Refused) > 0 || slices.ContainsFunc(u.Statements, func(st policy.UnitStatement) bool { return st.Effect == policy.Deny })
 }

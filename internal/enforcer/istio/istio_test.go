@@ -58,13 +58,13 @@ func TestRenderIsDeterministic(t *testing.T) {
 	for seed := range uint64(20) {
 		d := dice{rand.New(rand.NewPCG(seed, 8))}
 		units := policy.NewSnapshot(d.world(false)).Compile(goldenTime)
-		e := testEnforcer(t).Knowing(units)
+		e := testEnforcer(t).WithUnits(units)
 		for _, u := range units {
 			first, err := e.Render(u)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := testEnforcer(t).Knowing(units).Render(u)
+			again, err := testEnforcer(t).WithUnits(units).Render(u)
 			if err != nil {
 				t.Fatal(err)
 			}

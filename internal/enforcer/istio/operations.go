@@ -11,8 +11,8 @@ import (
 // maxOpenPorts bounds the list of ports that stay closed under otherPorts: Allow.
 const maxOpenPorts = 1024
 
-// operationsOf are the entries of a rule's `to`: one for whole connections, and one for each match of requests. Every
-// entry has ports: without them, a deny of requests would take every connection that is not HTTP.
+// operationsOf returns the entries of a rule's `to`: one for whole connections, and one for each HTTP match. Every
+// entry has ports; without them, a deny of requests would apply to every connection that is not HTTP.
 func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
 	var whole []string
 	var requests []any
@@ -53,7 +53,7 @@ func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
 
 func operation(fields map[string]any) any { return map[string]any{"operation": fields} }
 
-// portTexts are an action's ports. One that Istio does not enforce makes the action a different one.
+// portTexts returns an action's ports. A port that Istio does not enforce makes the action unsupported.
 func portTexts(a policy.UnitAction) ([]string, *flaw) {
 	var out []string
 	for _, p := range a.Ports {
@@ -69,7 +69,7 @@ func portTexts(a policy.UnitAction) ([]string, *flaw) {
 	return out, nil
 }
 
-// otherPortsRule lets everyone in on the open TCP ports, written as those that are not.
+// otherPortsRule allows every source on the open TCP ports, written as all ports except the closed ones.
 func otherPortsRule(open []v1alpha1.Port) (any, *flaw) {
 	var closed []string
 	next := int32(1)

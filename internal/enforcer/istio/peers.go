@@ -14,20 +14,20 @@ import (
 // peers are the sources of a statement.
 type peers struct {
 	anyone bool
-	// accounts are service accounts; anyAccount may be any of them, since the names are not known.
+	// accounts are service accounts. anyAccount reports that any account may be meant, because the names are not known.
 	accounts   []string
 	anyAccount bool
 	ranges     []policy.AddressRange
 }
 
-// fleetRange is where a member's pods and nodes are.
+// fleetRange is an address range of a member's pods and nodes.
 type fleetRange struct {
 	member string
 	prefix netip.Prefix
 }
 
-// fleetOf are the addresses of all members, or nil if one of them does not tell. Members that are not named count when they
-// have an Istio.
+// fleetOf returns the addresses of all members, or nil if one of them does not declare its own. Members that are not
+// listed count if they have an Istio.
 func fleetOf(c Config) []fleetRange {
 	var out []fleetRange
 	add := func(member string, c *Capabilities) bool {
@@ -52,17 +52,17 @@ func fleetOf(c Config) []fleetRange {
 	return out
 }
 
-// peersOf are a statement's sources as Istio knows them. The addresses of external workloads that cannot be expressed are in
-// left, with the reason: they are not written in the statement, and registering a machine must not take its application's
-// pods what they have.
+// peersOf returns a statement's sources in Istio's terms. left contains the addresses of external workloads that cannot
+// be expressed, with the reason. They do not refuse the statement: they are not written in it, and registering a
+// machine must not revoke the access of its application's pods.
 func (e Enforcer) peersOf(st *policy.UnitStatement) (p peers, left *leftOut, f *flaw) {
 	p = peers{anyone: st.Anyone}
 	if len(st.Patterns) > 0 {
-		return p, nil, unsupported("%s: principals of Istio cannot stand for the service accounts of a wildcard: name each subject", st.Patterns[0])
+		return p, nil, unsupported("%s: Istio's principals cannot express the service accounts of a wildcard: name each subject", st.Patterns[0])
 	}
 	for _, s := range st.Subjects {
 		if s.ServiceAccount == "" {
-			return p, nil, unsupported("%s: SubjectClass %s has no serviceAccountTemplate, by which Istio knows clients", s.Name, s.Class)
+			return p, nil, unsupported("%s: SubjectClass %s has no serviceAccountTemplate, by which Istio identifies clients", s.Name, s.Class)
 		}
 		if len(validation.IsDNS1123Subdomain(s.ServiceAccount)) > 0 {
 			return p, nil, &flaw{v1alpha1.RefusedInvalidName, s.Name + ": " + s.ServiceAccount + " cannot be the name of a service account"}
@@ -87,16 +87,16 @@ func (e Enforcer) peersOf(st *policy.UnitStatement) (p peers, left *leftOut, f *
 	return p, left, nil
 }
 
-// leftOut is the part of a statement's sources that is not expressed.
+// leftOut is the part of a statement's sources that cannot be expressed.
 type leftOut struct {
 	*flaw
 	ranges []policy.AddressRange
 }
 
-// flawOf says why a range cannot be a source; nil: it can.
+// flawOf returns the reason why a range cannot be a source, or nil.
 func (e Enforcer) flawOf(p netip.Prefix) *flaw {
 	if e.fleet == nil {
-		return unsupported("%s: Istio knows sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes", p)
+		return unsupported("%s: Istio identifies sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes", p)
 	}
 	for _, f := range e.fleet {
 		if f.prefix.Overlaps(p) {
@@ -106,8 +106,8 @@ func (e Enforcer) flawOf(p netip.Prefix) *flaw {
 	return nil
 }
 
-// meant are the sources that a statement may have meant, also those that cannot be expressed.
-func meant(st *policy.UnitStatement) peers {
+// intendedSources returns the sources that a statement may have meant, including those that cannot be expressed.
+func intendedSources(st *policy.UnitStatement) peers {
 	p := peers{anyone: st.Anyone, ranges: st.Ranges, anyAccount: len(st.Patterns) > 0}
 	for _, s := range st.Subjects {
 		if s.ServiceAccount == "" {
@@ -118,7 +118,7 @@ func meant(st *policy.UnitStatement) peers {
 	return p
 }
 
-// overlap tells whether a source may be one of both.
+// overlap reports whether a source may belong to both.
 func (p *peers) overlap(o *peers) bool {
 	switch {
 	case p.anyone || o.anyone:
@@ -133,11 +133,11 @@ func (p *peers) overlap(o *peers) bool {
 	})
 }
 
-// source is an entry of a rule's `from`.
+// source returns an entry of a rule's `from`.
 func source(fields map[string]any) any { return map[string]any{"source": fields} }
 
-// sources are the entries of `from`, sorted; nil means anyone. An address is told from that of a pod by its lack of a
-// principal.
+// sources returns the entries of `from`, sorted; nil means every source. A source outside the fleet is distinguished
+// from a pod with the same address by its lack of a principal.
 func (p *peers) sources() []any {
 	if p.anyone {
 		return nil
@@ -148,7 +148,7 @@ func (p *peers) sources() []any {
 	for chunk := range slices.Chunk(slices.Compact(accounts), maxPrincipals) {
 		principals := make([]any, len(chunk))
 		for i, account := range chunk {
-			// A suffix: trust domain and namespace may be any, and the slash keeps longer names from matching.
+			// The suffix matches any trust domain and namespace; the slash keeps longer names from matching.
 			principals[i] = "*/sa/" + account
 		}
 		out = append(out, source(map[string]any{"principals": principals}))

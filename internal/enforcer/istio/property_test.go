@@ -55,9 +55,49 @@ type outcome struct {
 	words         map[policy.Verdict]int
 	met           met
 	disagreements []string
+	// effective is how often the decision by what the members have was compared, and differs how often it differs from the
+	// statements as written, by the reason; untold are the differences without a reason, and the disagreements.
+	effective int
+	differs   map[string]int
+	untold    []string
 }
 
-func newOutcome() outcome { return outcome{words: map[policy.Verdict]int{}, met: met{}} }
+// translator gives decisions what the enforcer leaves out.
+type translator struct{ Enforcer }
+
+// Prepare implements policy.Translator.
+func (t translator) Prepare(_ []policy.Cluster, denying []policy.Unit) policy.Translation {
+	return t.WithUnits(denying)
+}
+
+// Enforces implements policy.Translator.
+func (translator) Enforces(p v1alpha1.Protocol) bool { return Enforces(p) }
+
+// decideEffective compares the decision by what the members have with what the mesh does.
+func (o *outcome) decideEffective(s *policy.Snapshot, q *policy.Query, passes bool, where string, policies []authorizationPolicy) {
+	o.effective++
+	got := s.DecideEffective(q)
+	if into := s.EffectiveInto(q, nil); into.Verdict != got.Verdict || !s.LeavesOut(q) && got.Differs() {
+		o.untold = append(o.untold, fmt.Sprintf("%s: DecideEffective says %s, EffectiveInto %s: %+v", where, got.Verdict, into.Verdict, q))
+	}
+	if got.Verdict.LetsThrough() != passes {
+		o.untold = append(o.untold, fmt.Sprintf("%s: the mesh lets it through: %v, the members have %s: %s\n%+v\n%+v", where, passes, got.Verdict, got.Explain(), q, policies))
+	}
+	if !got.Differs() {
+		return
+	}
+	if len(got.LeftOut)+len(got.Waiting) == 0 {
+		o.untold = append(o.untold, fmt.Sprintf("%s: %s in place of %s, and nothing says why: %+v", where, got.Verdict, got.Written.Verdict, q))
+	}
+	for _, r := range got.LeftOut {
+		o.differs[r.Reason]++
+	}
+	o.differs["Waiting"] += len(got.Waiting)
+}
+
+func newOutcome() outcome {
+	return outcome{words: map[policy.Verdict]int{}, met: met{}, differs: map[string]int{}}
+}
 
 // worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
 var worlds = flag.Uint64("worlds", 1000, "random worlds to compare, their seeds counted from 0")
@@ -67,14 +107,15 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 	t.Helper()
 	d := dice{rand.New(rand.NewPCG(seed, 7))}
 	in := d.world(plain)
-	s := policy.NewSnapshot(in)
 	e, err := New(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
+	in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
+	s := policy.NewSnapshot(in)
 	units := s.Compile(goldenTime)
 	if knowing {
-		e = e.Knowing(units)
+		e = e.WithUnits(units)
 	}
 	cluster := pick(d, "m1", "m2", "m3", "unnamed")
 	m := mesh{ambient: cluster == "m2"}
@@ -121,6 +162,9 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 		means := decision.Verdict != policy.Denied && decision.Verdict != policy.DefaultDenied
 		passes := m.passes(labels, tr)
 		exact := !refused && !x.unmeshed && sameMode(s, q)
+		if knowing && change == nil && !x.unmeshed {
+			out.decideEffective(s, &q, passes, fmt.Sprintf("seed %d in %s", seed, cluster), m.policies)
+		}
 		switch {
 		case passes && !means, exact && passes != means:
 			out.disagreements = append(out.disagreements, fmt.Sprintf("seed %d in %s: the mesh lets it through: %v, the statements mean %s (%v)\n%+v\n%+v\n%+v",
@@ -137,7 +181,7 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 	}
 }
 
-// sameMode tells whether all of the destination's resources have one mode. An allow of a resource in Audit or Observe
+// sameMode reports whether all of the destination's resources have one mode. An allow of a resource in Audit or Observe
 // cannot open, for Istio, what another resource of the pod closes.
 func sameMode(s *policy.Snapshot, q policy.Query) bool {
 	modes := map[v1alpha1.Mode]bool{}
@@ -165,6 +209,12 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 			for _, text := range out.disagreements[:min(3, len(out.disagreements))] {
 				t.Errorf("%s: %s", tc.reason, text)
 			}
+			for _, text := range out.untold[:min(3, len(out.untold))] {
+				t.Errorf("what the members have: %s", text)
+			}
+			if out.effective < 15000 || !tc.plain && (out.differs[v1alpha1.RefusedUnsupported] < 500 || out.differs[v1alpha1.RefusedShadowingDeny] < 100 || out.differs["Waiting"] < 100) {
+				t.Errorf("%d decisions by what the members have, differing because of %v: too few to notice a mistake", out.effective, out.differs)
+			}
 			if n := len(out.disagreements); n > 0 {
 				t.Fatalf("%d disagreements", n)
 			}
@@ -181,6 +231,50 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 			}
 			t.Logf("seeds 0 to %d; how often features and pairs of them met: %v", *worlds-1, out.met)
 			t.Logf("%d alike, %d stricter, %d let through, %v", out.exact, out.stricter, out.let, slices.Sorted(maps.Keys(out.words)))
+			t.Logf("%d decisions by what the members have; reasons why they differ from the statements: %v", out.effective, out.differs)
 		})
+	}
+}
+
+// TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after
+// their mode is changed to Enforce, in random worlds.
+func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
+	e, err := New(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared, differ := 0, 0
+	for seed := range uint64(1000) {
+		d := dice{rand.New(rand.NewPCG(seed, 19))}
+		in := d.world(false)
+		in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
+		s := policy.NewSnapshot(in)
+		for range 6 {
+			x := d.sender(s)
+			q := x.query
+			q.Resources, q.Cluster, q.At, q.Protocol = several(d, 2, redis+"bobs-cluster", sites+"shop"), pick(d, "m1", "m2", "m3", ""), goldenTime, v1alpha1.ProtocolTCP
+			q.Port = pick[uint16](d, 6379, 6380, 80, 8080, 9121)
+			if slices.ContainsFunc(q.Resources, func(r string) bool { _, ok := s.ResourceClassOf(r); return !ok }) {
+				continue // such a resource cannot be onboarded
+			}
+			closed := in
+			closed.Resources = slices.DeleteFunc(slices.Clone(in.Resources), func(p *v1alpha1.ProtectedResource) bool {
+				return slices.Contains(q.Resources, string(p.Spec.Resource))
+			})
+			for _, name := range q.Resources {
+				closed.Resources = append(closed.Resources, &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce}})
+			}
+			want, got := policy.NewSnapshot(closed).DecideEffective(&q), s.EffectiveEnforced(&q, nil)
+			if want.Verdict != got.Verdict || !slices.Equal(want.Statements, got.Statements) {
+				t.Fatalf("seed %d: %+v: in Enforce %s by %v, as if %s by %v", seed, q, want.Verdict, want.Statements, got.Verdict, got.Statements)
+			}
+			compared++
+			if s.DecideEnforced(&q, nil).Verdict != got.Verdict {
+				differ++
+			}
+		}
+	}
+	if compared < 4000 || differ < 500 {
+		t.Errorf("%d decisions, and what is left out shows in %d: too few to notice a mistake", compared, differ)
 	}
 }

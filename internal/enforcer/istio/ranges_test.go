@@ -28,7 +28,7 @@ func TestDeclaredRangesCount(t *testing.T) {
 		"PodsThere": {"pods of a member without Istio are pods", "10.2.3.0/24", map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := renderFor(t, Declared(c.members), policy.UnitStatement{Effect: policy.Allow, Ranges: []policy.AddressRange{{Prefix: netip.MustParsePrefix(c.subject)}}})
+			r := renderFor(t, Declared(declarations(c.members)), policy.UnitStatement{Effect: policy.Allow, Ranges: []policy.AddressRange{{Prefix: netip.MustParsePrefix(c.subject)}}})
 			rules, _ := r.Objects[0].Object.Spec["rules"].([]any)
 			if refused := len(r.RefusedBy("m1")) > 0; refused != c.refused || (len(rules) == 0) != c.refused {
 				t.Errorf("%s: refused %v, %d rules", c.reason, r.RefusedBy("m1"), len(rules))
@@ -40,7 +40,7 @@ func TestDeclaredRangesCount(t *testing.T) {
 // A machine that is registered for an application takes nothing from the application's pods: only its addresses are refused
 // where they cannot be expressed. A deny that misses them leaves nothing open.
 func TestMachinesTakeNothingFromPods(t *testing.T) {
-	config := Declared(map[string]string{"m1": "{dataplane: sidecar, version: '1.31', strictMTLS: true}"})
+	config := Declared(map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', strictMTLS: true}"}})
 	app := []policy.UnitSubject{{Name: "app", Class: "c", ServiceAccount: "app-1"}}
 	machine := policy.AddressRange{Prefix: netip.MustParsePrefix("192.0.2.7/32"), External: true}
 	ref := func(sid string) policy.Ref { return policy.Ref{Policy: "p", SID: sid} }
@@ -109,4 +109,13 @@ func renderFor(t *testing.T, c Config, statements ...policy.UnitStatement) *enfo
 		t.Fatal(err)
 	}
 	return &r
+}
+
+// declarations are those of members with the usual root namespace.
+func declarations(texts map[string]string) map[string]Declaration {
+	out := map[string]Declaration{}
+	for name, text := range texts {
+		out[name] = Declaration{Text: text}
+	}
+	return out
 }

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// maxRules and maxFrom are what Istio takes in a policy, and in a rule.
+	// maxRules and maxFrom are Istio's limits of rules in a policy, and of sources in a rule.
 	maxRules = 512
 	maxFrom  = 512
 	// maxPrincipals bounds an entry of a rule's `from`, so that maxBytes can be kept by moving entries.
 	maxPrincipals = 256
-	// maxBytes bounds an object's rules. The wrapper for federation repeats them for members that differ, and a host
-	// takes 1.5 MB.
+	// maxBytes bounds the rules of an object. The wrapper for federation repeats them for members that differ, and a
+	// host accepts 1.5 MB.
 	maxBytes = 256 << 10
 )
 
-// rules joins statements of the same operations, in a fixed order.
+// rules joins statements with the same operations, in a fixed order.
 func rules(statements []expressed) []any {
 	type group struct {
 		operations []any
@@ -45,7 +45,7 @@ func rules(statements []expressed) []any {
 			out = append(out, map[string]any{"to": g.operations})
 			continue
 		}
-		// No entry means no rule: one without `from` would match anyone.
+		// An empty list of entries must not become a rule: a rule without `from` would match every source.
 		for from := range slices.Chunk(distinct(g.peers.sources()), maxFrom) {
 			out = append(out, halved(from, g.operations)...)
 		}
@@ -53,7 +53,7 @@ func rules(statements []expressed) []any {
 	return out
 }
 
-// halved is one rule, or several that are small enough to be moved between objects.
+// halved splits a rule into rules that are small enough to be moved between objects.
 func halved(from, operations []any) []any {
 	if n := len(from); n > 1 && len(text(from)) > maxBytes/2 {
 		return append(halved(from[:n/2], operations), halved(from[n/2:], operations)...)
@@ -61,7 +61,7 @@ func halved(from, operations []any) []any {
 	return []any{map[string]any{"from": from, "to": operations}}
 }
 
-// parts spreads rules over objects; policies of one action add up. None for no rules.
+// parts distributes rules over objects; policies with the same action are additive. It returns none for no rules.
 func parts(rules []any) [][]any {
 	var out [][]any
 	size := 0
@@ -76,7 +76,7 @@ func parts(rules []any) [][]any {
 	return out
 }
 
-// distinct are the values sorted by their JSON, each once.
+// distinct returns the values sorted by their JSON, without duplicates.
 func distinct(values []any) []any {
 	byText := make(map[string]any, len(values))
 	for _, v := range values {
@@ -89,7 +89,7 @@ func distinct(values []any) []any {
 	return out
 }
 
-// text is the JSON of a value made here, which always has one.
+// text returns the JSON of a value made here, which is always valid.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

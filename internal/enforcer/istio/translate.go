@@ -10,11 +10,19 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// translation is a unit for members of the same capabilities.
+// translation is the translation of a unit for members with the same capabilities.
 type translation struct {
 	allow, deny []any
-	// refused, sorted.
+	// refused is sorted.
 	refused []policy.Refusal
+}
+
+// selection is what a translation consists of: the statements that can be translated, and what is left out.
+type selection struct {
+	allows, denies []expressed
+	// otherPorts is the rule for the ports of no action; nil if they stay closed.
+	otherPorts any
+	limits     policy.UnitLimits
 }
 
 // expressed is a statement that can be translated.
@@ -24,29 +32,51 @@ type expressed struct {
 	// operations are JSON values, never empty.
 	operations []any
 	ports      []v1alpha1.Port
-	// left are addresses of external workloads that cannot be expressed; nil: none.
+	// left are addresses of external workloads that cannot be expressed, or nil.
 	left *leftOut
 }
 
-// hole is a deny that a member does not enforce, in whole or for some sources.
-type hole struct {
+// unenforcedDeny is a deny that a member does not enforce, completely or for some sources.
+type unenforcedDeny struct {
 	ref   policy.Ref
 	ports []v1alpha1.Port
 	peers peers
-	// nameless: the deny is enforced, but not for pods that come without a name.
+	// nameless reports that the deny is enforced, but not for pods without an identity.
 	nameless bool
 }
 
 func (e Enforcer) translate(u *policy.Unit, p profile) translation {
-	var t translation
-	refuse := func(ref policy.Ref, reason, message string) {
-		t.refused = append(t.refused, policy.Refusal{Ref: ref, Resource: u.Resource, Reason: reason, Message: message})
+	s := e.selectStatements(u, p)
+	t := translation{allow: rules(s.allows), deny: rules(s.denies), refused: s.limits.Refused}
+	if s.otherPorts != nil {
+		t.allow = append(t.allow, s.otherPorts)
 	}
-	var allows, denies []expressed
-	var holes []hole
+	for _, n := range s.limits.Narrowed {
+		t.refused = append(t.refused, n.Refusal)
+	}
+	if s.limits.OtherPorts != nil {
+		t.refused = append(t.refused, *s.limits.OtherPorts)
+	}
+	slices.SortFunc(t.refused, func(a, b policy.Refusal) int {
+		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message, b.Message))
+	})
+	return t
+}
+
+// selectStatements determines what can be translated of a unit.
+func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
+	var t selection
+	refusal := func(ref policy.Ref, reason, message string) policy.Refusal {
+		return policy.Refusal{Ref: ref, Resource: u.Resource, Reason: reason, Message: message}
+	}
+	refuse := func(ref policy.Ref, reason, message string) {
+		t.limits.Refused = append(t.limits.Refused, refusal(ref, reason, message))
+	}
+	narrowed := map[policy.Ref]policy.NarrowedStatement{}
+	var holes []unenforcedDeny
 	for _, h := range e.foreign[p] {
 		if h.labelKey != u.LabelKey {
-			holes = append(holes, h.hole)
+			holes = append(holes, h.unenforcedDeny)
 		}
 	}
 	for i := range u.Statements {
@@ -58,43 +88,46 @@ func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 		case flaw != nil:
 			refuse(st.Ref, flaw.reason, flaw.message)
 		case st.Effect == policy.Deny:
-			denies = append(denies, x)
+			t.denies = append(t.denies, x)
 		default:
-			allows = append(allows, x)
+			t.allows = append(t.allows, x)
 		}
 		if flaw == nil && x.left != nil && (st.OverriddenBy == policy.Ref{}) {
-			refuse(st.Ref, x.left.reason, "only the addresses of its external workloads are left out: "+x.left.message)
+			narrowed[st.Ref] = policy.NarrowedStatement{Kept: x.peers.ranges,
+				Refusal: refusal(st.Ref, x.left.reason, "only the addresses of its external workloads are left out: "+x.left.message)}
 		}
 		if st.Effect == policy.Deny {
-			holes = append(holes, holesOf(st, &x, flaw, p)...)
+			holes = append(holes, unenforcedDeniesOf(st, &x, flaw, p)...)
 		}
 	}
-	allows = slices.DeleteFunc(allows, func(x expressed) bool {
-		i := slices.IndexFunc(holes, func(h hole) bool { return h.mayOverride(&x) })
+	t.allows = slices.DeleteFunc(t.allows, func(x expressed) bool {
+		i := slices.IndexFunc(holes, func(h unenforcedDeny) bool { return h.mayOverride(&x) })
 		if i >= 0 && holes[i].nameless {
-			refuse(x.ref, v1alpha1.RefusedShadowingDeny, fmt.Sprintf("left out because pods outside the mesh would get in without a name, past the deny %s: "+
+			refuse(x.ref, v1alpha1.RefusedShadowingDeny, fmt.Sprintf("left out because pods outside the mesh have no identity and would bypass the deny %s: "+
 				"declare strictMTLS for the member, or name the subjects", holes[i].ref))
 		} else if i >= 0 {
 			refuse(x.ref, v1alpha1.RefusedShadowingDeny, overridden(holes[i].ref))
 		}
 		return i >= 0
 	})
-	t.allow, t.deny = rules(allows), rules(denies)
+	if len(narrowed) > 0 {
+		t.limits.Narrowed = narrowed
+	}
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 		rule, flaw := otherPortsRule(u.OpenPorts)
 		switch {
-		case p.lacks != "":
-			flaw = unsupported("%s", p.lacks)
+		case p.unsupported != "":
+			flaw = unsupported("%s", p.unsupported)
 		case len(u.ForeignKeys) > 0:
 			flaw = unsupported("a selector of Istio cannot leave out workloads that carry another class's label")
 		}
 		if flaw == nil {
-			t.allow = append(t.allow, rule)
+			t.otherPorts = rule
 		} else {
-			refuse(policy.Ref{}, flaw.reason, "otherPorts stay closed: "+flaw.message)
+			closed := refusal(policy.Ref{}, flaw.reason, "otherPorts stay closed: "+flaw.message)
+			t.limits.OtherPorts = &closed
 		}
 	}
-	slices.SortStableFunc(t.refused, func(a, b policy.Refusal) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	return t
 }
 
@@ -102,17 +135,17 @@ func overridden(by policy.Ref) string {
 	return fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", by)
 }
 
-// flaw is why a statement is refused.
+// flaw is the reason why a statement is refused.
 type flaw struct{ reason, message string }
 
 func unsupported(format string, args ...any) *flaw {
 	return &flaw{reason: v1alpha1.RefusedUnsupported, message: fmt.Sprintf(format, args...)}
 }
 
-// express translates a statement as written, or says why it cannot.
+// express translates a statement as written, or returns why it cannot be translated.
 func (e Enforcer) express(st *policy.UnitStatement, p profile) (expressed, *flaw) {
-	if p.lacks != "" {
-		return expressed{}, unsupported("%s", p.lacks)
+	if p.unsupported != "" {
+		return expressed{}, unsupported("%s", p.unsupported)
 	}
 	sources, left, flaw := e.peersOf(st)
 	if flaw != nil {
@@ -125,14 +158,14 @@ func (e Enforcer) express(st *policy.UnitStatement, p profile) (expressed, *flaw
 	return expressed{ref: st.Ref, peers: sources, operations: operations, ports: tcpPorts(st), left: left}, nil
 }
 
-// holesOf are what a deny leaves open, if it is refused in whole or for some addresses, or knows pods by their certificates
-// only.
-func holesOf(st *policy.UnitStatement, x *expressed, flaw *flaw, p profile) []hole {
-	var out []hole
+// unenforcedDeniesOf returns the parts of a deny that are not enforced: all of it if it is refused, some addresses, or
+// the pods without a certificate.
+func unenforcedDeniesOf(st *policy.UnitStatement, x *expressed, flaw *flaw, p profile) []unenforcedDeny {
+	var out []unenforcedDeny
 	if flaw == nil && x.left != nil {
-		out = append(out, hole{ref: st.Ref, ports: tcpPorts(st), peers: peers{ranges: x.left.ranges}})
+		out = append(out, unenforcedDeny{ref: st.Ref, ports: tcpPorts(st), peers: peers{ranges: x.left.ranges}})
 	}
-	h := hole{ref: st.Ref, ports: tcpPorts(st), peers: meant(st)}
+	h := unenforcedDeny{ref: st.Ref, ports: tcpPorts(st), peers: intendedSources(st)}
 	if flaw == nil {
 		if p.strict || st.Anyone || len(st.Subjects) == 0 {
 			return out
@@ -142,20 +175,20 @@ func holesOf(st *policy.UnitStatement, x *expressed, flaw *flaw, p profile) []ho
 	return append(out, h)
 }
 
-// foreignHole is one that allows of units under other labels have to mind: a pod has one value for a label.
-type foreignHole struct {
+// foreignDeny is an unenforced deny that concerns allows of units with other labels: a pod has one value for a label.
+type foreignDeny struct {
 	labelKey string
-	hole
+	unenforcedDeny
 }
 
-// foreignHoles are those of the units' denies that count somewhere, each once for a label.
-func (e Enforcer) foreignHoles(units []policy.Unit, p profile) []foreignHole {
+// foreignDenies returns the unenforced denies of the units that count in some member, each once for a label.
+func (e Enforcer) foreignDenies(units []policy.Unit, p profile) []foreignDeny {
 	type key struct {
 		labelKey string
 		ref      policy.Ref
 	}
 	seen := map[key]bool{}
-	var out []foreignHole
+	var out []foreignDeny
 	for i := range units {
 		u := &units[i]
 		for j := range u.Statements {
@@ -166,21 +199,21 @@ func (e Enforcer) foreignHoles(units []policy.Unit, p profile) []foreignHole {
 			}
 			seen[k] = true
 			x, flaw := e.express(st, p)
-			for _, h := range holesOf(st, &x, flaw, p) {
-				out = append(out, foreignHole{u.LabelKey, h})
+			for _, h := range unenforcedDeniesOf(st, &x, flaw, p) {
+				out = append(out, foreignDeny{u.LabelKey, h})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b foreignHole) int {
+	slices.SortFunc(out, func(a, b foreignDeny) int {
 		return cmp.Or(strings.Compare(a.ref.String(), b.ref.String()), strings.Compare(a.labelKey, b.labelKey))
 	})
 	return out
 }
 
-// mayOverride tells whether one connection could match both the deny and the allow.
-func (h *hole) mayOverride(x *expressed) bool {
+// mayOverride reports whether one connection could match both the deny and the allow.
+func (h *unenforcedDeny) mayOverride(x *expressed) bool {
 	if h.nameless && !x.peers.anyone {
-		return false // an allow by name, or by a range without pods, does not let a nameless pod in
+		return false // an allow by name, or by a range without pods, does not let in a pod without an identity
 	}
 	return portsOverlap(h.ports, x.ports) && h.peers.overlap(&x.peers)
 }

@@ -1,5 +1,5 @@
-// Package registry knows every enforcer that is built in, and what each needs beside single units, so that programs
-// need not. It only collects: what an enforcer does is in its own package.
+// Package registry lists the built-in enforcers and prepares the input that each needs in addition to single units, so
+// that programs do not depend on the enforcers. The behaviour of an enforcer is in its own package.
 package registry
 
 import (
@@ -12,67 +12,64 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
-	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// ErrUnknown is wrapped by Prepare's error about a name that no built-in enforcer has.
+// ErrUnknown is wrapped by Prepare's error for a name that no built-in enforcer has.
 var ErrUnknown = errors.New("unknown enforcer")
 
-// Job is everything that is to be rendered.
+// Job is the input of an enforcer.
 type Job struct {
 	Snapshot *policy.Snapshot
-	// Units are those that this enforcer renders, and no others: what it cannot express of one may concern another.
+	// Units are the units to render. The denies of other units, which may concern them, are read from the snapshot.
 	Units []policy.Unit
 	At    time.Time
-	// Declared is what the members declare about themselves, in the form that the enforcer reads; empty: nothing.
-	Declared []byte
 }
 
-// Plan is an enforcer that is ready for a job.
+// Plan is an enforcer that is prepared for a job, with the units to render.
 type Plan struct {
 	Enforcer enforcer.Enforcer
-	// Units in the order of the job, as this enforcer needs them.
+	// Units are the units of the job in the same order, in the form that this enforcer needs.
 	Units []policy.Unit
 	// Shared are objects that several units refer to.
 	Shared []Shared
 }
 
-// Shared is what units refer to.
+// Shared is an object that units refer to.
 type Shared struct {
-	// About is the name that it is about.
-	About     string
+	// Subject is the name of the subject that the object is about.
+	Subject   string
 	Rendering enforcer.Rendering
-	// UsedBy tells whether a unit refers to it.
+	// UsedBy reports whether a unit refers to the object.
 	UsedBy func(*policy.Unit) bool
 }
 
-// builtIn is where a new enforcer is added.
+// builtIn contains the constructors of all enforcers. Add new enforcers here.
 var builtIn = map[v1alpha1.EnforcerName]func(Job) (Plan, error){
 	v1alpha1.EnforcerCilium: prepareCilium,
 	v1alpha1.EnforcerIstio:  prepareIstio,
 }
 
-// Names of the enforcers, sorted.
+// Names returns the names of the enforcers, sorted.
 func Names() []v1alpha1.EnforcerName { return slices.Sorted(maps.Keys(builtIn)) }
 
-// Known tells whether an enforcer is built in; if not, with an error that wraps ErrUnknown and names those that are.
-func Known(name v1alpha1.EnforcerName) error {
+// Check returns nil if an enforcer is built in; otherwise an error that wraps ErrUnknown and lists the built-in ones.
+func Check(name v1alpha1.EnforcerName) error {
 	if builtIn[name] == nil {
 		return fmt.Errorf("%w %q: this build has %v", ErrUnknown, name, Names())
 	}
 	return nil
 }
 
-// Prepare makes an enforcer ready for a job.
+// Prepare prepares an enforcer for a job.
 func Prepare(name v1alpha1.EnforcerName, j Job) (Plan, error) {
-	if err := Known(name); err != nil {
+	if err := Check(name); err != nil {
 		return Plan{}, err
 	}
 	return builtIn[name](j)
 }
 
-// fleetCilium is Cilium's enforcer for the fleet that a snapshot was made for.
+// fleetCilium is the Cilium enforcer for the fleet of a snapshot.
 type fleetCilium struct {
 	cilium.Enforcer
 	job    *Job
@@ -102,7 +99,7 @@ func (e fleetCilium) Render(u policy.Unit) (enforcer.Rendering, error) {
 	return out, nil
 }
 
-// members are those of the fleet as the translation has to know them.
+// members converts the fleet to the form that the translation uses.
 func members(fleet []policy.Cluster) map[string]cilium.Member {
 	out := make(map[string]cilium.Member, len(fleet))
 	for i := range fleet {
@@ -111,11 +108,11 @@ func members(fleet []policy.Cluster) map[string]cilium.Member {
 	return out
 }
 
-// prepareCilium makes Cilium's enforcer for what the members of the snapshot's fleet can do, as far as that is reported.
+// prepareCilium prepares the Cilium enforcer for the reported capabilities of the snapshot's fleet.
 func prepareCilium(j Job) (Plan, error) {
 	e := cilium.Enforcer{Members: members(j.Snapshot.Fleet())}
 	out := Plan{Enforcer: e, Units: j.Units}
-	if m := j.Snapshot.Meshes(); m.Several() {
+	if m := j.Snapshot.Meshes(); m.HasSeveral() {
 		out.Enforcer = fleetCilium{Enforcer: e, job: &j, meshes: m}
 	}
 	for _, g := range j.Snapshot.ExternalGroups() {
@@ -123,7 +120,7 @@ func prepareCilium(j Job) (Plan, error) {
 		if err != nil {
 			return Plan{}, err
 		}
-		out.Shared = append(out.Shared, Shared{About: g.Subject, Rendering: r, UsedBy: func(u *policy.Unit) bool {
+		out.Shared = append(out.Shared, Shared{Subject: g.Subject, Rendering: r, UsedBy: func(u *policy.Unit) bool {
 			return slices.ContainsFunc(u.Rules, func(r policy.Rule) bool {
 				return slices.Contains(r.External, g.ID) || slices.Contains(r.ExternalClasses, g.ClassID)
 			})
@@ -132,25 +129,20 @@ func prepareCilium(j Job) (Plan, error) {
 	return out, nil
 }
 
-// prepareIstio makes Istio's enforcer for the declared members. Nothing declared is nothing that any member can do: then
-// the resources are closed, and every statement is refused.
+// prepareIstio prepares the Istio enforcer for what the members of the snapshot's fleet declare. If nothing is declared,
+// no member can enforce anything: the resources are closed, and every statement is refused.
 func prepareIstio(j Job) (Plan, error) {
-	config := istio.Config{Default: istio.Capabilities{Dataplane: istio.NoDataplane}}
-	if len(j.Declared) > 0 {
-		var err error
-		if config, err = istio.ParseConfig(j.Declared); err != nil {
-			return Plan{}, err
-		}
+	t, ok := j.Snapshot.Translator(v1alpha1.EnforcerIstio).(*istioTranslator)
+	if !ok {
+		t = &istioTranslator{}
 	}
-	e, err := istio.New(config)
-	if err != nil {
-		return Plan{}, err
-	}
+	e := t.enforcer(j.Snapshot.Fleet())
 	units := slices.Clone(j.Units)
 	for i := range units {
 		if units[i].Statements == nil && !units[i].Wildcard {
 			units[i] = j.Snapshot.WithStatements(units[i], j.At)
 		}
 	}
-	return Plan{Enforcer: e.Knowing(units), Units: units}, nil
+	denying := slices.Concat(units, j.Snapshot.DenyingUnits(v1alpha1.EnforcerIstio, j.At))
+	return Plan{Enforcer: e.WithUnits(denying), Units: units}, nil
 }

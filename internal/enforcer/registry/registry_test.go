@@ -55,7 +55,7 @@ func TestSharedGroupsKnowTheirUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plan.Shared) != 1 || plan.Shared[0].About != app+"vm" || len(plan.Shared[0].Rendering.Objects) != 1 {
+	if len(plan.Shared) != 1 || plan.Shared[0].Subject != app+"vm" || len(plan.Shared[0].Rendering.Objects) != 1 {
 		t.Fatalf("shared objects %+v, want one group", plan.Shared)
 	}
 	var users []string
@@ -72,14 +72,14 @@ func TestSharedGroupsKnowTheirUnits(t *testing.T) {
 // Istio's enforcer refuses what no member declares, and reads what they do.
 func TestIstioReadsWhatMembersDeclare(t *testing.T) {
 	const cache = "trnv1:rsc:trip-com:redis:clusters:"
-	s := policy.NewSnapshot(policy.Input{
+	in := policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
 			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.ProtectedResourceSpec{
 			Resource: cache + "one", Mode: v1alpha1.ModeEnforce}}},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
 			SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"*"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache + "one"}}}}}},
-	})
+	}
 	var at metav1.Time
 	for name, c := range map[string]struct {
 		declared string
@@ -92,12 +92,21 @@ func TestIstioReadsWhatMembersDeclare(t *testing.T) {
 		"Misspelled": {"defaults: {dataplane: sidecar, version: 1.31.1}", 0, true, "a misspelled capability was declared by nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := Prepare(v1alpha1.EnforcerIstio, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time, Declared: []byte(c.declared)})
+			declared := map[v1alpha1.EnforcerName][]byte{}
+			if c.declared != "" {
+				declared[v1alpha1.EnforcerIstio] = []byte(c.declared)
+			}
+			fleet, err := WithDeclared(FleetOf(nil), declared)
 			if (err != nil) != c.err {
-				t.Fatalf("Prepare: %v, %s", err, c.reason)
+				t.Fatalf("WithDeclared: %v, %s", err, c.reason)
 			}
 			if err != nil {
 				return
+			}
+			s := policy.NewSnapshot(policy.NewInput(in.Objects(), fleet))
+			plan, err := Prepare(v1alpha1.EnforcerIstio, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time})
+			if err != nil {
+				t.Fatal(err)
 			}
 			r, err := plan.Enforcer.Render(plan.Units[0])
 			if err != nil {

@@ -58,7 +58,7 @@ func newMember(t *testing.T) *rest.Config {
 			}
 		}
 	}
-	for name, spec := range map[string]map[string]any{"acp-a": closed(), "acp-b": closed(), "acp-open": cilium.Audited(closed()), "others": closed()} {
+	for name, spec := range map[string]map[string]any{"acp-a": closed(), "acp-b": closed(), "acp-open": cilium.AuditSpec(closed()), "others": closed()} {
 		o := policy(name, spec)
 		if name == "others" {
 			o.SetLabels(nil)
@@ -145,7 +145,7 @@ func TestDowngradeAndResume(t *testing.T) {
 	if err != nil || !result.Guarded || result.Written != 2 || opened != 2 {
 		t.Fatalf("Run: got error %v, result %+v, and %d opened policies", err, result, opened)
 	}
-	audited := cilium.Audited(closed())
+	audited := cilium.AuditSpec(closed())
 	if d := cmp.Diff(map[string]any{"acp-a": audited, "acp-b": audited, "acp-open": audited, "others": closed()}, specs(t, config)); d != "" {
 		t.Error(d)
 	}
@@ -216,7 +216,7 @@ func TestOpenIsForEveryRule(t *testing.T) {
 	if err != nil || !closing {
 		t.Fatal(err)
 	}
-	audited := cilium.Audited(closed())
+	audited := cilium.AuditSpec(closed())
 	if d := cmp.Diff([]any{audited, []any{audited}}, []any{next.Object["spec"], next.Object["specs"]}); d != "" {
 		t.Error(d)
 	}

@@ -23,7 +23,7 @@ type kind struct {
 // kinds returns the kinds that ACP pushes. A cluster without one of them has no objects of it.
 func kinds() []kind {
 	return []kind{
-		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.Audited},
+		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.AuditSpec},
 		{schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}, func(spec map[string]any) map[string]any {
 			out := maps.Clone(spec)
 			if out == nil {

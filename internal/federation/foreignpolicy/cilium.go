@@ -2,17 +2,17 @@ package foreignpolicy
 
 import "slices"
 
-// addCilium reads one rule of a CiliumNetworkPolicy or a CiliumClusterwideNetworkPolicy.
+// addCilium adds one rule of a CiliumNetworkPolicy or a CiliumClusterwideNetworkPolicy.
 func (p *Policy) addCilium(value any) {
 	spec, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
-			p.addUnread(doubtful())
+			p.addUnread(unknownSelector())
 		}
 		return
 	}
 	if spec["nodeSelector"] != nil && spec["endpointSelector"] == nil {
-		return // it is about nodes
+		return // the policy selects nodes
 	}
 	subject := parseSelector(spec["endpointSelector"], anySource)
 	if p.Namespace != "" {
@@ -37,18 +37,18 @@ func (p *Policy) addCilium(value any) {
 	}
 }
 
-// ciliumRule reads one ingress rule. An authentication, and whatever of TLS, names of servers and listeners, can make Cilium
-// fail to compute the workload's policy when two rules disagree, so that it keeps what it had: nobody knows what that was.
+// ciliumRule parses one ingress rule. A rule with authentication, TLS, server names or listeners can make Cilium fail
+// to compute the workload's policy if two rules conflict. The previous policy, which is not known, then stays in force.
 func (p *Policy) ciliumRule(m map[string]any, v verdict, subject selector, closes, initial bool) rule {
 	r := rule{tier: normalTier, verdict: v, closes: closes, subject: subject}
-	if !only(m, "fromEndpoints", "fromCIDR", "fromCIDRSet", "fromEntities", "fromGroups", "fromNodes", "toPorts", "icmps") {
-		r.peers, r.grants = []selector{doubtful()}, all()
+	if !hasOnly(m, "fromEndpoints", "fromCIDR", "fromCIDRSet", "fromEntities", "fromGroups", "fromNodes", "toPorts", "icmps") {
+		r.peers, r.grants = []selector{unknownSelector()}, all()
 		return r
 	}
 	r.peers = p.ciliumPeers(m, initial)
 	r.grants = ciliumPorts(m, v)
-	if _, limited := m["toPorts"]; !limited && m["icmps"] == nil && len(r.peers) == 1 && r.peers[0].text == everyone().text && !anyPeers(m) {
-		r.peers = nil // a rule that says nothing is about nobody
+	if _, limited := m["toPorts"]; !limited && m["icmps"] == nil && len(r.peers) == 1 && r.peers[0].text == everySource().text && !anyPeers(m) {
+		r.peers = nil // a rule without content matches no source
 	}
 	return r
 }
@@ -69,10 +69,10 @@ func (p *Policy) ciliumPeers(m map[string]any, initial bool) []selector {
 		}
 		list, ok := value.([]any)
 		if !ok {
-			return []selector{doubtful()}
+			return []selector{unknownSelector()}
 		}
 		if len(list) == 0 {
-			return nil // an empty list is about nobody, whatever stands beside it
+			return nil // an empty list matches no source, whatever other fields exist
 		}
 		given = true
 		for _, peer := range list {
@@ -86,18 +86,18 @@ func (p *Policy) ciliumPeers(m map[string]any, initial bool) []selector {
 			case "fromEntities":
 				out = append(out, entity(peer)...)
 			default:
-				out = append(out, doubtful())
+				out = append(out, unknownSelector())
 			}
 		}
 	}
 	if !given {
-		return []selector{everyone()}
+		return []selector{everySource()}
 	}
 	return out
 }
 
-// ciliumEndpoints reads a peer that is a selector of endpoints. Cilium limits it to the policy's namespace, or to endpoints
-// that have one, and to the policy's cluster, unless it says otherwise.
+// ciliumEndpoints parses a peer that selects endpoints. By default Cilium limits it to the policy's namespace, or to
+// endpoints with a namespace, and to the policy's cluster.
 func (p *Policy) ciliumEndpoints(value any, initial bool) selector {
 	s := parseSelector(value, anySource)
 	if s.kind == opaque || s.names("", reservedSource) {
@@ -119,53 +119,53 @@ func (p *Policy) ciliumEndpoints(value any, initial bool) selector {
 
 func ciliumRange(value any) selector {
 	m, ok := value.(map[string]any)
-	if !ok || !only(m, "cidr", "except", "cidrGroupRef", "cidrGroupSelector") {
-		return doubtful()
+	if !ok || !hasOnly(m, "cidr", "except", "cidrGroupRef", "cidrGroupSelector") {
+		return unknownSelector()
 	}
 	name, _ := m["cidrGroupRef"].(string)
 	switch {
 	case m["cidr"] != nil:
 		return rangeOf(m["cidr"], m["except"])
 	case m["except"] != nil:
-		return doubtful()
+		return unknownSelector()
 	case name != "":
-		return named(selector{kind: byGroup, reqs: []requirement{{groupSource, groupNameKey + name, opExists, nil}}})
+		return withText(selector{kind: byGroup, reqs: []requirement{{groupSource, groupNameKey + name, opExists, nil}}})
 	}
 	s := parseSelector(m["cidrGroupSelector"], groupSource)
 	if s.kind == opaque {
 		return s
 	}
 	s.kind = byGroup
-	return named(s)
+	return withText(s)
 }
 
-// entity returns what an entity of Cilium stands for.
+// entity returns the selectors that one of Cilium's entities stands for.
 func entity(value any) []selector {
 	name, _ := value.(string)
 	mesh := []selector{reserved("host"), reserved("remote-node"), reserved("init"), reserved("ingress"), reserved("health"), reserved("unmanaged"), reserved("kube-apiserver")}
 	switch name {
 	case "all":
-		return []selector{everyone()}
+		return []selector{everySource()}
 	case "world":
 		return []selector{reserved("world"), reserved("world-ipv4"), reserved("world-ipv6")}
 	case "cluster":
-		return append(mesh, named(selector{local: true}))
+		return append(mesh, withText(selector{local: true}))
 	case "cluster-mesh":
-		return append(mesh, named(selector{reqs: []requirement{{anySource, clusterKey, opExists, nil}}}))
+		return append(mesh, withText(selector{reqs: []requirement{{anySource, clusterKey, opExists, nil}}}))
 	case "none":
 		return nil
 	case "host", "init", "ingress", "remote-node", "health", "unmanaged", "kube-apiserver", "world-ipv4", "world-ipv6":
 		return []selector{reserved(name)}
 	}
-	return []selector{doubtful()}
+	return []selector{unknownSelector()}
 }
 
-// ciliumPorts reads the ports of a rule. A list of ports that is given and empty is about no connection.
+// ciliumPorts parses the ports of a rule. A list of ports that is present and empty matches no connection.
 func ciliumPorts(m map[string]any, v verdict) []connections {
 	lists, readable := objects(m["toPorts"])
 	icmps, alsoReadable := objects(m["icmps"])
 	if !readable || !alsoReadable {
-		return []connections{{ports: []ports{{}}, doubt: true}}
+		return []connections{{ports: []ports{{}}, uncertain: true}}
 	}
 	if len(lists) == 0 && len(icmps) == 0 {
 		return all()
@@ -174,14 +174,14 @@ func ciliumPorts(m map[string]any, v verdict) []connections {
 	for _, list := range lists {
 		c := ciliumPortList(list)
 		if v == deny && c.requests != nil {
-			c.doubt = true
+			c.uncertain = true
 		}
 		out = append(out, c)
 	}
 	for _, list := range icmps {
 		fields, ok := objects(list["fields"])
 		if !ok {
-			return []connections{{ports: []ports{{}}, doubt: true}}
+			return []connections{{ports: []ports{{}}, uncertain: true}}
 		}
 		for _, f := range fields {
 			out = append(out, icmp(f))
@@ -190,38 +190,38 @@ func ciliumPorts(m map[string]any, v verdict) []connections {
 	return out
 }
 
-// ciliumPortList reads a list of ports with what is said about the requests on them.
+// ciliumPortList parses a list of ports with its HTTP rules.
 func ciliumPortList(m map[string]any) connections {
 	list, ok := objects(m["ports"])
-	if !ok || !only(m, "ports", "rules") {
-		return connections{ports: []ports{{}}, doubt: true}
+	if !ok || !hasOnly(m, "ports", "rules") {
+		return connections{ports: []ports{{}}, uncertain: true}
 	}
 	var c connections
 	for _, p := range list {
 		protocol, _ := p["protocol"].(string)
-		last, _ := whole(p["endPort"])
+		last, _ := asInteger(p["endPort"])
 		one := parsePorts(protocol, p["port"], last)
-		c.ports, c.doubt = append(c.ports, one.ports...), c.doubt || one.doubt
+		c.ports, c.uncertain = append(c.ports, one.ports...), c.uncertain || one.uncertain
 	}
 	rules, ok := m["rules"].(map[string]any)
 	if !ok && m["rules"] != nil {
-		c.doubt = true
+		c.uncertain = true
 		return c
 	}
 	for kind, value := range rules {
 		requests, ok := value.([]any)
 		if kind != "http" || !ok {
-			c.doubt = true
+			c.uncertain = true
 			continue
 		}
 		for _, r := range requests {
-			c.requests = append(c.requests, written(r))
+			c.requests = append(c.requests, serialized(r))
 		}
 	}
 	return c
 }
 
-// icmpTypes are the names that Cilium has for types of messages.
+// icmpTypes are the names that Cilium has for ICMP types.
 var icmpTypes = map[string]map[string]uint16{
 	"ICMP": {"EchoReply": 0, "DestinationUnreachable": 3, "Redirect": 5, "Echo": 8, "EchoRequest": 8, "RouterAdvertisement": 9, "RouterSelection": 10,
 		"TimeExceeded": 11, "ParameterProblem": 12, "Timestamp": 13, "TimestampReply": 14, "Photuris": 40, "ExtendedEchoRequest": 42, "ExtendedEchoReply": 43},
@@ -244,7 +244,7 @@ func icmp(field map[string]any) connections {
 		}
 	}
 	if field["type"] == nil {
-		return connections{ports: []ports{wholeRange(protocol)}, doubt: true}
+		return connections{ports: []ports{wholeRange(protocol)}, uncertain: true}
 	}
 	return parsePorts(protocol, field["type"], 0)
 }

@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Input is what there is in a member.
+// Input is the state of a member.
 type Input struct {
-	// Own are ACP's policies, and Foreign those of others.
+	// Own are ACP's policies, and Foreign the policies of others.
 	Own, Foreign []*Policy
 	Groups       []Group
-	// GroupsUnread: the groups are not known, so that policies of others that name some may let in anybody.
+	// GroupsUnread reports that the groups are not known, so that policies of others with groups may let in any source.
 	GroupsUnread bool
-	// Keys are those of the labels that classes select pods by.
+	// Keys are the keys of the labels by which classes select pods.
 	Keys map[string]bool
-	// Each calls do with the labels of each identity of the member's pods. Without identities nobody knows which pods there
-	// are.
+	// Each calls do with the labels of each identity of the member's pods. If Each is nil, the existing pods are not
+	// known.
 	Each func(do func(labels []Handle))
 }
 
-// Opened tells which pods of some classes policies of others open in a member.
-type Opened struct {
-	// labels of pods that are there, with the policy that opens them.
+// OpenedPods records which pods of some classes are opened in a member by policies of others.
+type OpenedPods struct {
+	// labels are the labels of existing pods, with the policy that opens them.
 	labels map[Label]string
-	// unsure are policies that open pods nobody knows of.
+	// unsure are policies that may open pods that are not known.
 	unsure []*Policy
 	keys   map[string]bool
 }
 
-// By names the policy that opens the pods with a label, or may do so; "": none does.
-func (o Opened) By(key, value string) string {
+// OpenedBy returns the name of a policy that opens, or may open, the pods with a label; "" if there is none.
+func (o OpenedPods) OpenedBy(key, value string) string {
 	if by := o.labels[Label{key, value}]; by != "" || !o.keys[key] {
 		return by
 	}
@@ -43,12 +43,12 @@ func (o Opened) By(key, value string) string {
 	return ""
 }
 
-// Equal tells whether two say the same.
-func (o Opened) Equal(p Opened) bool {
+// Equal reports whether two values are equal.
+func (o OpenedPods) Equal(p OpenedPods) bool {
 	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && slices.Equal(o.unsure, p.unsure)
 }
 
-// maySelect tells whether some pod with the label, of which nothing else is known, may be let in to.
+// maySelect reports whether the policy may let a source in to a pod of which only one label is known.
 func (p *Policy) maySelect(key, value string) bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool {
 		return r.verdict == allow && len(r.peers) > 0 && len(r.grants) > 0 && !slices.ContainsFunc(r.subject.reqs, func(q requirement) bool {
@@ -57,14 +57,14 @@ func (p *Policy) maySelect(key, value string) bool {
 	})
 }
 
-// mostChecks bounds what is compared for one workload. A workload that would need more counts as opened: it takes millions of
-// combinations of clients and ports to come here.
-const mostChecks = 2_000_000
+// maxChecks bounds the comparisons for one workload. A workload that would need more counts as opened; that takes
+// millions of combinations of clients and ports.
+const maxChecks = 2_000_000
 
-// Detector finds what policies of others open in one member. It keeps what it found, and looks again only at workloads whose
-// policies changed, and at clients that it has not seen. It is not safe for concurrent use.
+// Detector computes what policies of others open in one member. It caches its results, and evaluates again only
+// workloads whose policies changed, and new clients. It is not safe for concurrent use.
 type Detector struct {
-	// pods are the member's, by what they were first seen at, and labeled those with a label.
+	// pods are the member's pods in the order in which they were first seen, and labeled those with a label.
 	pods      []source
 	alive     []bool
 	known     map[*Handle]int
@@ -75,35 +75,36 @@ type Detector struct {
 	addresses *addresses
 	groups    []Group
 
-	// Checks counts comparisons of a selector with a pod, and combinations of a workload, a client and a port that were tried.
+	// Checks counts comparisons of a selector with a pod, and evaluated combinations of a workload, a client and a
+	// port.
 	Checks int
 }
 
-// NewDetector makes a Detector that has seen nothing.
+// NewDetector returns a Detector without results.
 func NewDetector() *Detector {
 	d := &Detector{addresses: newAddresses(nil)}
-	d.forget()
+	d.reset()
 	return d
 }
 
-// forget drops all that was found, but for the groups.
-func (d *Detector) forget() {
+// reset drops all results, except for the groups.
+func (d *Detector) reset() {
 	d.pods, d.alive, d.known, d.labeled = nil, nil, map[*Handle]int{}, map[Label][]int{}
-	d.forgetRules()
+	d.resetRules()
 }
 
-func (d *Detector) forgetRules() {
+func (d *Detector) resetRules() {
 	d.selectors, d.workloads, d.ids = map[string]*selection{}, map[string]*workload{}, map[*rule]int{}
 }
 
-// selection holds which of the pods a selector selects, as far as they were compared, in their order.
+// selection contains the pods that a selector selects, as far as they were compared, in their order.
 type selection struct {
 	*selector
 	seen    int
 	matched []int
 }
 
-// selection returns what a selector selects of the pods.
+// selection returns the pods that a selector selects.
 func (d *Detector) selection(s *selector) *selection {
 	x := d.selectors[s.text]
 	if x == nil {
@@ -113,7 +114,8 @@ func (d *Detector) selection(s *selector) *selection {
 	return x
 }
 
-// extend compares a selector with the pods that it was not compared with: those that have a label that it asks for.
+// extend compares a selector with the pods that it was not compared with, limited to those with a label that it
+// requires.
 func (d *Detector) extend(x *selection) {
 	if x.seen == len(d.pods) {
 		return
@@ -148,7 +150,7 @@ func (d *Detector) extend(x *selection) {
 	}
 }
 
-// has tells whether the selector selects a pod.
+// has reports whether the selector selects a pod.
 func (x *selection) has(at int) match {
 	if x.kind == opaque {
 		return maybe
@@ -159,12 +161,12 @@ func (x *selection) has(at int) match {
 	return no
 }
 
-// Find tells what is opened now.
-func (d *Detector) Find(in Input) Opened {
-	out := Opened{labels: map[Label]string{}, keys: map[string]bool{}}
+// Find computes which pods are opened now.
+func (d *Detector) Find(in Input) OpenedPods {
+	out := OpenedPods{labels: map[Label]string{}, keys: map[string]bool{}}
 	opening := slices.DeleteFunc(slices.Clone(in.Foreign), func(p *Policy) bool { return !p.Opens() })
 	if len(opening) == 0 {
-		d.forget()
+		d.reset()
 		return out
 	}
 	slices.SortFunc(opening, func(a, b *Policy) int { return strings.Compare(a.String(), b.String()) })
@@ -173,7 +175,7 @@ func (d *Detector) Find(in Input) Opened {
 	}) {
 		d.groups, d.addresses, d.workloads = in.Groups, newAddresses(in.Groups), map[string]*workload{}
 	}
-	targets := d.take(in)
+	targets := d.readIdentities(in)
 	if len(d.pods) == 0 {
 		out.unsure, out.keys = opening, maps.Clone(in.Keys)
 		return out
@@ -181,8 +183,8 @@ func (d *Detector) Find(in Input) Opened {
 	index := newIndex(in)
 	workloads := map[string]*workload{}
 	for _, labels := range targets {
-		rules := index.bearing(labels, &d.Checks)
-		if !slices.ContainsFunc(rules, func(r bearing) bool { return !r.own && r.verdict == allow }) {
+		rules := index.applicable(labels, &d.Checks)
+		if !slices.ContainsFunc(rules, func(r applicableRule) bool { return !r.own && r.verdict == allow }) {
 			continue
 		}
 		key := d.key(rules)
@@ -192,7 +194,7 @@ func (d *Detector) Find(in Input) Opened {
 				w = d.workload(rules)
 			}
 			workloads[key] = w
-			d.judge(w, in.GroupsUnread)
+			d.evaluate(w, in.GroupsUnread)
 		}
 		if w.by == nil {
 			continue
@@ -206,12 +208,12 @@ func (d *Detector) Find(in Input) Opened {
 		}
 	}
 	d.workloads = workloads
-	d.sweep()
+	d.prune()
 	return out
 }
 
-// take reads the identities, and returns those of pods with a class's label.
-func (d *Detector) take(in Input) (targets [][]Handle) {
+// readIdentities reads the identities, and returns those of pods with a class's label.
+func (d *Detector) readIdentities(in Input) (targets [][]Handle) {
 	alive := make([]bool, len(d.pods))
 	in.Each(func(labels []Handle) {
 		if len(labels) == 0 {
@@ -247,15 +249,15 @@ func (d *Detector) take(in Input) (targets [][]Handle) {
 			d.pods[at].labels = nil
 		}
 	}
-	if gone > 64 && gone > len(d.pods)/2 { // begin anew rather than keep what is gone
-		d.forget()
-		return d.take(in)
+	if gone > 64 && gone > len(d.pods)/2 { // start again when many pods are gone
+		d.reset()
+		return d.readIdentities(in)
 	}
 	return targets
 }
 
-// key identifies a set of rules.
-func (d *Detector) key(rules []bearing) string {
+// key returns the key of a set of rules.
+func (d *Detector) key(rules []applicableRule) string {
 	var b strings.Builder
 	for _, r := range rules {
 		n, ok := d.ids[r.rule]
@@ -275,21 +277,21 @@ func (d *Detector) key(rules []bearing) string {
 	return b.String()
 }
 
-// sweep forgets what no workload uses any more, once there is much of it.
-func (d *Detector) sweep() {
+// prune removes results that no workload uses any more, once there are many.
+func (d *Detector) prune() {
 	used := 0
 	for _, w := range d.workloads {
 		used += len(w.rules)
 	}
 	if len(d.ids) > 1024 && len(d.ids) > 2*used {
-		d.forgetRules()
+		d.resetRules()
 	}
 }
 
-// workload makes one of the rules that select it.
-func (d *Detector) workload(rules []bearing) *workload {
+// workload returns the workload that the rules select.
+func (d *Detector) workload(rules []applicableRule) *workload {
 	w := newWorkload(rules)
-	for _, list := range [][]bearing{w.rules, w.foreign} {
+	for _, list := range [][]applicableRule{w.rules, w.foreign} {
 		for i := range list {
 			for j := range list[i].peers {
 				list[i].chosen = append(list[i].chosen, d.selection(&list[i].peers[j]))
@@ -299,23 +301,23 @@ func (d *Detector) workload(rules []bearing) *workload {
 	return w
 }
 
-// judge finds out which policy opens a workload: all of it the first time, and then what is new.
-func (d *Detector) judge(w *workload, groupsUnread bool) {
+// evaluate determines which policy opens a workload: for all clients the first time, and then for new ones.
+func (d *Detector) evaluate(w *workload, groupsUnread bool) {
 	if !w.closed {
 		return
 	}
-	left := mostChecks
+	left := maxChecks
 	tried := func(n int) bool {
 		left, d.Checks = left-n, d.Checks+n
 		return left > 0
 	}
 	if !w.static {
 		w.static = true
-		w.by = d.others(w, tried, groupsUnread)
+		w.by = d.findExternalOpener(w, tried, groupsUnread)
 	}
 	switch {
 	case w.by != nil && (w.opener < 0 || d.alive[w.opener]):
-		return // it stays open to whom it was open
+		return // it stays open to the clients that it was open to
 	case w.by != nil:
 		w.by, w.opener, w.seen = nil, -1, 0
 	}
@@ -342,7 +344,7 @@ func (d *Detector) judge(w *workload, groupsUnread bool) {
 	w.seen = len(d.pods)
 }
 
-// aboutPod tells which rules are about a pod of the member.
+// aboutPod returns which rules match a pod of the member.
 func (w *workload) aboutPod(at int, tried func(n int) bool) []match {
 	about := make([]match, len(w.rules))
 	for i := range w.rules {
@@ -353,7 +355,7 @@ func (w *workload) aboutPod(at int, tried func(n int) bool) []match {
 	return about
 }
 
-// about tells which rules are about a source that is no pod of the member.
+// about returns which rules match a source that is not a pod of the member.
 func (w *workload) about(s *source, tried func(n int) bool) []match {
 	about := make([]match, len(w.rules))
 	for i := range w.rules {
@@ -364,9 +366,9 @@ func (w *workload) about(s *source, tried func(n int) bool) []match {
 	return about
 }
 
-// others looks for a policy that opens a workload to somebody who is no pod of the member.
-func (d *Detector) others(w *workload, tried func(n int) bool, groupsUnread bool) *Policy {
-	outside := d.outside(w)
+// findExternalOpener returns a policy that opens a workload to a source that is not a pod of the member.
+func (d *Detector) findExternalOpener(w *workload, tried func(n int) bool, groupsUnread bool) *Policy {
+	outside := d.externalSources(w)
 	for i := range w.foreign {
 		r := &w.foreign[i]
 		if groupsUnread && r.policy.groups {
@@ -410,7 +412,7 @@ func (d *Detector) others(w *workload, tried func(n int) bool, groupsUnread bool
 	return nil
 }
 
-// ownCluster is the name of the member's cluster, as its pods have it; a value that no label has if none does.
+// ownCluster returns the name of the member's cluster, from its pods' labels, or a value that no label has.
 func (d *Detector) ownCluster() string {
 	for _, p := range d.pods {
 		for _, h := range p.labels {
@@ -419,19 +421,19 @@ func (d *Detector) ownCluster() string {
 			}
 		}
 	}
-	return nobody
+	return unusedValue
 }
 
-// reachesOutside tells whether a rule may be about addresses outside of the cluster mesh: these have no labels of pods.
+// reachesOutside reports whether a rule may match addresses outside the cluster mesh, which have no pod labels.
 func (r *rule) reachesOutside() bool {
 	return slices.ContainsFunc(r.peers, func(s selector) bool {
 		return s.kind != byLabels || !s.local && !slices.ContainsFunc(s.reqs, func(q requirement) bool { return q.source == k8sSource && (q.op == opIn || q.op == opExists) })
 	})
 }
 
-// outside are an address of each kind outside of the cluster mesh.
-func (d *Detector) outside(w *workload) []source {
-	if !slices.ContainsFunc(w.foreign, func(r bearing) bool { return r.reachesOutside() }) {
+// externalSources returns one address of each kind outside the cluster mesh.
+func (d *Detector) externalSources(w *workload) []source {
+	if !slices.ContainsFunc(w.foreign, func(r applicableRule) bool { return r.reachesOutside() }) {
 		return nil
 	}
 	prefixes, groups := w.prefixes()
@@ -441,7 +443,7 @@ func (d *Detector) outside(w *workload) []source {
 		}
 	}
 	var out []source
-	for _, a := range corners(prefixes) {
+	for _, a := range sampleAddresses(prefixes) {
 		out = append(out, d.addresses.source(a, true), d.addresses.source(a, false))
 	}
 	return out

@@ -99,10 +99,10 @@ func TestFind(t *testing.T) {
 			in := Input{Own: []*Policy{parse(t, closed)}, Foreign: []*Policy{parse(t, c.policy)}, Keys: map[string]bool{redisKey: true}, Each: each(all...)}
 			in.Groups = []Group{{Name: "acp-888", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.5.0.7/32")}}}
 			found := NewDetector().Find(in)
-			if by := found.By(redisKey, "bobs"); (by != "") != c.opened {
+			if by := found.OpenedBy(redisKey, "bobs"); (by != "") != c.opened {
 				t.Errorf("opened by %q", by)
 			}
-			if by := found.By(redisKey, "anns"); by != "" {
+			if by := found.OpenedBy(redisKey, "anns"); by != "" {
 				t.Errorf("what is not there is opened by %q", by)
 			}
 		})
@@ -122,7 +122,7 @@ func TestFindWithoutIdentities(t *testing.T) {
 		{"of all but this one", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: com.trip/redis, operator: NotIn, values: [bobs]}]}, ingress: [{fromEntities: [all]}]}}`, false},
 	} {
 		in := Input{Own: []*Policy{parse(t, closed)}, Foreign: []*Policy{parse(t, c.policy)}, Keys: map[string]bool{redisKey: true}, Each: each()}
-		if by := NewDetector().Find(in).By(redisKey, "bobs"); (by != "") != c.opened {
+		if by := NewDetector().Find(in).OpenedBy(redisKey, "bobs"); (by != "") != c.opened {
 			t.Errorf("%s: opened by %q", c.reason, by)
 		}
 	}
@@ -178,11 +178,11 @@ func TestWorkIsBounded(t *testing.T) {
 		t.Errorf("%d checks at first, %d when nothing changed, %d more for one new client", first, again, one)
 	}
 	*pods = append(*pods, pod("app=prometheus", namespaceKey+"=ns-1"))
-	if by := d.Find(in).By(redisKey, "ns-1"); by == "" {
+	if by := d.Find(in).OpenedBy(redisKey, "ns-1"); by == "" {
 		t.Error("a new client that is not allowed is let in, and not told")
 	}
 	*pods = (*pods)[:len(*pods)-1]
-	if by := d.Find(in).By(redisKey, "ns-1"); by != "" {
+	if by := d.Find(in).OpenedBy(redisKey, "ns-1"); by != "" {
 		t.Errorf("the client is gone, and it is opened by %q", by)
 	}
 }

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// index finds the rules that may select a pod: those of its namespace, those with one of its labels, and those of which
-// nothing of the kind is known.
+// index finds the rules that may select a pod: by namespace, by label, and the rules that can be found by neither.
 type index struct {
-	byLabel map[Label][]bearing
-	rest    []bearing
+	byLabel map[Label][]applicableRule
+	rest    []applicableRule
 }
 
 func newIndex(in Input) *index {
-	x := &index{byLabel: map[Label][]bearing{}}
+	x := &index{byLabel: map[Label][]applicableRule{}}
 	for _, p := range in.Own {
 		x.add(p, true)
 	}
@@ -25,8 +24,8 @@ func newIndex(in Input) *index {
 
 func (x *index) add(p *Policy, own bool) {
 	for _, r := range p.rules {
-		b := bearing{rule: r, own: own}
-		// A label of one of few values is what most others lack; the namespace is the second best.
+		b := applicableRule{rule: r, own: own}
+		// The label that fewest pods have is the best key; the namespace is the second best.
 		best := -1
 		for i, q := range r.subject.reqs {
 			if q.op == opIn && (q.source == k8sSource || q.source == anySource) && (best < 0 || r.subject.reqs[best].key == namespaceKey) {
@@ -44,11 +43,11 @@ func (x *index) add(p *Policy, own bool) {
 	}
 }
 
-// bearing are the rules that select a pod, or may do so, in the order of their policies and in them.
-func (x *index) bearing(labels []Handle, checks *int) []bearing {
-	var out []bearing
+// applicable returns the rules that select, or may select, a pod, in the order of their policies and within them.
+func (x *index) applicable(labels []Handle, checks *int) []applicableRule {
+	var out []applicableRule
 	pod := source{labels: labels, local: true}
-	take := func(list []bearing) {
+	take := func(list []applicableRule) {
 		for _, b := range list {
 			*checks++
 			if m := b.subject.selects(&pod); m != no {
@@ -61,11 +60,11 @@ func (x *index) bearing(labels []Handle, checks *int) []bearing {
 	for _, h := range labels {
 		l := h.Value()
 		if _, key, ok := strings.Cut(l.Key, ":"); ok {
-			l.Key = key // a selector of any source may mean it
+			l.Key = key // a selector of any source may refer to it
 		}
 		take(x.byLabel[l])
 	}
-	slices.SortFunc(out, func(a, b bearing) int {
+	slices.SortFunc(out, func(a, b applicableRule) int {
 		if a.policy.id != b.policy.id {
 			if a.policy.id < b.policy.id {
 				return -1

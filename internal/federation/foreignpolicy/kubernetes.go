@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// addNetworkPolicy reads a NetworkPolicy. Cilium compiles its ingress rules whatever its policyTypes say: a policy about
-// egress alone that has ingress rules lets their clients in, and closes the pods to others.
+// addNetworkPolicy adds a NetworkPolicy. Cilium compiles its ingress rules regardless of its policyTypes: a policy
+// about egress alone that has ingress rules lets their clients in, and closes the pods to others.
 func (p *Policy) addNetworkPolicy(value any) {
 	spec, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
-			p.addUnread(p.inNamespace(everyone()))
+			p.addUnread(p.inNamespace(everySource()))
 		}
 		return
 	}
-	subject := everyone()
+	subject := everySource()
 	if pods := spec["podSelector"]; pods != nil {
 		subject = parseSelector(pods, k8sSource)
 	}
 	subject = p.inNamespace(subject)
 	rules, readable := objects(spec["ingress"])
-	types, alsoReadable := texts(spec["policyTypes"])
+	types, alsoReadable := asTexts(spec["policyTypes"])
 	if !readable || !alsoReadable {
 		p.addUnread(subject)
 		return
@@ -34,7 +34,7 @@ func (p *Policy) addNetworkPolicy(value any) {
 	}
 }
 
-// inNamespace limits a selector to the policy's namespace, which replaces one that the selector itself asks for.
+// inNamespace limits a selector to the policy's namespace, which replaces a namespace in the selector itself.
 func (p *Policy) inNamespace(s selector) selector {
 	if s.kind == opaque {
 		return s
@@ -50,15 +50,15 @@ func (p *Policy) inNamespace(s selector) selector {
 }
 
 func (p *Policy) networkPeers(r map[string]any) []selector {
-	if !only(r, "from", "ports") {
-		return []selector{doubtful()}
+	if !hasOnly(r, "from", "ports") {
+		return []selector{unknownSelector()}
 	}
 	list, ok := objects(r["from"])
 	if !ok {
-		return []selector{doubtful()}
+		return []selector{unknownSelector()}
 	}
 	if len(list) == 0 {
-		return []selector{everyone()}
+		return []selector{everySource()}
 	}
 	out := make([]selector, len(list))
 	for i, peer := range list {
@@ -68,16 +68,16 @@ func (p *Policy) networkPeers(r map[string]any) []selector {
 }
 
 func (p *Policy) networkPeer(peer map[string]any) selector {
-	if !only(peer, "podSelector", "namespaceSelector", "ipBlock") {
-		return doubtful()
+	if !hasOnly(peer, "podSelector", "namespaceSelector", "ipBlock") {
+		return unknownSelector()
 	}
 	if block, ok := peer["ipBlock"].(map[string]any); ok {
 		return rangeOf(block["cidr"], block["except"])
 	}
 	if peer["ipBlock"] != nil {
-		return doubtful()
+		return unknownSelector()
 	}
-	s := everyone()
+	s := everySource()
 	if pods := peer["podSelector"]; pods != nil {
 		s = parseSelector(pods, k8sSource)
 	}
@@ -85,12 +85,13 @@ func (p *Policy) networkPeer(peer map[string]any) selector {
 		s = s.inOwnCluster()
 	}
 	if namespaces := peer["namespaceSelector"]; namespaces != nil {
-		return both(s, namespaceSelector(namespaces))
+		return intersect(s, namespaceSelector(namespaces))
 	}
 	return p.inNamespace(s)
 }
 
-// namespaceSelector selects the pods of namespaces by the labels of these; an empty one selects those of every namespace.
+// namespaceSelector returns a selector of the pods of namespaces by the labels of the namespaces; an empty one selects
+// those of every namespace.
 func namespaceSelector(value any) selector {
 	s := parseSelector(value, k8sSource)
 	if s.kind == opaque {
@@ -103,21 +104,21 @@ func namespaceSelector(value any) selector {
 	for i := range s.reqs {
 		s.reqs[i].key = namespaceLabelsKey + "." + s.reqs[i].key
 	}
-	return named(s)
+	return withText(s)
 }
 
-// both selects what two selectors of labels select.
-func both(a, b selector) selector {
+// intersect returns a selector of what both label selectors select.
+func intersect(a, b selector) selector {
 	if a.kind == opaque || b.kind == opaque {
-		return doubtful()
+		return unknownSelector()
 	}
-	return named(selector{reqs: slices.Concat(a.reqs, b.reqs), local: a.local || b.local})
+	return withText(selector{reqs: slices.Concat(a.reqs, b.reqs), local: a.local || b.local})
 }
 
 func networkPorts(value any) []connections {
 	list, ok := objects(value)
 	if !ok {
-		return []connections{{ports: []ports{{}}, doubt: true}}
+		return []connections{{ports: []ports{{}}, uncertain: true}}
 	}
 	if len(list) == 0 {
 		return all()
@@ -128,19 +129,20 @@ func networkPorts(value any) []connections {
 		if !given {
 			protocol = "TCP"
 		}
-		last, _ := whole(m["endPort"])
+		last, _ := asInteger(m["endPort"])
 		out[i] = parsePorts(protocol, m["port"], last)
 	}
 	return out
 }
 
-// addClusterNetworkPolicy reads a ClusterNetworkPolicy. The Admin tier decides before every other policy, the Baseline tier
-// after them; neither closes a workload. Cilium orders the rules of one policy by hundredths of its priority.
+// addClusterNetworkPolicy adds a ClusterNetworkPolicy. The Admin tier is evaluated before every other policy, the
+// Baseline tier after them; neither closes a workload. Cilium orders the rules of one policy by hundredths of its
+// priority.
 func (p *Policy) addClusterNetworkPolicy(value any) {
 	spec, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
-			p.addUnread(doubtful())
+			p.addUnread(unknownSelector())
 		}
 		return
 	}
@@ -148,14 +150,14 @@ func (p *Policy) addClusterNetworkPolicy(value any) {
 	if spec["tier"] == "Baseline" {
 		t = baselineTier
 	}
-	subject := doubtful()
+	subject := unknownSelector()
 	if m, ok := spec["subject"].(map[string]any); ok {
 		subject = podsOf(m, false)
 	}
-	priority, numeric := whole(spec["priority"])
+	priority, numeric := asInteger(spec["priority"])
 	rules, readable := objects(spec["ingress"])
 	if !readable || !numeric && spec["priority"] != nil {
-		p.add(rule{tier: t, subject: subject, peers: []selector{doubtful()}, grants: all()})
+		p.add(rule{tier: t, subject: subject, peers: []selector{unknownSelector()}, grants: all()})
 		return
 	}
 	for i, m := range rules {
@@ -168,10 +170,10 @@ func (p *Policy) addClusterNetworkPolicy(value any) {
 		}
 		from, ok := objects(m["from"])
 		switch {
-		case !ok || !only(m, "name", "action", "from", "protocols"):
-			r.peers = []selector{doubtful()}
+		case !ok || !hasOnly(m, "name", "action", "from", "protocols"):
+			r.peers = []selector{unknownSelector()}
 		case len(from) == 0:
-			r.peers = []selector{everyone()}
+			r.peers = []selector{everySource()}
 		default:
 			for _, peer := range from {
 				p.addClusterPeer(&r, peer)
@@ -183,20 +185,20 @@ func (p *Policy) addClusterNetworkPolicy(value any) {
 	}
 }
 
-// addClusterPeer adds a peer of a rule. A peer that Cilium does not know makes an allow be about nobody there, and others
-// deny everybody; here the former may be about anybody, since a later version may know it.
+// addClusterPeer adds a peer of a rule. Cilium ignores an unknown peer in an allow, and lets it deny every source
+// otherwise. Here an allow with an unknown peer may match any source, because a later version may support it.
 func (p *Policy) addClusterPeer(r *rule, peer map[string]any) {
 	if peer["pods"] == nil && peer["namespaces"] == nil {
 		if r.verdict == allow {
 			if len(peer) > 0 {
-				r.peers = append(r.peers, doubtful())
+				r.peers = append(r.peers, unknownSelector())
 			}
 			return
 		}
 		closing := *r
-		closing.verdict, closing.peers = deny, []selector{everyone()}
+		closing.verdict, closing.peers = deny, []selector{everySource()}
 		if len(peer) > 0 {
-			closing.peers = []selector{doubtful()}
+			closing.peers = []selector{unknownSelector()}
 		}
 		p.add(closing)
 		return
@@ -204,27 +206,27 @@ func (p *Policy) addClusterPeer(r *rule, peer map[string]any) {
 	r.peers = append(r.peers, podsOf(peer, true))
 }
 
-// podsOf reads a choice of pods by namespaces, or by namespaces and their own labels. Peers of the latter kind are limited to
-// the own cluster unless they name another one.
+// podsOf parses a selection of pods by namespaces, or by namespaces and pod labels. Peers of the latter kind are
+// limited to the own cluster unless they name another one.
 func podsOf(m map[string]any, peer bool) selector {
 	if pods, ok := m["pods"].(map[string]any); ok {
-		namespaces, own := everyoneWith(pods["namespaceSelector"]), everyone()
+		namespaces, own := everyoneWith(pods["namespaceSelector"]), everySource()
 		if pods["podSelector"] != nil {
 			own = parseSelector(pods["podSelector"], k8sSource)
 		}
-		s := both(namespaces, own)
+		s := intersect(namespaces, own)
 		if peer && !own.names(clusterKey, k8sSource) {
 			s = s.inOwnCluster()
 		}
 		return s
 	}
 	if m["pods"] != nil || m["namespaces"] == nil {
-		return doubtful()
+		return unknownSelector()
 	}
 	return namespaceSelector(m["namespaces"])
 }
 
-// everyoneWith is a selector of namespaces, which may be left out.
+// everyoneWith returns a selector of optional namespaces.
 func everyoneWith(namespaces any) selector {
 	if namespaces == nil {
 		namespaces = map[string]any{}
@@ -235,7 +237,7 @@ func everyoneWith(namespaces any) selector {
 func clusterPorts(value any) []connections {
 	list, ok := objects(value)
 	if !ok {
-		return []connections{{ports: []ports{{}}, doubt: true}}
+		return []connections{{ports: []ports{{}}, uncertain: true}}
 	}
 	if len(list) == 0 {
 		return all()
@@ -248,28 +250,28 @@ func clusterPorts(value any) []connections {
 }
 
 func clusterPort(m map[string]any) connections {
-	unread := connections{ports: []ports{{}}, doubt: true}
+	unread := connections{ports: []ports{{}}, uncertain: true}
 	if len(m) != 1 {
 		return unread
 	}
 	for kind, value := range m {
 		switch kind {
 		case "destinationNamedPort":
-			return connections{ports: anyPorts(), doubt: true}
+			return connections{ports: anyPorts(), uncertain: true}
 		case "tcp", "udp", "sctp":
 			of, ok := value.(map[string]any)
-			if !ok || !only(of, "destinationPort") {
+			if !ok || !hasOnly(of, "destinationPort") {
 				return unread
 			}
 			if of["destinationPort"] == nil {
 				return connections{ports: []ports{wholeRange(strings.ToUpper(kind))}}
 			}
 			port, ok := of["destinationPort"].(map[string]any)
-			if !ok || !only(port, "number", "range") {
+			if !ok || !hasOnly(port, "number", "range") {
 				return unread
 			}
 			if span, ok := port["range"].(map[string]any); ok {
-				last, _ := whole(span["end"])
+				last, _ := asInteger(span["end"])
 				return parsePorts(strings.ToUpper(kind), span["start"], last)
 			}
 			return parsePorts(strings.ToUpper(kind), port["number"], 0)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Kinds of policies that Parse reads.
+// Kinds of policies that Parse supports.
 const (
 	KindNetworkPolicy        = "NetworkPolicy"
 	KindCiliumPolicy         = "CiliumNetworkPolicy"
@@ -19,8 +19,8 @@ const (
 	KindClusterNetworkPolicy = "ClusterNetworkPolicy"
 )
 
-// Parse reads a policy as Cilium does. What cannot be read may select and let in anybody: a policy that the agents refuse
-// leaves in force what they had of it before, which nobody knows.
+// Parse parses a policy as Cilium does. Content that cannot be parsed may select and let in anything: when agents
+// reject a policy, its previous version, which is not known, stays in force.
 func Parse(u *unstructured.Unstructured) *Policy {
 	p := newPolicy(u.GetKind(), u.GetNamespace(), u.GetName())
 	switch p.Kind {
@@ -34,7 +34,7 @@ func Parse(u *unstructured.Unstructured) *Policy {
 		}
 		specs, ok := u.Object["specs"].([]any)
 		if !ok && u.Object["specs"] != nil {
-			p.addUnread(doubtful())
+			p.addUnread(unknownSelector())
 		}
 		for _, spec := range specs {
 			p.addCilium(spec)
@@ -43,12 +43,12 @@ func Parse(u *unstructured.Unstructured) *Policy {
 	return p
 }
 
-// addUnread adds a rule that may let everybody in.
+// addUnread adds a rule that may let in every source.
 func (p *Policy) addUnread(subject selector) {
-	p.add(rule{tier: normalTier, subject: subject, peers: []selector{doubtful()}, grants: all()})
+	p.add(rule{tier: normalTier, subject: subject, peers: []selector{unknownSelector()}, grants: all()})
 }
 
-// objects reads a list of objects that may be missing; false: it is something else.
+// objects returns an optional list of objects, and false if the value is something else.
 func objects(value any) ([]map[string]any, bool) {
 	list, ok := value.([]any)
 	if !ok {
@@ -63,8 +63,8 @@ func objects(value any) ([]map[string]any, bool) {
 	return out, true
 }
 
-// texts reads a list of texts.
-func texts(value any) ([]string, bool) {
+// asTexts returns a list of texts.
+func asTexts(value any) ([]string, bool) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, value == nil
@@ -78,8 +78,8 @@ func texts(value any) ([]string, bool) {
 	return out, true
 }
 
-// whole reads an integer as decoders of JSON and YAML leave it.
-func whole(value any) (int64, bool) {
+// asInteger converts an integer as JSON and YAML decoders return it.
+func asInteger(value any) (int64, bool) {
 	switch n := value.(type) {
 	case int64:
 		return n, true
@@ -93,8 +93,9 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// only tells whether an object has no other fields: one that was added to an API may change what the rest means.
-func only(m map[string]any, fields ...string) bool {
+// hasOnly reports whether an object has no other fields. A field that was added to the API may change the meaning of
+// the rest.
+func hasOnly(m map[string]any, fields ...string) bool {
 	for f := range m {
 		if !slices.Contains(fields, f) {
 			return false
@@ -103,10 +104,10 @@ func only(m map[string]any, fields ...string) bool {
 	return true
 }
 
-// anyPorts are those of the protocols that Cilium takes for ANY.
+// anyPorts are the ports of the protocols that Cilium includes in ANY.
 func anyPorts() []ports { return []ports{wholeRange("TCP"), wholeRange("UDP"), wholeRange("SCTP")} }
 
-// parsePorts reads a port, which may be a name or 0 for all, of a protocol, with the last port of a range.
+// parsePorts parses a port, which may be a name or 0 for all, of a protocol, with the last port of a range.
 func parsePorts(protocol string, port any, last int64) connections {
 	protocol = strings.ToUpper(protocol)
 	over := []ports{wholeRange(protocol)}
@@ -119,18 +120,18 @@ func parsePorts(protocol string, port any, last int64) connections {
 	case string:
 		parsed, err := strconv.ParseUint(v, 0, 16)
 		if err != nil && v != "" {
-			return connections{ports: over, doubt: true} // which port a pod gives a name is its own matter
+			return connections{ports: over, uncertain: true} // each pod defines the number of a named port
 		}
 		n = int64(parsed) //nolint:gosec // 16 bits
 	default:
-		number, ok := whole(port)
+		number, ok := asInteger(port)
 		if !ok || number < 0 || number > 65535 {
-			return connections{ports: over, doubt: true}
+			return connections{ports: over, uncertain: true}
 		}
 		n = number
 	}
 	if last != 0 && (n == 0 || last < n || last > 65535) {
-		return connections{ports: over, doubt: true}
+		return connections{ports: over, uncertain: true}
 	}
 	icmp := strings.HasPrefix(protocol, "ICMP")
 	if n == 0 && !icmp {
@@ -146,7 +147,7 @@ func parsePorts(protocol string, port any, last int64) connections {
 	return connections{ports: out}
 }
 
-// parsePrefix reads an address or a range of addresses.
+// parsePrefix parses an address or a range of addresses.
 func parsePrefix(value any) (netip.Prefix, bool) {
 	text, _ := value.(string)
 	if p, err := netip.ParsePrefix(text); err == nil {
@@ -158,26 +159,26 @@ func parsePrefix(value any) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// rangeOf selects the addresses of a range but for exceptions.
+// rangeOf returns a selector of the addresses of a range without exceptions.
 func rangeOf(cidr, except any) selector {
 	prefix, ok := parsePrefix(cidr)
-	list, readable := texts(except)
+	list, readable := asTexts(except)
 	if !ok || !readable {
-		return doubtful()
+		return unknownSelector()
 	}
 	s := selector{kind: byPrefix, prefix: prefix}
 	for _, e := range list {
 		p, ok := parsePrefix(e)
 		if !ok {
-			return doubtful()
+			return unknownSelector()
 		}
 		s.except = append(s.except, p)
 	}
-	return named(s)
+	return withText(s)
 }
 
-// written is how a part of a policy is written, to compare it with another.
-func written(v any) string {
+// serialized returns the text of a part of a policy for comparison.
+func serialized(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)

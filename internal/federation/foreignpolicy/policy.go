@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// tier is the order in which Cilium looks at policies.
+// tier is the order in which Cilium evaluates policies.
 type tier uint8
 
 const (
@@ -14,19 +14,19 @@ const (
 	baselineTier
 )
 
-// verdict is what a rule says about the connections that it matches.
+// verdict is the verdict of a rule about the connections that it matches.
 type verdict uint8
 
 const (
 	allow verdict = iota
 	deny
-	// pass goes on with the next tier.
+	// pass continues with the next tier.
 	pass
 )
 
-// ports is a range of ports of a protocol, or of types of ICMP.
+// ports is a range of ports of a protocol, or of ICMP types.
 type ports struct {
-	// protocol in upper letters; "": every protocol, with all its ports.
+	// protocol is in upper case; "" means every protocol with all its ports.
 	protocol    string
 	first, last uint16
 }
@@ -35,35 +35,35 @@ func (p ports) includes(protocol string, port uint16) bool {
 	return p.protocol == "" || p.protocol == protocol && p.first <= port && port <= p.last
 }
 
-// connections are those that a rule is about, from each of its peers.
+// connections are the connections that a rule matches, from each of its peers.
 type connections struct {
 	ports []ports
-	// requests are the HTTP requests that are let through, as they are written; nil: the whole connection.
+	// requests are the HTTP requests that are let through, as written; nil means the whole connection.
 	requests []string
-	// doubt: it is not known to which ports this applies; ports are those to which it may apply.
-	doubt bool
+	// uncertain reports that the ports are not known exactly; ports are those to which the rule may apply.
+	uncertain bool
 }
 
-// rule is one rule about ingress.
+// rule is one ingress rule.
 type rule struct {
 	policy  *Policy
 	index   int
 	tier    tier
 	order   float64
 	verdict verdict
-	// closes: a workload that the rule selects refuses what nothing lets in.
+	// closes reports that a workload that the rule selects refuses what no rule lets in.
 	closes  bool
 	subject selector
 	peers   []selector
 	grants  []connections
 }
 
-// Policy is what a policy in a member says about ingress.
+// Policy is the ingress part of a policy in a member.
 type Policy struct {
 	Kind, Namespace, Name string
 	rules                 []*rule
 	id                    uint64
-	// groups: some rule names groups of addresses.
+	// groups reports that a rule references groups of addresses.
 	groups bool
 }
 
@@ -73,7 +73,7 @@ func newPolicy(kind, namespace, name string) *Policy {
 	return &Policy{Kind: kind, Namespace: namespace, Name: name, id: policies.Add(1)}
 }
 
-// String names the policy for people.
+// String returns the policy's name for messages.
 func (p *Policy) String() string {
 	if p.Namespace == "" {
 		return p.Kind + " " + p.Name
@@ -81,12 +81,12 @@ func (p *Policy) String() string {
 	return p.Kind + " " + p.Namespace + "/" + p.Name
 }
 
-// Opens tells whether the policy lets anybody in at all.
+// Opens reports whether the policy lets any connection in.
 func (p *Policy) Opens() bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.verdict == allow && len(r.peers) > 0 && len(r.grants) > 0 })
 }
 
-// Closes tells whether the policy makes the workloads that it selects refuse what nothing lets in.
+// Closes reports whether the policy makes the workloads that it selects refuse what no rule lets in.
 func (p *Policy) Closes() bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.closes })
 }
@@ -97,10 +97,10 @@ func (p *Policy) add(r rule) {
 	p.rules = append(p.rules, &r)
 }
 
-// all are every port of every protocol.
+// all returns every port of every protocol.
 func all() []connections { return []connections{{ports: []ports{{}}}} }
 
-// wholeRange of a protocol's ports; port 0 is never used.
+// wholeRange returns the range of all ports of a protocol; port 0 is never used.
 func wholeRange(protocol string) ports {
 	switch protocol {
 	case "TCP", "UDP", "SCTP":

@@ -8,13 +8,13 @@ import (
 )
 
 // Label is one label of an endpoint. The key of a label that does not come from Kubernetes begins with its source and a
-// colon, as in "reserved:host"; keys of Kubernetes contain no colon.
+// colon, as in "reserved:host"; Kubernetes keys contain no colon.
 type Label struct{ Key, Value string }
 
-// Handle is a label that is held once however many endpoints have it.
+// Handle is an interned Label, which is stored once for all endpoints.
 type Handle = unique.Handle[Label]
 
-// Sources of labels, as Cilium names them.
+// Sources of labels in Cilium's terms.
 const (
 	anySource      = "any"
 	k8sSource      = "k8s"
@@ -46,41 +46,41 @@ type requirement struct {
 	values      []string
 }
 
-// selectorKind is what a selector looks at.
+// selectorKind is the kind of objects that a selector selects.
 type selectorKind uint8
 
 const (
 	// byLabels selects endpoints by their labels.
 	byLabels selectorKind = iota
-	// byPrefix selects addresses outside of the cluster mesh.
+	// byPrefix selects addresses outside the cluster mesh.
 	byPrefix
-	// byGroup selects such addresses by the labels of the groups that they are in.
+	// byGroup selects such addresses by the labels of their groups.
 	byGroup
-	// opaque is a selector that is not understood: it may select anything.
+	// opaque is a selector that could not be parsed and may select anything.
 	opaque
 )
 
 // selector selects endpoints or addresses; all of its conditions must hold.
 type selector struct {
 	kind selectorKind
-	// reqs of labels, or of the labels of groups.
+	// reqs are conditions on labels, or on the labels of groups.
 	reqs []requirement
-	// local limits it to pods of the policy's own cluster.
+	// local limits the selector to pods of the policy's own cluster.
 	local  bool
 	prefix netip.Prefix
 	except []netip.Prefix
-	// text identifies the selector: equal texts select the same.
+	// text identifies the selector: selectors with equal texts select the same.
 	text string
 }
 
-// everyone selects every source.
-func everyone() selector { return named(selector{}) }
+// everySource returns a selector of every source.
+func everySource() selector { return withText(selector{}) }
 
-// doubtful is a selector that may select anything.
-func doubtful() selector { return named(selector{kind: opaque}) }
+// unknownSelector returns a selector that may select anything.
+func unknownSelector() selector { return withText(selector{kind: opaque}) }
 
-// named completes a selector with its text.
-func named(s selector) selector {
+// withText sets the text of a selector.
+func withText(s selector) selector {
 	var b strings.Builder
 	b.WriteByte('0' + byte(s.kind))
 	if s.local {
@@ -107,7 +107,7 @@ func named(s selector) selector {
 	return s
 }
 
-// splitKey returns the source and the key of a label as a selector names them; without a source it is assumed.
+// splitKey returns the source and the key of a label in a selector. A missing source is replaced by assumed.
 func splitKey(key, assumed string) (string, string) {
 	if source, rest, ok := strings.Cut(key, ":"); ok && source != "" {
 		return source, rest
@@ -115,11 +115,11 @@ func splitKey(key, assumed string) (string, string) {
 	return assumed, strings.TrimPrefix(key, ":")
 }
 
-// parseSelector reads a label selector. In doubt it returns a selector that may select anything.
+// parseSelector parses a label selector. In doubt it returns a selector that may select anything.
 func parseSelector(written any, source string) selector {
 	m, ok := written.(map[string]any)
 	if !ok {
-		return doubtful()
+		return unknownSelector()
 	}
 	var s selector
 	for field, value := range m {
@@ -127,12 +127,12 @@ func parseSelector(written any, source string) selector {
 		case "matchLabels":
 			pairs, ok := value.(map[string]any)
 			if !ok && value != nil {
-				return doubtful()
+				return unknownSelector()
 			}
 			for k, v := range pairs {
 				text, ok := v.(string)
 				if !ok {
-					return doubtful()
+					return unknownSelector()
 				}
 				from, key := splitKey(k, source)
 				s.reqs = append(s.reqs, requirement{from, key, opIn, []string{text}})
@@ -140,27 +140,27 @@ func parseSelector(written any, source string) selector {
 		case "matchExpressions":
 			list, ok := value.([]any)
 			if !ok && value != nil {
-				return doubtful()
+				return unknownSelector()
 			}
 			for _, e := range list {
 				r, ok := parseExpression(e, source)
 				if !ok {
-					return doubtful()
+					return unknownSelector()
 				}
 				s.reqs = append(s.reqs, r)
 			}
 		default:
-			return doubtful()
+			return unknownSelector()
 		}
 	}
 	for _, r := range s.reqs {
 		switch r.source {
 		case anySource, k8sSource, reservedSource, groupSource:
 		default:
-			return doubtful()
+			return unknownSelector()
 		}
 	}
-	return named(s)
+	return withText(s)
 }
 
 var operators = map[string]operator{"In": opIn, "NotIn": opNotIn, "Exists": opExists, "DoesNotExist": opAbsent}
@@ -197,21 +197,21 @@ func parseExpression(written any, source string) (requirement, bool) {
 	return r, true
 }
 
-// names tells whether the selector has a condition on a label of one of the sources; a key that ends in a slash or a dot
-// stands for all that begin with it.
+// names reports whether the selector has a condition on a label of one of the sources. A key that ends in a slash or a
+// dot matches all keys that begin with it.
 func (s selector) names(key string, sources ...string) bool {
 	return slices.ContainsFunc(s.reqs, func(r requirement) bool {
 		return slices.Contains(sources, r.source) && (r.key == key || key == "" || (strings.HasSuffix(key, "/") || strings.HasSuffix(key, ".")) && strings.HasPrefix(r.key, key))
 	})
 }
 
-// with returns the selector with one more condition.
+// with returns the selector with an additional condition.
 func (s selector) with(r requirement) selector {
 	if s.kind == opaque {
 		return s
 	}
 	s.reqs = append(slices.Clone(s.reqs), r)
-	return named(s)
+	return withText(s)
 }
 
 // inOwnCluster returns the selector limited to the policy's own cluster.
@@ -220,15 +220,15 @@ func (s selector) inOwnCluster() selector {
 		return s
 	}
 	s.local = true
-	return named(s)
+	return withText(s)
 }
 
-// reserved selects Cilium's reserved identity of that name.
+// reserved returns a selector of Cilium's reserved identity of that name.
 func reserved(name string) selector {
-	return named(selector{reqs: []requirement{{reservedSource, name, opExists, nil}}})
+	return withText(selector{reqs: []requirement{{reservedSource, name, opExists, nil}}})
 }
 
-// holds tells whether a condition holds for a label that an endpoint has or lacks.
+// holds reports whether a condition holds for a label that an endpoint has or lacks.
 func (r *requirement) holds(value string, has bool) bool {
 	switch r.op {
 	case opIn:
@@ -242,7 +242,7 @@ func (r *requirement) holds(value string, has bool) bool {
 	}
 }
 
-// is tells whether the condition is about labels of that key.
+// is reports whether the condition is about labels with that key.
 func (r *requirement) is(key string) bool {
 	source, rest, ok := strings.Cut(key, ":")
 	if !ok {
@@ -251,7 +251,7 @@ func (r *requirement) is(key string) bool {
 	return r.key == rest && (r.source == source || r.source == anySource)
 }
 
-// matchesLabels tells whether all conditions hold for an endpoint with the labels.
+// matchesLabels reports whether all conditions hold for an endpoint with the labels.
 func (s *selector) matchesLabels(labels []Handle) bool {
 	for i := range s.reqs {
 		r := &s.reqs[i]

@@ -7,24 +7,24 @@ import (
 	"unique"
 )
 
-// Group is a CiliumCIDRGroup: a set of addresses outside of the cluster mesh, with labels.
+// Group is a CiliumCIDRGroup: a set of addresses outside the cluster mesh, with labels.
 type Group struct {
 	Name     string
 	Labels   map[string]string
 	Prefixes []netip.Prefix
 }
 
-// source is where connections may come from.
+// source is an origin of connections.
 type source struct {
 	labels []Handle
-	// local: it is a pod of the member itself, or something else of its cluster.
+	// local reports that it is a pod of the member itself, or another endpoint of its cluster.
 	local bool
-	// address outside of the cluster mesh, and the groups that hold it.
+	// address is outside the cluster mesh, and groups are those that contain it.
 	address netip.Addr
 	groups  []Label
 }
 
-// match is whether a selector selects something.
+// match is the result of comparing a selector with a source.
 type match uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	yes
 )
 
-// selects tells whether a selector selects a source.
+// selects compares a selector with a source.
 func (s *selector) selects(from *source) match {
 	matches := false
 	switch s.kind {
@@ -53,7 +53,7 @@ func (s *selector) selects(from *source) match {
 	return no
 }
 
-// matchesGroups compares the labels of all groups that hold an address: each value of a key counts by itself.
+// matchesGroups compares the labels of all groups that contain an address. Each value of a key counts separately.
 func (s *selector) matchesGroups(groups []Label) bool {
 	for i := range s.reqs {
 		r := &s.reqs[i]
@@ -69,8 +69,8 @@ func (s *selector) matchesGroups(groups []Label) bool {
 
 func handle(key, value string) Handle { return unique.Make(Label{key, value}) }
 
-// reservedSources are what connects and is neither a pod nor outside of the cluster mesh. The own node is not among them: it
-// is let in whatever policies say. A node may carry its cluster's label.
+// reservedSources are the sources that are neither pods nor outside the cluster mesh. The own node is not among them,
+// because policies never refuse it. A node may have its cluster's label.
 var reservedSources = func() []source {
 	out := []source{}
 	for _, names := range [][]string{{"remote-node"}, {"kube-apiserver"}, {"kube-apiserver", "remote-node"}, {"health"}, {"ingress"}, {"init"}, {"unmanaged"}} {
@@ -83,15 +83,15 @@ var reservedSources = func() []source {
 	return out
 }()
 
-// nobody is a value that no label has.
-const nobody = "acp.io/nobody"
+// unusedValue is a value that no label has.
+const unusedValue = "acp.io/nobody"
 
-// mostWitnesses bounds the combinations of values that witnesses are made of.
-const mostWitnesses = 64
+// maxWitnesses bounds the combinations of values of which witnesses are made.
+const maxWitnesses = 64
 
-// witnesses are pods of other clusters that a selector selects, with as few labels as it asks for: whatever lets these in lets
-// in all that the selector selects, since what ACP allows asks for labels and never for their absence. The pods of the own
-// cluster are known by themselves. False: there are too many of them to say.
+// witnesses returns pods of other clusters that a selector selects, with as few labels as it requires. A policy that
+// lets these in lets in everything that the selector selects, because ACP's allows require labels and never their
+// absence. The pods of the own cluster are known individually. It returns false if there are too many.
 func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 	if s.kind != byLabels || s.local {
 		return nil, s.kind != opaque
@@ -103,14 +103,14 @@ func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 		case opIn:
 			values = r.values
 		case opExists:
-			values = []string{nobody, ""}
+			values = []string{unusedValue, ""}
 		default:
 			continue
 		}
 		if r.source == reservedSource || r.source == groupSource {
 			return nil, true // no pod has it
 		}
-		if len(all)*len(values) > mostWitnesses {
+		if len(all)*len(values) > maxWitnesses {
 			return nil, false
 		}
 		var next []map[string]string
@@ -133,14 +133,14 @@ func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 		}
 		for _, key := range []string{clusterKey, namespaceKey} {
 			if _, ok := labels[key]; !ok {
-				labels[key] = nobody
+				labels[key] = unusedValue
 			}
 		}
 		w := source{}
 		for _, k := range slices.Sorted(maps.Keys(labels)) {
 			w.labels = append(w.labels, handle(k, labels[k]))
 		}
-		if s.selects(&w) == no { // it asks for no namespace, or for no cluster
+		if s.selects(&w) == no { // the selector requires that a namespace or a cluster is missing
 			continue
 		}
 		out = append(out, w)
@@ -148,10 +148,10 @@ func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 	return out, true
 }
 
-// addresses gives the labels of addresses outside of the cluster mesh.
+// addresses determines the labels of addresses outside the cluster mesh.
 type addresses struct {
 	groups []Group
-	// of are the groups by their prefixes, and lengths those that prefixes have.
+	// of contains the groups by their prefixes, and lengths the prefix lengths in use.
 	of      map[netip.Prefix][]int
 	lengths []int
 }
@@ -171,8 +171,8 @@ func newAddresses(groups []Group) *addresses {
 	return a
 }
 
-// source returns what Cilium makes of an address: the labels of all groups that hold it, where a longer prefix wins if two
-// have the same key. An agent with both families tells the worlds of the two apart, another one does not.
+// source returns the labels that Cilium gives an address: those of all groups that contain it, where a longer prefix
+// wins if two have the same key. An agent with both families has a separate world entity for each family.
 func (a *addresses) source(addr netip.Addr, bothFamilies bool) source {
 	s := source{address: addr}
 	world := "world"
@@ -202,8 +202,9 @@ func (a *addresses) source(addr netip.Addr, bothFamilies bool) source {
 	return s
 }
 
-// corners are addresses of which each stands for all up to the next: between two of them no prefix begins or ends.
-func corners(prefixes []netip.Prefix) []netip.Addr {
+// sampleAddresses returns addresses that each represent all addresses up to the next one: no prefix begins or ends
+// between two of them.
+func sampleAddresses(prefixes []netip.Prefix) []netip.Addr {
 	out := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 	for _, p := range prefixes {
 		p = p.Masked()
@@ -216,7 +217,7 @@ func corners(prefixes []netip.Prefix) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// after is the first address beyond a prefix; invalid: there is none.
+// after returns the first address after a prefix, or an invalid address if there is none.
 func after(p netip.Prefix) netip.Addr {
 	bytes := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(bytes)*8; i++ {

@@ -7,53 +7,54 @@ import (
 	"strings"
 )
 
-// outcome is what is let in of a connection.
+// outcome is the part of a connection that is let in.
 type outcome struct {
 	whole bool
-	// requests of HTTP, if not the whole connection.
+	// requests are the HTTP requests that are let in, if not the whole connection.
 	requests []string
 }
 
-func (o outcome) and(p outcome) outcome {
+func (o outcome) union(p outcome) outcome {
 	if o.whole || p.whole {
 		return outcome{whole: true}
 	}
 	return outcome{requests: append(slices.Clone(o.requests), p.requests...)}
 }
 
-// exceeds tells whether more is let in than by another outcome. Requests are compared as they are written.
+// exceeds reports whether more is let in than by another outcome. Requests are compared as text.
 func (o outcome) exceeds(p outcome) bool {
 	return !p.whole && (o.whole || slices.ContainsFunc(o.requests, func(r string) bool { return !slices.Contains(p.requests, r) }))
 }
 
-// bearing is a rule that selects a workload, or may do so.
-type bearing struct {
+// applicableRule is a rule that selects, or may select, a workload.
+type applicableRule struct {
 	*rule
 	own, sure bool
-	// chosen are what the peers select of the member's pods.
+	// chosen are the member's pods that the peers select.
 	chosen []*selection
 }
 
 // workload is a set of pods that the same rules select.
 type workload struct {
-	// rules in the order in which Cilium looks at them, and foreign those of others that let somebody in, by their policies.
-	rules   []bearing
-	foreign []bearing
+	// rules are in Cilium's order of evaluation, and foreign are the rules of others that let connections in, by
+	// policy.
+	rules   []applicableRule
+	foreign []applicableRule
 	closed  bool
-	// edges are the ports at which some rule begins or ends, by protocol.
+	// edges are the ports at which a rule begins or ends, by protocol.
 	edges map[string][]uint16
 
-	// seen is how many pods of the member's were asked, and by the policy that was found to open it, for the source opener;
-	// -1: for one that is no pod of the member.
+	// seen is the number of the member's pods that were evaluated. by is the policy that was found to open the
+	// workload, for the source opener, which is -1 if it is not a pod of the member.
 	seen   int
 	by     *Policy
 	opener int
 	static bool
 }
 
-func newWorkload(rules []bearing) *workload {
+func newWorkload(rules []applicableRule) *workload {
 	w := &workload{rules: rules, edges: map[string][]uint16{}, opener: -1}
-	slices.SortStableFunc(w.rules, func(a, b bearing) int {
+	slices.SortStableFunc(w.rules, func(a, b applicableRule) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.order, b.order), cmp.Compare(a.verdict.rank(), b.verdict.rank()))
 	})
 	for _, r := range w.rules {
@@ -73,18 +74,18 @@ func newWorkload(rules []bearing) *workload {
 		slices.Sort(list)
 		w.edges[p] = slices.Compact(list)
 	}
-	slices.SortStableFunc(w.foreign, func(a, b bearing) int { return strings.Compare(a.policy.String(), b.policy.String()) })
+	slices.SortStableFunc(w.foreign, func(a, b applicableRule) int { return strings.Compare(a.policy.String(), b.policy.String()) })
 	return w
 }
 
-// rank orders verdicts of equal priority: denies come first, and allows before passing on.
+// rank orders verdicts of equal priority: deny, allow, pass.
 func (v verdict) rank() int { return map[verdict]int{deny: 0, allow: 1, pass: 2}[v] }
 
-// otherProtocol stands for all that no rule names.
+// otherProtocol represents all protocols that no rule names.
 const otherProtocol = "\x00"
 
-// atoms are a port of each kind among those of a range: no rule begins or ends between two of them.
-func (w *workload) atoms(of ports) []ports {
+// splitPorts returns one port of each part of a range such that no rule begins or ends within a part.
+func (w *workload) splitPorts(of ports) []ports {
 	if of.protocol == "" {
 		out := []ports{{otherProtocol, 0, 0}}
 		protocols := []string{"TCP", "UDP", "SCTP", "ICMP", "ICMPV6"}
@@ -94,7 +95,7 @@ func (w *workload) atoms(of ports) []ports {
 			}
 		}
 		for _, p := range protocols {
-			out = append(out, w.atoms(wholeRange(p))...)
+			out = append(out, w.splitPorts(wholeRange(p))...)
 		}
 		return out
 	}
@@ -107,8 +108,8 @@ func (w *workload) atoms(of ports) []ports {
 	return out
 }
 
-// peer tells whether a rule is about a source.
-func (r *bearing) peer(selected func(i int) match) match {
+// peer reports whether a rule matches a source.
+func (r *applicableRule) peer(selected func(i int) match) match {
 	best := no
 	for i := range r.peers {
 		if best = max(best, selected(i)); best == yes {
@@ -121,18 +122,18 @@ func (r *bearing) peer(selected func(i int) match) match {
 	return best
 }
 
-// of returns what the rule lets in on a port, and whether it surely is about the port.
-func (r *bearing) of(at ports) (o outcome, about match) {
+// of returns what the rule lets in on a port, and whether it certainly applies to the port.
+func (r *applicableRule) of(at ports) (o outcome, about match) {
 	for _, g := range r.grants {
 		if !slices.ContainsFunc(g.ports, func(p ports) bool { return p.includes(at.protocol, at.first) }) {
 			continue
 		}
-		if g.doubt {
+		if g.uncertain {
 			about = max(about, maybe)
 		} else {
 			about = yes
 		}
-		if g.requests == nil || g.doubt {
+		if g.requests == nil || g.uncertain {
 			o.whole = true
 		} else {
 			o.requests = append(o.requests, g.requests...)
@@ -141,8 +142,9 @@ func (r *bearing) of(at ports) (o outcome, about match) {
 	return o, about
 }
 
-// alone is what ACP's own rules let in of a port from a source, of which about tells what each rule says: in doubt nothing.
-func (w *workload) alone(about []match, at ports) outcome {
+// ownOutcome returns what ACP's own rules certainly let in on a port from a source. about is the result of each rule
+// for the source.
+func (w *workload) ownOutcome(about []match, at ports) outcome {
 	var out outcome
 	for i := range w.rules {
 		r := &w.rules[i]
@@ -156,15 +158,15 @@ func (w *workload) alone(about []match, at ports) outcome {
 		case r.verdict == deny:
 			return outcome{}
 		case r.verdict == allow && sure == yes:
-			out = out.and(o)
+			out = out.union(o)
 		}
 	}
 	return out
 }
 
-// together is what all rules may let in, from the rule at i on. A request that no rule of a priority names is looked at by
-// the later ones.
-func (w *workload) together(about []match, at ports, i int) outcome {
+// combinedOutcome returns what all rules may let in, from the rule at i on. A request that no rule of a priority names
+// is evaluated by the later ones.
+func (w *workload) combinedOutcome(about []match, at ports, i int) outcome {
 	var out outcome
 	for i < len(w.rules) {
 		first, decided := &w.rules[i], false
@@ -180,13 +182,13 @@ func (w *workload) together(about []match, at ports, i int) outcome {
 			case r.verdict == deny && sure == yes:
 				return out
 			case r.verdict == allow:
-				out, decided = out.and(o), decided || sure == yes && o.whole
+				out, decided = out.union(o), decided || sure == yes && o.whole
 			case r.verdict == pass:
 				next := i
 				for next < len(w.rules) && w.rules[next].tier == first.tier {
 					next++
 				}
-				out = out.and(w.together(about, at, next))
+				out = out.union(w.combinedOutcome(about, at, next))
 				if sure == yes {
 					return out
 				}
@@ -199,12 +201,12 @@ func (w *workload) together(about []match, at ports, i int) outcome {
 	return out
 }
 
-// opens tells whether a rule of others lets in more from a source than ACP's own rules do.
-func (w *workload) opens(r *bearing, about []match, tried func(n int) bool) bool {
+// opens reports whether a rule of others lets in more from a source than ACP's own rules do.
+func (w *workload) opens(r *applicableRule, about []match, tried func(n int) bool) bool {
 	for _, g := range r.grants {
 		for _, p := range g.ports {
-			for _, at := range w.atoms(p) {
-				if !tried(1) || w.together(about, at, 0).exceeds(w.alone(about, at)) {
+			for _, at := range w.splitPorts(p) {
+				if !tried(1) || w.combinedOutcome(about, at, 0).exceeds(w.ownOutcome(about, at)) {
 					return true
 				}
 			}
@@ -213,7 +215,7 @@ func (w *workload) opens(r *bearing, about []match, tried func(n int) bool) bool
 	return false
 }
 
-// prefixes are those that the rules name, and whether they name groups of addresses.
+// prefixes returns the prefixes that the rules name, and whether they reference groups of addresses.
 func (w *workload) prefixes() (out []netip.Prefix, groups bool) {
 	for _, r := range w.rules {
 		groups = groups || r.policy.groups

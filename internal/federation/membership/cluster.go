@@ -112,7 +112,7 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 
 // FactsOf reads a member with the tokens of KubeFed and the adapter.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
-	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Silent: why} }
+	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Unreachable: why} }
 	if c.Secret == "" {
 		return silent("its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join")
 	}
@@ -136,14 +136,14 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 		return silent(err.Error())
 	}
 	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Places)
-	f.Istio.Declared, f.Mesh = c.Istio, c.Mesh
+	f.Istio.Declared, f.Mesh, f.Enforcer = c.Istio, c.Mesh, c.Enforcer
 	return f
 }
 
 // FactsWith is FactsOf that also looks for pods on their node's network that carry one of the label keys.
 func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []string) preflight.Facts {
 	f := h.FactsOf(ctx, c)
-	if f.Silent != "" {
+	if f.Unreachable != "" {
 		return f
 	}
 	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))

@@ -66,6 +66,11 @@ func (f *Fix) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.WithoutCilium() {
+		if err := applyCiliumKinds(ctx, objects, f.Name, f.DryRun, told); err != nil {
+			return err
+		}
+	}
 	kinds, err := f.Host.Needed(ctx)
 	if err != nil {
 		return err

@@ -38,23 +38,8 @@ func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, 
 	if err != nil {
 		return err
 	}
-	for _, o := range kinds {
-		r, err := client(objects, o)
-		if err != nil {
-			return err
-		}
-		if _, err := r.Get(ctx, o.GetName(), metav1.GetOptions{}); err == nil {
-			err = told(Step{In: cluster, Object: title(o), Done: Unchanged}, nil)
-			if err != nil {
-				return err
-			}
-			continue
-		} else if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("read %s in %s: %w", title(o), cluster, err)
-		}
-		if err := told(applyObject(ctx, objects, cluster, o, dry)); err != nil {
-			return err
-		}
+	if err := applyMissing(ctx, objects, cluster, kinds, dry, told); err != nil {
+		return err
 	}
 	roles, err := istioRoles()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/deploy/rbac/member"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -72,13 +73,16 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
-	// Istio's kind is created below, so its absence is no finding at first.
-	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), isIstio), Keys: j.Keys, Others: others}
 	if present != nil {
 		j.keep(registered)
 	}
+	if j.Cluster.WithoutCilium() {
+		j.Cluster.Mesh = federation.NoMesh
+	}
+	// The kinds that are created below are no findings while they are absent.
+	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), func(k federation.Kind) bool { return isIstio(k) || j.Cluster.WithoutCilium() }), Keys: j.Keys, Others: others}
 	facts := j.read(ctx, j.Member, j.Member, before.Kinds)
-	if j.Cluster.Mesh == "" && present == nil && facts.Alone() {
+	if j.Cluster.Mesh == "" && (present == nil || registered.WithoutCilium()) && facts.InNoMesh() {
 		// The cluster can be in no mesh, which the registration now declares.
 		j.Cluster.Mesh, facts.Mesh = federation.NoMesh, federation.NoMesh
 	}
@@ -92,6 +96,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	}
 	if err := j.accounts(ctx, objects); err != nil {
 		return findings, err
+	}
+	if j.Cluster.WithoutCilium() {
+		if err := applyCiliumKinds(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
+			return findings, err
+		}
 	}
 	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
 		if err := applyIstio(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
@@ -115,7 +124,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 
 // keep copies declarations from an existing registration that this one lacks.
 func (j *Join) keep(registered federation.Cluster) {
-	if j.Cluster.Mesh == "" {
+	if j.Cluster.Enforcer == "" {
+		j.Cluster.Enforcer = registered.Enforcer
+	}
+	j.Cluster.Istio = registered.Istio
+	if j.Cluster.Mesh == "" && !registered.WithoutCilium() { // Without Cilium it was none.
 		j.Cluster.Mesh = registered.Mesh
 	}
 	if j.Cluster.Places == (federation.Places{}) || j.Cluster.Places == federation.DefaultPlaces() {
@@ -126,7 +139,7 @@ func (j *Join) keep(registered federation.Cluster) {
 // read gathers the facts about the cluster in the form in which it will be registered.
 func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []federation.Kind) preflight.Facts {
 	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Places)
-	f.Mesh = j.Cluster.Mesh
+	f.Mesh, f.Enforcer, f.Istio.Declared = j.Cluster.Mesh, j.Cluster.Enforcer, j.Cluster.Istio
 	return f
 }
 
@@ -288,6 +301,9 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 	annotations := map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
 	if j.Cluster.Mesh != "" {
 		annotations[federation.AnnotationMesh] = j.Cluster.Mesh
+	}
+	if e := j.Cluster.Enforcer; e != "" && e != string(v1alpha1.EnforcerCilium) {
+		annotations[federation.AnnotationEnforcer] = e
 	}
 	if j.Cluster.Places != (federation.Places{}) {
 		for k, v := range j.Cluster.Places.Annotations() {

@@ -165,7 +165,7 @@ func managedIn(ctx context.Context, c federation.Cluster, token string, kinds []
 func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([]string, error) {
 	var out []string
 	err := each(ctx, h.dynamic.Resource(k.FederatedResource), func(u *unstructured.Unstructured) {
-		if o := federation.ParseObject(k, u); slices.Contains(o.Ever(), cluster) {
+		if o := federation.ParseObject(k, u); slices.Contains(o.EverPlaced(), cluster) {
 			out = append(out, strings.TrimSpace(k.Target.Kind+" "+o.Meta.Name+" "+o.Resource()))
 		}
 	})

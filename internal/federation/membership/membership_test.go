@@ -189,7 +189,7 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	if renewed, err := j.Host.token(ctx, kubeFedNamespace, "acp-pusher-joins"); err != nil || renewed == token {
 		t.Errorf("a token that expires soon was kept: %v", err)
 	}
-	if _, c, _ := j.Host.registration(ctx, "joins"); c.Told == "" || c.Told == tokens.Fingerprint(token) {
+	if _, c, _ := j.Host.registration(ctx, "joins"); c.AnnouncedToken == "" || c.AnnouncedToken == tokens.Fingerprint(token) {
 		t.Error("KubeFed is not notified of the new token")
 	}
 }
@@ -430,7 +430,7 @@ func TestForcedLeaveReportsWhatIsLeft(t *testing.T) {
 
 func TestFactsReportAMissingSecret(t *testing.T) {
 	facts := (&Host{}).FactsOf(t.Context(), federation.Cluster{Name: "m1"})
-	if facts.Member != "m1" || !strings.Contains(facts.Silent, "names no Secret") {
+	if facts.Member != "m1" || !strings.Contains(facts.Unreachable, "names no Secret") {
 		t.Errorf("facts about a member without secretRef: got %+v", facts)
 	}
 }

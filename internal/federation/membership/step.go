@@ -116,6 +116,29 @@ func applyObject(ctx context.Context, c dynamic.Interface, in string, o *unstruc
 	return step, nil
 }
 
+// applyMissing applies those of the objects that do not exist. An existing object stays as it is.
+func applyMissing(ctx context.Context, c dynamic.Interface, in string, objects []*unstructured.Unstructured, dry bool, told func(Step, error) error) error {
+	for _, o := range objects {
+		r, err := client(c, o)
+		if err != nil {
+			return err
+		}
+		_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
+		switch {
+		case err == nil:
+			err = told(Step{In: in, Object: title(o), Done: Unchanged}, nil)
+		case apierrors.IsNotFound(err):
+			err = told(applyObject(ctx, c, in, o, dry))
+		default:
+			err = fmt.Errorf("read %s in %s: %w", title(o), in, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // removeObject removes an object, if it exists.
 func removeObject(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
 	step := Step{In: in, Object: title(o), Done: WouldGo}

@@ -13,20 +13,20 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Severity of a finding.
+// Severity is the severity of a finding.
 type Severity string
 
 // Severities, the worst first.
 const (
-	// Stops: while KubeFed counts the cluster as ready, the kind would stop for every member.
+	// Stops means that, while KubeFed counts the cluster as ready, it would stop the kind for every member.
 	Stops Severity = "Stops"
-	// Fails: what is pushed would not be enforced, or would mean something else than it says.
+	// Fails means that what is pushed would not be enforced, or would have another meaning.
 	Fails Severity = "Fails"
-	// Warns: something to know.
+	// Warns means that the finding is for information.
 	Warns Severity = "Warns"
 )
 
-// Codes of findings. People and programs may rely on them.
+// Codes of findings. They are stable.
 const (
 	Unreachable       = "Unreachable"
 	KindMissing       = "KindMissing"
@@ -55,6 +55,10 @@ const (
 	IstioUnsupported  = "IstioUnsupported"
 	IstioCapabilities = "IstioCapabilities"
 	IstioDeclaration  = "IstioDeclarationUnreadable"
+	NoCilium          = "NoCilium"
+	CiliumUndeclared  = "CiliumUndeclared"
+	NoEnforcer        = "NoEnforcer"
+	EnforcerUnknown   = "EnforcerUnknown"
 	HostNetworkPods   = "HostNetworkPods"
 	HostPodsUnread    = "HostPodsUnread"
 	GuardMissing      = "GuardMissing"
@@ -63,43 +67,43 @@ const (
 	MemberDowngraded  = "Downgraded"
 )
 
-// Finding is one thing that was found, and what to do about it.
+// Finding is one result of the preflight, with what to do about it.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code"`
-	// About is the class of a finding about one class.
-	About string `json:"about,omitempty"`
-	// Label is the pod label key of a finding about one label.
+	// Class is the class of a finding about one class.
+	Class string `json:"about,omitempty"`
+	// Label is the pod label key, in a finding about one label.
 	Label   string `json:"label,omitempty"`
 	Message string `json:"message"`
-	Do      string `json:"do"`
+	Do      string `json:"remedy"`
 
 	voids Voids
 }
 
-// Voids says in which modes policies of the member mean something else than they say because of the finding.
+// Voids returns the modes in which policies of the member have another meaning because of the finding.
 func (f Finding) Voids() Voids { return f.voids }
 
-// Oldest versions that ACP is made for.
+// Oldest supported versions.
 var (
 	oldestCilium = version.MustParseGeneric("1.19.0")
-	// oldestServer serves ValidatingAdmissionPolicies as stable, which guard the managed objects.
+	// oldestServer is the first version with stable ValidatingAdmissionPolicies, which guard the managed objects.
 	oldestServer = version.MustParseGeneric("1.30.0")
 	oldestIstio  = version.MustParseGeneric("1.29.0")
 )
 
-// Assess tells what is wrong, the worst first.
+// Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
-	if f.Silent != "" {
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: fmt.Sprintf("the cluster does not answer: %s", f.Silent),
+	if f.Unreachable != "" {
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: fmt.Sprintf("the cluster does not answer: %s", f.Unreachable),
 			Do: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}}
 	}
-	out := listings(f, n)
-	out = append(out, settings(f, n)...)
-	out = append(out, uniqueness(f, n.Others)...)
-	out = append(out, versions(f)...)
-	out = append(out, guarded(f, n)...)
-	out = append(out, hostPods(f, n)...)
+	out := append(listingFindings(f, n), declaredEnforcer(f)...)
+	out = append(out, settingFindings(f, n)...)
+	out = append(out, meshFindings(f, n.Others)...)
+	out = append(out, versionFindings(f)...)
+	out = append(out, guardFindings(f, n)...)
+	out = append(out, hostPodFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
@@ -108,13 +112,13 @@ func Assess(f Facts, n Needs) []Finding {
 
 var order = []Severity{Stops, Fails, Warns}
 
-// Passes tells that nothing speaks against the member.
+// Passes reports that no finding prevents membership.
 func Passes(findings []Finding) bool {
 	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity != Warns })
 }
 
-// listings asks of each kind whether it was listed. A kind that nobody asked about was not.
-func listings(f Facts, n Needs) []Finding {
+// listingFindings checks that each kind was listed. A kind without a result counts as not listed.
+func listingFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	for _, k := range n.Kinds {
 		gvr := k.TargetResource
@@ -127,7 +131,7 @@ func listings(f Facts, n Needs) []Finding {
 		case Listed:
 		case NotServed:
 			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: fmt.Sprintf("it does not serve %s in version %s", name, gvr.Version),
-				Do: bringing(k)})
+				Do: installHint(k, &f)})
 		case Forbidden:
 			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: fmt.Sprintf("the pusher may not list %s", name),
 				Do: "give the pusher's account its role again: kubectl acp cluster join does"})
@@ -139,15 +143,21 @@ func listings(f Facts, n Needs) []Finding {
 	return out
 }
 
-// bringing says how a kind comes to a cluster.
-func bringing(k federation.Kind) string {
-	if k == federation.IstioPolicy {
+// installHint says how a kind comes to a cluster.
+func installHint(k federation.Kind, f *Facts) string {
+	const install = "install Cilium 1.19 or newer there, with its CRDs"
+	switch {
+	case k == federation.IstioPolicy:
 		return "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"
+	case f.withoutCilium():
+		return "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed"
+	case f.Istio.absent() == "":
+		return install + "; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind"
 	}
-	return "install Cilium 1.19 or newer there, with its CRDs"
+	return "neither Cilium nor Istio is there: " + install + "; or Istio 1.29 or newer, and join it with --enforcer istio"
 }
 
-func versions(f Facts) []Finding {
+func versionFindings(f Facts) []Finding {
 	var out []Finding
 	if old(f.Cilium.Version, oldestCilium) {
 		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: "Cilium " + f.Cilium.Version + " is older than 1.19: policies mean something else there",
@@ -181,7 +191,7 @@ func istio(i Istio) Finding {
 	return Finding{Severity: Warns, Code: IstioCapabilities, Message: "Istio " + i.Version + " is there with " + what, Do: "nothing"}
 }
 
-// old is false for a version that cannot be read: it may be a build of somebody's own.
+// old returns false for a version that cannot be parsed, which may be a custom build.
 func old(text string, oldest *version.Version) bool {
 	v, err := version.ParseGeneric(text)
 	return err == nil && v.LessThan(oldest)

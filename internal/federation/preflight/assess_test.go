@@ -33,6 +33,53 @@ func cilium(name, id string) Cilium {
 	return c
 }
 
+// istioOnly is a member without Cilium that says so, and a change of it.
+func istioOnly(change func(*Facts)) func(*Facts) {
+	return func(f *Facts) {
+		f.Enforcer, f.Mesh, f.Cilium, f.Istio = "istio", federation.NoMesh, Cilium{Unread: "there is no ConfigMap kube-system/cilium-config"}, Istio{Served: true, Version: "1.31.2"}
+		change(f)
+	}
+}
+
+// TestIstioAloneVoidsCilium checks that no policy of Cilium counts as enforced in a member with Istio alone, in any mode, whatever else
+// is found there.
+func TestIstioAloneVoidsCilium(t *testing.T) {
+	for _, change := range []func(*Facts){func(*Facts) {}, func(f *Facts) { f.Cilium = cilium("c1", "1") }, func(f *Facts) { f.Istio = Istio{} }} {
+		f := healthy()
+		istioOnly(change)(&f)
+		var voids Voids
+		for _, x := range Assess(f, needs) {
+			voids |= x.Voids()
+		}
+		if voids != voidsAll {
+			t.Errorf("got voids %b, want all", voids)
+		}
+	}
+}
+
+// TestAMissingKindSaysWhatToInstall checks what a cluster without Cilium's kinds is told, by what else is there.
+func TestAMissingKindSaysWhatToInstall(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(*Facts)
+		want   []string
+	}{
+		{"Istio runs there", func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.2"} }, []string{"install Cilium 1.19", "--enforcer istio"}},
+		{"nothing does", func(*Facts) {}, []string{"neither Cilium nor Istio is there", "install Cilium 1.19", "Istio 1.29"}},
+		{"it is registered with Istio alone", istioOnly(func(*Facts) {}), []string{"cluster check --fix"}},
+	} {
+		f := healthy()
+		c.change(&f)
+		f.Kinds[0].Result = NotServed
+		do := Assess(f, needs)[0].Do
+		for _, text := range c.want {
+			if !strings.Contains(do, text) {
+				t.Errorf("%s: %q does not contain %q", c.reason, do, text)
+			}
+		}
+	}
+}
+
 func TestAssess(t *testing.T) {
 	type found struct {
 		Severity Severity
@@ -47,7 +94,7 @@ func TestAssess(t *testing.T) {
 		passes bool
 	}{
 		{reason: "a healthy member", passes: true},
-		{reason: "no answer hides everything else", change: func(f *Facts) { f.Silent, f.Kinds = "no route", nil }, want: []found{{Stops, Unreachable, ""}}},
+		{reason: "no answer hides everything else", change: func(f *Facts) { f.Unreachable, f.Kinds = "no route", nil }, want: []found{{Stops, Unreachable, ""}}},
 		{reason: "a kind that is not served stops it for all", change: func(f *Facts) { f.Kinds[1].Result = NotServed }, want: []found{{Stops, KindMissing, ""}}},
 		{reason: "so does one that the pusher may not list", change: func(f *Facts) { f.Kinds[0].Result = Forbidden }, want: []found{{Stops, KindForbidden, ""}}},
 		{reason: "and one whose list fails", change: func(f *Facts) { f.Kinds[0].Result = ListFails }, want: []found{{Stops, KindFails, ""}}},
@@ -71,7 +118,7 @@ func TestAssess(t *testing.T) {
 		{reason: "two with the number 0 that say that they are in one", change: func(f *Facts) { f.Mesh, f.Cilium = "east", cilium("a", "0") }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("b", "0")}},
 			want: []found{{Fails, SameClusterID, ""}, {Warns, MeshUndeclared, ""}}},
 		{reason: "itself is no other", others: []Facts{healthy()}, passes: true},
-		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Silent: "x"}, {Member: "m3", Cilium: Cilium{Unread: "x"}}}, passes: true},
+		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Unreachable: "x"}, {Member: "m3", Cilium: Cilium{Unread: "x"}}}, passes: true},
 		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
 		{reason: "a build of one's own has no version to compare", change: func(f *Facts) { f.Cilium.Version = "main" }, passes: true},
 		{reason: "an old API server has no guard", change: func(f *Facts) { f.Version = "v1.29.4" }, want: []found{{Warns, OldServer, ""}}, passes: true},
@@ -84,6 +131,20 @@ func TestAssess(t *testing.T) {
 		}, want: []found{{Warns, GuardChanged, ""}}, passes: true},
 		{reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: "forbidden"} }, want: []found{{Warns, GuardUnread, ""}}, passes: true},
 		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.Downgrade{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
+		{reason: "Istio alone", change: istioOnly(func(*Facts) {}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
+		{reason: "Istio alone, without Cilium's kinds", change: istioOnly(func(f *Facts) { f.Kinds[0].Result = NotServed }),
+			want: []found{{Stops, KindMissing, ""}, {Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}},
+		{reason: "Istio alone, and it is not there", change: istioOnly(func(f *Facts) { f.Istio = Istio{} }), want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
+		{reason: "Istio alone, and only its kinds are there", change: istioOnly(func(f *Facts) { f.Istio = Istio{Served: true, Unread: "there is no Deployment istio-system/istiod"} }),
+			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
+		{reason: "Istio alone, run from elsewhere, as the member declares", change: istioOnly(func(f *Facts) {
+			f.Istio = Istio{Served: true, Unread: "there is no Deployment istio-system/istiod", Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}
+		}), want: []found{{Warns, NoCilium, ""}}, passes: true},
+		{reason: "Istio alone, and it declares that it enforces nothing", change: istioOnly(func(f *Facts) { f.Istio = Istio{Declared: `{"dataplane": "none"}`} }),
+			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
+		{reason: "Istio alone, and Cilium is configured", change: istioOnly(func(f *Facts) { f.Cilium = cilium("c1", "1") }),
+			want: []found{{Warns, NoCilium, ""}, {Warns, CiliumUndeclared, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
+		{reason: "an enforcer that is none", change: func(f *Facts) { f.Enforcer = "Istio" }, want: []found{{Fails, EnforcerUnknown, ""}}},
 		{reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} }, want: []found{{Warns, IstioUnsupported, ""}}, passes: true},
 		{reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} }, want: []found{{Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "the worst first", change: func(f *Facts) {
@@ -100,7 +161,7 @@ func TestAssess(t *testing.T) {
 			findings := Assess(f, n)
 			var got []found
 			for _, x := range findings {
-				got = append(got, found{x.Severity, x.Code, x.About})
+				got = append(got, found{x.Severity, x.Code, x.Class})
 				if x.Message == "" || x.Do == "" {
 					t.Errorf("%s does not say what to do", x.Code)
 				}

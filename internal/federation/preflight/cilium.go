@@ -9,35 +9,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Cilium is what configures the agents of a cluster, which version runs, and whether it is ready.
+// Cilium contains the configuration of the agents of a cluster, their version, and their readiness.
 type Cilium struct {
-	// Unread says why the configuration is not known, or not all of it; "": it is.
+	// Unread is the reason why the configuration is not known completely, or "".
 	Unread string
-	// Version of the agents' image, as v1.20.2; "" when it is not known.
+	// Version is the version of the agents' image, as v1.20.2, or "" if it is not known.
 	Version string
-	// Sources are the places that agents take settings from. The first is the ConfigMap; each of the others overrides it on
-	// some nodes, or on all of them. Without any, nothing was read.
+	// Sources are the places from which agents read settings. The first is the ConfigMap; each of the others overrides
+	// it on some or all nodes. Without sources, nothing was read.
 	Sources []Source
-	// Agents is the agents' DaemonSet. Envoy is that of the proxy, where it runs apart from them.
+	// Agents is the agents' DaemonSet. Envoy is the DaemonSet of the proxy, if it runs separately.
 	Agents, Envoy Workload
 }
 
 // Source is one place that configures agents.
 type Source struct {
-	// Where is the place as people know it.
+	// Where is the description of the place for messages.
 	Where    string
 	Settings map[string]string
 }
 
-// Workload is how far a DaemonSet is.
+// Workload is the readiness of a DaemonSet.
 type Workload struct {
-	// Unread says why it is not known; "": it is.
+	// Unread is the reason why it is not known, or "".
 	Unread string
 	// Desired and Ready are numbers of pods.
 	Desired, Ready int32
 }
 
-// unread says why the configuration is unknown; "": it is known.
+// unread returns the reason why the configuration is unknown, or "".
 func (c Cilium) unread() string {
 	if c.Unread == "" && len(c.Sources) == 0 {
 		return "nobody has read it yet"
@@ -45,7 +45,7 @@ func (c Cilium) unread() string {
 	return c.Unread
 }
 
-// base is a setting of the ConfigMap.
+// base returns a setting of the ConfigMap.
 func (c Cilium) base(key string) string {
 	if len(c.Sources) == 0 {
 		return ""
@@ -53,17 +53,17 @@ func (c Cilium) base(key string) string {
 	return c.Sources[0].Settings[key]
 }
 
-// ClusterName is the name that the cluster has in a mesh.
+// ClusterName returns the name of the cluster in a mesh.
 func (c Cilium) ClusterName() string { return cmp.Or(c.base("cluster-name"), "default") }
 
-// ClusterID is the number that the cluster has in a mesh; a cluster with the number 0 can be in none.
+// ClusterID returns the ID of the cluster in a mesh. A cluster with the ID 0 cannot be in a mesh.
 func (c Cilium) ClusterID() string { return cmp.Or(c.base("cluster-id"), noMeshID) }
 
 const noMeshID = "0"
 
-// NoHTTP says why rules about requests do not work in the cluster; "": they do. Agents without the proxy refuse a whole
-// policy that has such a rule, and while no Envoy answers them one such rule holds up every change of policies on the node.
-// So what is not known counts as not working.
+// NoHTTP returns the reason why HTTP rules do not work in the cluster, or "" if they do. Agents without the proxy
+// reject a whole policy that has such a rule, and while no Envoy answers them, one such rule blocks every change of
+// policies on the node. Therefore an unknown configuration counts as not working.
 func (c Cilium) NoHTTP() string {
 	if why := c.unread(); why != "" {
 		return "Cilium's configuration is unknown: " + why
@@ -90,8 +90,8 @@ func (c Cilium) NoHTTP() string {
 	return ""
 }
 
-// ProxyRestarts reports whether rules about requests would work if some pod of the proxy were ready, which may be over in a
-// moment.
+// ProxyRestarts reports whether HTTP rules would work if a pod of the proxy were ready, so that the failure may be
+// short.
 func (c Cilium) ProxyRestarts() bool {
 	if c.NoHTTP() == "" || c.Agents.Unread != "" || c.Envoy.Unread != "" {
 		return false
@@ -100,14 +100,15 @@ func (c Cilium) ProxyRestarts() bool {
 	return c.NoHTTP() == ""
 }
 
-// clusterPoliciesSetting makes agents take ClusterNetworkPolicies. Its default is false in every version before
-// clusterPoliciesUnknown (pkg/defaults); that of later versions is not known here.
+// clusterPoliciesSetting makes agents enforce ClusterNetworkPolicies. Its default is false in every version before
+// clusterPoliciesUnknown (pkg/defaults); the default of later versions is not known here.
 const clusterPoliciesSetting = "enable-k8s-cluster-network-policy"
 
 var clusterPoliciesUnknown = version.MustParseGeneric("1.21.0")
 
-// IgnoresClusterNetworkPolicies reports whether it is known that no agent of the cluster takes ClusterNetworkPolicies
-// (policy.networking.k8s.io), so that they open nothing there. A configuration or a default that is not known may take them.
+// IgnoresClusterNetworkPolicies reports whether it is known that no agent of the cluster enforces
+// ClusterNetworkPolicies (policy.networking.k8s.io), so that they open nothing there. With an unknown configuration or
+// default, agents may enforce them.
 func (c Cilium) IgnoresClusterNetworkPolicies() bool {
 	if c.unread() != "" {
 		return false
@@ -123,15 +124,15 @@ func (c Cilium) IgnoresClusterNetworkPolicies() bool {
 	return old(c.Version, clusterPoliciesUnknown)
 }
 
-// Limits of a policy map (pkg/maps/policymap, pkg/option). Agents correct what is outside of them.
+// Limits of a policy map (pkg/maps/policymap, pkg/option). Agents clamp values to them.
 const (
 	defaultPolicyMapMax = 16384
 	leastPolicyMapMax   = 1 << 8
 	mostPolicyMapMax    = 1 << 16
 )
 
-// PolicyMapMax is how many entries the policy map of a workload has, on the node where it has the fewest. A number that
-// cannot be read is the least.
+// PolicyMapMax returns the size of a workload's policy map, on the node where it is smallest. A number that cannot be
+// parsed counts as the minimum.
 func (c Cilium) PolicyMapMax() int {
 	out := 0
 	for i, s := range c.Sources {
@@ -154,7 +155,7 @@ func (c Cilium) PolicyMapMax() int {
 	return cmp.Or(out, defaultPolicyMapMax)
 }
 
-// ParseCilium reads the agents' ConfigMap.
+// ParseCilium parses the agents' ConfigMap.
 func ParseCilium(data map[string]string) Cilium {
 	return Cilium{Sources: []Source{{Where: "the ConfigMap", Settings: data}}}
 }

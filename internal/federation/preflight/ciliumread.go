@@ -25,8 +25,8 @@ var nodeConfigs = schema.GroupVersionResource{Group: "cilium.io", Version: "v2",
 
 const agentContainer = "cilium-agent"
 
-// readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs beside it, and what the agents'
-// DaemonSet gives them as arguments and environment. A part that cannot be read makes the whole unknown.
+// readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs in its namespace, and the
+// arguments and environment in the agents' DaemonSet. A part that cannot be read makes the whole configuration unknown.
 func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Places) Cilium {
 	if at.Problem != "" {
 		return Cilium{Unread: at.Problem}
@@ -42,7 +42,7 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 		return out
 	}
 	out.Version, out.Agents = imageVersion(agents), ready(agents)
-	if out.Unread = elsewhere(agents, at); out.Unread != "" {
+	if out.Unread = unreadSource(agents, at); out.Unread != "" {
 		return out
 	}
 	overrides, why := readNodeConfigs(ctx, d, at.CiliumAgents.Namespace)
@@ -54,15 +54,15 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 	envoy, err := c.AppsV1().DaemonSets(at.CiliumEnvoy.Namespace).Get(ctx, at.CiliumEnvoy.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		out.Envoy.Unread = unread(err, "DaemonSet "+at.CiliumEnvoy.String()) // which matters only where Envoy runs apart
+		out.Envoy.Unread = unread(err, "DaemonSet "+at.CiliumEnvoy.String()) // it matters only if Envoy runs separately
 	default:
 		out.Envoy = ready(envoy)
 	}
 	return out
 }
 
-// readNodeConfigs are the CiliumNodeConfigs of a namespace as agents read them: one without a selector applies to no node.
-// Whichever nodes it selects, some node may be among them at any time.
+// readNodeConfigs returns the CiliumNodeConfigs of a namespace that agents apply: one without a selector applies to no
+// node, and one with a selector may apply to some node at any time.
 func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) ([]Source, string) {
 	list, err := d.Resource(nodeConfigs).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
@@ -87,9 +87,9 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 	return out, ""
 }
 
-// elsewhere says why agents take settings from a place that is not read; "": they do not. It reads the sources of the
-// init container that collects them.
-func elsewhere(agents *appsv1.DaemonSet, at federation.Places) string {
+// unreadSource returns the reason why agents read settings from a place that is not read here, or "". It reads the
+// sources of the init container that collects the settings.
+func unreadSource(agents *appsv1.DaemonSet, at federation.Places) string {
 	for i := range agents.Spec.Template.Spec.Containers {
 		if c := &agents.Spec.Template.Spec.Containers[i]; c.Name == agentContainer && len(c.EnvFrom) > 0 {
 			return "agents also take settings from environments of other objects (envFrom), which are not read"
@@ -115,7 +115,7 @@ func elsewhere(agents *appsv1.DaemonSet, at federation.Places) string {
 	return ""
 }
 
-// arguments are the settings that the DaemonSet gives its agents beside the files.
+// arguments returns the settings in the DaemonSet's arguments and environment.
 func arguments(agents *appsv1.DaemonSet, name string) []Source {
 	var out []Source
 	for i := range agents.Spec.Template.Spec.Containers {
@@ -133,11 +133,11 @@ func arguments(agents *appsv1.DaemonSet, name string) []Source {
 	return out
 }
 
-// flags are the long options of a command line.
+// flags returns the long options of a command line.
 func flags(words []string) map[string]string {
 	var all []string
 	for _, w := range words {
-		if strings.Contains(w, " --") { // a shell's text
+		if strings.Contains(w, " --") { // the text of a shell script
 			all = append(all, strings.Fields(w)...)
 			continue
 		}
@@ -162,8 +162,8 @@ func flags(words []string) map[string]string {
 	return out
 }
 
-// environment are the settings among variables: CILIUM_ENABLE_POLICY is enable-policy. A value from elsewhere is unknown, which
-// no setting takes for good.
+// environment returns the settings in environment variables: CILIUM_ENABLE_POLICY is enable-policy. A value from
+// another object is unknown, which no check accepts.
 func environment(variables []corev1.EnvVar) map[string]string {
 	out := map[string]string{}
 	for _, v := range variables {
@@ -184,7 +184,7 @@ func ready(d *appsv1.DaemonSet) Workload {
 	return Workload{Desired: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady}
 }
 
-// CiliumVersion asks a cluster which version its agents have.
+// CiliumVersion returns the version of a cluster's agents.
 func CiliumVersion(ctx context.Context, c kubernetes.Interface, at federation.Places) (string, error) {
 	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
 	if err != nil {
@@ -205,7 +205,7 @@ func imageVersion(d *appsv1.DaemonSet) string {
 	return ""
 }
 
-// tag of an image, as v1.20.2; "" when it has none.
+// tag returns the tag of an image, as v1.20.2, or "" if it has none.
 func tag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	i := strings.LastIndexByte(image, ':')

@@ -8,46 +8,48 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Facts are what was read from one cluster.
+// Facts are the properties that were read from one cluster.
 type Facts struct {
 	Member string
-	// Version of its API server, as v1.36.3.
+	// Version is the version of its API server, as v1.36.3.
 	Version string
-	// Silent says why the API server did not answer, or did not take the credentials; "": it did.
-	Silent string
-	// Kinds tells of each needed kind what the pusher's LIST led to.
+	// Unreachable is the reason why the API server did not answer or rejected the credentials, or "".
+	Unreachable string
+	// Kinds contains the result of the pusher's LIST request for each needed kind.
 	Kinds  []Listing
 	Cilium Cilium
-	// Mesh is what the member declares as its cluster mesh, see federation.AnnotationMesh.
-	Mesh  string
-	Istio Istio
-	Guard Guard
-	// HostPods are pods of the classes that no policy selects. Its zero value is that none were found, or asked for.
+	// Mesh is the cluster mesh that the member declares; see federation.AnnotationMesh.
+	Mesh string
+	// Enforcer is what the member declares by federation.AnnotationEnforcer; "": Cilium.
+	Enforcer string
+	Istio    Istio
+	Guard    Guard
+	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or "".
 	HostPods HostPods
 	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; "": it is.
 	Mark       *guard.Downgrade
 	MarkUnread string
 }
 
-// Guard is what the member has of the policies that guard the managed objects.
+// Guard contains the guard policies that the member has.
 type Guard struct {
 	Objects []*unstructured.Unstructured
-	// Unread says why they are not known; "": they are.
+	// Unread is the reason why they are not known, or "".
 	Unread string
 }
 
-// Listing is what a LIST of one kind led to.
+// Listing is the result of a LIST request for one kind.
 type Listing struct {
 	Resource schema.GroupVersionResource
 	Result   Result
-	// Detail is the API server's word when Result is ListFails.
+	// Detail is the API server's message if Result is ListFails.
 	Detail string
 }
 
-// Result of a LIST.
+// Result is the result of a LIST request.
 type Result string
 
-// Results.
+// Results of a LIST request.
 const (
 	Listed     Result = "Listed"
 	NotServed  Result = "NotServed"
@@ -56,7 +58,7 @@ const (
 	NotDecided Result = "NotDecided"
 )
 
-// Istio is what the cluster has of Istio.
+// Istio contains the properties of the cluster's Istio.
 type Istio struct {
 	// Served: the kind AuthorizationPolicy is there.
 	Served bool
@@ -64,24 +66,24 @@ type Istio struct {
 	Version string
 	Ambient bool
 	Unread  string
-	// Declared is what the member declares, as its registration has it; "": nothing.
+	// Declared is the member's declaration in its registration, or "".
 	Declared string
 }
 
-// Needs are what a member has to have.
+// Needs are the requirements for a member.
 type Needs struct {
-	// Kinds that are pushed.
+	// Keys are the labels by which classes select pods.
 	Kinds []federation.Kind
-	// Keys are the labels that classes select pods by.
+	// Others are the facts of the other members.
 	Keys []Key
 	// Others are the facts of the other members.
 	Others []Facts
 }
 
-// Key is what a class identifies pods by.
+// Key is a label by which a class identifies pods.
 type Key struct {
 	Class, Label string
-	// ServiceAccount is the template of the service accounts that Istio identifies the class by, if it has one.
+	// ServiceAccount is the template of the service accounts by which Istio identifies the class, if it has one.
 	ServiceAccount string
 	// GuardedOnly is set where no class of Cilium's uses the label: it is guarded, and Cilium need not know it.
 	GuardedOnly bool

@@ -11,9 +11,9 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// GuardState tells how the guard of a member stands, and in a sentence what is wrong.
+// GuardState returns the state of a member's guard, and a sentence about what is wrong.
 func GuardState(f Facts, n Needs) (guard.State, string) {
-	if f.Silent != "" || f.Guard.Unread != "" {
+	if f.Unreachable != "" || f.Guard.Unread != "" {
 		return guard.Unknown, f.Guard.Unread
 	}
 	return guard.Judge(f.Guard.Objects, Credentials(n.Keys))
@@ -21,15 +21,16 @@ func GuardState(f Facts, n Needs) (guard.State, string) {
 
 const repair = "kubectl acp cluster check --fix brings it there"
 
-// guarded looks for the policies that keep hands off the managed objects, and for the mark that keeps KubeFed off them.
-func guarded(f Facts, n Needs) []Finding {
+// guardFindings checks the policies that protect the managed objects, and the mark of a downgrade, which keeps KubeFed
+// away.
+func guardFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	if f.Mark != nil {
 		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: "it is " + f.Mark.String() + ": nothing is refused there",
 			Do: "kubectl acp resume there, when the reason is gone"})
 	}
 	if old(f.Version, oldestServer) {
-		return out // which is a finding of its own
+		return out // which is a separate finding
 	}
 	state, message := GuardState(f, n)
 	switch state {
@@ -44,7 +45,7 @@ func guarded(f Facts, n Needs) []Finding {
 	return out
 }
 
-// readGuard reads the policies that are rendered, and no others: the account may read no others.
+// readGuard reads only the policies that ACP renders, because the account may read no others.
 func readGuard(ctx context.Context, c dynamic.Interface) Guard {
 	var out Guard
 	for _, name := range []string{guard.Writers, guard.Downgraded, guard.ClassLabels} {

@@ -14,26 +14,27 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// HostPods are the pods of a member that carry the label of a class and use the network of their node. Cilium knows them as
-// the node, so no policy selects them: they are open whatever is enforced, and a rule about their label does not match them.
+// HostPods are the pods of a member that have the label of a class and use the network of their node. Cilium identifies
+// them as the node, so no policy selects them: they are open in every mode, and a rule about their label does not match
+// them.
 type HostPods struct {
-	// Unread says why they are not known; "": they are.
+	// Unread is the reason why they are not known, or "".
 	Unread string
-	// Pods are namespace/name by label, sorted, the first mostHostPods of each key.
+	// Pods are namespace/name by label, sorted, at most maxHostPods for each key.
 	Pods map[federation.Label][]string
 }
 
-// mostHostPods bounds the pods that are kept for each label key, and namedPods those that a message names.
+// maxHostPods bounds the pods that are stored for each label key, and maxNamedPods those that a message lists.
 const (
-	mostHostPods = 200
-	namedPods    = 5
+	maxHostPods  = 200
+	maxNamedPods = 5
 )
 
-// onHost selects pods that use the network of their node and have not ended. The API server filters, and answers from its
-// cache, so that a member without such pods sends an empty list.
+// onHost selects pods that use the network of their node and have not ended. The API server filters from its cache, so
+// a member without such pods returns an empty list.
 const onHost = "spec.hostNetwork=true,status.phase!=Succeeded,status.phase!=Failed"
 
-// ReadHostPods lists the metadata of such pods for each label key. Nothing else of a pod is asked for.
+// ReadHostPods lists only the metadata of such pods for each label key.
 func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostPods {
 	client, err := metadata.NewForConfig(bounded(reader))
 	if err != nil {
@@ -46,7 +47,7 @@ func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostP
 		if err != nil {
 			return HostPods{Unread: unread(err, "pods with the label "+key)}
 		}
-		for i := range list.Items[:min(len(list.Items), mostHostPods)] {
+		for i := range list.Items[:min(len(list.Items), maxHostPods)] {
 			pod := &list.Items[i]
 			label := federation.Label{Key: key, Value: pod.Labels[key]}
 			out.Pods[label] = append(out.Pods[label], pod.Namespace+"/"+pod.Name)
@@ -58,20 +59,20 @@ func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostP
 	return out
 }
 
-// Named names the pods with a label, the first ones if there are many; "": there are none.
-func (h HostPods) Named(key, value string) string {
+// Describe lists the first pods with a label, or returns "" if there are none.
+func (h HostPods) Describe(key, value string) string {
 	return namedOf(h.Pods[federation.Label{Key: key, Value: value}])
 }
 
 func namedOf(pods []string) string {
-	if len(pods) <= namedPods {
+	if len(pods) <= maxNamedPods {
 		return strings.Join(pods, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(pods[:namedPods], ", "), len(pods)-namedPods)
+	return fmt.Sprintf("%s and %d more", strings.Join(pods[:maxNamedPods], ", "), len(pods)-maxNamedPods)
 }
 
-// hostPods finds pods that no policy selects.
-func hostPods(f Facts, n Needs) []Finding {
+// hostPodFindings reports pods that no policy selects.
+func hostPodFindings(f Facts, n Needs) []Finding {
 	if f.HostPods.Unread != "" {
 		return []Finding{{Severity: Warns, Code: HostPodsUnread, voids: VoidsEnforce,
 			Message: "whether pods of the classes use the network of their node is unknown: " + f.HostPods.Unread, Do: "apply deploy/rbac/member there"}}
@@ -88,7 +89,7 @@ func hostPods(f Facts, n Needs) []Finding {
 			continue
 		}
 		slices.Sort(pods)
-		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, About: k.Class, Label: k.Label,
+		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, Class: k.Class, Label: k.Label,
 			Message: fmt.Sprintf("pods with the label %s use the network of their node, so no policy selects them and no rule about the label matches them: %s", k.named(), namedOf(pods)),
 			Do:      "take hostNetwork out of these pods, or the label"})
 	}

@@ -21,11 +21,11 @@ func TestHostPods(t *testing.T) {
 		f.HostPods.Pods[redis] = append(f.HostPods.Pods[redis], fmt.Sprintf("ns/redis-%03d", n))
 	}
 	found := Assess(f, needs)
-	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].About != "redis" || !Passes(found) || found[0].Voids() != 0 ||
+	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].Class != "redis" || !Passes(found) || found[0].Voids() != 0 ||
 		!strings.Contains(found[0].Message, "ns/redis-004 and 145 more") || strings.Contains(found[0].Message, "ns/redis-005") {
 		t.Errorf("%+v", found)
 	}
-	if f.HostPods.Named(redis.Key, "b") != "" || f.HostPods.Named(redis.Key, "a") == "" {
+	if f.HostPods.Describe(redis.Key, "b") != "" || f.HostPods.Describe(redis.Key, "a") == "" {
 		t.Error("the pods of one resource are taken for those of another")
 	}
 	f.HostPods = HostPods{Unread: "forbidden"}

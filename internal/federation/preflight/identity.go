@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// podSource is where labels of pods come from, as agents name it.
+// podSource is the source of pod labels in Cilium's terms.
 const podSource = "k8s"
 
-// builtIn are the rules that agents begin with when no file replaces them (1.19, 1.20).
+// builtIn are the default rules of agents if no file replaces them (1.19, 1.20).
 var builtIn = []string{
 	`io\.kubernetes\.pod\.namespace`, `io\.cilium\.k8s\.namespace\.labels`, `app\.kubernetes\.io`,
 	`io\.cilium\.k8s\.policy\.cluster`, `io\.cilium\.k8s\.policy\.serviceaccount`,
@@ -22,7 +22,7 @@ var builtIn = []string{
 // Filter decides which labels of pods are in identities.
 type Filter struct {
 	rules []rule
-	// chosen: only labels that a rule includes are in identities.
+	// chosen reports that only labels that a rule includes are in identities.
 	chosen bool
 }
 
@@ -32,8 +32,8 @@ type rule struct {
 	match  *regexp.Regexp
 }
 
-// ParseFilter reads the agents' setting "labels": rules separated by blanks, each a regular expression that matches from
-// the key's beginning, with an optional source before a colon, and ! for what has to stay out.
+// ParseFilter parses the agents' setting "labels": rules separated by blanks, each a regular expression that matches
+// from the beginning of the key, with an optional source before a colon, and ! for exclusion.
 func ParseFilter(setting string) (*Filter, error) {
 	f := &Filter{}
 	for _, text := range builtIn {
@@ -71,8 +71,8 @@ func parseRule(text string) (rule, error) {
 	return r, nil
 }
 
-// Has tells whether a pod's label of that key is in its identity: the longest rule that includes it has to match more of
-// it than the shortest that keeps it out.
+// Has reports whether a pod label with the key is in the pod's identity: the longest rule that includes it must match
+// more of it than the shortest that excludes it.
 func (f *Filter) Has(key string) bool {
 	included, ignored := 0, 0
 	for _, r := range f.rules {

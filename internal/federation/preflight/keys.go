@@ -12,8 +12,8 @@ func EnforcedBy(c *v1alpha1.ResourceClass, name v1alpha1.EnforcerName) bool {
 	return slices.Contains(c.Spec.Enforcers, name) || len(c.Spec.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
 }
 
-// Keys returns what each class identifies pods by. Cilium has to know the labels of the classes that it enforces, and with
-// them those of all clients; Istio identifies clients by service accounts, and its policies select servers by labels.
+// Keys returns the labels by which classes identify pods. Cilium needs the labels of the classes that it enforces and
+// those of all clients. Istio identifies clients by service accounts, and its policies select servers by labels.
 func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
 	var out []Key
 	cilium, istio := false, false
@@ -35,7 +35,7 @@ func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass
 	return out
 }
 
-// Credentials returns what of keys the guard protects.
+// Credentials returns the part of keys that the guard protects.
 func Credentials(keys []Key) guard.Credentials {
 	var out guard.Credentials
 	for _, k := range keys {

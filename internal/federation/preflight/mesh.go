@@ -6,21 +6,21 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Alone reports whether the cluster is in no mesh with another one: it says so, or it says nothing and has the number 0, with
-// which Cilium connects to no other cluster.
-func (f Facts) Alone() bool {
+// InNoMesh reports whether the cluster is in a mesh with no other cluster: it declares this, or it declares nothing and
+// has the ID 0, with which Cilium connects to no other cluster.
+func (f Facts) InNoMesh() bool {
 	return f.Mesh == federation.NoMesh || f.Mesh == "" && f.Cilium.ClusterID() == noMeshID
 }
 
-// uniqueness compares names and numbers of the clusters of one mesh: identities of clusters that share one are taken for each
-// other's. Clusters that are in no mesh together see nothing of each other's identities.
-func uniqueness(f Facts, others []Facts) []Finding {
+// meshFindings compares names and IDs of the clusters of one mesh: identities of clusters with the same name or ID are
+// mistaken for each other's. Clusters of different meshes do not see each other's identities.
+func meshFindings(f Facts, others []Facts) []Finding {
 	if f.Cilium.unread() != "" {
 		return nil
 	}
 	var out []Finding
 	for _, o := range others {
-		if o.Member == f.Member || o.Cilium.unread() != "" || o.Silent != "" || f.Alone() || o.Alone() || o.Mesh != f.Mesh {
+		if o.Member == f.Member || o.Cilium.unread() != "" || o.Unreachable != "" || f.InNoMesh() || o.InNoMesh() || o.Mesh != f.Mesh {
 			continue
 		}
 		const apart = ", or declare its mesh (annotation " + federation.AnnotationMesh + " of the KubeFedCluster) if the two are not in one"

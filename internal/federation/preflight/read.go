@@ -22,11 +22,11 @@ const (
 	ztunnel    = "ztunnel"
 )
 
-// Timeout of one request to a member.
+// Timeout is the timeout of one request to a member.
 const Timeout = 10 * time.Second
 
-// Read gathers the facts of a member: the kinds as the pusher sees them, the configuration as the reader does, from where the
-// member declares that it is. Pusher and reader may be the same.
+// Read collects the facts of a member: the kinds with the pusher's credentials, and the configuration with the
+// reader's, from the locations that the member declares. Pusher and reader may be the same.
 func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind, at federation.Places) Facts {
 	f := Facts{Member: member}
 	if at == (federation.Places{}) {
@@ -34,34 +34,34 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	as, err := dynamic.NewForConfig(bounded(pusher))
 	if err != nil {
-		f.Silent = err.Error()
+		f.Unreachable = err.Error()
 		return f
 	}
 	clients, err := kubernetes.NewForConfig(bounded(reader))
 	if err != nil {
-		f.Silent = err.Error()
+		f.Unreachable = err.Error()
 		return f
 	}
 	reading, err := dynamic.NewForConfig(bounded(reader))
 	if err != nil {
-		f.Silent = err.Error()
+		f.Unreachable = err.Error()
 		return f
 	}
 	pushing, err := kubernetes.NewForConfig(bounded(pusher))
 	if err != nil {
-		f.Silent = err.Error()
+		f.Unreachable = err.Error()
 		return f
 	}
 	info, err := pushing.Discovery().ServerVersion()
 	if err != nil {
-		f.Silent = plain(err)
+		f.Unreachable = apiMessage(err)
 		return f
 	}
 	f.Version = info.GitVersion
 	for _, k := range kinds {
 		l := list(ctx, as, k)
 		if l.Detail == refused {
-			f.Silent = refused // which KubeFed's own health check finds, too
+			f.Unreachable = refused // KubeFed's own health check detects this, too
 			return f
 		}
 		f.Kinds = append(f.Kinds, l)
@@ -79,7 +79,7 @@ func bounded(c *rest.Config) *rest.Config {
 	return out
 }
 
-// list asks for one object, as KubeFed's informer would for all of them.
+// list requests one object of a kind, as KubeFed's informer would request all of them.
 func list(ctx context.Context, as dynamic.Interface, k federation.Kind) Listing {
 	_, err := as.Resource(k.TargetResource).List(ctx, metav1.ListOptions{Limit: 1})
 	l := Listing{Resource: k.TargetResource}
@@ -91,15 +91,15 @@ func list(ctx context.Context, as dynamic.Interface, k federation.Kind) Listing 
 	case apierrors.IsForbidden(err):
 		l.Result = Forbidden
 	default:
-		l.Result, l.Detail = ListFails, plain(err)
+		l.Result, l.Detail = ListFails, apiMessage(err)
 	}
 	return l
 }
 
 const refused = "it refuses the token"
 
-// plain is an error in the API server's own words.
-func plain(err error) string {
+// apiMessage returns an error in the API server's words.
+func apiMessage(err error) string {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -117,13 +117,13 @@ func unread(err error, what string) string {
 	case apierrors.IsForbidden(err):
 		return "the " + what + " may not be read"
 	}
-	return fmt.Sprintf("the %s cannot be read: %s", what, plain(err))
+	return fmt.Sprintf("the %s cannot be read: %s", what, apiMessage(err))
 }
 
 func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace string) Istio {
 	groups, err := c.Discovery().ServerGroups()
 	if err != nil {
-		return Istio{Unread: plain(err)}
+		return Istio{Unread: apiMessage(err)}
 	}
 	served := false
 	for i := range groups.Groups {

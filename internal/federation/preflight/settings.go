@@ -9,18 +9,18 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Voids says in which modes a finding makes the policies of a member mean something else than they say. A unit in such a
+// Voids are the modes in which the policies of a member have another meaning because of a finding. A unit in such a
 // mode is never Realized in that member.
 type Voids uint8
 
-// The modes, as bits of Voids. VoidsAudit includes units of wildcards, which are rendered as Audit.
+// Bits of Voids. VoidsAudit includes units of wildcards, which are rendered as Audit.
 const (
 	VoidsEnforce Voids = 1 << iota
 	VoidsAudit
 	voidsAll = VoidsEnforce | VoidsAudit
 )
 
-// In reports whether a unit of the mode means something else than it says. A wildcard has the mode "".
+// In reports whether a unit of the mode has another meaning. A wildcard has the mode "".
 func (v Voids) In(mode v1alpha1.Mode) bool {
 	if mode == v1alpha1.ModeEnforce {
 		return v&VoidsEnforce != 0
@@ -28,21 +28,21 @@ func (v Voids) In(mode v1alpha1.Mode) bool {
 	return v&VoidsAudit != 0
 }
 
-// setting is one key of the agents' configuration whose value can make policies mean something else than they say. The
-// names and defaults are those of Cilium 1.20 (pkg/option, pkg/defaults, pkg/maps/policymap).
+// setting is one key of the agents' configuration whose value can change the meaning of policies. The names and
+// defaults are those of Cilium 1.20 (pkg/option, pkg/defaults, pkg/maps/policymap).
 type setting struct {
 	key      string
 	code     string
 	severity Severity
 	voids    Voids
-	// bad reports whether a value has the consequence. An absent key has the default, which never has.
+	// bad reports whether a value has the consequence. The default, which applies if the key is missing, never has it.
 	bad func(value string) bool
-	// consequence completes "Cilium's <key> is <value>: ...".
+	// consequence completes the sentence "Cilium's <key> is <value>: ...".
 	consequence, do string
 }
 
-// settingsRead are the settings that Assess judges one by one, wherever agents take them from.
-var settingsRead = []setting{
+// checkedSettings are the settings that Assess checks one by one, in every place from which agents read them.
+var checkedSettings = []setting{
 	{"policy-audit-mode", AuditMode, Fails, voidsAll, mayBeTrue, "nothing is refused there", "set it to false and restart the agents"},
 	{"enable-policy", NotEnforcing, Fails, voidsAll, func(v string) bool { return !oneOf(v, "default", "always") },
 		"nothing is refused there", "set it to default and restart the agents"},
@@ -62,7 +62,7 @@ var settingsRead = []setting{
 		"identity labels come from a file that cannot be read from here, so it is unknown whether policies select any pod", "give the same rules in the setting labels and restart the agents"},
 }
 
-// mayBeTrue and mayBeFalse read a boolean as agents do. A value that is neither counts as both.
+// mayBeTrue and mayBeFalse parse a boolean as agents do. Any other value counts as both.
 func mayBeTrue(v string) bool {
 	on, err := strconv.ParseBool(strings.TrimSpace(v))
 	return on || err != nil && strings.TrimSpace(v) != ""
@@ -77,20 +77,24 @@ func oneOf(v string, values ...string) bool {
 	return slices.Contains(values, strings.ToLower(strings.TrimSpace(v)))
 }
 
-// settings judges the configuration of the agents. What was not read is unknown, and unknown is not enforced.
-func settings(f Facts, n Needs) []Finding {
+// settingFindings checks the configuration of the agents. A configuration that was not read is unknown, and unknown
+// counts as not enforced.
+func settingFindings(f Facts, n Needs) []Finding {
+	if f.withoutCilium() {
+		return istioAlone(f)
+	}
 	c := f.Cilium
 	if why := c.unread(); why != "" {
 		return []Finding{{Severity: Fails, Code: ConfigUnread, voids: voidsAll, Message: "Cilium's configuration is unknown: " + why,
 			Do: "apply deploy/rbac/member there, and where the configuration is elsewhere name it in the annotations of the KubeFedCluster; without it nothing counts as enforced"}}
 	}
 	var out []Finding
-	for _, s := range settingsRead {
+	for _, s := range checkedSettings {
 		for _, source := range c.Sources {
 			if v, ok := source.Settings[s.key]; ok && s.bad(v) {
 				out = append(out, Finding{Severity: s.severity, Code: s.code, voids: s.voids,
 					Message: fmt.Sprintf("Cilium's %s is %q in %s: %s", s.key, clip(v), source.Where, s.consequence), Do: s.do})
-				break // one place is enough to say what it means
+				break // one place is enough for a finding
 			}
 		}
 	}
@@ -115,7 +119,7 @@ func settings(f Facts, n Needs) []Finding {
 	return out
 }
 
-// identityLabels asks of each place whether the labels of classes are in identities.
+// identityLabels checks in each place whether the labels of classes are in identities.
 func identityLabels(c Cilium, keys []Key) []Finding {
 	var out []Finding
 	missing := map[Key]bool{}
@@ -134,7 +138,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 			}
 			if !filter.Has(k.Label) && !missing[k] {
 				missing[k] = true
-				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class, Label: k.Label, voids: VoidsEnforce,
+				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, Class: k.Class, Label: k.Label, voids: VoidsEnforce,
 					Message: fmt.Sprintf("the label %s is not in Cilium's identities: what selects it matches nothing", k.named()),
 					Do:      fmt.Sprintf("add k8s:%s to the setting labels in %s and restart the agents", strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
 			}
@@ -143,7 +147,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 	return out
 }
 
-// named names the label with its class, if that is known.
+// named returns the label with its class, if the class is known.
 func (k Key) named() string {
 	if k.Class == "" {
 		return k.Label
@@ -151,7 +155,7 @@ func (k Key) named() string {
 	return k.Label + " of class " + k.Class
 }
 
-// clip bounds a value that somebody else wrote.
+// clip truncates a value that comes from the member.
 func clip(v string) string {
 	const most = 60
 	if len(v) > most {

@@ -37,7 +37,7 @@ type Body struct {
 	Items       []notify.About `json:"items,omitempty"`
 	More        int            `json:"more,omitempty"`
 	Until       time.Time      `json:"until,omitzero"`
-	Recipients  []Recipient    `json:"told"`
+	Recipients  []Recipient    `json:"recipients"`
 	Title       string         `json:"title"`
 	URL         string         `json:"url"`
 }

@@ -61,7 +61,12 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 	}
 	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
 	old, new := base.Next(before), base.Next(after)
-	for _, name := range policy.Changed(old, new) {
+	if kind == approval.KindWorkload {
+		// The policies of the resources that are reached do not change, or name others' clients beside the addresses.
+		v.groups(old, new, items)
+		return v
+	}
+	for _, name := range policy.ChangedUnits(old, new) {
 		units[name] = true
 	}
 	v.dataplane(old, new, units, members, at)
@@ -72,7 +77,7 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after *policy.Snapshot, resources []string) {
 	old, new, units, _ := sides(base, in, kind, items)
 	before, after = base.Next(old), base.Next(new)
-	for _, name := range policy.Changed(before, after) {
+	for _, name := range policy.ChangedUnits(before, after) {
 		units[name] = true
 	}
 	return before, after, sortedKeys(units)
@@ -198,6 +203,9 @@ func apply(in *policy.Input, c *approval.Change, raw json.RawMessage) error {
 	case "SubjectClass":
 		o := &v1alpha1.SubjectClass{ObjectMeta: meta}
 		return put(&in.SubjectClasses, o, raw, &o.Spec)
+	case "ExternalWorkload":
+		o := &v1alpha1.ExternalWorkload{ObjectMeta: meta}
+		return put(&in.Workloads, o, raw, &o.Spec)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -174,7 +175,7 @@ func TestRefusedWithOthers(t *testing.T) {
 	if told(v) {
 		t.Fatal("the hidden deny is in the view: the test shows nothing")
 	}
-	v.Refuse(policy.NewSnapshot(in), in, approval.KindGrant, []approval.Item{grant("t-1-1")}, at)
+	v.Refuse(policy.NewSnapshot(in), in, nil, approval.KindGrant, []approval.Item{grant("t-1-1")}, at)
 	if !told(v) {
 		t.Errorf("the deny is hidden, and what it takes is not told; refused: %q", v.Refused)
 	}
@@ -205,10 +206,29 @@ func meshed() policy.Input {
 	return in
 }
 
+// joined is a member with what it declares about its Istio.
+type joined struct {
+	Member
+	declares string
+}
+
+// join makes members those of the input's fleet.
+func join(in *policy.Input, all ...joined) []Member {
+	var reports []*v1alpha1.MemberCluster
+	var out []Member
+	for _, m := range all {
+		out = append(out, m.Member)
+		reports = append(reports, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: m.Labels, Istio: m.declares}})
+	}
+	*in = policy.NewInput(in.Objects(), registry.FleetOf(reports))
+	return out
+}
+
 // A class that names Istio shows what each member is given, by what the members declare.
 func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
 	in := meshed()
-	v := Of(policy.NewSnapshot(in), in, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, approval.KindGrant, []approval.Item{grant("one")}, at)
+	members := join(&in, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}...)
+	v := Of(policy.NewSnapshot(in), in, members, approval.KindGrant, []approval.Item{grant("one")}, at)
 	i := slices.IndexFunc(v.Objects, func(o Object) bool { return o.Kind == "AuthorizationPolicy" })
 	if i < 0 {
 		t.Fatalf("no AuthorizationPolicy in %+v", v)
@@ -232,25 +252,26 @@ func TestMembersOfTheClassCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		placement v1alpha1.Placement
-		members   []Member
+		members   []joined
 		modes     []v1alpha1.ClusterMode
 		want      []string
 		// of are the members that get something of their own.
 		of []string
 	}{
-		"Everywhere": {"the one that cannot is named", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, []string{"in m3: " + none}, nil},
-		"Elsewhere":  {"it does not go to the one that cannot", names("m1", "m2"), []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, nil, nil},
-		"OnlyThere":  {"it goes only to the one that cannot, though most can", names("m3"), []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, []string{none}, nil},
-		"ByLabel":    {"most cannot, and are not selected", chosen, []Member{{Name: "m1", Istio: able, Labels: yes}, {Name: "m2"}, {Name: "m3"}}, nil, nil, []string{"m1"}},
-		"Leaving":    {"nothing is placed any more in the one that cannot", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Leaving: true}}, nil, nil, nil},
-		"Observed": {"in the one that cannot it is not onboarded", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}},
+		"Everywhere": {"the one that cannot is named", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, []string{"in m3: " + none}, nil},
+		"Elsewhere":  {"it does not go to the one that cannot", names("m1", "m2"), []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, nil, nil},
+		"OnlyThere":  {"it goes only to the one that cannot, though most can", names("m3"), []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, []string{none}, nil},
+		"ByLabel":    {"most cannot, and are not selected", chosen, []joined{{Member{Name: "m1", Labels: yes}, able}, {Member{Name: "m2"}, ""}, {Member{Name: "m3"}, ""}}, nil, nil, []string{"m1"}},
+		"Leaving":    {"nothing is placed any more in the one that cannot", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2", Leaving: true}, ""}}, nil, nil, nil},
+		"Observed": {"in the one that cannot it is not onboarded", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}},
 			[]v1alpha1.ClusterMode{{Cluster: "m3", Mode: v1alpha1.ModeObserve}}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := meshed()
 			in.ResourceClasses[0].Spec.Placement = c.placement
 			in.Resources[0].Spec.ClusterModes = c.modes
-			v := Of(policy.NewSnapshot(in), in, c.members, approval.KindGrant, []approval.Item{grant("one")}, at)
+			members := join(&in, c.members...)
+			v := Of(policy.NewSnapshot(in), in, members, approval.KindGrant, []approval.Item{grant("one")}, at)
 			if diff := cmp.Diff(c.want, v.Refused); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/enforcer"
-	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -31,9 +31,7 @@ type side struct {
 	// refused are messages by what they are about: two statements may be refused for the same reason.
 	refused map[string]string
 	members []Member
-	// capabilities are what the members declare, as the enforcer reads it; nil: nothing is known of any.
-	capabilities []byte
-	unknown      map[v1alpha1.EnforcerName]bool // rendering needs what nobody knows here
+	unknown map[v1alpha1.EnforcerName]bool // rendering needs what nobody knows here
 }
 
 // dataplane adds the objects that differ.
@@ -74,6 +72,55 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, membe
 	}
 }
 
+// groups adds the address groups of Cilium of the applications that the items are about.
+func (v *View) groups(old, new *policy.Snapshot, items []approval.Item) {
+	subjects := map[string]bool{}
+	for _, it := range items {
+		subjects[it.ApplicationName] = true
+		var was v1alpha1.ExternalWorkloadSpec
+		if it.Change != nil && len(it.Change.Before) > 0 && json.Unmarshal(it.Change.Before, &was) == nil {
+			subjects[string(was.Subject)] = true // it may have been another application's
+		}
+	}
+	before, after := newSide(nil), newSide(nil)
+	if !before.groups(old, subjects) || !after.groups(new, subjects) {
+		v.Say(fmt.Sprintf("An address group with more than %d prefixes is not shown.", mostPrefixes))
+	}
+	keys := maps.Clone(before.objects)
+	maps.Copy(keys, after.objects)
+	for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+		if a, b := before.objects[k], after.objects[k]; a != b {
+			v.Objects = append(v.Objects, Object{Layer: LayerDataplane, Kind: k.kind, Name: k.name, Enforcer: string(k.enforcer), Before: a, After: b})
+		}
+	}
+}
+
+// mostPrefixes of an address group are shown.
+const mostPrefixes = 2000
+
+// groups adds the address groups of subjects; false: one is too large to be shown.
+func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
+	whole := true
+	for _, g := range snap.ExternalGroups() {
+		if !subjects[g.Subject] {
+			continue
+		}
+		if len(g.Prefixes)+len(g.Contested) > mostPrefixes {
+			whole = false
+			continue
+		}
+		r, err := cilium.RenderGroup(g)
+		if err != nil {
+			continue // the lines of the ticket say what is refused
+		}
+		for _, o := range r.Objects {
+			k := key{enforcer: v1alpha1.EnforcerCilium, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
+			s.objects[k] = manifest(o.Object, o.Object.Spec)
+		}
+	}
+	return whole
+}
+
 // refuse adds a message, once.
 func (v *View) refuse(message string) {
 	if !slices.Contains(v.Refused, message) {
@@ -84,7 +131,7 @@ func (v *View) refuse(message string) {
 
 // Refuse adds why statements of the items would be left out of the members by what is in the input: also by statements that
 // the view does not show.
-func (v *View) Refuse(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, at time.Time) {
+func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) {
 	_, after, resources := Snapshots(base, in, kind, items)
 	own := map[policy.Ref]bool{}
 	for _, it := range items {
@@ -94,8 +141,11 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, kind approval.Kind
 	}
 	for _, name := range resources {
 		u, ok := after.CompileResource(name, at)
-		for i := 0; ok && i < len(u.Refused); i++ {
-			if r := &u.Refused[i]; own[r.Ref] {
+		if !ok {
+			continue
+		}
+		for _, r := range append(u.Refused, registry.Refused(after, &u, targets(&u, members), at)...) {
+			if own[r.Ref] {
 				v.refuse(r.Message)
 			}
 		}
@@ -110,24 +160,8 @@ func (v *View) Say(message string) {
 	v.Message += message
 }
 
-// capabilitiesOf the members; nil: there are none, or they cannot be written down.
-func capabilitiesOf(members []Member) []byte {
-	if len(members) == 0 {
-		return nil
-	}
-	declared := map[string]string{}
-	for _, m := range members {
-		declared[m.Name] = m.Istio
-	}
-	text, err := json.Marshal(istio.Declared(declared))
-	if err != nil {
-		return nil
-	}
-	return text
-}
-
 func newSide(members []Member) *side {
-	return &side{members: members, capabilities: capabilitiesOf(members), objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]string{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+	return &side{members: members, objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]string{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
 
 // refuse keeps a message that says by itself what it is about.
@@ -142,15 +176,11 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message
 	}
 	for _, name := range u.Enforcers {
-		job := registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at}
-		if name == v1alpha1.EnforcerIstio {
-			if s.capabilities == nil {
-				s.unknown[name] = true
-				continue
-			}
-			job.Declared = s.capabilities
+		if name == v1alpha1.EnforcerIstio && len(s.members) == 0 {
+			s.unknown[name] = true
+			continue
 		}
-		plan, err := registry.Prepare(name, job)
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at})
 		if err != nil {
 			s.refuse(fmt.Sprintf("%s cannot be used: %v", name, err))
 			continue

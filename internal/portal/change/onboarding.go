@@ -18,7 +18,7 @@ func Onboarding(s *policy.Snapshot, resources []*v1alpha1.ProtectedResource, res
 	if !ok || c.Spec.DefaultMode == "" || slices.ContainsFunc(resources, func(p *v1alpha1.ProtectedResource) bool { return string(p.Spec.Resource) == resource }) {
 		return ""
 	}
-	if slices.ContainsFunc(s.StatementsAbout(resource), func(w policy.Written) bool { return NamedBeside(w.Ref.Policy, w.Statement, resource, sid) }) {
+	if slices.ContainsFunc(s.StatementsAbout(resource), func(w policy.PolicyStatement) bool { return NamedBeside(w.Ref.Policy, w.Statement, resource, sid) }) {
 		return ""
 	}
 	return c.Spec.DefaultMode

@@ -14,15 +14,13 @@ type Member struct {
 	Labels map[string]string
 	// Leaving: nothing is placed there any more.
 	Leaving bool
-	// Istio is what it declares of its Istio; "": it has none that enforces.
-	Istio string
 }
 
 // MembersOf the fleet, as far as they decide what they are given.
 func MembersOf(all []*v1alpha1.MemberCluster) []Member {
 	var out []Member
 	for _, m := range all {
-		out = append(out, Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving, Istio: m.Status.Istio})
+		out = append(out, Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving})
 	}
 	return out
 }
@@ -44,7 +42,7 @@ func Placed(p v1alpha1.Placement, members []Member) []string {
 	})
 }
 
-// placed tells whether a unit goes to a member. Where no member is known, a selector may select any.
+// placed reports whether a unit goes to a member. Where no member is known, a selector may select any.
 func placed(u *policy.Unit, name string, members []Member) bool {
 	names, known := policy.PlacedIn(&u.Placement, registered(members), len(members) > 0)
 	return known && slices.Contains(names, name) || !known && len(members) == 0

@@ -13,7 +13,7 @@ import (
 func shards(all []*v1alpha1.AccessControlPolicy, base string) []string {
 	out := []string{base}
 	p := find(all, base)
-	n := policy.Shards(p)
+	n := policy.ShardCount(p)
 	for i := 2; i <= n; i++ {
 		out = append(out, policy.PolicyShard(base, i))
 	}

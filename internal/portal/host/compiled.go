@@ -1,8 +1,6 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +42,7 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 		return []string{"nothing: the resource cannot be compiled"}
 	}
 	var lines []string
-	for _, r := range append(u.Refused, beyond(s, &u, at)...) {
+	for _, r := range append(u.Refused, registry.Refused(s, &u, s.Targets(&u), at)...) {
 		lines = append(lines, approval.LeftOut+r.Message)
 	}
 	for _, peer := range groups(s) {
@@ -52,22 +50,6 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 	}
 	lines = append(lines, unitLines{u: &u}.access()...)
 	return append(lines, placementLines(u)...)
-}
-
-// beyond is what members cannot express of a unit although it was compiled.
-func beyond(s *policy.Snapshot, u *policy.Unit, at time.Time) []policy.Refusal {
-	if !slices.Contains(u.Enforcers, v1alpha1.EnforcerCilium) {
-		return nil // what Istio cannot express depends on what members declare, which the request's preview shows
-	}
-	plan, err := registry.Prepare(v1alpha1.EnforcerCilium, registry.Job{Snapshot: s, Units: []policy.Unit{*u}, At: at})
-	if err != nil {
-		return []policy.Refusal{{Message: err.Error()}}
-	}
-	out, err := plan.Enforcer.Render(*u)
-	if err != nil {
-		return []policy.Refusal{{Message: err.Error()}}
-	}
-	return out.RefusedAmong(s.Targets(u))
 }
 
 // ChangedLines are the lines that a change of an object brings. For a ProtectedResource they are the compiled unit after
@@ -90,8 +72,7 @@ func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at t
 		}
 	}
 	lines, _ := differences(before, after, names, at, true)
-	sum := sha256.Sum256([]byte(strings.Join(lines[mostLines:], "\n")))
-	return append(lines[:mostLines:mostLines], fmt.Sprintf("and %d more: %s", len(lines)-mostLines, hex.EncodeToString(sum[:])))
+	return bounded(lines)
 }
 
 // differences of the units with these names, sorted. Without folding it stops, and reports false, as soon as there are more than
@@ -150,10 +131,12 @@ func groups(s *policy.Snapshot) []string {
 }
 
 // unitLines writes a unit as lines, of which each one that is added is access that is added. Folded lines do not name single
-// applications and resources.
+// applications and resources. With the name of a subject they are only about its addresses outside the fleet, which must be
+// the only ones that the unit knows.
 type unitLines struct {
-	u      *policy.Unit
-	folded bool
+	u       *policy.Unit
+	folded  bool
+	outside string
 }
 
 func (l unitLines) value(v string) string {
@@ -181,6 +164,9 @@ func (l unitLines) access() []string {
 		lines = append(lines, l.rule(&l.u.Rules[i])...)
 	}
 	for _, p := range l.u.OpenPorts {
+		if l.outside != "" {
+			break // they are open for anyone
+		}
 		lines = append(lines, "allow anyone to "+l.target()+" on "+portText(p)+", a port of no action")
 	}
 	if slices.Contains(l.u.Enforcers, v1alpha1.EnforcerIstio) {
@@ -194,6 +180,12 @@ func (l unitLines) access() []string {
 // rule has one line for each peer, port and request of a rule.
 func (l unitLines) rule(r *policy.Rule) []string {
 	var peers []string
+	if l.outside != "" {
+		if len(r.External)+len(r.ExternalClasses) > 0 {
+			peers = []string{"workloads outside the fleet of " + l.outside}
+		}
+		return l.each(r.Effect, peers, r.Ports, r.HTTP, "")
+	}
 	if r.Anyone {
 		peers = append(peers, "anyone")
 	}
@@ -227,6 +219,9 @@ func (l unitLines) statement(st *policy.UnitStatement) []string {
 		peers = append(peers, "anyone")
 	}
 	for _, s := range st.Subjects {
+		if l.outside != "" {
+			break
+		}
 		if s.ServiceAccount == "" {
 			peers = append(peers, "no service account")
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
@@ -73,7 +74,7 @@ func TestCompiledLinesOfTheFleet(t *testing.T) {
 	in.ResourceClasses[0].Spec.Actions[0].HTTP = []v1alpha1.HTTPMatch{{Method: "GET"}}
 	it := approval.Item{ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}}
 	lines := func(d *v1alpha1.MemberDataplane) approval.Shown {
-		fleet := policy.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: d}}})
+		fleet := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: d}}})
 		return approval.NewShown(host.CompiledLines(policy.NewInput(in.Objects(), fleet), it))
 	}
 	able := lines(&v1alpha1.MemberDataplane{PolicyMapEntries: 16384})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/wallclock"
@@ -74,7 +75,10 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	if !h.Ready() {
 		return nil, approval.HostUnknown()
 	}
-	if it.Change != nil {
+	switch {
+	case it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload:
+		return h.compiledWorkload(it)
+	case it.Change != nil:
 		return h.compiledChange(it)
 	}
 	var resources v1alpha1.ResourceClassList
@@ -86,7 +90,20 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 		return nil, fmt.Errorf("list the classes and workloads of the cache: %w", err)
 	}
 	return CompiledLines(policy.NewInput(policy.Objects{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)},
-		policy.FleetOf(h.Members())), it), nil
+		registry.FleetOf(h.Members())), it), nil
+}
+
+// compiledWorkload compiles what an application reaches, and its addresses with and without the change.
+func (h *Host) compiledWorkload(it approval.Item) ([]string, error) {
+	base, ok := h.Snapshot()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	in, ok := h.Input()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	return WorkloadLines(base, in, it, wallclock.Now())
 }
 
 // compiledChange compiles the host cluster's state with and without the change of an object.

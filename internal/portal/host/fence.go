@@ -20,7 +20,7 @@ type Ledger interface {
 	Last(ctx context.Context) (ledger.Line, bool, error)
 }
 
-// fenced tells whether a newer database has written the policy.
+// fenced reports whether a newer database has written the policy.
 func (w *Writer) fenced(ctx context.Context, p *v1alpha1.AccessControlPolicy) (bool, error) {
 	mark, marked := p.Annotations[annotationLedger]
 	if w.Ledger == nil || !marked {

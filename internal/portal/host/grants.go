@@ -2,6 +2,7 @@ package host
 
 import (
 	"slices"
+	"time"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
@@ -9,13 +10,40 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// Granted tells whether any allow in force names an application, or covers it.
+// Granted reports whether any allow in force names an application, or covers it.
 func (h *Host) Granted(application string) (bool, error) {
 	s, ok := h.Snapshot()
 	if !ok {
 		return false, approval.HostUnknown()
 	}
 	return slices.ContainsFunc(s.WhatCanReach(application, wallclock.Now()), func(g policy.Grant) bool { return g.Effect == policy.Allow }), nil
+}
+
+// Reached implements approval.Host.
+func (h *Host) Reached(application string) (approval.Reached, error) {
+	s, ok := h.Snapshot()
+	if !ok {
+		return approval.Reached{}, approval.HostUnknown()
+	}
+	return ReachedIn(s, application, wallclock.Now()), nil
+}
+
+// ReachedIn is what an application has access to by a snapshot. Allows that have not begun yet count.
+func ReachedIn(s *policy.Snapshot, application string, at time.Time) approval.Reached {
+	var r approval.Reached
+	for _, g := range s.WhatCanReach(application, at) {
+		switch {
+		case g.Effect != policy.Allow || g.Subject == anyone:
+		case g.Wildcard:
+			r.Wildcards = append(r.Wildcards, g.Resource)
+		default:
+			r.Resources = append(r.Resources, g.Resource)
+		}
+	}
+	slices.Sort(r.Resources)
+	slices.Sort(r.Wildcards)
+	r.Resources, r.Wildcards = slices.Compact(r.Resources), slices.Compact(r.Wildcards)
+	return r
 }
 
 // GrantsOf are the grants that name an application or a resource, for who decides whether it may leave the catalog;

@@ -205,7 +205,7 @@ func (h *Host) changed(before, object any, gone bool) {
 		h.tell(o.GetName())
 	}
 	for _, k := range changeable {
-		if k.is(o) {
+		if k.is(o) && (k.ours == nil || k.ours(o)) { // platforms register tens of thousands of workloads, of which no ticket is about one
 			h.tell(k.name + "/" + o.GetName())
 		}
 	}
@@ -228,7 +228,7 @@ func (h *Host) PolicyChanges() <-chan string { return h.policies }
 // Changes counts what was seen to change of policies and protected resources, their statuses too.
 func (h *Host) Changes() uint64 { return h.changes.Load() }
 
-// Ready tells whether everything was seen once.
+// Ready reports whether everything was seen once.
 func (h *Host) Ready() bool { return h.ready.Load() }
 
 // Snapshot of the policies as they are now; false: the host cluster was not seen yet.

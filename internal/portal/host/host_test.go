@@ -138,7 +138,7 @@ func TestReplicas(t *testing.T) {
 		store := gormstore.New(databasetest.Open(t, dsn))
 		h = newHost(t, config)
 		var workers []*approval.Worker
-		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,
+		svc, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,
 			Wake: func() {
 				for _, w := range workers {
 					w.Wake()
@@ -148,7 +148,7 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 2 {
-			workers = append(workers, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprint(replica, "-", i), Service: svc, Writer: h.Writer(),
+			workers = append(workers, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprint(replica, "-", i), Service: svc, Outbox: store, Writer: h.Writer(),
 				PolicyName: func(r string) string { return names[r] }, Log: slog.New(slog.DiscardHandler), Lease: 10 * time.Second, Poll: 50 * time.Millisecond}))
 		}
 		for _, w := range workers {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 )
 
 // kind is one of those whose objects tickets change.
@@ -22,10 +23,14 @@ type kind struct {
 	empty func() client.Object
 	is    func(client.Object) bool
 	spec  func(client.Object) any // a pointer to it
-	// ready tells whether the adapter did what the object says, why it does not accept it, and what it waits for.
+	// ready reports whether the adapter did what the object says, why it does not accept it, and what it waits for.
 	ready func(client.Object) (bool, string, string)
 	// observed is the generation that the status is about.
 	observed func(client.Object) int64
+	// ours reports whether tickets may change an object that exists; nil: they may change all.
+	ours func(client.Object) bool
+	// mark writes beside the spec what a change says of the object; nil: nothing.
+	mark func(client.Object, approval.Change)
 }
 
 // object of a kind; the functions are only given objects of their own kind.
@@ -54,6 +59,23 @@ var changeable = []kind{
 	object(approval.ObjectApprovalPolicy, func(o *v1alpha1.ApprovalPolicy) any { return &o.Spec },
 		func(o *v1alpha1.ApprovalPolicy) int64 { return o.Status.ObservedGeneration },
 		func(o *v1alpha1.ApprovalPolicy) (bool, string, string) { return accepted(o.Status.Conditions) }),
+	externalWorkloads(),
+}
+
+// externalWorkloads are those that people register. Objects of platforms and of administrators belong to somebody else.
+func externalWorkloads() kind {
+	k := object(approval.ObjectExternalWorkload, func(o *v1alpha1.ExternalWorkload) any { return &o.Spec },
+		func(o *v1alpha1.ExternalWorkload) int64 { return o.Status.ObservedGeneration },
+		func(o *v1alpha1.ExternalWorkload) (bool, string, string) { return accepted(o.Status.Conditions) })
+	k.ours = func(o client.Object) bool {
+		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal && o.GetLabels()[labelSource] == workloads.Portal
+	}
+	k.mark = func(o client.Object, c approval.Change) {
+		if x, ok := o.(*v1alpha1.ExternalWorkload); ok {
+			label(x, workloads.Portal, c.Description)
+		}
+	}
+	return k
 }
 
 func kindOf(name string) (kind, error) {
@@ -218,13 +240,15 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 	return nil, fmt.Errorf("write %s %s: it changed %d times in between", c.Kind, c.Name, maxConflicts)
 }
 
-// compare tells whether a change is done already; the error says that it is based on something else than what is there.
+// compare reports whether a change is done already; the error says that it is based on something else than what is there.
 func compare(k kind, c approval.Change, o client.Object, exists bool) (done bool, err error) {
 	var spec json.RawMessage
 	if exists {
 		spec = specOf(k, o)
 	}
 	switch {
+	case exists && k.ours != nil && !k.ours(o):
+		return false, &approval.RefusedError{Message: fmt.Sprintf("%s %s exists and was not registered in the portal", c.Kind, c.Name), Final: true}
 	case c.Verb == approval.VerbDelete && !exists, c.Verb != approval.VerbDelete && exists && bytes.Equal(spec, c.After):
 		return true, nil
 	case c.Verb == approval.VerbCreate && exists:
@@ -254,6 +278,9 @@ func (w *Writer) write(ctx context.Context, k kind, c approval.Change, o client.
 	}
 	if protects {
 		protection.TemporaryAudit = audit
+	}
+	if k.mark != nil {
+		k.mark(o, c)
 	}
 	if c.Verb == approval.VerbCreate {
 		o.SetName(c.Name)

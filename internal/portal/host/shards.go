@@ -46,7 +46,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 		return slices.ContainsFunc(statements, func(x v1alpha1.Statement) bool { return x.SID == s.SID })
 	}
 	var free *v1alpha1.AccessControlPolicy
-	count := policy.Shards(first)
+	count := policy.ShardCount(first)
 	for n := 1; n <= count; n++ {
 		p := first
 		if n > 1 {
@@ -75,7 +75,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 		next.Annotations = map[string]string{}
 	}
 	next.Annotations[v1alpha1.AnnotationPolicyShards] = strconv.Itoa(count + 1)
-	if policy.Shards(next) != count+1 {
+	if policy.ShardCount(next) != count+1 {
 		return nil, false, &approval.RefusedError{Message: fmt.Sprintf("the resource has as many policies of the portal as it can have (%d)", count)}
 	}
 	if err := w.Client.Update(ctx, next); err != nil && !apierrors.IsConflict(err) {

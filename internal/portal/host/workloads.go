@@ -171,18 +171,23 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 
 func write(o *v1alpha1.ExternalWorkload, x workloads.Workload) {
 	o.Name = x.Name()
+	label(o, x.Source, x.Description)
+	o.Spec = v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(x.Subject), Addresses: x.Addresses}
+}
+
+// label marks an object as registered here, with who registered it.
+func label(o *v1alpha1.ExternalWorkload, source, description string) {
 	if o.Labels == nil {
 		o.Labels = map[string]string{}
 	}
-	o.Labels[v1alpha1.LabelManagedBy], o.Labels[labelSource] = v1alpha1.ManagedByPortal, x.Source
+	o.Labels[v1alpha1.LabelManagedBy], o.Labels[labelSource] = v1alpha1.ManagedByPortal, source
 	delete(o.Annotations, annotationDescription)
-	if x.Description != "" {
+	if description != "" {
 		if o.Annotations == nil {
 			o.Annotations = map[string]string{}
 		}
-		o.Annotations[annotationDescription] = x.Description
+		o.Annotations[annotationDescription] = description
 	}
-	o.Spec = v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(x.Subject), Addresses: x.Addresses}
 }
 
 // said is what people are told; what they cannot mend goes to the log.

@@ -74,7 +74,7 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 		read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) { return w.read(ctx, shard) }
 		written, err := w.edit(ctx, resource, false, read, check, func(p *v1alpha1.AccessControlPolicy) {
 			if n == 1 {
-				last = max(known, policy.Shards(p))
+				last = max(known, policy.ShardCount(p))
 			}
 			before := len(p.Spec.Statements)
 			p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return slices.Contains(sids, s.SID) })
@@ -141,7 +141,7 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 	return approval.Written{}, fmt.Errorf("write a policy of %s: it changed %d times in between", resource, maxConflicts)
 }
 
-// again tells whether somebody else wrote in between.
+// again reports whether somebody else wrote in between.
 func again(existed bool, err error) bool {
 	return apierrors.IsConflict(err) || !existed && apierrors.IsAlreadyExists(err) || existed && apierrors.IsNotFound(err)
 }

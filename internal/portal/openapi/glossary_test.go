@@ -75,7 +75,7 @@ func TestGlossaryEntries(t *testing.T) {
 	if len(entries) < 100 {
 		t.Errorf("got %d entries from docs/glossary.md, want at least 100", len(entries))
 	}
-	link := regexp.MustCompile(`^\[([a-z-]+\.md)\]\(([a-z-]+\.md)(?:#([^)]+))?\)$`)
+	link := regexp.MustCompile(`^\[([a-z/-]+\.md)\]\(([a-z/-]+\.md)(?:#([^)]+))?\)$`)
 	previous := ""
 	for _, e := range entries {
 		key := strings.ToLower(strings.ReplaceAll(e.term, "`", ""))

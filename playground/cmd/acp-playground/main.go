@@ -7,8 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -20,15 +22,23 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"up", "", "start everything and keep it until Ctrl-C", up},
-		{"parts", "[NAME...]", "build the parts (kubernetes, dataplane, kubefed) into the cache and print where they are", printParts},
+		{"parts", "[NAME...]", "build the parts (without a name: kubernetes, dataplane, kubefed) into the cache and print where they are", printParts},
 		{"ctl", "status | stop|kill|start|restart NAME", "look at and steer the processes of a running playground", ctl},
 		{"clean", "", "remove the state that runs left", clean},
 		{"oidc", "", "serve the OIDC provider (started by up)", serveOIDC},
 	}
 }
 
-// errUsage has been explained already.
+// errUsage is a wrong command line. By itself it has been explained already.
 var errUsage = errors.New("usage")
+
+// wrong is the error about a command line.
+type wrong struct{ text string }
+
+func (e wrong) Error() string { return e.text }
+
+// Is makes it errUsage.
+func (e wrong) Is(target error) bool { return target == errUsage }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -36,6 +46,9 @@ func main() {
 	switch err := dispatch(ctx, os.Args[1:]); {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
+		if text := err.Error(); text != errUsage.Error() {
+			fmt.Fprintf(os.Stderr, "acp-playground: %s; see --help\n", text)
+		}
 		os.Exit(2)
 	default:
 		fmt.Fprintln(os.Stderr, "acp-playground:", err)
@@ -63,9 +76,7 @@ func dispatch(ctx context.Context, args []string) error {
 		}
 		return c.run(ctx, flags, args[1:])
 	}
-	fmt.Fprintf(os.Stderr, "acp-playground: there is no command %q\n", args[0])
-	usage()
-	return errUsage
+	return wrong{fmt.Sprintf("there is no command %q", args[0])}
 }
 
 func usage() {
@@ -76,11 +87,19 @@ func usage() {
 	fmt.Fprintln(os.Stderr, "acp-playground COMMAND --help explains a command")
 }
 
-// parse explains a wrong flag, which the flag set has printed already.
+// parse reads the flags of a command. Only --help prints all of them.
 func parse(flags *flag.FlagSet, args []string) error {
+	explain := flags.Usage
+	flags.Usage = func() {}
+	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
+	flags.SetOutput(os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		explain()
 		return err
+	case err != nil:
+		return wrong{strings.Replace(err.Error(), "flag provided but not defined: -", "unknown flag: --", 1)}
 	}
-	return errUsage
+	return nil
 }

@@ -22,6 +22,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.StringVar(&o.JSONReady, "json-ready", "", "write a JSON file with URLs, ports, pids and logins when everything is ready")
 	flags.StringVar(&o.Traffic, "traffic", "", "file that describes the traffic (default: playground/demo/traffic.yaml of the repository)")
 	flags.Float64Var(&o.TrafficRate, "traffic-rate", 1, "factor for the rate of all traffic; 0 is silence")
+	flags.StringVar(&o.Nodes, "real", "", "path of acp-node: the members are real Kubernetes nodes with Cilium, which needs root (docs/real-nodes.md)")
 	flags.BoolVar(&o.Guard, "guard", true, "let only KubeFed and the group acp:break-glass change in the members what ACP manages there")
 	flags.IntVar(&o.History, "history", 14, "days of generated history that a new flow store begins with; 0 is none")
 	if err := parse(flags, args); err != nil {
@@ -30,7 +31,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.Visit(func(f *flag.Flag) { o.PortExplicit = o.PortExplicit || f.Name == "port" })
 	switch {
 	case flags.NArg() > 0:
-		return fmt.Errorf("up takes no arguments, got %q", flags.Args())
+		return wrong{fmt.Sprintf("up takes no arguments, got %q", flags.Arg(0))}
 	case *without != "" && *without != "acp":
 		return fmt.Errorf("--without knows only acp, not %q", *without)
 	case o.Port < 1 || o.Port > 65535:
@@ -39,6 +40,18 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return errors.New("--traffic-rate must not be negative")
 	case o.History < 0 || o.History > history.MaxDays:
 		return fmt.Errorf("--history must be from 0 to %d days, not %d", history.MaxDays, o.History)
+	}
+	if o.Nodes != "" {
+		if os.Geteuid() != 0 {
+			return errors.New("--real needs root: real nodes are namespaces, cgroups, mounts and BPF programs (docs/real-nodes.md)")
+		}
+		var err error
+		if o.Nodes, err = filepath.Abs(o.Nodes); err != nil {
+			return err
+		}
+		if _, err := os.Stat(o.Nodes); err != nil {
+			return fmt.Errorf("--real: %w", err)
+		}
 	}
 	o.WithoutACP = *without == "acp"
 	var err error

@@ -29,7 +29,7 @@ type witness struct {
 	mu  sync.Mutex
 	in  io.WriteCloser
 	out *bufio.Reader
-	// asked tells that the connections are known to it.
+	// asked reports whether the connections are known to it.
 	asked       bool
 	connections []connection
 }

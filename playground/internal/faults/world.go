@@ -98,7 +98,7 @@ func sorted[T any](m map[string]T) []T {
 	return out
 }
 
-// passes tells whether a connection has to pass in a member at an instant.
+// passes reports whether a connection has to pass in a member at an instant.
 func (m meaning) passes(member string, a attempt, at time.Time) bool {
 	q := policy.Query{Cluster: member, Protocol: v1alpha1.ProtocolTCP, Port: a.Port, At: at}
 	if a.source.labels == nil {

@@ -24,6 +24,7 @@ type Fleet struct {
 	guarded    bool
 	between    func(member, address string) (string, error)
 	appliers   map[string]*Applier
+	nodes      string
 }
 
 // The layers of the processes: what is higher needs what is lower, and is stopped before it.
@@ -55,13 +56,15 @@ type Config struct {
 	// Between, when not nil, puts something between the host and a member: it is given the address of the member's API
 	// server and returns the one under which the member is registered.
 	Between func(member, address string) (string, error)
+	// Nodes is the path of acp-node, which runs the members as real Kubernetes nodes with Cilium; empty: the members are API servers.
+	Nodes string
 	// ExtraPorts are purposes of others, chosen together with the fleet's own.
 	ExtraPorts []string
 }
 
 // New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts nothing.
 func New(c Config) (*Fleet, error) {
-	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}}
+	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}, nodes: c.Nodes}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
 		return nil, err
@@ -103,12 +106,11 @@ func (f *Fleet) SetUpMember(ctx context.Context, member string) error {
 // Up starts the fleet and waits until KubeFed takes care of ready members. Children get at most the context's time.
 // member, when not nil, is called for each member as soon as its API server serves the CRDs, beside the others.
 func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster string) error) error {
-	if err := f.supervisor.StartAndWait(ctx, "etcd-host", "etcd-members"); err != nil {
-		return err
-	}
 	if err := f.each(Clusters(), func(cluster string) error {
-		if err := f.supervisor.StartAndWait(ctx, "apiserver-"+cluster); err != nil {
-			return err
+		for _, name := range f.processesOf(cluster) {
+			if err := f.supervisor.StartAndWait(ctx, name); err != nil {
+				return err
+			}
 		}
 		if cluster == Host {
 			return f.setUpHost(ctx)
@@ -124,6 +126,14 @@ func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster
 		return err
 	}
 	return f.startKubeFed(ctx)
+}
+
+// processesOf names the processes that are a cluster, in the order in which they start.
+func (f *Fleet) processesOf(cluster string) []string {
+	if cluster != Host && f.nodes != "" {
+		return []string{nodesProcess}
+	}
+	return []string{sharedEtcd(cluster), "apiserver-" + cluster}
 }
 
 // each runs f for all clusters together and returns the first error.

@@ -51,7 +51,7 @@ func (l Layout) File(name string) string { return filepath.Join(l.Dir, name) }
 // Kubeconfig of a cluster's administrator (host, m1, m2) or of a program.
 func (l Layout) Kubeconfig(name string) string { return filepath.Join(l.Dir, "kubeconfig-"+name) }
 
-// Kept tells whether an earlier run left its state here.
+// Kept reports whether an earlier run left its state here.
 func (l Layout) Kept() bool {
 	left, err := os.ReadDir(l.Data(""))
 	return err == nil && len(left) > 0

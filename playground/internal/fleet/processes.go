@@ -17,14 +17,23 @@ import (
 
 func (f *Fleet) specs() ([]supervisor.Spec, error) {
 	var specs []supervisor.Spec
-	for _, name := range []string{"etcd-host", "etcd-members"} {
+	etcds, clusters := []string{"etcd-host", "etcd-members"}, Clusters()
+	if f.nodes != "" {
+		etcds, clusters = etcds[:1], []string{Host}
+		s, err := f.realNodes()
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, s)
+	}
+	for _, name := range etcds {
 		s, err := f.etcd(name)
 		if err != nil {
 			return nil, err
 		}
 		specs = append(specs, s)
 	}
-	for _, c := range Clusters() {
+	for _, c := range clusters {
 		s, err := f.apiServer(c)
 		if err != nil {
 			return nil, err

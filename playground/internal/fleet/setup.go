@@ -113,13 +113,15 @@ func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 
 // setUpMember applies what a member needs: Cilium's CRDs and configuration, the kind of Istio's policies, and RBAC.
 func (f *Fleet) setUpMember(ctx context.Context, member string) error {
-	out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
-	if err != nil {
-		return fmt.Errorf("ask the dataplane for Cilium's CRDs: %w", err)
-	}
-	objects, err := Parse("Cilium's CRDs", out)
-	if err != nil {
-		return err
+	var objects []*unstructured.Unstructured
+	if f.nodes == "" { // otherwise Cilium's operator has made them
+		out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
+		if err != nil {
+			return fmt.Errorf("ask the dataplane for Cilium's CRDs: %w", err)
+		}
+		if objects, err = Parse("Cilium's CRDs", out); err != nil {
+			return err
+		}
 	}
 	manifest, err := Parse("member.yaml", memberManifest)
 	if err != nil {
@@ -133,7 +135,9 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
-	objects = append(objects, ciliumConfig(member), ciliumAgents())
+	if f.nodes == "" { // acp-node shows itself how its agents are configured
+		objects = append(objects, ciliumConfig(member), ciliumAgents())
+	}
 	if f.guarded {
 		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
 		if err != nil {

@@ -115,7 +115,11 @@ func (c *Cache) buildInto(ctx context.Context, p Part, moduleDir, final, logPath
 	}
 	defer os.RemoveAll(temp)
 	build := c.build
-	if build == nil {
+	switch {
+	case build != nil:
+	case len(p.Packages) > 0:
+		build = unpackPackages
+	default:
 		build = goBuild
 	}
 	if err := build(ctx, p, moduleDir, temp, logPath); err != nil {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Part is one nested module and the programs that are built from it.
+// Part is one nested module and the programs that are built from it, or a set of Debian packages.
 type Part struct {
 	Name string
 	// Dir is the module's folder below the repository root.
@@ -23,6 +24,11 @@ type Part struct {
 	Local bool
 	// After adds files beside the programs; it gets the module's folder and the folder to fill.
 	After func(ctx context.Context, moduleDir, out string) error
+	// Packages, when set, makes the part of Debian packages instead of programs that are built: these, and those that they
+	// depend on and that the machine lacks, are fetched and unpacked into one tree. Nothing is installed.
+	Packages []string
+	// Links are symbolic links of a part of packages, which the packages' own installation would make: path to target.
+	Links map[string]string
 	// Assets names the files that an externally provided folder (KUBEBUILDER_ASSETS) must hold to replace the build.
 	Assets []string
 }
@@ -33,6 +39,12 @@ const (
 	KubeFed      = "kubefed"
 	Dataplane    = "dataplane"
 	Konnectivity = "konnectivity"
+	// The parts of a real node; see ForNodes.
+	KubernetesNode = "kubernetes-node"
+	Cilium         = "cilium"
+	CoreDNS        = "coredns"
+	NodeImages     = "node-images"
+	NodePackages   = "node-packages"
 )
 
 // The names of the programs and files that the parts provide.
@@ -44,7 +56,25 @@ const (
 	ACPDataplane  = "acp-dataplane"
 	ProxyServer   = "proxy-server"
 	ProxyAgent    = "proxy-agent"
+
+	Kubelet               = "kubelet"
+	KubeControllerManager = "kube-controller-manager"
+	KubeScheduler         = "kube-scheduler"
+	Kubectl               = "kubectl"
+	CiliumAgent           = "cilium-agent"
+	CiliumOperator        = "cilium-operator"
+	CiliumCNI             = "cilium-cni"
+	CiliumDebug           = "cilium-dbg"
+	CiliumHealthResponder = "cilium-health-responder"
+	// CiliumBPF is a folder: the sources of the datapath, which the agent compiles for the node.
+	CiliumBPF     = "bpf"
+	CoreDNSServer = "coredns"
+	Pause         = "pause"
+	NodeProbe     = "node-probe"
 )
+
+// NodeProbeImage is the image of NodeProbe, which every real node has.
+const NodeProbeImage = "registry.local/acp-node/node-probe:1"
 
 // ForTests lists the parts that no fleet needs, and some tests do.
 func ForTests() []Part {
@@ -54,6 +84,63 @@ func ForTests() []Part {
 		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
 		Expect:   "about 1 min the first time",
 	}}
+}
+
+// ForNodes lists what a real Kubernetes node needs beside the part Kubernetes.
+func ForNodes() []Part {
+	return []Part{
+		{
+			Name: NodePackages,
+			// clang compiles Cilium's datapath on the node; iptables and ipset are called by the agent.
+			Packages: []string{"containerd", "runc", "containernetworking-plugins", "clang-19", "iptables", "ipset"},
+			// Debian's packages make these with update-alternatives when they are installed.
+			Links: map[string]string{
+				"usr/local/bin/clang":             "/usr/bin/clang-19",
+				"usr/local/bin/iptables":          "/usr/sbin/xtables-nft-multi",
+				"usr/local/bin/iptables-save":     "/usr/sbin/xtables-nft-multi",
+				"usr/local/bin/iptables-restore":  "/usr/sbin/xtables-nft-multi",
+				"usr/local/bin/ip6tables":         "/usr/sbin/xtables-nft-multi",
+				"usr/local/bin/ip6tables-save":    "/usr/sbin/xtables-nft-multi",
+				"usr/local/bin/ip6tables-restore": "/usr/sbin/xtables-nft-multi",
+			},
+			Expect: "about 1 min the first time",
+		},
+		{
+			Name: KubernetesNode,
+			Dir:  "playground/parts/kubernetes-node",
+			Programs: map[string]string{
+				Kubelet: "k8s.io/kubernetes/cmd/kubelet", KubeControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
+				KubeScheduler: "k8s.io/kubernetes/cmd/kube-scheduler", Kubectl: "k8s.io/kubernetes/cmd/kubectl",
+			},
+			Expect: "about 5 min the first time",
+			Stamp:  stampKubernetes,
+		},
+		{
+			Name: Cilium,
+			Dir:  "playground/parts/cilium",
+			Programs: map[string]string{
+				CiliumAgent: "github.com/cilium/cilium/daemon", CiliumOperator: "github.com/cilium/cilium/operator",
+				CiliumCNI: "github.com/cilium/cilium/plugins/cilium-cni", CiliumDebug: "github.com/cilium/cilium/cilium-dbg",
+				CiliumHealthResponder: "github.com/cilium/cilium/cilium-health/responder",
+			},
+			Expect: "about 5 min the first time",
+			Stamp:  stampCilium,
+			After:  copyCiliumBPF,
+		},
+		{
+			Name:     CoreDNS,
+			Dir:      "playground/parts/coredns",
+			Programs: map[string]string{CoreDNSServer: "github.com/coredns/coredns"},
+			Expect:   "about 2 min the first time",
+		},
+		{
+			Name:     NodeImages,
+			Dir:      "playground/parts/node-images",
+			Programs: map[string]string{Pause: "./cmd/pause", NodeProbe: "./cmd/node-probe"},
+			Expect:   "seconds",
+			Local:    true,
+		},
+	}
 }
 
 // All lists the parts of a fleet in the order in which they are built: the longest first.
@@ -84,22 +171,23 @@ func All() []Part {
 	}
 }
 
-// Select returns the named parts, or all when no name is given.
+// Select returns the named parts, or all those of a fleet when no name is given.
 func Select(names ...string) ([]Part, error) {
 	if len(names) == 0 {
 		return All(), nil
 	}
 	var out []Part
+	known := slices.Concat(All(), ForNodes(), ForTests())
 	for _, name := range names {
-		found := false
-		for _, p := range All() {
-			if p.Name == name {
-				out, found = append(out, p), true
+		at := slices.IndexFunc(known, func(p Part) bool { return p.Name == name })
+		if at < 0 {
+			all := make([]string, 0, len(known))
+			for _, p := range known {
+				all = append(all, p.Name)
 			}
+			return nil, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(all, ", "))
 		}
-		if !found {
-			return nil, fmt.Errorf("there is no part %q; there are %s, %s, %s", name, Kubernetes, Dataplane, KubeFed)
-		}
+		out = append(out, known[at])
 	}
 	return out, nil
 }
@@ -129,4 +217,25 @@ func stampKubernetes(ctx context.Context, moduleDir string) (string, error) {
 	}
 	const pkg = "k8s.io/component-base/version"
 	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, numbers[0], numbers[1]), nil
+}
+
+// stampCilium tells the agent its version, which it reports and writes into the state of its endpoints.
+func stampCilium(ctx context.Context, moduleDir string) (string, error) {
+	version, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Version}}", "github.com/cilium/cilium")
+	if err != nil {
+		return "", fmt.Errorf("ask for the version of Cilium: %w", err)
+	}
+	return "-X github.com/cilium/cilium/pkg/version.ciliumVersion=" + strings.TrimPrefix(version, "v"), nil
+}
+
+// copyCiliumBPF takes the datapath's sources from the version of Cilium's module that is built.
+func copyCiliumBPF(ctx context.Context, moduleDir, out string) error {
+	dir, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", "github.com/cilium/cilium")
+	if err != nil {
+		return fmt.Errorf("find the sources of Cilium: %w", err)
+	}
+	if err := os.CopyFS(filepath.Join(out, CiliumBPF), os.DirFS(filepath.Join(dir, "bpf"))); err != nil {
+		return fmt.Errorf("copy the sources of Cilium's datapath: %w", err)
+	}
+	return nil
 }

@@ -18,6 +18,9 @@ const recipe = 2
 
 // key names the content of a part: everything that its build depends on.
 func key(p Part, moduleDir, goVersion string) (string, error) {
+	if len(p.Packages) > 0 {
+		return packagesKey(p)
+	}
 	files := []string{"go.mod", "go.sum"}
 	if p.Local {
 		err := filepath.WalkDir(moduleDir, func(path string, d fs.DirEntry, err error) error {

@@ -47,6 +47,8 @@ type Options struct {
 	Between func(member, address string) (string, error)
 	// Started is called once everything is ready, and with its return the run ends; nil: it lasts as long as its context.
 	Started func(ctx context.Context, r Running) error
+	// Nodes is that of fleet.Config: the members are real nodes, the demo's workloads are pods, and they make the traffic.
+	Nodes string
 	// Self is the path of the running program, which is also the OIDC provider.
 	Self string
 }

@@ -64,6 +64,7 @@ func (p *Printer) Begin(n, total int, part parts.Part, log string) {
 	for name := range part.Programs {
 		names = append(names, name)
 	}
+	names = append(names, part.Packages...)
 	p.Line("building part %d of %d: %s (%s; %s)", n, total, part.Name, strings.Join(names, ", "), part.Expect)
 	p.mu.Lock()
 	p.lastTick = time.Now()

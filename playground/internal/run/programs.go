@@ -50,7 +50,9 @@ func (r *runner) addPrograms() error {
 	}
 	specs := []supervisor.Spec{r.oidc(secret)}
 	for _, m := range fleet.Members() {
-		specs = append(specs, r.dataplane(m))
+		if r.Nodes == "" {
+			specs = append(specs, r.dataplane(m))
+		}
 	}
 	if !r.WithoutACP {
 		for _, name := range r.adapters() {

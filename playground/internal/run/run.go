@@ -18,6 +18,9 @@ import (
 // startLimit bounds the start; a slow machine under load needs a fraction of it.
 const startLimit = 3 * time.Minute
 
+// nodesStartLimit bounds the start with real nodes.
+const nodesStartLimit = 8 * time.Minute
+
 type runner struct {
 	Options
 	printer    *Printer
@@ -68,7 +71,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	sup := supervisor.New(supervisor.Config{RunDir: layout.Run(), LogDir: layout.Logs(), Report: p.Event})
 	defer sup.Close()
 	r := &runner{Options: o, printer: p, layout: layout, supervisor: sup}
-	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, Guarded: o.Guard, Between: o.Between, ExtraPorts: r.extraPorts()})
+	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, Guarded: o.Guard, Between: o.Between, Nodes: o.Nodes, ExtraPorts: r.extraPorts()})
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,14 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	go func() { control <- sup.ServeControl(ctx, layout.Run()) }()
 
 	p.Line("starting the fleet; logs are in %s", layout.Logs())
-	startCtx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the start took more than %s", startLimit))
+	limit := startLimit
+	if o.Nodes != "" {
+		limit = nodesStartLimit
+	}
+	if o.Nodes != "" {
+		p.Line("starting the members as real nodes, which takes about a minute")
+	}
+	startCtx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the start took more than %s", limit))
 	err = r.start(startCtx)
 	cancel()
 	if ctx.Err() != nil {
@@ -162,7 +172,7 @@ func (r *runner) start(ctx context.Context) error {
 
 	began := time.Now()
 	if err := r.fleet.Up(ctx, func(ctx context.Context, member string) error {
-		return demo.Place(ctx, r.fleet.AdminConfig(member), member, workloads)
+		return r.place(ctx, member, workloads)
 	}); err != nil {
 		return err
 	}
@@ -175,7 +185,9 @@ func (r *runner) start(ctx context.Context) error {
 	}
 	names := make([]string, 0, 5)
 	for _, m := range fleet.Members() {
-		names = append(names, "dataplane-"+m)
+		if r.Nodes == "" {
+			names = append(names, "dataplane-"+m)
+		}
 	}
 	if !r.WithoutACP {
 		names = append(append(names, r.adapters()...), "flow-collector", "portal")
@@ -184,6 +196,14 @@ func (r *runner) start(ctx context.Context) error {
 		return err
 	}
 	return <-oidc
+}
+
+// place makes the demo's pods in a member: real ones, which make the traffic themselves, on real nodes.
+func (r *runner) place(ctx context.Context, member string, workloads []demo.Workload) error {
+	if r.Nodes == "" {
+		return demo.Place(ctx, r.fleet.AdminConfig(member), member, workloads)
+	}
+	return demo.RunPods(ctx, r.fleet.AdminConfig(member), member, workloads, r.Traffic, r.TrafficRate)
 }
 
 // past gives a new flow store the weeks before, so that what looks at weeks has something to look at.

@@ -2,6 +2,7 @@ import { MutationObserver, QueryObserver } from "@tanstack/react-query";
 import { describe, expect, it } from "vitest";
 import { newCache } from "./cache";
 import { ApiError } from "./client";
+import { keys } from "./keys";
 
 describe("a write that failed", () => {
   it.each([
@@ -10,7 +11,7 @@ describe("a write that failed", () => {
   ])("$code: $reason", async ({ code, reads }) => {
     const cache = newCache();
     let read = 0;
-    const view = new QueryObserver(cache, { queryKey: ["ticket", "T-1"], queryFn: () => Promise.resolve(++read), retry: false, staleTime: Infinity });
+    const view = new QueryObserver(cache, { queryKey: keys.ticket.one("T-1"), queryFn: () => Promise.resolve(++read), retry: false, staleTime: Infinity });
     const leave = view.subscribe(() => undefined);
     await expect.poll(() => view.getCurrentResult().data).toBe(1);
 

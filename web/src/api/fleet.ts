@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 import { client, unwrap } from "./client";
 import type { components, operations } from "./schema.gen";
 import type { DowngradeScope, FindingKind, StatementIssueKind } from "./types";
+import { keys } from "./keys";
 
 type Schemas = components["schemas"];
 export type AccessFilter = NonNullable<operations["getAccessGraph"]["parameters"]["query"]>;
@@ -12,44 +13,44 @@ const often = 15_000;
 const firstPage = { initialPageParam: undefined as string | undefined, getNextPageParam: (page: { nextCursor?: string }) => page.nextCursor || undefined, placeholderData: keepPreviousData };
 
 export function useFleet() {
-  return useQuery({ queryKey: ["fleet"], queryFn: ({ signal }) => unwrap(client.GET("/fleet", { signal })), refetchInterval: often });
+  return useQuery({ queryKey: keys.fleet.all, queryFn: ({ signal }) => unwrap(client.GET("/fleet", { signal })), refetchInterval: often });
 }
 
 export function useMember(member: string) {
-  return useQuery({ queryKey: ["fleet", member], queryFn: ({ signal }) => unwrap(client.GET("/fleet/{member}", { signal, params: { path: { member } } })), refetchInterval: often });
+  return useQuery({ queryKey: keys.fleet.member(member), queryFn: ({ signal }) => unwrap(client.GET("/fleet/{member}", { signal, params: { path: { member } } })), refetchInterval: often });
 }
 
 export function useAccessEdges(filter: AccessFilter) {
   return useInfiniteQuery({
-    queryKey: ["access-map", "edges", filter],
+    queryKey: keys.accessMap.edges(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/access", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
     ...firstPage,
   });
 }
 
 export function useAccessGraph(filter: AccessFilter) {
-  return useQuery({ queryKey: ["access-map", "graph", filter], queryFn: ({ signal }) => unwrap(client.GET("/access/graph", { signal, params: { query: filter } })), placeholderData: keepPreviousData, staleTime: often });
+  return useQuery({ queryKey: keys.accessMap.graph(filter), queryFn: ({ signal }) => unwrap(client.GET("/access/graph", { signal, params: { query: filter } })), placeholderData: keepPreviousData, staleTime: often });
 }
 
 export function useAccessPath(from: string, to: string) {
-  return useQuery({ queryKey: ["access-map", "path", from, to], queryFn: ({ signal }) => unwrap(client.GET("/access/path", { signal, params: { query: { from, to } } })), enabled: from !== "" && to !== "", retry: false });
+  return useQuery({ queryKey: keys.accessMap.path(from, to), queryFn: ({ signal }) => unwrap(client.GET("/access/path", { signal, params: { query: { from, to } } })), enabled: from !== "" && to !== "", retry: false });
 }
 
 export function useAccessPolicies(filter: { origin?: Schemas["PolicyOriginKind"][]; issue?: StatementIssueKind[]; q?: string }) {
   return useInfiniteQuery({
-    queryKey: ["access-policies", "list", filter],
+    queryKey: keys.accessPolicy.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/policies", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
     ...firstPage,
   });
 }
 
 export function useAccessPolicy(name: string) {
-  return useQuery({ queryKey: ["access-policies", name], queryFn: ({ signal }) => unwrap(client.GET("/policies/{name}", { signal, params: { path: { name } } })) });
+  return useQuery({ queryKey: keys.accessPolicy.one(name), queryFn: ({ signal }) => unwrap(client.GET("/policies/{name}", { signal, params: { path: { name } } })) });
 }
 
 export function useFindings(filter: { kind?: FindingKind[]; member?: string; q?: string }) {
   return useInfiniteQuery({
-    queryKey: ["findings", filter],
+    queryKey: keys.findings.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/findings", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
     ...firstPage,
     refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) <= 1 ? often : false),
@@ -64,7 +65,7 @@ export interface Scope {
 /** While something is being switched, its progress is asked for often. */
 export function useDowngrade(scope: Scope, enabled = true) {
   return useQuery({
-    queryKey: ["downgrade", scope],
+    queryKey: keys.downgrade.of(scope),
     queryFn: ({ signal }) => unwrap(client.GET("/downgrade", { signal, params: { query: scope } })),
     enabled,
     placeholderData: keepPreviousData,
@@ -75,7 +76,7 @@ export function useDowngrade(scope: Scope, enabled = true) {
 function useSwitched() {
   const cache = useQueryClient();
   return () => {
-    for (const key of ["downgrade", "resource", "rollout", "findings"]) void cache.invalidateQueries({ queryKey: [key] });
+    for (const queryKey of [keys.downgrade.all, keys.resource.all, keys.rollout.all, keys.findings.all]) void cache.invalidateQueries({ queryKey });
   };
 }
 

@@ -4,6 +4,7 @@ import { asApiError, client, unwrap } from "./client";
 import type { ApiError } from "./client";
 import type { Resource } from "./types";
 import type { components } from "./schema.gen";
+import { keys } from "./keys";
 
 type Schemas = components["schemas"];
 
@@ -11,16 +12,16 @@ type Schemas = components["schemas"];
 function useStoredResource(id: string) {
   const cache = useQueryClient();
   return (resource: Resource) => {
-    cache.setQueryData(["resource", id], resource);
-    void cache.invalidateQueries({ queryKey: ["resource"] });
-    void cache.invalidateQueries({ queryKey: ["rollout"] });
+    cache.setQueryData(keys.resource.one(id), resource);
+    void cache.invalidateQueries({ queryKey: keys.resource.all });
+    void cache.invalidateQueries({ queryKey: keys.rollout.all });
   };
 }
 
 /** A refusal as stale means that what is shown is old. */
 function useReread(id: string) {
   const cache = useQueryClient();
-  return () => void cache.invalidateQueries({ queryKey: ["resource", id] });
+  return () => void cache.invalidateQueries({ queryKey: keys.resource.one(id) });
 }
 
 export function useTemporaryAudit(id: string) {
@@ -42,7 +43,7 @@ export function useEndTemporaryAudit(id: string) {
 function useRereadRollout() {
   const cache = useQueryClient();
   return () => {
-    for (const key of ["rollout", "resource", "ticket", "me", "home"]) void cache.invalidateQueries({ queryKey: [key] });
+    for (const queryKey of [keys.rollout.all, keys.resource.all, keys.ticket.all, keys.me, keys.home]) void cache.invalidateQueries({ queryKey });
   };
 }
 
@@ -133,7 +134,7 @@ export function useRevokeMany() {
       return done;
     },
     onSettled: () => {
-      for (const key of ["ticket", "access", "unused", "home", "me"]) void cache.invalidateQueries({ queryKey: [key] });
+      for (const queryKey of [keys.ticket.all, keys.access.all, keys.unused.all, keys.home, keys.me]) void cache.invalidateQueries({ queryKey });
     },
   });
 }

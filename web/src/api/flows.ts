@@ -4,6 +4,7 @@ import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import { client, unwrap } from "./client";
 import type { NewTicket, RolloutStage } from "./types";
+import { keys } from "./keys";
 
 const interval = 15_000;
 /** What has an end does not change any more, and of a list that was paged through nothing should move. */
@@ -22,7 +23,7 @@ const pageOf = (filter: FlowFilter, page: Page | undefined) => page ?? windowOf(
 
 export function useFlows(filter: FlowFilter) {
   return useInfiniteQuery({
-    queryKey: ["flows", "list", filter],
+    queryKey: keys.flows.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows", { signal, params: { query: { ...flowQuery(filter), ...pageOf(filter, pageParam), limit: 100 } } })),
     initialPageParam: undefined as Page | undefined,
     getNextPageParam: next,
@@ -33,7 +34,7 @@ export function useFlows(filter: FlowFilter) {
 
 export function useRawFlows(filter: FlowFilter) {
   return useInfiniteQuery({
-    queryKey: ["flows", "raw", filter],
+    queryKey: keys.flows.raw(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows/raw", { signal, params: { query: { ...flowQuery(filter), ...pageOf(filter, pageParam), limit: 100 } } })),
     initialPageParam: undefined as Page | undefined,
     getNextPageParam: next,
@@ -44,7 +45,7 @@ export function useRawFlows(filter: FlowFilter) {
 
 export function useFlowSeries(filter: FlowFilter) {
   return useQuery({
-    queryKey: ["flows", "series", filter],
+    queryKey: keys.flows.series(filter),
     queryFn: ({ signal }) => unwrap(client.GET("/flows/series", { signal, params: { query: { ...flowQuery(filter), ...windowOf(filter, Date.now()) } } })),
     placeholderData: keepPreviousData,
     refetchInterval: filter.until === undefined ? interval : false,
@@ -55,7 +56,7 @@ type Span = Pick<FlowFilter, "window" | "since" | "until">;
 
 export function useFlowLosses({ window, since, until, cluster }: Span & { cluster: string[] }) {
   return useInfiniteQuery({
-    queryKey: ["flows", "losses", window, since, until, cluster],
+    queryKey: keys.flows.losses({ window, since, until }, cluster),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows/losses", { signal, params: { query: { ...(cluster.length > 0 ? { cluster } : {}), ...(pageParam ?? windowOf({ window, since, until }, Date.now())), limit: 100 } } })),
     initialPageParam: undefined as Page | undefined,
     getNextPageParam: next,
@@ -65,7 +66,7 @@ export function useFlowLosses({ window, since, until, cluster }: Span & { cluste
 
 export function useFlowCoverage({ window, since, until }: Span) {
   return useQuery({
-    queryKey: ["flows", "coverage", window, since, until],
+    queryKey: keys.flows.coverage({ window, since, until }),
     queryFn: ({ signal }) => unwrap(client.GET("/flows/coverage", { signal, params: { query: windowOf({ window, since, until }, Date.now()) } })),
     placeholderData: keepPreviousData,
     refetchInterval: until === undefined ? 60_000 : false,
@@ -74,7 +75,7 @@ export function useFlowCoverage({ window, since, until }: Span) {
 
 export function useProposal(id: string, span: { since?: string; until?: string }, enabled = true) {
   return useQuery({
-    queryKey: ["proposal", id, span],
+    queryKey: keys.proposal(id, span),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/proposal", { signal, params: { path: { id }, query: span } })),
     enabled,
     placeholderData: keepPreviousData,
@@ -83,7 +84,7 @@ export function useProposal(id: string, span: { since?: string; until?: string }
 
 export function useEvidence(id: string, enabled = true) {
   return useQuery({
-    queryKey: ["evidence", id],
+    queryKey: keys.evidence(id),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/evidence", { signal, params: { path: { id } } })),
     enabled,
     refetchInterval: 60_000,
@@ -92,7 +93,7 @@ export function useEvidence(id: string, enabled = true) {
 
 export function useResourceUnused(id: string, quietDays: number, enabled = true) {
   return useQuery({
-    queryKey: ["unused", "resource", id, quietDays],
+    queryKey: keys.unused.ofResource(id, quietDays),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
     enabled,
     placeholderData: keepPreviousData,
@@ -101,7 +102,7 @@ export function useResourceUnused(id: string, quietDays: number, enabled = true)
 
 export function useApplicationUnused(id: string, quietDays: number, enabled = true) {
   return useQuery({
-    queryKey: ["unused", "application", id, quietDays],
+    queryKey: keys.unused.ofApplication(id, quietDays),
     queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
     enabled,
     placeholderData: keepPreviousData,
@@ -110,7 +111,7 @@ export function useApplicationUnused(id: string, quietDays: number, enabled = tr
 
 export function useUnused(filter: { quietDays: number; class?: string; owner?: string; q?: string }) {
   return useInfiniteQuery({
-    queryKey: ["unused", "list", filter],
+    queryKey: keys.unused.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/unused", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -121,7 +122,7 @@ export function useUnused(filter: { quietDays: number; class?: string; owner?: s
 /** The replay of a request that is being typed. */
 export function useImpactPreview(request: NewTicket | undefined) {
   return useQuery({
-    queryKey: ["impact", request],
+    queryKey: keys.impact(request),
     queryFn: ({ signal }) => {
       if (!request) throw new Error("replay without a request");
       return unwrap(client.POST("/tickets/impact", { signal, body: request }));
@@ -135,7 +136,7 @@ export function useImpactPreview(request: NewTicket | undefined) {
 
 export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled = true) {
   return useQuery({
-    queryKey: ["ticket", id, "part", "impact", change],
+    queryKey: keys.ticket.impact(id, change),
     queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/impact", { signal, params: { path: { id }, query: { change } } })),
     enabled,
     retry: false,
@@ -153,7 +154,7 @@ export interface RolloutFilter {
 /** Where one resource is on its way, and what is next. */
 export function useRolloutCard(id: string) {
   return useQuery({
-    queryKey: ["rollout", "card", id],
+    queryKey: keys.rollout.card(id),
     queryFn: ({ signal }) => unwrap(client.GET("/rollout/{id}", { signal, params: { path: { id } } })),
     refetchInterval: 30_000,
   });
@@ -162,7 +163,7 @@ export function useRolloutCard(id: string) {
 export function useRollout(filter: RolloutFilter, { enabled = true, limit = 100 } = {}) {
   return useInfiniteQuery({
     enabled,
-    queryKey: ["rollout", "list", filter, limit],
+    queryKey: keys.rollout.list(filter, limit),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,

@@ -3,14 +3,15 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tans
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
 import type { Entity, NewTicket, SyncInput, Workload } from "./types";
+import { keys } from "./keys";
 
 /** What shows entities of the catalog anywhere. */
-const catalogKeys = ["catalog", "application", "resource", "people", "person", "search", "home", "me"];
+const catalogKeys = [keys.catalog.all, keys.application.all, keys.resource.all, keys.people.all, keys.person.all, keys.search.all, keys.home, keys.me];
 
 /** One with its YAML, which the list leaves out. */
 export function useApprovalPolicy(id: string, enabled = true) {
   return useQuery({
-    queryKey: ["approval-policy", id],
+    queryKey: keys.approvalPolicy.one(id),
     queryFn: ({ signal }) => unwrap(client.GET("/approval-policies/{id}", { signal, params: { path: { id } } })),
     enabled: enabled && id !== "",
   });
@@ -19,7 +20,7 @@ export function useApprovalPolicy(id: string, enabled = true) {
 /** Who would have to approve the request; asked only once it is complete enough to mean something. */
 export function useWhatIf(request: NewTicket | undefined, as: string) {
   return useQuery({
-    queryKey: ["preview", "what-if", request, as],
+    queryKey: keys.whatIf(request, as),
     queryFn: ({ signal }) => {
       if (!request) throw new Error("what-if without a request");
       return unwrap(client.POST("/tickets/what-if", { signal, body: { request, ...(as ? { as } : {}) } }));
@@ -32,7 +33,7 @@ export function useWhatIf(request: NewTicket | undefined, as: string) {
 }
 
 export function useCatalogSources() {
-  return useQuery({ queryKey: ["catalog", "source"], queryFn: ({ signal }) => unwrap(client.GET("/catalog/sources", { signal })) });
+  return useQuery({ queryKey: keys.catalog.sources, queryFn: ({ signal }) => unwrap(client.GET("/catalog/sources", { signal })) });
 }
 
 export function usePreviewSync() {
@@ -58,7 +59,7 @@ export interface EntityFilter {
 
 export function useEntities(filter: EntityFilter) {
   return useInfiniteQuery({
-    queryKey: ["catalog", "entity", filter],
+    queryKey: keys.catalog.entities(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/catalog/entities", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -85,7 +86,7 @@ export interface WorkloadFilter {
 
 export function useWorkloadList(filter: WorkloadFilter) {
   return useInfiniteQuery({
-    queryKey: ["workload", "list", "filtered", filter],
+    queryKey: keys.workload.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/workloads", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -107,7 +108,7 @@ export function usePutWorkloads() {
       return results;
     },
     // Also after a failure: of several parts the first ones may be in.
-    onSettled: useReread("workload"),
+    onSettled: useReread(keys.workload.all),
   });
 }
 
@@ -123,14 +124,14 @@ export interface WorkloadSyncInput {
 export function useSyncWorkloads() {
   return useMutation({
     mutationFn: (body: WorkloadSyncInput) => unwrap(client.POST("/workloads/sync", { body })),
-    onSettled: useReread("workload"),
+    onSettled: useReread(keys.workload.all),
   });
 }
 
 export function useDeleteWorkload() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/workloads/{id}", { params: { path: { id } } })),
-    onSettled: useReread("workload"),
+    onSettled: useReread(keys.workload.all),
   });
 }
 
@@ -144,7 +145,7 @@ export interface LedgerFilter {
 
 export function useLedger(filter: LedgerFilter) {
   return useInfiniteQuery({
-    queryKey: ["ledger", filter],
+    queryKey: keys.ledger(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/ledger", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,

@@ -7,6 +7,7 @@ import { useEffect, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";
 import type { QueryClient } from "@tanstack/react-query";
 import type { LiveState } from "./live-context";
+import { keys } from "./keys";
 
 export interface Stream {
   readonly readyState: number;
@@ -35,25 +36,25 @@ function hintedId(data: string): string | undefined {
 
 function refreshTicket(cache: QueryClient, data: string) {
   const id = hintedId(data);
-  void cache.invalidateQueries({ queryKey: id ? ["ticket", id] : ["ticket"] });
-  void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
-  void cache.invalidateQueries({ queryKey: ["home"] });
-  void cache.invalidateQueries({ queryKey: ["me"] });
-  void cache.invalidateQueries({ queryKey: ["access"] });
+  void cache.invalidateQueries({ queryKey: id ? keys.ticket.one(id) : keys.ticket.all });
+  void cache.invalidateQueries({ queryKey: keys.ticket.lists });
+  void cache.invalidateQueries({ queryKey: keys.home });
+  void cache.invalidateQueries({ queryKey: keys.me });
+  void cache.invalidateQueries({ queryKey: keys.access.all });
   // What is next for a resource depends on what is asked for already; the hint names the ticket alone.
-  void cache.invalidateQueries({ queryKey: ["rollout", "card"] });
+  void cache.invalidateQueries({ queryKey: keys.rollout.cards });
 }
 
 function refreshResource(cache: QueryClient, data: string) {
   const id = hintedId(data);
-  void cache.invalidateQueries({ queryKey: id ? ["resource", id] : ["resource"] });
-  void cache.invalidateQueries({ queryKey: id ? ["rollout", "card", id] : ["rollout"] });
-  void cache.invalidateQueries({ queryKey: ["access"] });
+  void cache.invalidateQueries({ queryKey: id ? keys.resource.one(id) : keys.resource.all });
+  void cache.invalidateQueries({ queryKey: id ? keys.rollout.card(id) : keys.rollout.all });
+  void cache.invalidateQueries({ queryKey: keys.access.all });
 }
 
 function refreshInbox(cache: QueryClient) {
-  void cache.invalidateQueries({ queryKey: ["inbox"] });
-  void cache.invalidateQueries({ queryKey: ["me"] });
+  void cache.invalidateQueries({ queryKey: keys.inbox.all });
+  void cache.invalidateQueries({ queryKey: keys.me });
 }
 
 /** Follows the stream while mounted and tells whether it is there. */

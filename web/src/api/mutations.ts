@@ -2,24 +2,25 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
 import type { BulkDecision, NewTicket, Ticket } from "./types";
+import { keys } from "./keys";
 
 function useStored() {
   const cache = useQueryClient();
   return (ticket: Ticket) => {
-    cache.setQueryData(["ticket", ticket.id], ticket);
+    cache.setQueryData(keys.ticket.one(ticket.id), ticket);
     // Read again all the same: what followed at once may have been hinted at before this answer was here to be refreshed.
-    void cache.invalidateQueries({ queryKey: ["ticket", ticket.id] });
-    void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
-    void cache.invalidateQueries({ queryKey: ["home"] });
-    void cache.invalidateQueries({ queryKey: ["me"] });
-    void cache.invalidateQueries({ queryKey: ["access"] });
+    void cache.invalidateQueries({ queryKey: keys.ticket.one(ticket.id) });
+    void cache.invalidateQueries({ queryKey: keys.ticket.lists });
+    void cache.invalidateQueries({ queryKey: keys.home });
+    void cache.invalidateQueries({ queryKey: keys.me });
+    void cache.invalidateQueries({ queryKey: keys.access.all });
   };
 }
 
 /** A refusal as stale means that the cached ticket is old: read it again so that the person sees what changed. */
 function useRefresh(id: string) {
   const cache = useQueryClient();
-  return () => void cache.invalidateQueries({ queryKey: ["ticket", id] });
+  return () => void cache.invalidateQueries({ queryKey: keys.ticket.one(id) });
 }
 
 export function useCreateTicket() {
@@ -55,7 +56,7 @@ export function useDecideMany() {
   return useMutation({
     mutationFn: (body: BulkDecision) => unwrap(client.POST("/tickets/decisions", { body })),
     onSettled: () => {
-      for (const key of ["ticket", "home", "me", "access"]) void cache.invalidateQueries({ queryKey: [key] });
+      for (const queryKey of [keys.ticket.all, keys.home, keys.me, keys.access.all]) void cache.invalidateQueries({ queryKey });
     },
   });
 }

@@ -3,10 +3,11 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
 import type { NewDelegation, NewToken, Preferences } from "./types";
+import { keys } from "./keys";
 
 export function useInbox(filter: { unread?: boolean; limit?: number }, enabled = true) {
   return useInfiniteQuery({
-    queryKey: ["inbox", filter],
+    queryKey: keys.inbox.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/me/inbox", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -19,14 +20,14 @@ export function useInbox(filter: { unread?: boolean; limit?: number }, enabled =
 export function useMarkInbox() {
   return useMutation({
     mutationFn: (body: { ids?: string[]; read: boolean }) => settled(client.POST("/me/inbox", { body })),
-    onSettled: useReread("inbox", "me"),
+    onSettled: useReread(keys.inbox.all, keys.me),
   });
 }
 
 /** What could not be delivered to anybody; for those who govern. */
 export function useUndelivered() {
   return useInfiniteQuery({
-    queryKey: ["undelivered"],
+    queryKey: keys.undelivered,
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/notifications/undelivered", { signal, params: { query: { cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -37,12 +38,12 @@ export function useUndelivered() {
 export function useRetryUndelivered() {
   return useMutation({
     mutationFn: (ids: string[] | undefined) => unwrap(client.POST("/notifications/undelivered", { body: ids ? { ids } : {} })),
-    onSettled: useReread("undelivered"),
+    onSettled: useReread(keys.undelivered),
   });
 }
 
 export function usePreferences() {
-  return useQuery({ queryKey: ["preferences"], queryFn: ({ signal }) => unwrap(client.GET("/me/preferences", { signal })) });
+  return useQuery({ queryKey: keys.preferences, queryFn: ({ signal }) => unwrap(client.GET("/me/preferences", { signal })) });
 }
 
 export function usePutPreferences() {
@@ -50,15 +51,15 @@ export function usePutPreferences() {
   return useMutation({
     mutationFn: (body: Preferences) => unwrap(client.PUT("/me/preferences", { body })),
     onSuccess: async (stored) => {
-      cache.setQueryData(["preferences"], stored);
+      cache.setQueryData(keys.preferences, stored);
       // Titles of notifications are in the person's language.
-      await Promise.all([cache.invalidateQueries({ queryKey: ["me"] }), cache.invalidateQueries({ queryKey: ["inbox"] })]);
+      await Promise.all([cache.invalidateQueries({ queryKey: keys.me }), cache.invalidateQueries({ queryKey: keys.inbox.all })]);
     },
   });
 }
 
 export function useTokens() {
-  return useQuery({ queryKey: ["token"], queryFn: ({ signal }) => unwrap(client.GET("/me/tokens", { signal })) });
+  return useQuery({ queryKey: keys.tokens, queryFn: ({ signal }) => unwrap(client.GET("/me/tokens", { signal })) });
 }
 
 export function useCreateToken() {
@@ -66,28 +67,28 @@ export function useCreateToken() {
     mutationFn: ({ body, key }: { body: NewToken; key: string }) => unwrap(client.POST("/me/tokens", { body, params: { header: { "Idempotency-Key": key } } })),
     // The secret is in the answer and nowhere else: it must not stay in memory once the dialog is closed.
     gcTime: 0,
-    onSuccess: useReread("token"),
+    onSuccess: useReread(keys.tokens),
   });
 }
 
 export function useRevokeToken() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/me/tokens/{id}", { params: { path: { id } } })),
-    onSettled: useReread("token"),
+    onSettled: useReread(keys.tokens),
   });
 }
 
 export function useSessions() {
-  return useQuery({ queryKey: ["session"], queryFn: ({ signal }) => unwrap(client.GET("/me/sessions", { signal })) });
+  return useQuery({ queryKey: keys.sessions, queryFn: ({ signal }) => unwrap(client.GET("/me/sessions", { signal })) });
 }
 
 export function useEndOtherSessions() {
-  return useMutation({ mutationFn: () => settled(client.DELETE("/me/sessions")), onSettled: useReread("session") });
+  return useMutation({ mutationFn: () => settled(client.DELETE("/me/sessions")), onSettled: useReread(keys.sessions) });
 }
 
 export function useDelegations(all: boolean) {
   return useInfiniteQuery({
-    queryKey: ["delegation", "list", all],
+    queryKey: keys.delegation.list(all),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/delegations", { signal, params: { query: { ...(all ? { all } : {}), cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -97,21 +98,21 @@ export function useDelegations(all: boolean) {
 export function useDelegate() {
   return useMutation({
     mutationFn: ({ body, key }: { body: NewDelegation; key: string }) => unwrap(client.POST("/delegations", { body, params: { header: { "Idempotency-Key": key } } })),
-    onSuccess: useReread("delegation"),
+    onSuccess: useReread(keys.delegation.all),
   });
 }
 
 export function useEndDelegation() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/delegations/{id}", { params: { path: { id } } })),
-    onSettled: useReread("delegation", "me"),
+    onSettled: useReread(keys.delegation.all, keys.me),
   });
 }
 
 /** What waits with a user code. Each look counts against how often codes may be tried, so it is asked once. */
 export function useDevice(userCode: string) {
   return useQuery({
-    queryKey: ["device", userCode],
+    queryKey: keys.device(userCode),
     queryFn: ({ signal }) => unwrap(client.GET("/auth/device", { signal, params: { query: { userCode } } })),
     enabled: userCode !== "",
     retry: false,
@@ -124,6 +125,6 @@ export function useDevice(userCode: string) {
 export function useDecideDevice() {
   return useMutation({
     mutationFn: (body: { userCode: string; deny: boolean }) => settled(client.POST("/auth/device/approve", { body })),
-    onSuccess: useReread("token"),
+    onSuccess: useReread(keys.tokens),
   });
 }

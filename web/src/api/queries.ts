@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { client, unwrap } from "./client";
 import { useLive } from "./live-context";
 import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
+import { keys } from "./keys";
 
 /** While the live stream is down, views about tickets ask again this often. */
 const fallbackInterval = 5_000;
@@ -13,7 +14,7 @@ function useFallback(): number | false {
 
 export function useMe() {
   return useQuery({
-    queryKey: ["me"],
+    queryKey: keys.me,
     queryFn: ({ signal }) => unwrap(client.GET("/me", { signal })),
     staleTime: 10_000,
     // No event tells of a host cluster that stopped answering, so this is asked for now and then.
@@ -30,7 +31,7 @@ export function useMayRequest(): boolean {
 /** One call for everything that the first page shows. */
 export function useHome(enabled: boolean) {
   return useQuery({
-    queryKey: ["home"],
+    queryKey: keys.home,
     queryFn: ({ signal }) => unwrap(client.GET("/home", { signal })),
     enabled,
     // Connections have no live hint.
@@ -40,7 +41,7 @@ export function useHome(enabled: boolean) {
 
 export function useSearch(q: string, kind?: SearchHit["kind"][], limit = 20) {
   return useQuery({
-    queryKey: ["search", q, kind ?? [], limit],
+    queryKey: keys.search.of(q, kind ?? [], limit),
     queryFn: ({ signal }) => unwrap(client.GET("/search", { signal, params: { query: { q, kind, limit } } })),
     enabled: q !== "",
     placeholderData: keepPreviousData,
@@ -50,7 +51,7 @@ export function useSearch(q: string, kind?: SearchHit["kind"][], limit = 20) {
 
 export function usePeople(q: string, enabled = true) {
   return useQuery({
-    queryKey: ["people", q],
+    queryKey: keys.people.of(q),
     queryFn: ({ signal }) => unwrap(client.GET("/people", { signal, params: { query: { limit: 20, ...(q ? { q } : {}) } } })),
     enabled,
     placeholderData: keepPreviousData,
@@ -60,7 +61,7 @@ export function usePeople(q: string, enabled = true) {
 
 export function usePerson(id: string, enabled = true) {
   return useQuery({
-    queryKey: ["person", id],
+    queryKey: keys.person.one(id),
     queryFn: ({ signal }) => unwrap(client.GET("/people/{id}", { signal, params: { path: { id } } })),
     enabled: enabled && id !== "",
     staleTime: 60_000,
@@ -78,7 +79,7 @@ export interface CatalogFilter {
 
 export function useApplications(filter: CatalogFilter, enabled = true) {
   return useInfiniteQuery({
-    queryKey: ["application", "list", filter],
+    queryKey: keys.application.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/applications", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -89,7 +90,7 @@ export function useApplications(filter: CatalogFilter, enabled = true) {
 
 export function useResources(filter: CatalogFilter, enabled = true) {
   return useInfiniteQuery({
-    queryKey: ["resource", "list", filter],
+    queryKey: keys.resource.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/resources", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -100,7 +101,7 @@ export function useResources(filter: CatalogFilter, enabled = true) {
 
 export function useApplication(id: string) {
   return useQuery({
-    queryKey: ["application", id],
+    queryKey: keys.application.one(id),
     queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}", { signal, params: { path: { id } } })),
     enabled: id !== "",
   });
@@ -108,7 +109,7 @@ export function useApplication(id: string) {
 
 export function resourceQuery(id: string) {
   return {
-    queryKey: ["resource", id],
+    queryKey: keys.resource.one(id),
     queryFn: ({ signal }: { signal: AbortSignal }) => unwrap(client.GET("/resources/{id}", { signal, params: { path: { id } } })),
     enabled: id !== "",
   };
@@ -120,7 +121,7 @@ export function useResource(id: string) {
 
 export function useApplicationAccess(id: string, enabled = true) {
   return useQuery({
-    queryKey: ["access", "application", id],
+    queryKey: keys.access.ofApplication(id),
     queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/access", { signal, params: { path: { id } } })),
     enabled,
   });
@@ -128,7 +129,7 @@ export function useApplicationAccess(id: string, enabled = true) {
 
 export function useResourceAccess(id: string, enabled = true) {
   return useQuery({
-    queryKey: ["access", "resource", id],
+    queryKey: keys.access.ofResource(id),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/access", { signal, params: { path: { id } } })),
     enabled,
   });
@@ -141,7 +142,7 @@ export const refused: Decision[] = ["denied", "default-denied"];
 
 export function applicationConnections(id: string, decision?: Decision[]) {
   return {
-    queryKey: ["connections", "application", id, decision ?? []],
+    queryKey: keys.connections.ofApplication(id, decision ?? []),
     queryFn: ({ signal }: { signal: AbortSignal }) =>
       unwrap(client.GET("/applications/{id}/connections", { signal, params: { path: { id }, query: { decision } } })),
     refetchInterval: connectionsInterval,
@@ -154,7 +155,7 @@ export function useApplicationConnections(id: string, decision?: Decision[], ena
 
 export function useResourceConnections(id: string, decision?: Decision[]) {
   return useQuery({
-    queryKey: ["connections", "resource", id, decision ?? []],
+    queryKey: keys.connections.ofResource(id, decision ?? []),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/connections", { signal, params: { path: { id }, query: { decision } } })),
     refetchInterval: connectionsInterval,
   });
@@ -163,7 +164,7 @@ export function useResourceConnections(id: string, decision?: Decision[]) {
 /** Clients outside the fleet that act as the application. */
 export function useWorkloads(application: string) {
   return useInfiniteQuery({
-    queryKey: ["workload", "list", application],
+    queryKey: keys.workload.ofApplication(application),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/workloads", { signal, params: { query: { application, limit: 50, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -172,11 +173,11 @@ export function useWorkloads(application: string) {
 }
 
 export function useClasses(enabled = true) {
-  return useQuery({ queryKey: ["class", "list"], queryFn: ({ signal }) => unwrap(client.GET("/classes", { signal })), enabled });
+  return useQuery({ queryKey: keys.class.list, queryFn: ({ signal }) => unwrap(client.GET("/classes", { signal })), enabled });
 }
 
 export function useApprovalPolicies(enabled = true) {
-  return useQuery({ queryKey: ["approval-policy", "list"], queryFn: ({ signal }) => unwrap(client.GET("/approval-policies", { signal })), enabled });
+  return useQuery({ queryKey: keys.approvalPolicy.list, queryFn: ({ signal }) => unwrap(client.GET("/approval-policies", { signal })), enabled });
 }
 
 export type TicketView = "mine" | "approvals" | "decided" | "review" | "all";
@@ -195,7 +196,7 @@ export interface TicketFilter {
 
 export function useTickets(filter: TicketFilter) {
   return useInfiniteQuery({
-    queryKey: ["ticket", "list", filter],
+    queryKey: keys.ticket.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/tickets", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
@@ -206,7 +207,7 @@ export function useTickets(filter: TicketFilter) {
 
 export function useTicket(id: string) {
   return useQuery({
-    queryKey: ["ticket", id],
+    queryKey: keys.ticket.one(id),
     queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}", { signal, params: { path: { id } } })),
     enabled: id !== "",
     refetchInterval: useFallback(),
@@ -216,7 +217,7 @@ export function useTicket(id: string) {
 /** What the ticket changes; read only once it is looked at. */
 export function useTicketChange(id: string) {
   return useQuery({
-    queryKey: ["ticket", id, "part", "change"],
+    queryKey: keys.ticket.change(id),
     queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/change", { signal, params: { path: { id } } })),
     staleTime: 30_000,
   });
@@ -224,7 +225,7 @@ export function useTicketChange(id: string) {
 
 export function useTicketLedger(id: string) {
   return useQuery({
-    queryKey: ["ticket", id, "part", "ledger"],
+    queryKey: keys.ticket.ledger(id),
     queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/ledger", { signal, params: { path: { id } } })),
     staleTime: 30_000,
   });
@@ -233,7 +234,7 @@ export function useTicketLedger(id: string) {
 /** What would happen with the request; asked only once the request is complete enough to mean something. */
 export function usePreview(request: NewTicket | undefined) {
   return useQuery({
-    queryKey: ["preview", request],
+    queryKey: keys.preview(request),
     queryFn: ({ signal }) => {
       if (!request) throw new Error("preview without a request");
       return unwrap(client.POST("/tickets/preview", { signal, body: request }));

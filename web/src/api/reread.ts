@@ -1,7 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
+import type { QueryKey } from "@tanstack/react-query";
 
-/** What a write changed is read again, by kind; a mutation that awaits it lasts until the new state is there. */
-export function useReread(...kinds: string[]) {
+/** Invalidates what a write changed; a mutation that awaits it lasts until the new state was read. */
+export function useReread(...changed: QueryKey[]) {
   const cache = useQueryClient();
-  return () => Promise.all(kinds.map((kind) => cache.invalidateQueries({ queryKey: [kind] })));
+  return () => Promise.all(changed.map((queryKey) => cache.invalidateQueries({ queryKey })));
 }

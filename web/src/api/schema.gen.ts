@@ -452,7 +452,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What waits for the caller, what of his is under way or expires soon, what his applications were denied */
+        /** What waits for the caller, which requests of the caller are under way or expire soon, and what the caller's applications were denied */
         get: operations["getHome"];
         put?: never;
         post?: never;
@@ -506,7 +506,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** A person with leader, groups and what he owns */
+        /** A person with leader, groups and what the person owns */
         get: operations["getPerson"];
         put?: never;
         post?: never;
@@ -966,7 +966,7 @@ export interface paths {
         };
         /**
          * Connections of the window, each edge once with its total, the one seen last first
-         * @description Everybody sees the connections of applications and resources that he or one of his groups owns; security and auditors see
+         * @description People see the connections of applications and resources that they or one of their groups own; security and auditors see
          *     all. Several values of one parameter are alternatives, several parameters must all hold. The window has at most 31 days.
          *     Buckets of a minute count whole.
          */
@@ -1580,7 +1580,7 @@ export interface components {
             description?: string;
             owners: components["schemas"]["OwnerRef"][];
             environment?: string;
-            /** @description the caller or one of his groups owns it */
+            /** @description the caller or one of the caller's groups owns it */
             mine: boolean;
             /**
              * Format: int64
@@ -1747,7 +1747,7 @@ export interface components {
             items: components["schemas"]["Connection"][];
         };
         /** @enum {string} */
-        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy";
+        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy" | "workload";
         /**
          * @description of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
          * @enum {string}
@@ -1779,7 +1779,7 @@ export interface components {
             /** @enum {string} */
             onTimeout?: "Escalate" | "Deny" | "Remind";
             escalated?: boolean;
-            /** @description why these approvers, for example: the leader asked himself, so one up */
+            /** @description why these approvers, for example: the requester is the leader, so the leader's leader decides */
             note?: string;
         };
         ItemRef: {
@@ -1796,7 +1796,7 @@ export interface components {
             /** @description the spec as YAML or JSON; absent with verb delete */
             spec?: string;
         };
-        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object */
+        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload */
         NewTicketItem: {
             /** @description catalog id */
             application?: string;
@@ -1814,6 +1814,22 @@ export interface components {
                 [key: string]: components["schemas"]["Mode"];
             };
             object?: components["schemas"]["ObjectChange"];
+            workload?: components["schemas"]["NewWorkload"];
+        };
+        /** @description a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
+        NewWorkload: {
+            id: string;
+            /** @description addresses or prefixes */
+            addresses: string[];
+            description?: string;
+        };
+        /** @description the registration that an item of a workload ticket makes or changes */
+        WorkloadChange: {
+            id: string;
+            description?: string;
+            /** @description its addresses; empty: it was not registered */
+            before: string[];
+            after: string[];
         };
         NewTicket: {
             /** @description absent: grant */
@@ -1827,7 +1843,7 @@ export interface components {
             durationSeconds?: number;
             /** @description effective at once, reviewed afterwards; only for people whom the approval policy names */
             breakGlass?: boolean;
-            /** @description of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be his. Decided by another owner of the resource, else by security; the applications' owners are told */
+            /** @description of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are told */
             adopt?: boolean;
             override?: components["schemas"]["Override"];
         };
@@ -1853,6 +1869,7 @@ export interface components {
             sid?: string;
             target?: components["schemas"]["ItemRef"];
             object?: components["schemas"]["ObjectChange"];
+            workload?: components["schemas"]["WorkloadChange"];
             fromMode?: components["schemas"]["Mode"];
             toMode?: components["schemas"]["Mode"];
             /** Format: int64 */
@@ -2391,6 +2408,10 @@ export interface components {
                 /** @enum {string} */
                 outcome: "created" | "changed" | "unchanged" | "refused";
                 message?: string;
+                /** @description it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload */
+                needsApproval?: boolean;
+                /** @description with needsApproval: the catalog id to ask with */
+                application?: string;
             }[];
         };
         SyncWorkloads: {
@@ -2765,7 +2786,7 @@ export interface components {
             lastUsed?: string;
             daysObserved: number;
             /** @description a sentence for people */
-            why: string;
+            reason: string;
             ticket?: string;
             ticketItem?: number;
             ticketVisible?: boolean;
@@ -2868,8 +2889,8 @@ export interface components {
             at: string;
             by: components["schemas"]["Person"];
             message: string;
-            /** @description people who were told */
-            told: number;
+            /** @description how many people were notified */
+            recipients: number;
         };
         Guard: {
             enabled: boolean;
@@ -2999,8 +3020,8 @@ export interface components {
             ok: boolean;
             /** @description of an advance */
             ticket?: string;
-            /** @description of an announcement: people who were told */
-            told?: number;
+            /** @description of an announcement: how many people were notified */
+            recipients?: number;
             /** @description of an announcement: clients seen whose owner is not known */
             unowned?: string[];
             problem?: components["schemas"]["Problem"];
@@ -3437,7 +3458,7 @@ export interface components {
         TicketId: string;
         /** @description the same key from the same caller gives the same answer again */
         IdempotencyKey: string;
-        /** @description only what the caller or one of his groups owns */
+        /** @description only what the caller or one of the caller's groups owns */
         Mine: boolean;
         /** @description part of a name or title */
         Query: string;
@@ -3527,7 +3548,7 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
-                /** @description only what the caller or one of his groups owns */
+                /** @description only what the caller or one of the caller's groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
@@ -3639,7 +3660,7 @@ export interface operations {
                 owner?: string;
                 /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
                 deniedFor?: string;
-                /** @description only what the caller or one of his groups owns */
+                /** @description only what the caller or one of the caller's groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];

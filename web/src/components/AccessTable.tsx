@@ -10,6 +10,7 @@ import { RefName } from "./Names";
 import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
 import { Ago } from "./Time";
+import { instant } from "../lib/table-sort";
 
 interface Props {
   items: Access[];
@@ -25,8 +26,8 @@ export function AccessTable({ items, peer, label }: Props) {
 
   const columns: Column<Access>[] = [
     peer === "resource"
-      ? { key: "peer", header: t("access.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full /> }
-      : { key: "peer", header: t("access.subject"), cell: (row) => <RefName kind="applications" about={row.subject} full /> },
+      ? { key: "peer", header: t("access.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full />, sortBy: (row: Access) => row.resource.title }
+      : { key: "peer", header: t("access.subject"), cell: (row) => <RefName kind="applications" about={row.subject} full />, sortBy: (row: Access) => row.subject.title },
     {
       key: "actions",
       header: t("access.actions"),
@@ -42,6 +43,7 @@ export function AccessTable({ items, peer, label }: Props) {
     {
       key: "statement",
       header: t("access.statement"),
+      sortBy: (row) => row.sid,
       cell: (row) => (
         <span className={classes.stack}>
           <code className={classes.code} title={row.policy}>{row.sid}</code>
@@ -49,12 +51,13 @@ export function AccessTable({ items, peer, label }: Props) {
         </span>
       ),
     },
-    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} /> },
-    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <Ago at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>) },
+    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} />, sortBy: (row) => instant(row.since) },
+    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <Ago at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {
       key: "ticket",
       header: t("access.ticket"),
+      sortBy: (row) => row.ticket,
       nowrap: true,
       cell: (row) => {
         if (!row.ticket) return <span className={classes.muted}>{t("access.noTicket")}</span>;
@@ -86,7 +89,7 @@ export function AccessTable({ items, peer, label }: Props) {
 
   return (
     <>
-      <DataTable label={label} columns={columns} rows={items} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `access-row-${row.sid}`} dim={(row) => !row.counting} testId="access-table" />
+      <DataTable sortParam="access-sort" label={label} columns={columns} rows={items} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `access-row-${row.sid}`} dim={(row) => !row.counting} testId="access-table" />
       {revoking?.ticket && (
         <RevokeDialog
           ticketId={revoking.ticket}

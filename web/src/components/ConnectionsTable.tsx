@@ -18,6 +18,7 @@ import { RefName } from "./Names";
 import { RequestAccessLink } from "./RequestAccessLink";
 import { Ago } from "./Time";
 import classes from "./Tables.module.css";
+import { instant } from "../lib/table-sort";
 
 type Peer = "application" | "resource" | "both";
 
@@ -115,12 +116,13 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
   if (rows.length === 0) return <EmptyState>{list.lastFlow ? empty : t("connections.noFlow")}</EmptyState>;
 
   const columns: Column<FoldedConnection>[] = [];
-  if (peer !== "resource") columns.push({ key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} /> });
-  if (peer !== "application") columns.push({ key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> });
+  if (peer !== "resource") columns.push({ key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} />, sortBy: (row) => row.subject.title });
+  if (peer !== "application") columns.push({ key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} />, sortBy: (row) => row.resource.title });
   columns.push(
     {
       key: "action",
       header: t("connections.action"),
+      sortBy: (row) => row.action ?? String(row.ports[0]),
       cell: (row) => (
         <span className={classes.stack}>
           {row.action && <code className={classes.code}>{row.action}</code>}
@@ -130,8 +132,8 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
     },
     { key: "decision", header: t("connections.decision"), cell: (row) => <Verdict row={row} /> },
     { key: "cluster", header: t("connections.cluster"), cell: (row) => <ClusterShares shares={row.clusters} /> },
-    { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} /> },
-    { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
+    { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} />, sortBy: (row) => row.count },
+    { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
     {
       key: "why",
       header: offers ? t("action.column") : t("connections.why"),
@@ -140,5 +142,5 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
       cell: (row) => (refusedRow(row) ? <Refused row={row} peer={peer} offers={offers} /> : <DecidedBy row={row} />),
     },
   );
-  return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" />;
+  return <DataTable partial={rows.length < folded.length} sortParam="connections-sort" label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" />;
 }

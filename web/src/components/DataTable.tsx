@@ -1,7 +1,12 @@
-import { VisuallyHidden } from "@mantine/core";
+import { Button, Menu, VisuallyHidden } from "@mantine/core";
+import { IconArrowDown, IconArrowUp, IconArrowsSort } from "@tabler/icons-react";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState } from "react";
 import type { MouseEvent, ReactNode, RefObject } from "react";
+import { useTranslation } from "react-i18next";
+import { nextSort, parseSort, sortRows, writeSort } from "../lib/table-sort";
+import type { Sort, Sortable } from "../lib/table-sort";
+import { useFilters } from "../lib/use-filters";
 import classes from "./DataTable.module.css";
 
 export interface Column<Row> {
@@ -10,6 +15,8 @@ export interface Column<Row> {
   /** A column of buttons, whose header only screen readers need. */
   silent?: boolean;
   cell: (row: Row) => ReactNode;
+  /** Makes the table sortable by this column. */
+  sortBy?: (row: Row) => Sortable;
   end?: boolean;
   nowrap?: boolean;
 }
@@ -24,6 +31,16 @@ interface DataTableProps<Row> {
   /** What a click anywhere in a row does; a control in the row must do the same for the keyboard. */
   onRow?: (row: Row) => void;
   testId?: string;
+  /** More rows are on the server. Sorting only those that were read would show a wrong order, so the table cannot be sorted. */
+  partial?: boolean;
+  /** The URL's parameter with the sort; a second table of a page needs a name of its own. */
+  sortParam?: string;
+}
+
+/** The sort of a table, and what a press on a header does. */
+interface Sorting {
+  sort: Sort | undefined;
+  onSort: (sort: Sort | undefined) => void;
 }
 
 /** Beyond so many rows only those near the window are in the document. */
@@ -109,8 +126,52 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
   );
 }
 
-/** The one table. */
-export function DataTable<Row>({ label, rows, rowKey, testId, ...rest }: DataTableProps<Row>) {
+function HeaderCell<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting | undefined }) {
+  const active = sorting?.sort?.key === column.key ? sorting.sort : undefined;
+  const sortable = sorting !== undefined && column.sortBy !== undefined;
+  const Icon = active === undefined ? IconArrowsSort : active.descending ? IconArrowDown : IconArrowUp;
+  return (
+    <th role="columnheader" scope="col" className={classOf(column)} aria-sort={!sortable ? undefined : active === undefined ? "none" : active.descending ? "descending" : "ascending"}>
+      {sortable ? (
+        <button type="button" className={classes.sort} data-active={active !== undefined || undefined} onClick={() => sorting.onSort(nextSort(sorting.sort, column.key))}>
+          {column.header}
+          <Icon size={13} aria-hidden />
+        </button>
+      ) : column.silent ? (
+        <VisuallyHidden>{column.header}</VisuallyHidden>
+      ) : (
+        column.header
+      )}
+    </th>
+  );
+}
+
+/** The choice of the sort where the narrow layout hides the headers. */
+function SortMenu<Row>({ columns, sort, onSort }: Sorting & { columns: Column<Row>[] }) {
+  const { t } = useTranslation();
+  const choices = columns.filter((column) => column.sortBy !== undefined).flatMap(({ key, header }) => [false, true].map((descending) => ({ key, header, descending })));
+  return (
+    <div className={classes.sortMenu}>
+      <Menu position="bottom-start">
+        <Menu.Target>
+          <Button size="compact-sm" variant="default" leftSection={<IconArrowsSort size={14} aria-hidden />}>
+            {t("table.sort")}
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => onSort(undefined)} aria-current={sort === undefined}>{t("table.original")}</Menu.Item>
+          {choices.map((choice) => (
+            <Menu.Item key={writeSort(choice)} onClick={() => onSort(choice)} aria-current={sort?.key === choice.key && sort.descending === choice.descending}>
+              {t(choice.descending ? "table.descending" : "table.ascending", { column: choice.header })}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
+      </Menu>
+    </div>
+  );
+}
+
+function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataTableProps<Row>, "partial" | "sortParam"> & { sorting?: Sorting }) {
   const frame = useRef<HTMLDivElement>(null);
   const virtual = rows.length > rowsAtOnce;
   return (
@@ -119,9 +180,7 @@ export function DataTable<Row>({ label, rows, rowKey, testId, ...rest }: DataTab
         <thead role="rowgroup">
           <tr role="row">
             {rest.columns.map((column) => (
-              <th key={column.key} role="columnheader" scope="col" className={classOf(column)}>
-                {column.silent ? <VisuallyHidden>{column.header}</VisuallyHidden> : column.header}
-              </th>
+              <HeaderCell key={column.key} column={column} sorting={sorting} />
             ))}
           </tr>
         </thead>
@@ -139,3 +198,25 @@ export function DataTable<Row>({ label, rows, rowKey, testId, ...rest }: DataTab
   );
 }
 /* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */
+
+/** The rows in the order that the URL asks for. */
+function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<DataTableProps<Row>, "partial">) {
+  const { i18n } = useTranslation();
+  const [search, change] = useFilters();
+  const sort = parseSort(search.get(sortParam), columns.filter(({ sortBy }) => sortBy).map(({ key }) => key));
+  const by = columns.find(({ key }) => key === sort?.key)?.sortBy;
+  const sorted = by && sort ? sortRows(rows, by, sort.descending, i18n.language) : rows;
+  const sorting: Sorting = { sort, onSort: (next) => change({ [sortParam]: writeSort(next) }) };
+  return (
+    <>
+      <SortMenu columns={columns} {...sorting} />
+      <Rows rows={sorted} columns={columns} sorting={sorting} {...rest} />
+    </>
+  );
+}
+
+/** The one table. It can be sorted by the columns that say how, when all rows are there. */
+export function DataTable<Row>({ partial = false, sortParam, ...rest }: DataTableProps<Row>) {
+  const sortable = !partial && rest.rows.length > 1 && rest.columns.some(({ sortBy }) => sortBy !== undefined);
+  return sortable ? <SortedRows sortParam={sortParam} {...rest} /> : <Rows {...rest} />;
+}

@@ -26,6 +26,7 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
         </UnstyledButton>
         <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
         <div className={classes.second}>
+          {item.workload && <code>{item.workload.before.length > 0 ? `${words.list(item.workload.before)} → ` : ""}{words.list(item.workload.after)}</code>}
           {item.actions && item.actions.length > 0 && <code>{words.list(item.actions)}</code>}
           <LiveLine items={[item]} />
         </div>

@@ -1,16 +1,44 @@
 import { Button, Center } from "@mantine/core";
+import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
+import { useFilters } from "../lib/use-filters";
 
 interface Props {
-  query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+  query: { data: { pages: unknown[] } | undefined; hasNextPage: boolean; isFetchingNextPage: boolean; isFetchNextPageError: boolean; fetchNextPage: () => unknown };
+  /** The URL's parameter with the number of pages; a second list of a page needs a name of its own. */
+  param?: string;
 }
 
-export function LoadMore({ query }: Props) {
+/** An address cannot make the browser read more pages than this by itself. */
+export const mostRestored = 20;
+
+function pagesOf(value: string | null): number {
+  const pages = Number(value);
+  return Number.isInteger(pages) && pages > 1 ? Math.min(pages, mostRestored) : 1;
+}
+
+/** Reads further pages of a list. The number of pages is in the URL, and as many are read again when the address is opened. */
+export function LoadMore({ query, param = "pages" }: Props) {
   const { t } = useTranslation();
-  if (!query.hasNextPage) return null;
+  const [search, change] = useFilters();
+  const inUrl = pagesOf(search.get(param));
+  const read = query.data?.pages.length ?? 0;
+  // What this component wrote last, or read and complied with; another number is one that somebody navigated to.
+  const settled = useRef(1);
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = query;
+  useEffect(() => {
+    if (read === 0) return;
+    if (inUrl !== settled.current && inUrl > read && hasNextPage && !isFetchNextPageError) {
+      if (!isFetchingNextPage) void fetchNextPage();
+      return;
+    }
+    settled.current = Math.min(read, mostRestored);
+    if (inUrl !== settled.current) change({ [param]: settled.current > 1 ? String(settled.current) : undefined });
+  }, [change, fetchNextPage, hasNextPage, inUrl, isFetchNextPageError, isFetchingNextPage, param, read]);
+  if (!hasNextPage) return null;
   return (
     <Center mt="md">
-      <Button variant="default" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()} data-testid="load-more">
+      <Button variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()} data-testid="load-more">
         {t("action.more")}
       </Button>
     </Center>

@@ -8,6 +8,7 @@ import { EmptyState, Notice } from "./Feedback";
 import { MemberSummary, useWorst } from "./Members";
 import tables from "./Tables.module.css";
 import { Ago } from "./Time";
+import { instant } from "../lib/table-sort";
 
 /** Rows that are shown at first. */
 const mostRows = 20;
@@ -21,10 +22,11 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
   // The rows say it per member; above them it would only be said twice.
   const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
   const columns: Column<ClusterState>[] = [
-    { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong> },
+    { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong>, sortBy: (row) => row.cluster },
     {
       key: "state",
       header: t("resource.state"),
+      sortBy: (row) => row.state,
       cell: (row) => (
         <span className={tables.stack}>
           <span>
@@ -34,7 +36,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
         </span>
       ),
     },
-    { key: "mode", header: t("resource.mode"), cell: (row) => <ModeBadge mode={row.mode ?? protection.effectiveMode} /> },
+    { key: "mode", header: t("resource.mode"), cell: (row) => <ModeBadge mode={row.mode ?? protection.effectiveMode} />, sortBy: (row) => row.mode ?? protection.effectiveMode },
     {
       key: "revision",
       header: t("resource.revision"),
@@ -45,7 +47,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
         </code>
       ),
     },
-    { key: "since", header: t("resource.since"), nowrap: true, cell: (row) => (row.since ? <Ago at={row.since} /> : null) },
+    { key: "since", header: t("resource.since"), nowrap: true, cell: (row) => (row.since ? <Ago at={row.since} /> : null), sortBy: (row) => instant(row.since) },
   ];
   return (
     <>
@@ -59,7 +61,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
       ) : (
         <>
           <MemberSummary members={protection.clusters} counts={protection.members} above={mostRows} />
-          <DataTable label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
+          <DataTable partial={shown.length < protection.clusters.length} sortParam="members-sort" label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
           {more}
         </>
       )}

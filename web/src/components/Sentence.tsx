@@ -33,6 +33,8 @@ export function Sentence({ item, kind }: { item: TicketItem; kind: TicketKind })
     case "class":
     case "approval-policy":
       return item.object ? <Trans i18nKey={`decide.object.${item.object.verb}`} values={{ kind: t(`objectKind.${item.object.kind}`), name: item.object.name }} components={b} /> : null;
+    case "workload":
+      return item.workload ? <Trans i18nKey={item.workload.before.length > 0 ? "decide.changesWorkload" : "decide.registersWorkload"} values={{ id: item.workload.id, application, addresses: words.list(item.workload.after) }} components={b} /> : null;
   }
 }
 

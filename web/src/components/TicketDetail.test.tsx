@@ -166,8 +166,16 @@ describe("a ticket in detail", () => {
     ["onboard", { application: undefined, actions: undefined, toMode: "Audit" }, "Puts Bob’s cluster under ACP, in Audit."],
     ["offboard", { application: undefined, actions: undefined }, "Takes Bob’s cluster out of ACP: anyone can connect to it then."],
     ["class", { application: undefined, resource: undefined, object: { kind: "ResourceClass", name: "redis", verb: "update" } }, "Changes the resource class redis; see Change for what exactly."],
+    ["workload", { resource: undefined, actions: undefined, workload: { id: "rack-7", before: [], after: ["10.0.0.0/24"] } }, "Lets 10.0.0.0/24 (rack-7) act as Payments API: they can use all that it was granted."],
     ["approval-policy", { application: undefined, resource: undefined, object: { kind: "ApprovalPolicy", name: "default", verb: "delete" } }, "Deletes the approval policy default."],
   ];
+  it("shows the addresses of a workload before and after, and promises no members", async () => {
+    show(ticketOf("pending", { resource: undefined, actions: undefined, workload: { id: "rack-7", before: ["10.0.0.0/28"], after: ["10.0.0.0/28", "10.0.1.0/24"] } }, { kind: "workload" }));
+    expect(await screen.findByTestId("addresses-before")).toHaveTextContent("10.0.0.0/28");
+    expect(screen.getByTestId("addresses-after")).toHaveTextContent("10.0.1.0/24");
+    expect(screen.queryByText(/member clusters show here/)).toBeNull();
+  });
+
   it.each(kinds)("says in words what a decision about %s does", async (kind, of, want) => {
     const can = { approve: true, reject: true, withdraw: false, revoke: false, extend: false, review: false };
     show(ticketOf("pending", { durationSeconds: 604_800, ...of, can }, { kind }));

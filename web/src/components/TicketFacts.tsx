@@ -11,6 +11,28 @@ import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
 import { Ago } from "./Time";
 
+/** A client outside the fleet, with its addresses before and after. */
+function Registration({ workload }: { workload: NonNullable<TicketItem["workload"]> }) {
+  const { t } = useTranslation();
+  const addresses = (list: string[]) =>
+    list.map((address) => (
+      <code key={address} className={tables.code}>{address}</code>
+    ));
+  return (
+    <>
+      <dt>{t("ticket.workload")}</dt>
+      <dd className={tables.stack}>
+        <code className={tables.code}>{workload.id}</code>
+        {workload.description && <span className={tables.muted}>{workload.description}</span>}
+      </dd>
+      <dt>{t("ticket.addressesBefore")}</dt>
+      <dd className={tables.stack} data-testid="addresses-before">{workload.before.length > 0 ? addresses(workload.before) : <span className={tables.muted}>{t("ticket.addressesNone")}</span>}</dd>
+      <dt>{t("ticket.addresses")}</dt>
+      <dd className={tables.stack} data-testid="addresses-after">{addresses(workload.after)}</dd>
+    </>
+  );
+}
+
 /** What the item is about, as far as its kind has it. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
@@ -76,6 +98,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
           </dd>
         </>
       )}
+      {item.workload && <Registration workload={item.workload} />}
       {lasts && (
         <>
           <dt>{t("ticket.duration")}</dt>
@@ -148,7 +171,8 @@ export function Clusters({ ticket }: { ticket: Ticket }) {
   // The counts of one item are those of the ticket; of several, the members that are listed are counted.
   const counts = ticket.items.length === 1 ? ticket.items[0]?.members : undefined;
   // Once it is over, or before anything was read, there is nothing to say of the members.
-  if (clusters.length === 0 && ticket.state !== "pending") return null;
+  // The members' states of addresses are on the pages of the resources that they reach.
+  if (clusters.length === 0 && (ticket.state !== "pending" || ticket.kind === "workload")) return null;
   return (
     <section className={classes.card} aria-label={t("ticket.clusters")}>
       <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>

@@ -11,8 +11,9 @@ import { LiveLine } from "./LiveLine";
 import { PersonName } from "./Names";
 import classes from "./Tables.module.css";
 import { Ago } from "./Time";
+import { instant } from "../lib/table-sort";
 
-export function TicketTable({ tickets, label, requester = true }: { tickets: Ticket[]; label: string; requester?: boolean }) {
+export function TicketTable({ tickets, label, requester = true, partial = false }: { tickets: Ticket[]; label: string; requester?: boolean; partial?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
@@ -20,6 +21,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
     {
       key: "request",
       header: t("requests.request"),
+      sortBy: (ticket) => heading.ticket(ticket),
       cell: (ticket) => (
         <span className={classes.stack}>
           <Link className={classes.title} to={`/tickets/${ticket.id}`}>{heading.ticket(ticket)}</Link>
@@ -32,6 +34,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
     {
       key: "state",
       header: t("requests.stateColumn"),
+      sortBy: (ticket) => t(`ticketState.${ticket.state}`),
       cell: (ticket) => (
         <span className={classes.badges}>
           <TicketStateBadge state={ticket.state} />
@@ -40,7 +43,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
       ),
     },
   ];
-  if (requester) columns.push({ key: "requester", header: t("requests.requester"), cell: (ticket) => <PersonName person={ticket.requester} /> });
+  if (requester) columns.push({ key: "requester", header: t("requests.requester"), cell: (ticket) => <PersonName person={ticket.requester} />, sortBy: (ticket) => ticket.requester.displayName });
   columns.push(
     {
       key: "progress",
@@ -61,7 +64,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
         );
       },
     },
-    { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <Ago at={ticket.createdAt} /> },
+    { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <Ago at={ticket.createdAt} />, sortBy: (ticket) => instant(ticket.createdAt) },
   );
-  return <DataTable label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
+  return <DataTable partial={partial} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
 }

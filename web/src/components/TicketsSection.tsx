@@ -16,7 +16,7 @@ export function TicketsSection({ about, id, empty }: { about: "application" | "r
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages[0]?.items ?? [];
-          return tickets.length === 0 ? <EmptyState>{empty}</EmptyState> : <TicketTable tickets={tickets} label={t("application.tickets")} />;
+          return tickets.length === 0 ? <EmptyState>{empty}</EmptyState> : <TicketTable partial tickets={tickets} label={t("application.tickets")} />;
         }}
       </Loaded>
     </Section>

@@ -106,7 +106,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
           </div>
         )}
         {isStep && node.step && <StepPeople step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
-        {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${matter}`)}</p>}
+        {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${ticket.kind === "workload" ? "registration" : matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}
         {node.revision && !lines.has(node.kind) && (

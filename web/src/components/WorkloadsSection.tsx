@@ -19,6 +19,7 @@ export function WorkloadsSection({ application }: { application: string }) {
     {
       key: "id",
       header: t("workloads.id"),
+      sortBy: (row) => row.id,
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code}>{row.id}</code>
@@ -26,8 +27,8 @@ export function WorkloadsSection({ application }: { application: string }) {
         </span>
       ),
     },
-    { key: "addresses", header: t("workloads.addresses"), cell: (row) => <span className={tables.number}>{words.list(row.addresses)}</span> },
-    { key: "source", header: t("workloads.source"), cell: (row) => row.source },
+    { key: "addresses", header: t("workloads.addresses"), cell: (row) => <span className={tables.number}>{words.list(row.addresses)}</span>, sortBy: (row) => row.addresses[0] },
+    { key: "source", header: t("workloads.source"), cell: (row) => row.source, sortBy: (row) => row.source },
     {
       key: "state",
       header: t("workloads.state"),
@@ -46,10 +47,10 @@ export function WorkloadsSection({ application }: { application: string }) {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          return rows.length === 0 ? <EmptyState>{t("workloads.empty")}</EmptyState> : <DataTable label={t("workloads.title")} columns={columns} rows={rows} rowKey={(row) => row.id} />;
+          return rows.length === 0 ? <EmptyState>{t("workloads.empty")}</EmptyState> : <DataTable partial={query.hasNextPage} sortParam="workloads-sort" label={t("workloads.title")} columns={columns} rows={rows} rowKey={(row) => row.id} />;
         }}
       </Loaded>
-      <LoadMore query={query} />
+      <LoadMore query={query} param="workloads-pages" />
     </Section>
   );
 }

@@ -3,7 +3,7 @@ import type { ClusterState, Step, StepState, Ticket, TicketItem, TicketKind } fr
 import { clusterOrder } from "./members";
 
 /** The kinds in the order in which people meet them. */
-export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy"] as const satisfies readonly TicketKind[];
+export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload"] as const satisfies readonly TicketKind[];
 
 /** What the item is about, which decides the words for it. */
 export type Matter = "access" | "end" | "protection" | "object";
@@ -17,6 +17,7 @@ const matters: Record<TicketKind, Matter> = {
   offboard: "protection",
   class: "object",
   "approval-policy": "object",
+  workload: "object",
 };
 
 export const matterOf = (kind: TicketKind): Matter => matters[kind];

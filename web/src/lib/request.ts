@@ -126,6 +126,39 @@ export function objectBody(kind: Extract<TicketKind, "class" | "approval-policy"
   return object.spec?.trim() ? { kind, items: [{ object }] } : undefined;
 }
 
+/** A client outside the fleet that somebody asks to register. */
+export interface WantedWorkload {
+  application: string;
+  id: string;
+  addresses: string[];
+  description: string;
+}
+
+/** From api/openapi.yaml. */
+export const workloadId = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+export const workloadAddresses = 64;
+
+export const isWholeWorkload = ({ application, id, addresses }: WantedWorkload): boolean => application !== "" && workloadId.test(id.trim()) && addresses.length > 0 && addresses.length <= workloadAddresses;
+
+export function workloadBody(workloads: WantedWorkload[]): Draftable | undefined {
+  if (workloads.length === 0 || workloads.length > basketLimit || !workloads.every(isWholeWorkload)) return undefined;
+  return {
+    kind: "workload",
+    items: workloads.map(({ application, id, addresses, description }) => ({ application, workload: { id: id.trim(), addresses, ...(description.trim() ? { description: description.trim() } : {}) } })),
+  };
+}
+
+/** What another page passes on, which may be anything: it comes out of the history. */
+export function passedWorkloads(state: unknown): WantedWorkload[] {
+  const { workloads } = (state ?? {}) as Record<string, unknown>;
+  if (!Array.isArray(workloads)) return [];
+  return workloads.flatMap((each: unknown) => {
+    const { application, id, addresses, description } = (each ?? {}) as Record<string, unknown>;
+    if (typeof application !== "string" || typeof id !== "string" || !Array.isArray(addresses)) return [];
+    return [{ application, id, addresses: addresses.filter((address) => typeof address === "string"), description: typeof description === "string" ? description : "" }];
+  });
+}
+
 /** `T-12/0`, as links carry it. */
 export function parseTarget(text: string | null): { ticket: string; item: number } | undefined {
   const match = /^(T-\d{1,12})(?:\/(\d{1,3}))?$/.exec(text ?? "");

@@ -3,6 +3,7 @@ import { createMemoryRouter } from "react-router";
 import { describe, expect, it } from "vitest";
 import { me } from "../testing/fixtures";
 import { toLogin } from "./session-end";
+import { keys } from "../api/keys";
 
 /** The login page's code takes until `loaded` is called. */
 function start(at: string, known = true) {
@@ -18,7 +19,7 @@ function start(at: string, known = true) {
     { initialEntries: [at] },
   );
   const cache = new QueryClient();
-  if (known) cache.setQueryData(["me"], me());
+  if (known) cache.setQueryData(keys.me, me());
   const arrived = new Promise<string>((resolve) => {
     router.subscribe(({ location }) => {
       if (location.pathname === "/login") resolve(location.search);
@@ -34,7 +35,7 @@ describe("the end of a session", () => {
     toLogin(router, cache);
     loaded();
     expect(await arrived).toBe("?returnTo=%2Ftickets%2FT-1%3Ftab%3Dstatement&error=expired");
-    expect(cache.getQueryData(["me"])).toBeUndefined();
+    expect(cache.getQueryData(keys.me)).toBeUndefined();
   });
 
   it("is not said to who was not in", async () => {

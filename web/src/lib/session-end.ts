@@ -1,6 +1,7 @@
 /** Leads to the login page when an answer says that there is no session any more. */
 import type { QueryClient } from "@tanstack/react-query";
 import type { createBrowserRouter } from "react-router";
+import { keys } from "../api/keys";
 
 type Router = ReturnType<typeof createBrowserRouter>;
 
@@ -12,7 +13,7 @@ export function toLogin(router: Pick<Router, "state" | "navigate">, cache: Query
   // still be loading. A later one knows no more who was in.
   if (location.pathname === loginPage || navigation.location?.pathname === loginPage) return;
   // Whoever was in is told that the session ended; whoever comes for the first time is just asked to sign in.
-  const wasIn = cache.getQueryData(["me"]) !== undefined;
+  const wasIn = cache.getQueryData(keys.me) !== undefined;
   const search = new URLSearchParams({ returnTo: location.pathname + location.search });
   if (wasIn) search.set("error", "expired");
   void router.navigate(`${loginPage}?${search.toString()}`, { replace: true });

@@ -2,7 +2,7 @@
 import { useTranslation } from "react-i18next";
 import type { ObjectChange, Ticket, TicketItem, TicketKind } from "../api/types";
 
-type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "fromMode" | "toMode">;
+type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "workload" | "fromMode" | "toMode">;
 
 export function useHeading() {
   const { t } = useTranslation();
@@ -30,6 +30,8 @@ export function useHeading() {
       case "class":
       case "approval-policy":
         return of.object ? object(of.object) : t(`kind.${kind}`);
+      case "workload":
+        return of.workload ? t(of.workload.before.length > 0 ? "ticket.of.workloadChange" : "ticket.of.workload", { id: of.workload.id, application: application ?? "" }) : t(`kind.${kind}`);
     }
   };
 

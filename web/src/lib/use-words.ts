@@ -7,6 +7,9 @@ function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
   return name === "leader" || name === "owner" || name === "security";
 }
 
+/** Where several resources have owners of their own, the built-in step names the resource: `owner:bobs-cluster`. */
+const ownedResource = (name: string): string | undefined => (name.startsWith("owner:") ? name.slice("owner:".length) : undefined);
+
 export function useWords() {
   const { t, i18n } = useTranslation();
   return {
@@ -29,11 +32,15 @@ export function useWords() {
     },
     /** A step's name is the approval policy's; the default ones have a translation. */
     step(name: string): string {
-      return isDefaultStep(name) ? t(`step.${name}`) : name;
+      if (isDefaultStep(name)) return t(`step.${name}`);
+      const resource = ownedResource(name);
+      return resource === undefined ? name : t("step.ownerOf", { resource });
     },
     /** The people of a step, in a sentence. */
     stepWho(name: string): string {
-      return isDefaultStep(name) ? t(`stepWho.${name}`) : name;
+      if (isDefaultStep(name)) return t(`stepWho.${name}`);
+      const resource = ownedResource(name);
+      return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
     /** A text that the server wrote for people. */
     said(text: string): string {

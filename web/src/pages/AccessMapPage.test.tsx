@@ -126,7 +126,7 @@ describe("access policies", () => {
   it("have each statement with what is odd about it, and their YAML when it is opened", async () => {
     const detail: PolicyDetail = {
       policy: { name: "wide", origin: { kind: "kubectl", manager: "kubectl-apply" }, statements: 1, issues: { redundant: 1 }, accepted: true },
-      statements: [{ sid: "one", effect: "Deny", subjects: [app888], actions: ["redis:connect"], resources: [bobsCluster], issues: [{ kind: "redundant", message: "everything that it says is said by x/y: remove it", others: [{ policy: "x", sid: "y" }] }] }],
+      statements: [{ sid: "one", effect: "Deny", subjects: [app888], actions: ["redis:connect"], resources: [bobsCluster], issues: [{ kind: "redundant", message: "it is covered by x/y: remove it", others: [{ policy: "x", sid: "y" }] }] }],
       managers: [{ name: "kubectl-apply", operation: "Apply" }],
       unusedKnown: true,
       yaml: "kind: AccessControlPolicy\n",

@@ -56,6 +56,7 @@ function List() {
     {
       key: "name",
       header: t("acp.name"),
+      sortBy: (row) => row.name,
       cell: (row) => (
         <Link className={tables.title} to={`/access-policies/${encodeURIComponent(row.name)}`}>
           {row.name}
@@ -77,8 +78,8 @@ function List() {
         );
       },
     },
-    { key: "origin", header: t("acp.origin"), cell: (row) => <Origin origin={row.origin} /> },
-    { key: "statements", header: t("acp.statements"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.statements)}</span> },
+    { key: "origin", header: t("acp.origin"), cell: (row) => <Origin origin={row.origin} />, sortBy: (row) => row.origin.kind },
+    { key: "statements", header: t("acp.statements"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.statements)}</span>, sortBy: (row) => row.statements },
     { key: "force", header: t("acp.force"), nowrap: true, cell: (row) => <Force policy={row} /> },
     { key: "issues", header: t("acp.issues"), cell: (row) => <Issues issues={row.issues} /> },
   ];
@@ -96,7 +97,7 @@ function List() {
             <>
               <CountFilter label={t("acp.issues")} values={issueKinds} counts={pages[0]?.issues ?? {}} word={(each) => t(`acp.issue.${each}`)} chosen={issue} onChange={(next) => change({ issue: next })} testId="issue" />
               {pages[0]?.unusedKnown === false && <Notice testId="unused-unknown">{t("acp.unusedUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
             </>
           );
         }}

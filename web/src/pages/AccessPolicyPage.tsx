@@ -17,6 +17,7 @@ import { Yaml, YamlText } from "../components/policies/Yaml";
 import tables from "../components/Tables.module.css";
 import { Ago, At } from "../components/Time";
 import { useWords } from "../lib/use-words";
+import { instant } from "../lib/table-sort";
 
 function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
   const { t } = useTranslation();
@@ -59,6 +60,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
     {
       key: "sid",
       header: t("acp.statement"),
+      sortBy: (row) => row.sid,
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code}>{row.sid}</code>
@@ -67,7 +69,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
         </span>
       ),
     },
-    { key: "subjects", header: t("accessMap.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} /> },
+    { key: "subjects", header: t("accessMap.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} />, sortBy: (row) => row.subjects[0]?.title },
     {
       key: "actions",
       header: t("access.actions"),
@@ -81,8 +83,8 @@ function Statements({ detail }: { detail: PolicyDetail }) {
         </span>
       ),
     },
-    { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} /> },
-    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
+    { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} />, sortBy: (row) => row.resources[0]?.title },
+    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
     {
       key: "issues",
       header: t("acp.issues"),

@@ -22,13 +22,14 @@ export function ApplicationsPage() {
   const query = useApplications({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
 
   const columns: Column<Application>[] = [
-    { key: "name", header: t("applications.name"), cell: (app) => <RefName kind="applications" about={app} full /> },
-    { key: "environment", header: t("applications.environment"), cell: (app) => app.environment },
+    { key: "name", header: t("applications.name"), cell: (app) => <RefName kind="applications" about={app} full />, sortBy: (app) => app.title },
+    { key: "environment", header: t("applications.environment"), cell: (app) => app.environment, sortBy: (app) => app.environment },
     { key: "owners", header: t("applications.owners"), cell: (app) => <Owners owners={app.owners} /> },
     {
       key: "refused",
       header: t("applications.refused24h"),
       end: true,
+      sortBy: (app) => app.denied24h,
       cell: (app) => <RefusedCount count={app.denied24h} to={`/applications/${encodeURIComponent(app.id)}#refused`} />,
     },
   ];
@@ -48,7 +49,7 @@ export function ApplicationsPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("applications.noMatch") : mine ? t("applications.emptyMine") : t("applications.emptyAll")}</EmptyState>;
-          return <DataTable label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
+          return <DataTable partial={query.hasNextPage} label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -14,7 +14,7 @@ import tables from "../components/Tables.module.css";
 import { changePath } from "../lib/policies";
 import { useWords } from "../lib/use-words";
 
-function ClassTable({ label, rows, mayPropose }: { label: string; rows: ClassInfo[]; mayPropose: boolean }) {
+function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sortParam: string; rows: ClassInfo[]; mayPropose: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const state = ({ accepted }: ClassInfo) => {
@@ -25,6 +25,7 @@ function ClassTable({ label, rows, mayPropose }: { label: string; rows: ClassInf
     {
       key: "name",
       header: t("classes.name"),
+      sortBy: (row) => row.name,
       cell: (row) => (
         <div>
           <span className={tables.title}>{row.name}</span>
@@ -32,9 +33,9 @@ function ClassTable({ label, rows, mayPropose }: { label: string; rows: ClassInf
         </div>
       ),
     },
-    { key: "pattern", header: t("classes.pattern"), cell: (row) => <code className={tables.code}>{row.pattern}</code> },
-    { key: "label", header: t("classes.labelKey"), cell: (row) => <code className={tables.code}>{row.labelKey}</code> },
-    { key: "members", header: t("classes.members"), end: true, cell: (row) => words.number(row.members) },
+    { key: "pattern", header: t("classes.pattern"), cell: (row) => <code className={tables.code}>{row.pattern}</code>, sortBy: (row) => row.pattern },
+    { key: "label", header: t("classes.labelKey"), cell: (row) => <code className={tables.code}>{row.labelKey}</code>, sortBy: (row) => row.labelKey },
+    { key: "members", header: t("classes.members"), end: true, cell: (row) => words.number(row.members), sortBy: (row) => row.members },
     {
       key: "state",
       header: t("classes.state"),
@@ -58,7 +59,7 @@ function ClassTable({ label, rows, mayPropose }: { label: string; rows: ClassInf
         ),
     },
   ];
-  return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
+  return <DataTable sortParam={sortParam} label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
 }
 
 /** What is one kind of resource or of client. */
@@ -85,7 +86,7 @@ export function ClassesPage() {
             const rows = items.filter((each) => each.kind === kind);
             return (
               <Section key={kind} title={title} count={rows.length} aside={rows.length > 0 ? create(kind) : undefined}>
-                {rows.length === 0 ? <EmptyState action={create(kind)}>{empty}</EmptyState> : <ClassTable label={title} rows={rows} mayPropose={mayPropose} />}
+                {rows.length === 0 ? <EmptyState action={create(kind)}>{empty}</EmptyState> : <ClassTable sortParam={`${kind}-sort`} label={title} rows={rows} mayPropose={mayPropose} />}
               </Section>
             );
           })

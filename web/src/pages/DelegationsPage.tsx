@@ -49,15 +49,15 @@ export function DelegationsPage() {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          if (all) return rows.length === 0 ? <EmptyState>{t("delegations.allEmpty")}</EmptyState> : <DelegationTable label={t("delegations.title")} rows={rows} show="both" />;
+          if (all) return rows.length === 0 ? <EmptyState>{t("delegations.allEmpty")}</EmptyState> : <DelegationTable partial={query.hasNextPage} label={t("delegations.title")} rows={rows} show="both" />;
           const [given, taken] = [rows.filter((row) => row.from.id === me?.person.id), rows.filter((row) => row.to.id === me?.person.id)];
           return (
             <>
               <Section title={t("delegations.fromMe")} testId="delegations-from-me">
-                {given.length === 0 ? <EmptyState>{t("delegations.fromMeEmpty")}</EmptyState> : <DelegationTable label={t("delegations.fromMe")} rows={given} show="to" />}
+                {given.length === 0 ? <EmptyState>{t("delegations.fromMeEmpty")}</EmptyState> : <DelegationTable partial={query.hasNextPage} label={t("delegations.fromMe")} rows={given} show="to" />}
               </Section>
               <Section title={t("delegations.toMe")} testId="delegations-to-me">
-                {taken.length === 0 ? <EmptyState>{t("delegations.toMeEmpty")}</EmptyState> : <DelegationTable label={t("delegations.toMe")} rows={taken} show="from" />}
+                {taken.length === 0 ? <EmptyState>{t("delegations.toMeEmpty")}</EmptyState> : <DelegationTable partial={query.hasNextPage} label={t("delegations.toMe")} rows={taken} show="from" />}
               </Section>
             </>
           );

@@ -43,7 +43,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          if (rows.length > 0) return <EntityTable rows={rows} mayChange={mayChange} />;
+          if (rows.length > 0) return <EntityTable partial={query.hasNextPage} rows={rows} mayChange={mayChange} />;
           if (!filtered) return <EmptyState>{t("entities.empty")}</EmptyState>;
           return (
             <EmptyState

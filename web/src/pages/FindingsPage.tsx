@@ -21,6 +21,7 @@ import { Ago } from "../components/Time";
 import { findingKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
+import { instant } from "../lib/table-sort";
 
 /** What a finding is about, each part a link. */
 function Where({ finding }: { finding: Finding }) {
@@ -48,10 +49,10 @@ function List() {
   const query = useFindings({ ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}), ...(member ? { member } : {}) });
   const members = (useFleet().data?.items ?? []).map(({ name }) => name);
   const columns: Column<Finding>[] = [
-    { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} /> },
-    { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} /> },
+    { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
+    { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} />, sortBy: (row) => row.resource?.title ?? row.policy ?? row.member ?? row.object },
     { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.said}>{row.message ? words.said(row.message) : t("finding.noMessage")}</span> },
-    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} /> },
+    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} />, sortBy: (row) => instant(row.since) },
   ];
   const filtered = kind.length > 0 || q !== "" || member !== "";
   return (
@@ -67,7 +68,7 @@ function List() {
             <>
               <CountFilter label={t("finding.kindLabel")} values={findingKinds} counts={pages[0]?.kinds ?? {}} word={(each) => t(`finding.kind.${each}`)} chosen={kind} onChange={(next) => change({ kind: next })} testId="kind" />
               {pages[0]?.flowsAvailable === false && <Notice testId="flows-unavailable">{t("finding.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
             </>
           );
         }}

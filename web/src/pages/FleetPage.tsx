@@ -16,10 +16,11 @@ function Members() {
   const { t } = useTranslation();
   const words = useWords();
   const columns: Column<Member>[] = [
-    { key: "member", header: t("fleet.member"), cell: (row) => <MemberLink name={row.name} /> },
+    { key: "member", header: t("fleet.member"), cell: (row) => <MemberLink name={row.name} />, sortBy: (row) => row.name },
     {
       key: "state",
       header: t("fleet.state"),
+      sortBy: (row) => row.state,
       cell: (row) => (
         <span className={tables.stack}>
           <span>
@@ -35,11 +36,11 @@ function Members() {
       ),
     },
     { key: "versions", header: t("fleet.versions"), cell: (row) => <Versions member={row} /> },
-    { key: "identities", header: t("fleet.identities"), cell: (row) => <Identities member={row} /> },
-    { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span> },
-    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <Behind member={row} /> },
-    { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} /> },
-    { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} /> },
+    { key: "identities", header: t("fleet.identities"), cell: (row) => <Identities member={row} />, sortBy: (row) => row.identities?.used },
+    { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span>, sortBy: (row) => row.objects?.managed },
+    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <Behind member={row} />, sortBy: (row) => row.behind },
+    { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} />, sortBy: (row) => row.guard },
+    { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} />, sortBy: (row) => 1_000_000 * row.stops + 1_000 * row.fails + row.warns },
   ];
   return (
     <Loaded query={useFleet()}>

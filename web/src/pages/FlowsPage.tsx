@@ -21,6 +21,7 @@ import { filterKeys, flowFilterOf, isFiltered } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import { among, applyChange, useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";
+import { keys } from "../api/keys";
 
 const tabs = ["connections", "disagreements", "raw", "losses"] as const;
 type Tab = (typeof tabs)[number];
@@ -58,7 +59,7 @@ function Connections({ filter, search, onChange }: Props) {
       <Loaded query={query}>
         {({ pages }) => {
           if (pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
-          if (rows.length > 0) return <FlowTable rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
+          if (rows.length > 0) return <FlowTable partial={query.hasNextPage} rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
           if (!filtered && filter.disagree) return <EmptyState>{t("flows.agree")}</EmptyState>;
           if (!pages[0]?.lastFlow) return <EmptyState>{t("connections.noFlow")}</EmptyState>;
           return (
@@ -94,9 +95,9 @@ function Connections({ filter, search, onChange }: Props) {
 function Refresh() {
   const { t } = useTranslation();
   const cache = useQueryClient();
-  const busy = useIsFetching({ queryKey: ["flows"] }) > 0;
+  const busy = useIsFetching({ queryKey: keys.flows.all }) > 0;
   return (
-    <ActionIcon variant="default" size="lg" onClick={() => void cache.invalidateQueries({ queryKey: ["flows"] })} loading={busy} aria-label={t("flows.refresh")} title={t("flows.refresh")} data-testid="flow-refresh">
+    <ActionIcon variant="default" size="lg" onClick={() => void cache.invalidateQueries({ queryKey: keys.flows.all })} loading={busy} aria-label={t("flows.refresh")} title={t("flows.refresh")} data-testid="flow-refresh">
       <IconRefresh size={16} aria-hidden />
     </ActionIcon>
   );

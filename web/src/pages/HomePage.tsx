@@ -18,7 +18,7 @@ function UnderWay({ tickets }: { tickets: Ticket[] }) {
   const { t } = useTranslation();
   return (
     <Section title={t("home.underWay")} count={tickets.length} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
-      {tickets.length === 0 ? <EmptyState>{t("home.underWayEmpty")}</EmptyState> : <TicketTable tickets={tickets.slice(0, shownTickets)} label={t("home.underWay")} requester={false} />}
+      {tickets.length === 0 ? <EmptyState>{t("home.underWayEmpty")}</EmptyState> : <TicketTable partial tickets={tickets.slice(0, shownTickets)} label={t("home.underWay")} requester={false} />}
     </Section>
   );
 }
@@ -32,7 +32,7 @@ function Latest() {
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages[0]?.items ?? [];
-          return tickets.length === 0 ? <EmptyState>{t("home.latestEmpty")}</EmptyState> : <TicketTable tickets={tickets} label={t("home.latest")} />;
+          return tickets.length === 0 ? <EmptyState>{t("home.latestEmpty")}</EmptyState> : <TicketTable partial tickets={tickets} label={t("home.latest")} />;
         }}
       </Loaded>
     </Section>

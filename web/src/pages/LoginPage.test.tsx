@@ -27,6 +27,7 @@ describe("login", () => {
     { code: "invalid", want: /could not be verified/ },
     { code: "unknown-person", want: /catalog does not know you/ },
     { code: "provider-unavailable", want: /does not answer/ },
+    { code: "provider-unset", want: /not configured/ },
     { code: "signed-out", want: /You are signed out/ },
     { code: "new-code", want: /“new-code”/ },
   ];

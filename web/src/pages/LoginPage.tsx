@@ -6,7 +6,7 @@ import { localPath } from "../lib/names";
 import { LanguageMenu, SchemeMenu } from "../shell/Menus";
 import classes from "./LoginPage.module.css";
 
-const known = ["denied", "expired", "invalid", "unknown-person", "provider-unavailable", "signed-out"] as const;
+const known = ["denied", "expired", "invalid", "unknown-person", "provider-unavailable", "provider-unset", "signed-out"] as const;
 
 export function LoginPage() {
   const { t } = useTranslation();

@@ -294,3 +294,33 @@ describe("other requests", () => {
     expect(await send(calls)).toEqual({ kind: "revoke", items: [{ target: { ticket: "T-12", item: 0 } }], reason: "Because." });
   });
 });
+
+describe("a request for a workload", () => {
+  const owners: TicketPreview = { items: [{ position: 0, kind: "workload", steps: [step("owner:bobs-cluster", "current", [bob], { note: "An owner of bobs-cluster decides." })] }] };
+
+  it("takes over what was refused, shows who decides, and sends the addresses", async () => {
+    const { calls, router } = start("/", { "POST /tickets/preview": () => ({ body: owners }) });
+    await router.navigate("/requests/new?kind=workload", { state: { workloads: [{ application: app888.id, id: "rack-7", addresses: ["10.0.0.0/24"], description: "new rack" }] } });
+    expect(await screen.findByTestId("workload-id")).toHaveValue("rack-7");
+    expect(await screen.findByTestId("preview-step-owner:bobs-cluster")).toHaveTextContent("owner of bobs-cluster");
+    await userEvent.type(screen.getByTestId("request-reason"), "The new rack.");
+    await userEvent.click(screen.getByTestId("submit-request"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+    expect(posted(calls)[0]?.body).toEqual({ kind: "workload", reason: "The new rack.", items: [{ application: "app-888", workload: { id: "rack-7", addresses: ["10.0.0.0/24"], description: "new rack" } }] });
+  });
+
+  it("lists several, and asks for no more than a ticket can have", async () => {
+    const { router } = start("/", { "POST /tickets/preview": () => ({ body: owners }) });
+    await router.navigate("/requests/new?kind=workload", { state: { workloads: Array.from({ length: 60 }, (_, n) => ({ application: app888.id, id: `rack-${n}`, addresses: [`10.0.${n}.0/24`], description: "" })) } });
+    expect(await screen.findByText(/at most 50 workloads/)).toBeVisible();
+    expect(screen.getByText("rack-49")).toBeVisible();
+    expect(screen.queryByText("rack-50")).toBeNull();
+  });
+
+  it("names what is missing and sends nothing", async () => {
+    const { calls } = start("/requests/new?kind=workload");
+    await userEvent.click(await screen.findByTestId("submit-request"));
+    for (const text of ["Choose an application.", "Give at least one address."]) expect(await screen.findByText(text)).toBeVisible();
+    expect(posted(calls)).toEqual([]);
+  });
+});

@@ -8,6 +8,7 @@ import { AccessForm } from "../components/request/AccessForm";
 import { EndForm } from "../components/request/EndForm";
 import { ModeForm } from "../components/request/ModeForm";
 import { ObjectForm } from "../components/request/ObjectForm";
+import { WorkloadForm } from "../components/request/WorkloadForm";
 import { ticketKinds } from "../lib/items";
 
 /** Who owns no application has nobody to ask for. */
@@ -51,6 +52,8 @@ export function NewRequestPage() {
       case "class":
       case "approval-policy":
         return <ObjectForm key={kind} person={person} ticket={kind} />;
+      case "workload":
+        return <WorkloadForm person={person} />;
       case "revoke":
         return <EndForm person={person} />;
       case "grant":

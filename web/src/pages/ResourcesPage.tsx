@@ -24,10 +24,11 @@ export function ResourcesPage() {
   const query = useResources({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
 
   const columns: Column<Resource>[] = [
-    { key: "name", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full /> },
+    { key: "name", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full />, sortBy: (row) => row.title },
     {
       key: "mode",
       header: t("resources.mode"),
+      sortBy: (row) => row.protection?.effectiveMode,
       cell: (row) => (
         <Group gap={6}>
           {row.protection ? <ModeBadge mode={row.protection.effectiveMode} /> : <span className={tables.muted}>{t("resources.notOnboarded")}</span>}
@@ -41,6 +42,7 @@ export function ResourcesPage() {
       key: "refused",
       header: t("applications.refused24h"),
       end: true,
+      sortBy: (row) => row.denied24h,
       cell: (row) => <RefusedCount count={row.denied24h} to={`/resources/${encodeURIComponent(row.id)}#tried`} />,
     },
   ];
@@ -52,7 +54,7 @@ export function ResourcesPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("resources.noMatch") : mine ? t("resources.emptyMine") : t("resources.emptyAll")}</EmptyState>;
-          return <DataTable label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
+          return <DataTable partial={query.hasNextPage} label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

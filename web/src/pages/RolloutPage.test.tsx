@@ -138,7 +138,7 @@ describe("several at once", () => {
   });
 
   it("are announced to the owners of the clients", async () => {
-    const { calls } = start([redis], { "POST /rollout/announce": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, told: 3, unowned: ["app/ghost"] }] } }) });
+    const { calls } = start([redis], { "POST /rollout/announce": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, recipients: 3, unowned: ["app/ghost"] }] } }) });
     await userEvent.click(await screen.findByTestId("select-bobs-cluster"));
     await userEvent.click(screen.getByTestId("bulk-announce"));
     const dialog = within(await screen.findByTestId("announce-dialog"));

@@ -65,6 +65,28 @@ describe("workloads", () => {
     expect(await screen.findByTestId("workload-refused")).toHaveTextContent("the address 10.0.0.2 is taken");
   });
 
+  it.each([
+    { reason: "a bound that the resource's side can lift", needsApproval: true, offered: true },
+    { reason: "an address of another application", needsApproval: undefined, offered: false },
+  ])("offers to ask the resource's side: $reason", async ({ needsApproval, offered }) => {
+    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: "10.0.0.0/24 is a range", needsApproval, application: "app-888" }] } }) });
+    await userEvent.click(await screen.findByTestId("add-workload"));
+    await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
+    await userEvent.click(screen.getByTestId("workload-application"));
+    await userEvent.click(await screen.findByRole("option", { name: new RegExp(app888.title) }));
+    await userEvent.type(screen.getByTestId("workload-addresses"), "10.0.0.0/24{Enter}");
+    await userEvent.click(screen.getByTestId("workload-save"));
+    await screen.findByTestId("workload-refused");
+    expect(screen.queryByTestId("ask-owners") !== null).toBe(offered);
+  });
+
+  it("offers to ask for those of many that need it", async () => {
+    start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-1" ? { id, outcome: "created" } : { id, outcome: "refused", message: "too many", needsApproval: true, application: "app-888" })) } }) });
+    await paste(JSON.stringify([workload({ id: "vm-1" }), workload({ id: "vm-2" }), workload({ id: "vm-3" })]));
+    await userEvent.click(screen.getByTestId("upload-send"));
+    expect(await screen.findByTestId("ask-owners")).toHaveTextContent("(2)");
+  });
+
   it("marks what is missing and sends nothing", async () => {
     const { calls } = start();
     await userEvent.click(await screen.findByTestId("add-workload"));

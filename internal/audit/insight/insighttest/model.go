@@ -137,7 +137,7 @@ func inWindow(f audit.Filter, bucket time.Time) bool {
 	return !bucket.Before(since) && (until.IsZero() || bucket.Before(until))
 }
 
-// Matches tells whether the filter selects an edge, its window aside.
+// Matches reports whether the filter selects an edge, its window aside.
 func Matches(f audit.Filter, e audit.Edge) bool {
 	switch {
 	case !among(f.Subjects, e.Subject), !among(f.Resources, e.Resource), !among(f.Clusters, e.Cluster), !among(f.Actions, e.Action),

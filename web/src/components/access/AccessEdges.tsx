@@ -18,6 +18,7 @@ import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import classes from "./Access.module.css";
 import { Ago, At } from "../Time";
+import { instant } from "../../lib/table-sort";
 
 /** What covers many names has words of its own. */
 export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
@@ -38,10 +39,11 @@ export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: R
 export function useEdgeColumns(): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
-    { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div> },
+    { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div>, sortBy: (row) => (row.subjectKind === "anyone" ? "*" : row.subject.title || row.subject.name) },
     {
       key: "resource",
       header: t("accessMap.resource"),
+      sortBy: (row) => row.resource.title || row.resource.name,
       cell: (row) => (
         <div className={classes.end}>
           <End about={row.resource} kind="resources" teams={row.resourceTeams} />
@@ -70,6 +72,7 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
     {
       key: "policy",
       header: t("acp.statement"),
+      sortBy: (row) => `${row.policy}/${row.sid}`,
       cell: (row) => (
         <span className={`${tables.stack} ${classes.policy}`}>
           <Link className={tables.title} to={`/access-policies/${encodeURIComponent(row.policy)}`}>
@@ -91,14 +94,14 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
         </span>
       ),
     },
-    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
+    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
   ];
 }
 
 const edgeKey = (row: AccessEdge) => `${row.subject.name} ${row.resource.name} ${row.policy} ${row.sid}`;
 
 export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }) {
-  return <DataTable label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
+  return <DataTable sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
 }
 
 /** The same selection as the picture, row by row. */
@@ -106,7 +109,7 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
   const { t } = useTranslation();
   const words = useWords();
   const query = useAccessEdges(filter);
-  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>) };
+  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>), sortBy: (row) => instant(row.lastUsed) };
   const columns = useEdgeColumns();
   const first = query.data?.pages[0];
   const used = first?.flowsAvailable !== false;
@@ -118,7 +121,7 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
           return (
             <>
               {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
             </>
           );
         }}

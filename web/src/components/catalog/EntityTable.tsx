@@ -56,7 +56,7 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
   );
 }
 
-export function EntityTable({ rows, mayChange }: { rows: Entity[]; mayChange: boolean }) {
+export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayChange: boolean; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const [editing, setEditing] = useState<Entity>();
@@ -65,6 +65,7 @@ export function EntityTable({ rows, mayChange }: { rows: Entity[]; mayChange: bo
     {
       key: "entity",
       header: t("entities.entity"),
+      sortBy: (row) => row.title,
       cell: (row) => (
         <span className={tables.stack}>
           <Title entity={row} />
@@ -72,9 +73,9 @@ export function EntityTable({ rows, mayChange }: { rows: Entity[]; mayChange: bo
         </span>
       ),
     },
-    { key: "kind", header: t("entities.kind"), cell: (row) => t(`entities.kinds.${row.kind}`) },
-    { key: "owners", header: t("entities.owners"), cell: (row) => row.owners && words.list(row.owners) },
-    { key: "source", header: t("entities.source"), cell: (row) => (row.source === portal ? t("sources.kind.portal") : row.source) },
+    { key: "kind", header: t("entities.kind"), cell: (row) => t(`entities.kinds.${row.kind}`), sortBy: (row) => t(`entities.kinds.${row.kind}`) },
+    { key: "owners", header: t("entities.owners"), cell: (row) => row.owners && words.list(row.owners), sortBy: (row) => row.owners?.[0] },
+    { key: "source", header: t("entities.source"), cell: (row) => (row.source === portal ? t("sources.kind.portal") : row.source), sortBy: (row) => row.source },
     {
       key: "state",
       header: t("entities.state"),
@@ -111,7 +112,7 @@ export function EntityTable({ rows, mayChange }: { rows: Entity[]; mayChange: bo
   ];
   return (
     <>
-      <DataTable label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
+      <DataTable partial={partial} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
       {editing && <EntityDialog entity={editing} onClose={() => setEditing(undefined)} />}
       {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
     </>

@@ -12,6 +12,7 @@ import { Word } from "../Badge";
 import tables from "../Tables.module.css";
 import { Ago, At } from "../Time";
 import { useToast } from "../toast-context";
+import { instant } from "../../lib/table-sort";
 
 const tones = { active: "ok", planned: "busy", ended: "idle", over: "idle" } as const;
 
@@ -46,20 +47,22 @@ interface Props {
   rows: Delegation[];
   /** Which of the two people is not obvious from where the table stands. */
   show: "from" | "to" | "both";
+  partial?: boolean;
 }
 
-export function DelegationTable({ label, rows, show }: Props) {
+export function DelegationTable({ label, rows, show, partial = false }: Props) {
   const { t } = useTranslation();
   const [ending, setEnding] = useState<Delegation>();
   const now = new Date();
-  const to: Column<Delegation> = { key: "to", header: t("delegations.to"), cell: (row) => <PersonName person={row.to} /> };
-  const from: Column<Delegation> = { key: "from", header: t("delegations.from"), cell: (row) => <PersonName person={row.from} /> };
+  const to: Column<Delegation> = { key: "to", header: t("delegations.to"), cell: (row) => <PersonName person={row.to} />, sortBy: (row) => row.to.displayName };
+  const from: Column<Delegation> = { key: "from", header: t("delegations.from"), cell: (row) => <PersonName person={row.from} />, sortBy: (row) => row.from.displayName };
   const columns: Column<Delegation>[] = [
     ...(show === "from" ? [] : [to]),
     ...(show === "to" ? [] : [from]),
     {
       key: "when",
       header: t("delegations.when"),
+      sortBy: (row) => instant(row.start),
       cell: (row) => (
         <span className={tables.stack}>
           <span>
@@ -73,7 +76,7 @@ export function DelegationTable({ label, rows, show }: Props) {
         </span>
       ),
     },
-    { key: "reason", header: t("delegations.reason"), cell: (row) => row.reason },
+    { key: "reason", header: t("delegations.reason"), cell: (row) => row.reason, sortBy: (row) => row.reason },
     {
       key: "state",
       header: t("delegations.state"),
@@ -97,7 +100,7 @@ export function DelegationTable({ label, rows, show }: Props) {
   ];
   return (
     <>
-      <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `delegation-${row.id}`} dim={(row) => ["ended", "over"].includes(stateOf(row, now))} />
+      <DataTable partial={partial} sortParam={`${show}-sort`} label={label} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `delegation-${row.id}`} dim={(row) => ["ended", "over"].includes(stateOf(row, now))} />
       {ending && <EndDialog delegation={ending} onClose={() => setEnding(undefined)} />}
     </>
   );

@@ -127,7 +127,7 @@ describe("a proposal", () => {
 });
 
 describe("unused grants", () => {
-  const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, why: "Quiet.", ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
+  const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: "Quiet.", ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
 
   it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
     const calls = serve({

@@ -12,6 +12,7 @@ import tables from "../Tables.module.css";
 import { Ago } from "../Time";
 import classes from "./Evidence.module.css";
 import { RevokeUnused } from "./RevokeUnused";
+import { instant } from "../../lib/table-sort";
 
 const unusedKey = ({ policy, sid }: Unused) => `${policy}/${sid}`;
 
@@ -30,10 +31,11 @@ interface Props {
   label: string;
   /** Which end the page itself is. */
   about?: RefKind;
+  partial?: boolean;
 }
 
 /** Statements without traffic, with what makes one believe so; those that came from a ticket can be ended together. */
-export function UnusedTable({ rows, label, about }: Props) {
+export function UnusedTable({ rows, label, about, partial = false }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
@@ -56,12 +58,13 @@ export function UnusedTable({ rows, label, about }: Props) {
       cell: (row) => (row.canRevoke && row.ticket ? <Checkbox size="sm" checked={picked.has(unusedKey(row))} onChange={() => toggle(unusedKey(row))} aria-label={t("unused.chooseOf", { sid: row.sid })} data-testid={`unused-${row.sid}`} /> : null),
     });
   }
-  if (about !== "applications") columns.push({ key: "subjects", header: t("access.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} /> });
-  if (about !== "resources") columns.push({ key: "resources", header: t("access.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} /> });
+  if (about !== "applications") columns.push({ key: "subjects", header: t("access.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} />, sortBy: (row) => row.subjects[0]?.title });
+  if (about !== "resources") columns.push({ key: "resources", header: t("access.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} />, sortBy: (row) => row.resources[0]?.title });
   columns.push(
     {
       key: "statement",
       header: t("access.statement"),
+      sortBy: (row) => row.sid,
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code} title={row.policy}>{row.sid}</code>
@@ -72,11 +75,12 @@ export function UnusedTable({ rows, label, about }: Props) {
         </span>
       ),
     },
-    { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>) },
-    { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.said(row.why)}</span> },
+    { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>), sortBy: (row) => instant(row.lastUsed) },
+    { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.said(row.reason)}</span> },
     {
       key: "ticket",
       header: t("access.ticket"),
+      sortBy: (row) => row.ticket,
       nowrap: true,
       cell: (row) => {
         if (!row.ticket) return <span className={tables.muted}>{t("access.noTicket")}</span>;
@@ -87,7 +91,7 @@ export function UnusedTable({ rows, label, about }: Props) {
   return (
     <>
       {possible.length > 1 && <Checkbox mb="xs" size="sm" label={t("unused.chooseAll", { count: possible.length })} checked={all} indeterminate={chosen.length > 0 && !all} onChange={() => setPicked(new Set(all ? [] : possible.map(unusedKey)))} data-testid="unused-all" />}
-      <DataTable label={label} columns={columns} rows={rows} rowKey={unusedKey} rowTestId={(row) => `unused-row-${row.sid}`} testId="unused-table" />
+      <DataTable partial={partial} sortParam="unused-sort" label={label} columns={columns} rows={rows} rowKey={unusedKey} rowTestId={(row) => `unused-row-${row.sid}`} testId="unused-table" />
       {chosen.length > 0 && (
         <div className={classes.bulk} role="region" aria-label={t("approvals.selected", { count: chosen.length })}>
           <span>{t("approvals.selected", { count: chosen.length })}</span>

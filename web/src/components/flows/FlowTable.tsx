@@ -9,6 +9,7 @@ import { DataTable } from "../DataTable";
 import { RefName } from "../Names";
 import tables from "../Tables.module.css";
 import { Ago } from "../Time";
+import { instant } from "../../lib/table-sort";
 
 export function Verdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
   const { t } = useTranslation();
@@ -17,22 +18,24 @@ export function Verdict({ verdict, disagrees }: Pick<Connection, "verdict" | "di
 }
 
 /** Each row is one way from a client to a resource; a row opens what decided about it and who wanted it so. */
-export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: string; onOpen: (key: string) => void }) {
+export function FlowTable({ rows, label, onOpen, partial }: { rows: Connection[]; partial: boolean; label: string; onOpen: (key: string) => void }) {
   const { t } = useTranslation();
   return (
     <DataTable
       label={label}
       rows={rows}
+      partial={partial}
       rowKey={connectionKey}
       rowTestId={() => "flow-row"}
       testId="flow-table"
       onRow={(row) => onOpen(connectionKey(row))}
       columns={[
-        { key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} /> },
-        { key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> },
+        { key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} />, sortBy: (row) => row.subject.title },
+        { key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} />, sortBy: (row) => row.resource.title },
         {
           key: "action",
           header: t("connections.action"),
+          sortBy: (row) => row.action ?? String(row.port),
           cell: (row) => (
             <span className={tables.stack}>
               {row.action && <code className={tables.code}>{row.action}</code>}
@@ -43,6 +46,7 @@ export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: 
         {
           key: "decision",
           header: t("connections.decision"),
+          sortBy: (row) => row.decision,
           cell: (row) => (
             <span className={tables.stack}>
               <span>
@@ -53,8 +57,8 @@ export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: 
           ),
         },
         { key: "cluster", header: t("connections.cluster"), nowrap: true, cell: (row) => (row.sourceCluster && row.sourceCluster !== row.cluster ? `${row.sourceCluster} → ${row.cluster}` : row.cluster) },
-        { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} /> },
-        { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} />, sortBy: (row) => row.count },
+        { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
         {
           key: "open",
           header: t("action.column"),

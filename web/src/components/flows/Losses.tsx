@@ -11,6 +11,7 @@ import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import { Ago, At } from "../Time";
 import classes from "./Flows.module.css";
+import { instant } from "../../lib/table-sort";
 
 const reasonOf = (reason: string) => lossReasons.find((each) => each === reason) ?? "unknown";
 
@@ -62,21 +63,22 @@ function Days({ list }: { list: FlowCoverageList }) {
   );
 }
 
-function LossTable({ losses }: { losses: FlowLoss[] }) {
+function LossTable({ losses, partial }: { losses: FlowLoss[]; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <DataTable
       label={t("flows.losses.title")}
       rows={losses}
+      partial={partial}
       rowKey={(row) => [row.cluster, row.node, row.reason, row.from, row.to].join("|")}
       rowTestId={() => "loss-row"}
       columns={[
-        { key: "cluster", header: t("connections.cluster"), cell: (row) => <span className={tables.stack}>{row.cluster}{row.node && <span className={tables.muted}>{row.node}</span>}</span> },
+        { key: "cluster", header: t("connections.cluster"), cell: (row) => <span className={tables.stack}>{row.cluster}{row.node && <span className={tables.muted}>{row.node}</span>}</span>, sortBy: (row) => `${row.cluster} ${row.node ?? ""}` },
         { key: "reason", header: t("flows.losses.reason"), cell: (row) => <span className={tables.stack}>{t(`flows.losses.reasons.${reasonOf(row.reason)}`)}<span className={tables.muted}>{t(`flows.losses.help.${reasonOf(row.reason)}`)}</span></span> },
-        { key: "count", header: t("flows.losses.count"), end: true, cell: (row) => (row.count > 0 ? words.number(row.count) : t("flows.losses.unknownCount")) },
-        { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <At at={row.from} /> },
-        { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <At at={row.to} /> },
+        { key: "count", header: t("flows.losses.count"), end: true, cell: (row) => (row.count > 0 ? words.number(row.count) : t("flows.losses.unknownCount")), sortBy: (row) => (row.count > 0 ? row.count : undefined) },
+        { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <At at={row.from} />, sortBy: (row) => instant(row.from) },
+        { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <At at={row.to} />, sortBy: (row) => instant(row.to) },
       ]}
     />
   );
@@ -104,7 +106,7 @@ export function Losses({ filter }: { filter: FlowFilter }) {
           {(data) => {
             if (data.pages.some((page) => !page.available)) return unavailable;
             const rows = data.pages.flatMap((page) => page.items);
-            return rows.length === 0 ? <EmptyState>{t("flows.losses.empty")}</EmptyState> : <LossTable losses={rows} />;
+            return rows.length === 0 ? <EmptyState>{t("flows.losses.empty")}</EmptyState> : <LossTable losses={rows} partial={losses.hasNextPage} />;
           }}
         </Loaded>
         <LoadMore query={losses} />

@@ -28,18 +28,19 @@ function End({ kind, about, address }: { kind: "applications" | "resources"; abo
 const withPort = (address: string | undefined, port: number | undefined): string | undefined =>
   address === undefined || port === undefined || port === 0 ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 
-function RawTable({ rows }: { rows: RawFlow[] }) {
+function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <DataTable
       label={t("flows.tabs.raw")}
       rows={rows}
+      partial={partial}
       rowKey={(row) => [row.time, row.node, row.sourceAddress, row.sourcePort, row.destinationAddress, row.port, row.decision, row.verdict].join("|")}
       rowTestId={() => "raw-row"}
       testId="raw-table"
       columns={[
-        { key: "time", header: t("flows.time"), nowrap: true, cell: (row) => <Precise at={row.time} /> },
+        { key: "time", header: t("flows.time"), nowrap: true, cell: (row) => <Precise at={row.time} />, sortBy: (row) => row.time },
         { key: "subject", header: t("flows.from"), cell: (row) => <End kind="applications" about={row.subject} address={withPort(row.sourceAddress, row.sourcePort)} /> },
         { key: "resource", header: t("flows.to"), cell: (row) => <End kind="resources" about={row.resource} address={withPort(row.destinationAddress, row.port)} /> },
         { key: "port", header: t("connections.action"), cell: (row) => <span className={tables.stack}>{row.action && <code className={tables.code}>{row.action}</code>}<span className={tables.muted}>{`${row.port}/${row.protocol}`}</span></span> },
@@ -55,7 +56,7 @@ function RawTable({ rows }: { rows: RawFlow[] }) {
             </span>
           ),
         },
-        { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count), sortBy: (row) => row.count },
       ]}
     />
   );
@@ -90,7 +91,7 @@ export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSe
         {(data) => {
           if (data.pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
           const rows = data.pages.flatMap((page) => page.items);
-          return rows.length === 0 ? <NoneKept search={search} /> : <RawTable rows={rows} />;
+          return rows.length === 0 ? <NoneKept search={search} /> : <RawTable rows={rows} partial={query.hasNextPage} />;
         }}
       </Loaded>
       <LoadMore query={query} />

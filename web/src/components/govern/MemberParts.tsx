@@ -13,6 +13,7 @@ import { Ago } from "../Time";
 import classes from "./Govern.module.css";
 import { GuardBadge, HealthBadge, SeverityBadge } from "./looks";
 import { Meter } from "./Meter";
+import { instant } from "../../lib/table-sort";
 
 export function Versions({ member }: { member: Member }) {
   const versions = [
@@ -143,10 +144,11 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   const { t } = useTranslation();
   const words = useWords();
   const columns: Column<MemberFinding>[] = [
-    { key: "severity", header: t("fleet.state"), nowrap: true, cell: (row) => <SeverityBadge severity={row.severity} /> },
+    { key: "severity", header: t("fleet.state"), nowrap: true, cell: (row) => <SeverityBadge severity={row.severity} />, sortBy: (row) => row.severity },
     {
       key: "about",
       header: t("fleet.about"),
+      sortBy: (row) => row.code,
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code}>{row.code}</code>
@@ -158,7 +160,7 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   ];
   return (
     <Section title={t("fleet.findings")} count={findings.length}>
-      {findings.length > 0 ? <DataTable label={t("fleet.findings")} columns={columns} rows={findings} rowKey={(row) => `${row.code} ${row.object ?? ""} ${row.message}`} testId="member-findings" /> : <EmptyState>{t("fleet.noFindings")}</EmptyState>}
+      {findings.length > 0 ? <DataTable sortParam="findings-sort" label={t("fleet.findings")} columns={columns} rows={findings} rowKey={(row) => `${row.code} ${row.object ?? ""} ${row.message}`} testId="member-findings" /> : <EmptyState>{t("fleet.noFindings")}</EmptyState>}
     </Section>
   );
 }
@@ -173,10 +175,11 @@ export function Labels({ member }: { member: Member }) {
         <DataTable
           label={t("fleet.labelsTitle")}
           columns={[
-            { key: "label", header: t("fleet.label"), cell: (row) => <code className={tables.code}>{row.key}</code> },
-            { key: "values", header: t("fleet.values"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.values)}</span> },
+            { key: "label", header: t("fleet.label"), cell: (row) => <code className={tables.code}>{row.key}</code>, sortBy: (row) => row.key },
+            { key: "values", header: t("fleet.values"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.values)}</span>, sortBy: (row) => row.values },
           ]}
           rows={labels}
+          sortParam="labels-sort"
           rowKey={(row) => row.key}
           testId="member-labels"
         />
@@ -202,18 +205,18 @@ export function Units({ units, unitsTotal }: Pick<MemberDetail, "units" | "units
   const { t } = useTranslation();
   const words = useWords();
   const columns: Column<MemberUnit>[] = [
-    { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full /> },
-    { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} /> },
+    { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full />, sortBy: (row) => row.resource.title },
+    { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} />, sortBy: (row) => row.state.state },
     { key: "revision", header: t("fleet.revision"), cell: (row) => <Revisions state={row.state} /> },
     { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.said}>{words.said(row.state.message)}</span> },
-    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <Ago at={row.state.since} /> },
+    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <Ago at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
   ];
   return (
     <Section title={t("fleet.unitsTitle")} count={unitsTotal}>
       {units.length > 0 ? (
         <>
           {unitsTotal > units.length && <Notice>{t("fleet.unitsMore", { shown: words.number(units.length), total: words.number(unitsTotal) })}</Notice>}
-          <DataTable label={t("fleet.unitsTitle")} columns={columns} rows={units} rowKey={(row) => row.resource.name} testId="member-units" />
+          <DataTable sortParam="units-sort" partial={unitsTotal > units.length} label={t("fleet.unitsTitle")} columns={columns} rows={units} rowKey={(row) => row.resource.name} testId="member-units" />
         </>
       ) : (
         <EmptyState>{t("fleet.unitsNone")}</EmptyState>

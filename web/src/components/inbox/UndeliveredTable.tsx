@@ -8,6 +8,7 @@ import type { Column } from "../DataTable";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { Ago } from "../Time";
+import { instant } from "../../lib/table-sort";
 
 const channels = ["inbox", "mail", "slack"] as const;
 
@@ -16,9 +17,10 @@ interface Props {
   /** Undefined: who looks may not. */
   onRetry: ((id: string) => void) | undefined;
   busy: boolean;
+  partial: boolean;
 }
 
-export function UndeliveredTable({ letters, onRetry, busy }: Props) {
+export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
   const { t } = useTranslation();
   /** A receiver that somebody configured has a name of his choice. */
   const channelOf = (name: string) => {
@@ -36,8 +38,8 @@ export function UndeliveredTable({ letters, onRetry, busy }: Props) {
         </span>
       ),
     },
-    { key: "to", header: t("undelivered.to"), cell: ({ person }) => (person ? <PersonName person={person} /> : <span className={tables.muted}>{t("undelivered.team")}</span>) },
-    { key: "channel", header: t("undelivered.channel"), cell: ({ channel }) => channelOf(channel) },
+    { key: "to", header: t("undelivered.to"), cell: ({ person }) => (person ? <PersonName person={person} /> : <span className={tables.muted}>{t("undelivered.team")}</span>), sortBy: ({ person }) => person?.displayName },
+    { key: "channel", header: t("undelivered.channel"), cell: ({ channel }) => channelOf(channel), sortBy: ({ channel }) => channelOf(channel) },
     {
       key: "problem",
       header: t("undelivered.problem"),
@@ -48,7 +50,7 @@ export function UndeliveredTable({ letters, onRetry, busy }: Props) {
         </span>
       ),
     },
-    { key: "givenUp", header: t("undelivered.givenUp"), nowrap: true, cell: ({ givenUpAt }) => <Ago at={givenUpAt} /> },
+    { key: "givenUp", header: t("undelivered.givenUp"), nowrap: true, cell: ({ givenUpAt }) => <Ago at={givenUpAt} />, sortBy: ({ givenUpAt }) => instant(givenUpAt) },
     {
       key: "retry",
       header: t("action.column"),
@@ -62,5 +64,5 @@ export function UndeliveredTable({ letters, onRetry, busy }: Props) {
         ),
     },
   ];
-  return <DataTable label={t("undelivered.title")} columns={columns} rows={letters} rowKey={({ id }) => id} rowTestId={({ id }) => `undelivered-${id}`} testId="undelivered" />;
+  return <DataTable partial={partial} label={t("undelivered.title")} columns={columns} rows={letters} rowKey={({ id }) => id} rowTestId={({ id }) => `undelivered-${id}`} testId="undelivered" />;
 }

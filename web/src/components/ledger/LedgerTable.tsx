@@ -9,6 +9,7 @@ import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { Ago } from "../Time";
 import classes from "./Ledger.module.css";
+import { instant } from "../../lib/table-sort";
 
 /** A ticket is a link; whatever else a line is about stays as it was written. */
 function About({ object }: { object: string }) {
@@ -59,28 +60,29 @@ function Detail({ name, value }: { name: string; value: string }) {
   );
 }
 
-export function LedgerTable({ lines }: { lines: LedgerLine[] }) {
+export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: boolean }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<LedgerLine>();
   const columns: Column<LedgerLine>[] = [
     {
       key: "seq",
       header: t("ledger.line"),
+      sortBy: (line) => line.seq,
       cell: (line) => (
         <button type="button" className={`${tables.linkButton} ${tables.number}`} onClick={() => setOpen(line)} aria-label={t("ledger.about", { seq: line.seq })} data-testid={`line-${line.seq}`}>
           {line.seq}
         </button>
       ),
     },
-    { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <Ago at={line.at} /> },
-    { key: "actor", header: t("ledger.actor"), cell: (line) => <Actor line={line} /> },
-    { key: "action", header: t("ledger.action"), cell: (line) => <code className={tables.code}>{line.action}</code> },
-    { key: "object", header: t("ledger.object"), cell: (line) => <About object={line.object} /> },
+    { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <Ago at={line.at} />, sortBy: (line) => instant(line.at) },
+    { key: "actor", header: t("ledger.actor"), cell: (line) => <Actor line={line} />, sortBy: (line) => line.actor?.displayName },
+    { key: "action", header: t("ledger.action"), cell: (line) => <code className={tables.code}>{line.action}</code>, sortBy: (line) => line.action },
+    { key: "object", header: t("ledger.object"), cell: (line) => <About object={line.object} />, sortBy: (line) => line.object },
     { key: "hash", header: t("ledger.hash"), cell: (line) => <code className={tables.code} title={line.hash}>{line.hash.slice(0, 12)}</code> },
   ];
   return (
     <>
-      <DataTable label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
+      <DataTable partial={partial} label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
       {open && <Whole line={open} onClose={() => setOpen(undefined)} />}
     </>
   );

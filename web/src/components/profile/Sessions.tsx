@@ -11,6 +11,7 @@ import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import { Ago } from "../Time";
 import { useToast } from "../toast-context";
+import { instant } from "../../lib/table-sort";
 
 /** Where the person is signed in; everywhere else can be ended at once. */
 export function Sessions() {
@@ -29,15 +30,15 @@ export function Sessions() {
         </span>
       ),
     },
-    { key: "created", header: t("profile.signedIn"), nowrap: true, cell: (row) => <Ago at={row.createdAt} /> },
-    { key: "expires", header: t("profile.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} /> },
+    { key: "created", header: t("profile.signedIn"), nowrap: true, cell: (row) => <Ago at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
+    { key: "expires", header: t("profile.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
   ];
   return (
     <Section title={t("profile.sessions")} testId="sessions">
       <Loaded query={query}>
         {({ items }) => (
           <>
-            <DataTable label={t("profile.sessions")} columns={columns} rows={items} rowKey={(row) => `${row.createdAt} ${row.userAgent ?? ""} ${String(row.current)}`} />
+            <DataTable sortParam="sessions-sort" label={t("profile.sessions")} columns={columns} rows={items} rowKey={(row) => `${row.createdAt} ${row.userAgent ?? ""} ${String(row.current)}`} />
             {end.error ? <ErrorState error={end.error} title={t("error.actionTitle")} /> : null}
             {items.some((row) => !row.current) && (
               <Button mt="md" variant="default" loading={end.isPending} onClick={() => end.mutate(undefined, { onSuccess: () => toast(t("profile.endedOthers")) })} data-testid="end-others">

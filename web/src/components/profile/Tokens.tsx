@@ -13,6 +13,7 @@ import { Ago } from "../Time";
 import { scopeWords } from "../../lib/scopes";
 import { useToast } from "../toast-context";
 import { TokenDialog } from "./TokenDialog";
+import { instant } from "../../lib/table-sort";
 
 function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
   const { t } = useTranslation();
@@ -50,6 +51,7 @@ export function Tokens() {
     {
       key: "name",
       header: t("tokens.name"),
+      sortBy: (row) => row.name,
       cell: (row) => (
         <span className={tables.stack}>
           <span className={tables.title}>{row.name}</span>
@@ -68,9 +70,9 @@ export function Tokens() {
         </span>
       ),
     },
-    { key: "created", header: t("tokens.created"), nowrap: true, cell: (row) => <Ago at={row.createdAt} /> },
-    { key: "used", header: t("tokens.lastUsed"), nowrap: true, cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : t("tokens.never")) },
-    { key: "ends", header: t("tokens.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} /> },
+    { key: "created", header: t("tokens.created"), nowrap: true, cell: (row) => <Ago at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
+    { key: "used", header: t("tokens.lastUsed"), nowrap: true, cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : t("tokens.never")), sortBy: (row) => instant(row.lastUsedAt) },
+    { key: "ends", header: t("tokens.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
     {
       key: "revoke",
       header: t("action.column"),
@@ -97,7 +99,7 @@ export function Tokens() {
           ) : (
             <>
               <p className={tables.muted}>{t("tokens.intro")}</p>
-              <DataTable label={t("tokens.title")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.id}`} />
+              <DataTable sortParam="tokens-sort" label={t("tokens.title")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.id}`} />
             </>
           )
         }

@@ -120,7 +120,7 @@ export function Card({ card, selected, onSelect, onAct }: Props) {
         {(card.unattributed ?? 0) > 0 && <span>{t("rollout.unattributed", { count: card.unattributed })}</span>}
         {card.announcement && (
           <span title={card.announcement.message}>
-            {t("rollout.announced", { count: card.announcement.told })} <Ago at={card.announcement.at} />
+            {t("rollout.announced", { count: card.announcement.recipients })} <Ago at={card.announcement.at} />
           </span>
         )}
         {card.ticket && (

@@ -30,7 +30,7 @@ export function Results({ results, cards, onClose }: Props) {
               <span>
                 {cards.find(({ resource }) => resource.id === each.resource)?.resource.title ?? each.resource} {each.ticket && <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link>}
                 {each.ticket && <small>{t("rollout.asked")}</small>}
-                {each.told !== undefined && <small>{t("rollout.told", { count: each.told })}</small>}
+                {each.recipients !== undefined && <small>{t("rollout.told", { count: each.recipients })}</small>}
                 {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
                 {each.problem && <small>{each.problem.code === notSent ? t("rollout.notSent") : words.said(each.problem.detail ?? each.problem.title)}</small>}
               </span>

@@ -4,14 +4,12 @@ import { useTranslation } from "react-i18next";
 import { asApiError } from "../../api/client";
 import { usePutWorkloads } from "../../api/governance";
 import { useApplication } from "../../api/queries";
+import { workloadAddresses, workloadId } from "../../lib/request";
 import { useWords } from "../../lib/use-words";
 import { ApplicationSelect } from "../EntitySelect";
 import { ErrorState, Notice } from "../Feedback";
 import { useToast } from "../toast-context";
-
-/** From api/openapi.yaml. */
-const idPattern = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
-const most = 64;
+import { AskOwners } from "./AskOwners";
 
 /** Registers one machine. */
 export function AddDialog({ all, onClose }: { all: boolean; onClose: () => void }) {
@@ -30,7 +28,7 @@ export function AddDialog({ all, onClose }: { all: boolean; onClose: () => void 
 
   const submit = () => {
     setTried(true);
-    if (!idPattern.test(id.trim()) || !subject || addresses.length === 0) return;
+    if (!workloadId.test(id.trim()) || !subject || addresses.length === 0) return;
     put.mutate([{ id: id.trim(), subject, addresses, ...(description.trim() ? { description: description.trim() } : {}) }], {
       onSuccess: (results) => {
         if (results.some(({ outcome }) => outcome === "refused")) return;
@@ -51,13 +49,19 @@ export function AddDialog({ all, onClose }: { all: boolean; onClose: () => void 
         data-testid="workload-form"
       >
         <Stack gap="md">
-          <TextInput label={t("machines.id")} description={t("machines.idHint")} required maxLength={200} spellCheck={false} value={id} onChange={(event) => setId(event.currentTarget.value)} error={tried && !idPattern.test(id.trim()) && t("machines.error.id")} data-autofocus data-testid="workload-id" />
+          <TextInput label={t("machines.id")} description={t("machines.idHint")} required maxLength={200} spellCheck={false} value={id} onChange={(event) => setId(event.currentTarget.value)} error={tried && !workloadId.test(id.trim()) && t("machines.error.id")} data-autofocus data-testid="workload-id" />
           <ApplicationSelect mine={!all} label={t("machines.actsAs")} required value={application} onChange={setApplication} error={tried && application === "" && t("machines.error.subject")} nothingFound={t("applications.noMatch")} testId="workload-application" />
-          <TagsInput label={t("machines.addresses")} description={t("machines.addressesHint")} required maxTags={most} splitChars={[",", " ", ";"]} value={addresses} onChange={setAddresses} acceptValueOnBlur error={tried && addresses.length === 0 && t("machines.error.addresses")} data-testid="workload-addresses" />
+          <TagsInput label={t("machines.addresses")} description={t("machines.addressesHint")} required maxTags={workloadAddresses} splitChars={[",", " ", ";"]} value={addresses} onChange={setAddresses} acceptValueOnBlur error={tried && addresses.length === 0 && t("machines.error.addresses")} data-testid="workload-addresses" />
           <TextInput label={t("machines.description")} maxLength={500} value={description} onChange={(event) => setDescription(event.currentTarget.value)} data-testid="workload-description" />
           {refused && (
             <div role="alert">
               <Notice testId="workload-refused">{words.said(refused.message ?? "")}</Notice>
+              {refused.needsApproval && (
+                <Group mt="sm" gap="sm">
+                  <AskOwners workloads={[{ application, id: id.trim(), addresses, description: description.trim() }]} />
+                  <Text size="xs" c="dimmed">{t("machines.askHint")}</Text>
+                </Group>
+              )}
             </div>
           )}
           {refusal && <ErrorState error={refusal} title={t("error.actionTitle")} />}

@@ -12,6 +12,7 @@ import type { Column } from "../DataTable";
 import { ErrorState, Notice } from "../Feedback";
 import { FileText } from "../FileText";
 import tables from "../Tables.module.css";
+import { AskOwners } from "./AskOwners";
 
 type Result = WorkloadResults["items"][number];
 
@@ -53,6 +54,12 @@ export function UploadDialog({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
   const put = usePutWorkloads();
   const { items, problem } = readWorkloads(text);
+  const words = useWords();
+  // Results come in the order of the workloads.
+  const beyond = (put.data ?? []).flatMap((result, at) => {
+    const sent = put.variables?.[at];
+    return result.needsApproval && result.application && sent ? [{ application: result.application, id: sent.id, addresses: sent.addresses, description: sent.description ?? "" }] : [];
+  });
   const message = ({ key, ...values }: FileProblem) => t(`machines.error.${key}`, values);
 
   return (
@@ -73,6 +80,7 @@ export function UploadDialog({ onClose }: { onClose: () => void }) {
           </>
         )}
         <Group justify="flex-end" gap="sm">
+          {beyond.length > 0 && <AskOwners workloads={beyond} label={`${t("machines.ask")} (${words.number(beyond.length)})`} />}
           <Button variant="default" onClick={onClose}>
             {t(put.data ? "action.close" : "action.cancel")}
           </Button>

@@ -42,7 +42,7 @@ function Remove({ workload, onClose }: { workload: Workload; onClose: () => void
   );
 }
 
-export function WorkloadTable({ rows, mayChange }: { rows: Workload[]; mayChange: boolean }) {
+export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; mayChange: boolean; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const [removing, setRemoving] = useState<Workload>();
@@ -50,6 +50,7 @@ export function WorkloadTable({ rows, mayChange }: { rows: Workload[]; mayChange
     {
       key: "id",
       header: t("workloads.id"),
+      sortBy: (row) => row.id,
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code}>{row.id}</code>
@@ -57,11 +58,12 @@ export function WorkloadTable({ rows, mayChange }: { rows: Workload[]; mayChange
         </span>
       ),
     },
-    { key: "subject", header: t("machines.actsAs"), cell: (row) => <ShortName name={row.subject} /> },
-    { key: "addresses", header: t("workloads.addresses"), cell: (row) => <span className={tables.number}>{words.list(row.addresses)}</span> },
+    { key: "subject", header: t("machines.actsAs"), cell: (row) => <ShortName name={row.subject} />, sortBy: (row) => row.subject },
+    { key: "addresses", header: t("workloads.addresses"), cell: (row) => <span className={tables.number}>{words.list(row.addresses)}</span>, sortBy: (row) => row.addresses[0] },
     {
       key: "source",
       header: t("workloads.source"),
+      sortBy: (row) => row.source,
       cell: (row) => (row.source === undefined ? <span title={t("machines.elsewhereHelp")}>{t("machines.elsewhere")}</span> : row.source === peopleSource ? t("machines.people") : row.source),
     },
     {
@@ -90,7 +92,7 @@ export function WorkloadTable({ rows, mayChange }: { rows: Workload[]; mayChange
   ];
   return (
     <>
-      <DataTable label={t("machines.title")} columns={columns} rows={rows} rowKey={(row) => `${row.source ?? ""}/${row.id}`} rowTestId={(row) => `workload-${row.id}`} />
+      <DataTable partial={partial} label={t("machines.title")} columns={columns} rows={rows} rowKey={(row) => `${row.source ?? ""}/${row.id}`} rowTestId={(row) => `workload-${row.id}`} />
       {removing && <Remove workload={removing} onClose={() => setRemoving(undefined)} />}
     </>
   );

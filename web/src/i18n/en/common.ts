@@ -49,6 +49,12 @@ export const common = {
     demo: "Playground",
     demoHint: "Everything here is made up: people, clusters and traffic.",
   },
+  table: {
+    sort: "Sort",
+    original: "Default order",
+    ascending: "{{column}}, ascending",
+    descending: "{{column}}, descending",
+  },
   live: {
     lost: "Live updates are interrupted. The page asks again every few seconds until they are back; nothing is lost.",
     hostAway: "The host cluster does not answer. Policies and members are shown as they last were; requests and approvals are kept and carried out when it is back. It stopped answering",
@@ -75,8 +81,8 @@ export const common = {
     expired: "Expired",
   },
   stepState: { waiting: "Later", current: "Deciding", approved: "Approved", rejected: "Rejected", "timed-out": "Timed out", skipped: "Skipped" },
-  step: { leader: "leader", owner: "owner", security: "security" },
-  stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team" },
+  step: { leader: "leader", owner: "owner", security: "security", ownerOf: "owner of {{resource}}" },
+  stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team", ownerOf: "the owner of {{resource}}" },
   members: {
     count: "{{number}} {{state}}",
     of: "Members: {{number}}.",
@@ -173,6 +179,7 @@ export const common = {
       invalid: "The sign-in could not be verified, often because it took too long or was opened twice. Start again.",
       "unknown-person": "You are signed in at your company, but ACP’s catalog does not know you. Ask the catalog’s maintainers to add you, then try again.",
       "provider-unavailable": "The company’s sign-in service does not answer. Wait a minute and try again; nothing is lost.",
+      "provider-unset": "Sign-in is not configured yet, so nobody can sign in. An operator has to name the company’s OIDC provider in the portal’s settings (oidc-issuer).",
       "signed-out": "You are signed out.",
       other: "The sign-in did not work. Start again; if it stays, tell your administrator the code “{{code}}”.",
     },

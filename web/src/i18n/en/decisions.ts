@@ -14,6 +14,8 @@ export const decisions = {
     switchesTo: "Switches <b>{{resource}}</b> to {{to}}.",
     onboards: "Puts <b>{{resource}}</b> under ACP, in {{to}}.",
     offboards: "Takes <b>{{resource}}</b> out of ACP: anyone can connect to it then.",
+    registersWorkload: "Lets <b>{{addresses}}</b> ({{id}}) act as <b>{{application}}</b>: they can use all that it was granted.",
+    changesWorkload: "Makes <b>{{addresses}}</b> the addresses of {{id}}, which acts as <b>{{application}}</b> and can use all that it was granted.",
     object: {
       create: "Adds the {{kind}} <b>{{name}}</b>.",
       update: "Changes the {{kind}} <b>{{name}}</b>; see Change for what exactly.",

@@ -224,6 +224,8 @@ export const governance = {
     send_one: "Register {{count}}",
     send_other: "Register {{count}}",
     result: "Result",
+    ask: "Ask the resource’s side",
+    askHint: "The owners of each resource that the application reaches can approve it.",
     outcome: { created: "new", changed: "changed", unchanged: "unchanged", refused: "refused" },
     sum: "{{created}} new, {{changed}} changed, {{unchanged}} unchanged, {{refused}} refused",
     partly: "It broke off. What was taken before is registered; sending all of it again does no harm.",

@@ -48,6 +48,12 @@ export const common = {
     demo: "演示环境",
     demoHint: "这里的人员、集群和流量都是虚构的。",
   },
+  table: {
+    sort: "排序",
+    original: "默认顺序",
+    ascending: "{{column}}，升序",
+    descending: "{{column}}，降序",
+  },
   live: {
     lost: "实时更新已中断。恢复之前，页面每隔几秒会自动刷新，数据不会丢失。",
     hostAway: "主集群没有响应。策略和成员集群显示的是最后一次已知的状态；申请和审批会保留，恢复后继续执行。开始于：",
@@ -74,8 +80,8 @@ export const common = {
     expired: "已到期",
   },
   stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
-  step: { leader: "上级", owner: "资源负责人", security: "安全团队" },
-  stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队" },
+  step: { leader: "上级", owner: "资源负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
+  stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
   members: {
     count: "{{number}} 个{{state}}",
     of: "成员集群共 {{number}} 个。",
@@ -172,6 +178,7 @@ export const common = {
       invalid: "无法验证这次登录，通常是耗时过长或重复打开所致。请重新开始。",
       "unknown-person": "公司账号已登录，但 ACP 的目录中没有您。请联系目录维护者添加后重试。",
       "provider-unavailable": "公司登录服务没有响应。请稍等片刻再试，数据不会丢失。",
+      "provider-unset": "尚未配置登录服务，所有人都无法登录。请运维人员在门户的设置（oidc-issuer）中填写公司的 OIDC 提供方。",
       "signed-out": "您已退出登录。",
       other: "登录没有成功。请重新开始；若仍失败，请把代码“{{code}}”告诉管理员。",
     },

@@ -14,6 +14,8 @@ export const decisions = {
     switchesTo: "将 <b>{{resource}}</b> 改为 {{to}}。",
     onboards: "将 <b>{{resource}}</b> 以 {{to}} 模式接入 ACP。",
     offboards: "将 <b>{{resource}}</b> 从 ACP 下线，之后任何人都可以连接。",
+    registersWorkload: "让 <b>{{addresses}}</b>（{{id}}）以 <b>{{application}}</b> 的身份连接：可使用授予它的全部访问。",
+    changesWorkload: "把 {{id}} 的地址改为 <b>{{addresses}}</b>；它以 <b>{{application}}</b> 的身份连接，可使用授予它的全部访问。",
     object: {
       create: "新增{{kind}} <b>{{name}}</b>。",
       update: "修改{{kind}} <b>{{name}}</b>，具体内容见“变更”。",

@@ -219,6 +219,8 @@ export const governance = {
     read_other: "读到 {{count}} 个工作负载",
     send_other: "登记 {{count}} 个",
     result: "结果",
+    ask: "向资源方申请",
+    askHint: "该应用可访问的每个资源的负责人可以批准。",
     outcome: { created: "新增", changed: "修改", unchanged: "不变", refused: "被拒绝" },
     sum: "新增 {{created}}，修改 {{changed}}，不变 {{unchanged}}，被拒绝 {{refused}}",
     partly: "中途失败。之前已接收的部分已登记，重新提交全部内容也没有问题。",

@@ -1,0 +1,266 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/membership"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// declaredIstio is what the members of these tests declare of their Istio.
+const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.2"}`
+
+// istioFleet is a fleet whose host carries Istio's policies. m1 has Cilium and Istio. m2 has Istio alone, and joined as `kubectl acp
+// cluster join --enforcer istio` lets it; its client is the account of KubeFed there, and admin its administrator.
+func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
+	t.Helper()
+	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "deploy/kubefed/istio", "controllers/testdata/host"}, "m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx := context.Background()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := func() *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: federation.IstioPolicy.Namespace}}
+	}
+	must(f.host.Create(ctx, root()))
+	createAll(t, f.host, "deploy/kubefed/istio/3-roles.yaml")
+	m1 := f.members["m1"]
+	createAll(t, m1.client, "deploy/istio/authorizationpolicies.yaml")
+	createAll(t, m1.client, "deploy/istio/roles.yaml")
+
+	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/istio"}})
+	if admin, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
+		t.Fatal(err)
+	}
+	must(admin.Create(ctx, root()))
+	labels := map[string]string{"app": "istiod"}
+	must(admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "istiod"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}}))
+	m2 := &memberServer{server: server}
+	m2.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/"))
+	must(err)
+	t.Cleanup(func() { _ = m2.wire.close() })
+	host, err := membership.NewHost(f.hostConfig, fedNS, acpNS)
+	must(err)
+	join := &membership.Join{Host: host, Member: server.Config, Lifetime: 24 * time.Hour, Now: time.Now, Cluster: federation.Cluster{
+		Name: "m2", Endpoint: "https://" + m2.wire.address(), CABundle: server.Config.CAData, Enforcer: string(v1alpha1.EnforcerIstio)}}
+	found, err := join.Run(ctx)
+	if err != nil {
+		t.Fatalf("join m2: %v, findings %+v", err, found)
+	}
+	secret := &corev1.Secret{}
+	must(f.host.Get(ctx, types.NamespacedName{Namespace: fedNS, Name: federation.PusherSecretName("m2")}, secret))
+	pusher := rest.AnonymousClientConfig(server.Config)
+	pusher.BearerToken = string(secret.Data["token"])
+	m2.client, err = client.New(pusher, client.Options{Scheme: f.scheme})
+	must(err)
+	f.members["m2"] = m2
+
+	for _, m := range []string{"m1", "m2"} {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("core.kubefed.io/v1beta1")
+		u.SetKind("KubeFedCluster")
+		u.SetNamespace(fedNS)
+		u.SetName(m)
+		must(f.host.Patch(ctx, u, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, declaredIstio))))
+	}
+	must(f.restart()) // so that the test need not wait until the adapter asks again whether the host carries Istio's policies
+	return f, admin
+}
+
+// createAll creates the objects of a YAML file, which is relative to the repository's root, other than those that are there.
+func createAll(t *testing.T, c client.Client, file string) {
+	t.Helper()
+	docs, err := documents(filepath.Join(testenv.Root(), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range docs {
+		if err := c.Create(context.Background(), u); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+}
+
+// enforcedBy begins a story whose class names these enforcers, with an enforced resource and one grant to app 888.
+func enforcedBy(t *testing.T, f *fleet, service string, enforcers ...v1alpha1.EnforcerName) *story {
+	t.Helper()
+	s := begin(t, f, service)
+	change(s, s.host, &v1alpha1.ResourceClass{}, service, func(c *v1alpha1.ResourceClass) { c.Spec.Enforcers = enforcers })
+	change(s, s.host, &v1alpha1.SubjectClass{}, service, func(c *v1alpha1.SubjectClass) { c.Spec.ServiceAccountTemplate = "app-{id}" })
+	s.protect(v1alpha1.ModeEnforce)
+	s.grant(s.statement("one", "888"))
+	return s
+}
+
+// distributed plays KubeFed for the objects of both enforcers until the members have the states that are wanted, and returns what is
+// said of m2.
+func (s *story) distributed(what string, want map[string]v1alpha1.MemberState) string {
+	s.Helper()
+	s.until(what, func() string {
+		s.pushOf(federation.CiliumPolicy, s.object())
+		s.pushOf(federation.IstioPolicy, s.object())
+		p := s.protected()
+		got := map[string]v1alpha1.MemberState{}
+		for _, c := range p.Status.Clusters {
+			got[string(c.Name)] = c.State
+		}
+		for _, c := range p.Status.Conditions {
+			if c.ObservedGeneration != p.Generation {
+				return fmt.Sprintf("conditions of generation %d, not of %d", c.ObservedGeneration, p.Generation)
+			}
+		}
+		if len(p.Status.Conditions) == 0 || !maps.Equal(got, want) {
+			return fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
+		}
+		return ""
+	})
+	return s.message("m2")
+}
+
+// TestAMemberWithIstioAloneRealizesOnlyIstio checks that a member without Cilium never realizes a class that Cilium enforces, in any
+// mode, that it realizes one of Istio alone, and that other members count its pods as unknown.
+func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
+	f, admin := istioFleet(t)
+	const why = "Cilium enforces nothing there"
+	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
+
+	s := enforcedBy(t, f, "alone", v1alpha1.EnforcerIstio)
+	s.distributed("Istio's class is realized in both", bothRealized)
+	if _, o := s.federated(); o != nil {
+		t.Errorf("Istio's class has the Cilium policy %s", o.Meta.Name)
+	}
+
+	// A policy of somebody else counts although no identities say which pods are there.
+	open := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": map[string]any{"namespace": "default", "name": "beside"},
+		"spec": map[string]any{"action": "ALLOW", "rules": []any{map[string]any{}}}}}
+	if err := admin.Create(s.ctx, open); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.distributed("a policy of others opens m2", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}); !strings.Contains(m, "default/beside") {
+		t.Errorf("the message is %q", m)
+	}
+	if err := admin.Delete(s.ctx, open); err != nil {
+		t.Fatal(err)
+	}
+	s.distributed("it is gone", bothRealized)
+
+	for service, enforcers := range map[string][]v1alpha1.EnforcerName{"plain": nil, "twofold": {v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}} {
+		c := enforcedBy(t, f, service, enforcers...)
+		if m := c.distributed(service+" in Enforce", half); !strings.Contains(m, why) {
+			t.Errorf("%s in Enforce: the message is %q", service, m)
+		}
+		c.setMode(v1alpha1.ModeAudit)
+		if m := c.distributed(service+" in Audit", half); !strings.Contains(m, why) {
+			t.Errorf("%s in Audit: the message is %q", service, m)
+		}
+	}
+
+	member := s.untilStanding("m2 says so", "m2", func(st v1alpha1.MemberClusterStatus) bool {
+		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.NoCilium && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, why)
+		})
+	})
+	if member.State != v1alpha1.MemberClusterReady || member.CiliumVersion != "" || member.IstioVersion != "1.31.2" {
+		t.Errorf("m2 is %s with Cilium %q and Istio %q", member.State, member.CiliumVersion, member.IstioVersion)
+	}
+
+	// Which applications run in m2 is unknown, and their pods come to m1 as addresses: a deny there denies all of them.
+	d := enforcedBy(t, f, "denying")
+	deny := d.statement("two", "999")
+	deny.Effect = v1alpha1.EffectDeny
+	change(d, d.host, &v1alpha1.AccessControlPolicy{}, d.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = append(p.Spec.Statements, deny) })
+	d.until("m1 denies all addresses", func() string {
+		_, o := d.federated()
+		if o == nil || !strings.Contains(fmt.Sprint(o.SpecIn("m1")["ingressDeny"]), "cidr:0.0.0.0/0") {
+			return fmt.Sprint(o)
+		}
+		return ""
+	})
+}
+
+// TestPoliciesOfOthersAreComparedWithIstiosOwn checks that an AuthorizationPolicy of somebody else counts by what it lets in beside
+// ACP's own policy of the resource as the host has it now, and that a change of either is noticed.
+func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
+	f, admin := istioFleet(t)
+	s := enforcedBy(t, f, "compared", v1alpha1.EnforcerIstio)
+	s.distributed("it is realized", bothRealized)
+	overridden := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}
+
+	allow := func(name, principal, port string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": map[string]any{"namespace": "default", "name": name},
+			"spec": map[string]any{"action": "ALLOW", "selector": map[string]any{"matchLabels": map[string]any{"com.trip/compared": "bobs"}}, "rules": []any{map[string]any{
+				"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}},
+				"to":   []any{map[string]any{"operation": map[string]any{"ports": []any{port}}}}}}}}}
+	}
+	create := func(o *unstructured.Unstructured) {
+		t.Helper()
+		if err := admin.Create(s.ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(o *unstructured.Unstructured) {
+		t.Helper()
+		if err := admin.Delete(s.ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The policy that adds nothing comes first by its name, so it was compared when the other one is named.
+	within, beyond := allow("a-within", "cluster.local/ns/shop/sa/app-888", "6379"), allow("z-beyond", "cluster.local/ns/shop/sa/app-999", "6379")
+	create(within)
+	create(beyond)
+	if m := s.distributed("another principal is let in", overridden); !strings.Contains(m, "default/z-beyond") {
+		t.Errorf("the message is %q", m)
+	}
+	remove(beyond)
+	s.distributed("the one that adds nothing is not reported", bothRealized)
+	otherPort := allow("z-port", "cluster.local/ns/shop/sa/app-888", "9121")
+	create(otherPort)
+	if m := s.distributed("another port is opened", overridden); !strings.Contains(m, "default/z-port") {
+		t.Errorf("the message is %q", m)
+	}
+	remove(otherPort)
+	s.distributed("it is gone", bothRealized)
+
+	// A revocation changes ACP's own policy, beside which the other one now lets in more, with no change of the other one.
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
+		p.Spec.Statements = []v1alpha1.Statement{s.statement("two", "777")}
+	})
+	if m := s.distributed("the grant is revoked and the other policy goes on", overridden); !strings.Contains(m, "default/a-within") {
+		t.Errorf("the message is %q", m)
+	}
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
+		p.Spec.Statements = []v1alpha1.Statement{s.statement("one", "888")}
+	})
+	s.distributed("the grant is back", bothRealized)
+}

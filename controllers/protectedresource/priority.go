@@ -1,0 +1,79 @@
+package protectedresource
+
+import (
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/controllers/writequeue"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// priorityOf derives the priority of a plan from its effect on what was written before, regardless of the request.
+// asked reports that a user waits for this unit in particular. It is pure.
+func priorityOf(f *facts, p *plan, asked bool) writequeue.Priority {
+	worst := enforcer.Grants
+	for _, next := range p.Writes {
+		worst = max(worst, effect(existing(f, next.Key()), next))
+	}
+	switch {
+	case worst == enforcer.Opens:
+		return writequeue.Downgrade
+	case worst == enforcer.Revokes:
+		return writequeue.Revocation
+	case asked:
+		return writequeue.Grant
+	default:
+		return writequeue.Bulk
+	}
+}
+
+// effects compute the effect of a new spec, by kind.
+var effects = map[federation.Kind]func(before, after map[string]any) enforcer.Effect{
+	federation.CiliumPolicy: cilium.EffectOf, federation.IstioPolicy: istio.EffectOf,
+}
+
+// effect compares what each member must have by an object with what it must have by its successor. e may be nil.
+func effect(e, next *federation.Object) enforcer.Effect {
+	switch {
+	case e == nil:
+		return enforcer.Grants
+	case e.ForeignFields || effects[e.Kind] == nil:
+		return enforcer.Revokes // the effect cannot be determined, so the strictest is assumed
+	}
+	worst := enforcer.Grants
+	for _, c := range slices.Concat(e.Placement, next.Placement) {
+		worst = max(worst, effects[e.Kind](e.SpecIn(c), next.SpecIn(c)))
+	}
+	return worst
+}
+
+// missingGroupGrace bounds how long a resource stays open because a group is missing. KubeFed restores an object that
+// was deleted in a member after about ten seconds.
+const missingGroupGrace = 12 * time.Second
+
+// closesWithout returns a group that is missing in a member which the plan closes, so that the clients in the group
+// would be refused; "" if no group is known to be missing.
+func closesWithout(f *facts, p *plan) string {
+	for _, next := range p.Writes {
+		e := existing(f, next.Meta.Name)
+		for _, c := range next.Placement {
+			var before map[string]any
+			if e != nil && slices.Contains(e.Placement, c) {
+				before = e.SpecIn(c)
+			}
+			if f.held(c) || !cilium.Closes(before, next.SpecIn(c)) {
+				continue
+			}
+			for _, g := range f.Groups {
+				seen := f.ObserveGroup(c, g.Name)
+				if g.Revision != "" && seen.Reachable && (seen.Object == nil || seen.Object.Revision != g.Revision) {
+					return g.Name
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+package charts
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// TestInstallationGuide takes the values and objects out of docs/install.md: the chart renders the values, the catalog in them is whole, and an
+// API server accepts the objects. The charts' folders that commands name are there.
+func TestInstallationGuide(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	block := func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if found == nil {
+			t.Fatalf("docs/install.md has no %s", pattern)
+		}
+		return found[1]
+	}
+	var v map[string]any
+	if err := yaml.Unmarshal([]byte(block("(?s)```yaml\n(.*?)```")), &v); err != nil {
+		t.Fatal(err)
+	}
+	// What make push brings to a registry has the version as its tag, without the v of Git's tags.
+	if tag, _, _ := unstructured.NestedString(v, "image", "tag"); tag != load(t, "acp").Metadata.AppVersion {
+		t.Errorf("the guide installs images with the tag %q, want that of a release, %q", tag, load(t, "acp").Metadata.AppVersion)
+	}
+	kubeFed := map[string]any{}
+	if err := yaml.Unmarshal([]byte(block("(?s)```yaml\n(image: .*?)```")), &kubeFed); err != nil {
+		t.Fatal(err)
+	}
+	rendered(t, "acp-kubefed", kubeFed)
+	folder := t.TempDir()
+	for _, o := range rendered(t, "acp", v) {
+		if o.GetName() != "acp-portal-catalog" {
+			continue
+		}
+		for name, content := range o.Object["data"].(map[string]any) {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(content.(string)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reading, err := catalog.ReadFolder(folder)
+	if err != nil {
+		t.Fatalf("the catalog of the guide: %v", err)
+	}
+	if len(reading.Problems) > 0 {
+		t.Errorf("the catalog of the guide: %v", reading.Problems)
+	}
+	c := start(t, "deploy/crds")
+	all := objects(t, block("(?s)kubectl apply -f - <<'END'\n(.*?)\nEND"))
+	if len(all) != 3 {
+		t.Errorf("%d objects, want 3", len(all))
+	}
+	for _, o := range all {
+		body, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		force := true
+		if _, err := c.resource(t, o.GetAPIVersion(), o.GetKind(), "").Patch(t.Context(), o.GetName(), types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: "guide", Force: &force, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+			t.Errorf("%s is refused: %v", id(o), err)
+		}
+	}
+	for _, path := range regexp.MustCompile(`deploy/charts/[a-z./-]+`).FindAllString(text, -1) {
+		if _, err := os.Stat(filepath.Join(testenv.Root(), strings.TrimRight(path, "./"))); err != nil {
+			t.Errorf("docs/install.md names %s: %v", path, err)
+		}
+	}
+}

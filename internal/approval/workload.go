@@ -1,0 +1,259 @@
+package approval
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/workloads"
+)
+
+const (
+	// MaxTicketAddresses bounds the addresses of one ticket, as the bound for owners counts them: 64 networks of /24.
+	MaxTicketAddresses = 1 << 14
+	// maxReached bounds the resources whose owners decide about one registration.
+	maxReached = 200
+	// maxOwnerSteps bounds the owner steps of one registration.
+	maxOwnerSteps = 20
+)
+
+// boundRegistrations checks the size of a request for registrations before any of them is evaluated.
+func boundRegistrations(r Request) error {
+	addresses := 0
+	for i, it := range r.Items {
+		if it.Workload == nil {
+			continue
+		}
+		if n := len(it.Workload.Addresses); n > workloads.MaxAddresses {
+			return invalid(fmt.Sprintf("items[%d].workload.addresses", i), "A workload has at most %d addresses, not %d.", workloads.MaxAddresses, n)
+		}
+		addresses += workloads.Workload{Addresses: it.Workload.Addresses}.Count()
+	}
+	if addresses > MaxTicketAddresses {
+		return invalid("items", "A ticket is about at most %d addresses, not %d: ask for them in several tickets.", MaxTicketAddresses, addresses)
+	}
+	return nil
+}
+
+// registration plans to register a client outside of the fleet. Only owners of its application may request that, also for
+// what they may register without approval.
+func (x *asking) registration(r RequestItem, path string) (Item, error) {
+	app, ok := x.c.Application(r.Application)
+	switch {
+	case !ok:
+		return Item{}, invalid(path+"application", "The catalog has no application %q.", r.Application)
+	case !x.c.Owns(x.actor.ID, app):
+		return Item{}, failf(CodeForbidden, "Only an owner of %s can register its workloads: ask %s.", app.Title, ownerNames(x.c, app))
+	case r.Workload == nil:
+		return Item{}, invalid(path+"workload", "Say which workload, by its id and its addresses.")
+	case x.Workloads == nil:
+		return Item{}, failf(CodeUnavailable, "Workloads cannot be registered by tickets here.")
+	}
+	w, err := x.Workloads.Propose(x.actor.ID, workloads.Workload{ID: r.Workload.ID, Subject: app.Name, Addresses: r.Workload.Addresses, Description: r.Workload.Description})
+	switch {
+	case errors.Is(err, workloads.ErrUnknown), CodeOf(err) == CodeUnavailable:
+		return Item{}, HostUnknown()
+	case err != nil:
+		return Item{}, invalid(path+"workload", "%s", sentence(err.Error()))
+	}
+	had, exists, err := x.Host.Object(ObjectExternalWorkload, w.Name())
+	if err != nil {
+		return Item{}, err
+	}
+	c := &Change{Kind: ObjectExternalWorkload, Name: w.Name(), Verb: VerbCreate, Description: w.Description,
+		After: canonical(v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(w.Subject), Addresses: w.Addresses})}
+	if exists {
+		c.Verb, c.Base, c.Before = VerbUpdate, had.ResourceVersion, had.Spec
+	}
+	return Item{Application: app.ID, ApplicationName: app.Name, Change: c}, nil
+}
+
+// Workload returns the client that a change registers; false if the change is about something else.
+func (c *Change) Workload() (workloads.Workload, bool) {
+	var spec v1alpha1.ExternalWorkloadSpec
+	if c == nil || c.Kind != ObjectExternalWorkload || json.Unmarshal(c.After, &spec) != nil {
+		return workloads.Workload{}, false
+	}
+	return workloads.Workload{ID: strings.TrimPrefix(c.Name, workloads.Portal+"."), Source: workloads.Portal, Subject: string(spec.Subject), Addresses: spec.Addresses, Description: c.Description}, true
+}
+
+// registrable checks before a write that the approved client can still be registered: weeks may have passed, and another
+// application may have the addresses by now.
+func (s *Service) registrable(requester string, it Item) error {
+	w, ok := it.Change.Workload()
+	if !ok || s.Workloads == nil {
+		return &RefusedError{Message: "the approved workload cannot be read", Final: true}
+	}
+	now, err := s.Workloads.Propose(requester, w)
+	switch {
+	case errors.Is(err, workloads.ErrUnknown), CodeOf(err) == CodeUnavailable:
+		return HostUnknown()
+	case err != nil:
+		return &RefusedError{Message: err.Error()}
+	case now.Subject != w.Subject || !slices.Equal(now.Addresses, w.Addresses):
+		return &RefusedError{Message: "the approved workload is not in its normal form", Final: true}
+	}
+	return nil
+}
+
+// workloadChain returns the built-in chain of a registration: an owner of each reached resource, and the security team if
+// one of them is highly sensitive.
+func (a about) workloadChain() ([]Step, error) {
+	steps, err := a.ownerSteps(nil, Step{Name: StepOwner, Quorum: 1}, false, "")
+	if err != nil {
+		return nil, err
+	}
+	high := slices.ContainsFunc(a.reached.Resources, func(name string) bool {
+		e, ok := a.c.ByName(name)
+		return ok && e.Sensitivity == catalog.SensitivityHigh
+	})
+	if high && !slices.ContainsFunc(steps, func(w wanted) bool { return slices.Equal(w.alternatives[0].from, []v1alpha1.Approver{fromSecurity}) }) {
+		w, err := a.builtinStep(StepSecurity, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.note = "A resource that the application reaches is highly sensitive."
+		steps = append(steps, w)
+	}
+	chain, ok := choose(steps, false)
+	if !ok {
+		return nil, failf(CodeNoApprover, "The same person would have to decide for several resources that %s reaches: name a further owner, or member of the group %q, in the catalog.",
+			a.application.Title, catalog.GroupSecurity)
+	}
+	return chain, nil
+}
+
+// ownerStepOf returns a policy's step for the owners of a resource as a template for one step for each resource. It is never
+// approved by a condition, and a timeout does not give the decision to somebody else.
+func ownerStepOf(s v1alpha1.ApprovalStep) Step {
+	out := Step{Name: s.Name, Quorum: 1}
+	if s.Quorum == "Count" && s.Count != nil {
+		out.Quorum = int(*s.Count)
+	}
+	if t := s.Timeout; t != nil && t.After.Duration > 0 {
+		out.Timeout, out.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
+		if out.OnTimeout == v1alpha1.TimeoutEscalate {
+			out.OnTimeout = v1alpha1.TimeoutRemind
+		}
+	}
+	return out
+}
+
+// spokenFor are resources for which the same people can approve.
+type spokenFor struct {
+	people    []string
+	resources []string
+}
+
+// ownerSteps appends the steps by which an owner of each reached resource agrees, made by the template of a policy or, with
+// an empty name of a policy, of the built-in chain. Somebody who owns several resources is asked once. The security team
+// decides for resources whose owners cannot, for wildcards of resources, and if no resource is reached yet.
+func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string) ([]wanted, error) {
+	if n := len(a.reached.Resources); n > maxReached {
+		return nil, failf(CodeNoApprover, "%s has access to %d resources, and the owners of at most %d can be asked at once: ask the security team to register the addresses as a platform's.",
+			a.application.Title, n, maxReached)
+	}
+	groups, ownerless := a.owners(all || template.Quorum > 1)
+	if len(groups) > maxOwnerSteps {
+		return nil, failf(CodeNoApprover, "%s has access to resources of more than %d different owners, who cannot be asked at once: ask the security team to register the addresses as a platform's.",
+			a.application.Title, maxOwnerSteps)
+	}
+	for _, g := range groups {
+		from := make([]v1alpha1.Approver, len(g.resources))
+		for i, r := range g.resources {
+			from[i] = v1alpha1.Approver(FromOwnerOf + ":" + r)
+		}
+		w := wanted{step: template, all: all, note: fmt.Sprintf("An owner of %s decides.", a.titles(g.resources)), alternatives: []alternative{{people: g.people, from: from}}}
+		if len(groups) > 1 {
+			w.step.Name = template.Name + ":" + a.title(g.resources[0])
+		}
+		if security := a.people([]v1alpha1.Approver{fromSecurity}, 0); len(security) > 0 && !slices.Equal(security, g.people) {
+			w.alternatives = append(w.alternatives, alternative{security, append(from[:len(from):len(from)], fromSecurity),
+				fmt.Sprintf("The owner of %s is needed for another step, so the security team decides.", a.titles(g.resources))})
+		}
+		if w.step.Quorum > len(g.people) && len(w.alternatives) == 1 {
+			return nil, cannotFill(policy, w.step.Name, needsPeople(w.step.Quorum, len(g.people)))
+		}
+		steps = append(steps, w)
+	}
+	note := ""
+	switch {
+	case len(ownerless) > 0:
+		note = fmt.Sprintf("Nobody else owns %s, so the security team decides.", a.titles(ownerless))
+	case len(a.reached.Wildcards) > 0:
+		note = fmt.Sprintf("The application reaches all of %s, so the security team decides.", a.reached.Wildcards[0])
+	case len(a.reached.Resources) == 0:
+		note = "The application has no access yet, so the security team decides."
+	default:
+		return steps, nil
+	}
+	w, err := a.builtinStep(StepSecurity, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.step.Name, w.note = freeName(steps), note
+	return append(steps, w), nil
+}
+
+// owners groups the reached resources by the people who can approve for them; the second list has the resources for which
+// nobody can. One approval counts for every resource of a group. If apart is set, because several people have to agree for
+// each resource, only resources with exactly the same owners are in one group.
+func (a about) owners(apart bool) (groups []spokenFor, ownerless []string) {
+	type owned struct {
+		name   string
+		people []string
+	}
+	var list []owned
+	for _, name := range a.reached.Resources {
+		people := a.people([]v1alpha1.Approver{v1alpha1.Approver(FromOwnerOf + ":" + name)}, 0)
+		if len(people) == 0 {
+			ownerless = append(ownerless, name)
+			continue
+		}
+		list = append(list, owned{name, people})
+	}
+	slices.SortStableFunc(list, func(x, y owned) int { return cmp.Compare(len(x.people), len(y.people)) })
+	for _, o := range list {
+		k := slices.IndexFunc(groups, func(g spokenFor) bool {
+			if apart {
+				return slices.Equal(g.people, o.people)
+			}
+			return !slices.ContainsFunc(g.people, func(p string) bool { return !slices.Contains(o.people, p) })
+		})
+		if k < 0 {
+			groups = append(groups, spokenFor{o.people, []string{o.name}})
+			continue
+		}
+		groups[k].resources = append(groups[k].resources, o.name)
+	}
+	for i := range groups {
+		slices.Sort(groups[i].resources)
+	}
+	slices.SortFunc(groups, func(x, y spokenFor) int { return strings.Compare(x.resources[0], y.resources[0]) })
+	return groups, ownerless
+}
+
+func (a about) title(resource string) string {
+	if e, ok := a.c.ByName(resource); ok {
+		return cmp.Or(e.ID, resource)
+	}
+	return resource
+}
+
+// titles formats the first resources by title, followed by the number of the others.
+func (a about) titles(resources []string) string {
+	const most = 3
+	names := make([]string, 0, most)
+	for _, r := range resources[:min(most, len(resources))] {
+		names = append(names, a.title(r))
+	}
+	if n := len(resources) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), n)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,149 @@
+package backup
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+// later is what an export of the ledger says about the time after a backup.
+type later struct {
+	lines []ledger.Line
+	// items has the last state of each item of a ticket that a line names.
+	items map[int64]map[int]approval.State
+	// ended are the tickets of which all items ended, and withdrawn those whose pending items did.
+	ended, withdrawn map[int64]bool
+	// objects are the objects, as KIND/NAME, that were changed outside of the portal, or by a ticket.
+	objects map[string]bool
+	// workloads are the names of ExternalWorkloads that were registered or removed.
+	workloads map[string]bool
+	// delegations were made or ended, as "FROM -> TO".
+	delegations map[string]bool
+	// lastTicket is the highest number of a ticket.
+	lastTicket int64
+	// other counts the lines by action that say nothing about the above, for the report.
+	other map[string]int
+}
+
+// readLater collects the lines after the backup's ledger. It does not verify them: see Restore.
+func readLater(lines iter.Seq2[ledger.Line, error], after int64) (*later, error) {
+	l := newLater()
+	for line, err := range lines {
+		if err != nil {
+			return nil, err
+		}
+		if line.Seq <= after {
+			continue
+		}
+		e, err := line.Entry()
+		if err != nil {
+			return nil, err
+		}
+		l.lines = append(l.lines, line)
+		l.add(e)
+	}
+	return l, nil
+}
+
+func newLater() *later {
+	return &later{items: map[int64]map[int]approval.State{}, ended: map[int64]bool{}, withdrawn: map[int64]bool{}, objects: map[string]bool{}, workloads: map[string]bool{}, delegations: map[string]bool{}, other: map[string]int{}}
+}
+
+func (l *later) add(e ledger.Entry) {
+	kind, _, _ := strings.Cut(e.Action, ".")
+	switch {
+	case kind == "ticket":
+		l.ticket(e)
+	case kind == "object":
+		l.objects[e.Object] = true
+	case e.Action == "workloads.registered" || e.Action == "workloads.removed":
+		for id := range e.Details {
+			l.workloads[e.Object+"."+id] = true
+		}
+	case kind == "delegation":
+		l.delegations[e.Object] = true
+	case kind == "member" || kind == "token" || kind == "sessions" || kind == "device": // nothing of it is restored
+	default:
+		l.other[e.Action]++
+	}
+}
+
+func (l *later) ticket(e ledger.Entry) {
+	number, ok := approval.ParseID(e.Object)
+	if !ok {
+		return
+	}
+	l.lastTicket = max(l.lastTicket, number)
+	if o := e.Details["object"]; o != "" {
+		l.objects[o] = true
+	}
+	state := approval.State(e.Details["state"])
+	if n, err := strconv.Atoi(e.Details["item"]); err == nil && n > 0 {
+		if l.items[number] == nil {
+			l.items[number] = map[int]approval.State{}
+		}
+		l.items[number][n-1] = state
+		return
+	}
+	// The line is about the whole ticket, and its state is the sum of the items' states.
+	l.withdrawn[number] = l.withdrawn[number] || e.Action == "ticket."+string(approval.EventWithdrawn)
+	l.ended[number] = slices.Contains([]approval.State{approval.StateRevoked, approval.StateExpired, approval.StateRejected, approval.StateTimedOut, approval.StateWithdrawn}, state)
+}
+
+// stands reports whether an item that a backup has in a state is, as far as the later lines tell, still in it or further on. A grant
+// whose approvals became void later does not stand, and neither does one that failed.
+func (l *later) stands(number int64, item int, state approval.State) bool {
+	if l.ended[number] || l.withdrawn[number] && state == approval.StatePending {
+		return false
+	}
+	now, told := l.items[number][item]
+	switch {
+	case !told:
+		return true
+	case now == approval.StatePending:
+		return state == approval.StatePending
+	default:
+		return now.Grants() && now != approval.StateFailed
+	}
+}
+
+// mentions reports whether a line is about a ticket.
+func (l *later) mentions(number int64) bool {
+	_, told := l.ended[number]
+	return told || len(l.items[number]) > 0
+}
+
+// objectNames returns the objects that changed, in order.
+func (l *later) objectNames() []string {
+	var out []string
+	for o := range l.objects {
+		out = append(out, o)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// checkLedger verifies the whole chain, the backup's lines and the later ones, and that it reaches every head that was kept.
+func checkLedger(a *Archive, l *later, heads []ledger.Witness) error {
+	lines := func(yield func(ledger.Line, error) bool) {
+		for line, err := range ledgerLines(a) {
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+		for _, line := range l.lines {
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+	if _, err := ledger.Check(lines, 1, heads); err != nil {
+		return fmt.Errorf("the ledger of the backup and what follows it do not fit: %w", err)
+	}
+	return nil
+}

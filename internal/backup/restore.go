@@ -1,0 +1,457 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"gorm.io/gorm"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+)
+
+// Knowledge is what is known about the time between a backup and its restore.
+type Knowledge string
+
+const (
+	// FromLedger: an export of the later ledger tells what ended.
+	FromLedger Knowledge = "ledger"
+	// NothingHappened: the operator states that no portal ran and nobody changed ACP's objects after the backup, as for a move.
+	NothingHappened Knowledge = "nothing-since"
+	// Unknown: nothing is known, so no allow comes back.
+	Unknown Knowledge = "hold-grants"
+)
+
+// ActionRestored is the ledger's action of a restore.
+const ActionRestored = "portal.restored"
+
+// skippedNumbers is how many numbers of tickets are left out when it is not known which were used after the backup. A statement is
+// named after its ticket's number, so a number must not be used twice.
+const skippedNumbers = 100_000
+
+// Target is what is restored into, and how.
+type Target struct {
+	// Database must be empty, and Host must have ACP's CRDs and none of its objects but those that an earlier try of the same restore
+	// placed.
+	Database *database.DB
+	Host     client.Client
+	Know     Knowledge
+	// Later is an export of the ledger that contains what followed the backup; required for FromLedger.
+	Later iter.Seq2[ledger.Line, error]
+	// Heads are those that anchors kept, in addition to those in the backup.
+	Heads []ledger.Witness
+	// Held gets the statements that were not made in the portal and do not come back, as policies in YAML.
+	Held io.Writer
+	Now  func() time.Time
+	// Progress is told what is done next; nil: nobody is.
+	Progress func(string)
+}
+
+// Report says what a restore did.
+type Report struct {
+	Backup   Manifest
+	Tickets  int64
+	Objects  int
+	Know     Knowledge
+	Anchored bool // a head that was kept outside vouches for the end of the ledger
+	// Ended are the grants and requests that did not come back, as T-NUMBER.
+	Ended []string
+	// Held are the policies that lack statements which were not made in the portal, and the objects that are not there.
+	Held []string
+	// Later are the objects that changed after the backup and are as they were at the backup, as KIND/NAME.
+	Later []string
+	// Other counts the later lines, by action, of which nothing was restored.
+	Other map[string]int
+	// Delegations is the number of delegations that were ended.
+	Delegations int
+}
+
+// Restore restores an archive.
+func Restore(ctx context.Context, a *Archive, t Target) (r Report, err error) {
+	if t.Progress == nil {
+		t.Progress = func(string) {}
+	}
+	r = Report{Backup: a.Manifest, Know: t.Know}
+	if err := checkTarget(ctx, a, t.Database); err != nil {
+		return r, err
+	}
+	t.Progress("verifying the ledger")
+	l, err := t.learn(a, &r)
+	if err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "acp-restore-")
+	if err != nil {
+		return r, fmt.Errorf("make a folder for the scratch database: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	scratch, err := database.Open(ctx, "sqlite:"+filepath.Join(dir, "scratch.db"))
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	t.Progress("reading the tables")
+	if err := load(ctx, a, l, scratch); err != nil {
+		return r, err
+	}
+	t.Progress("ending what may have ended since the backup")
+	if err := t.end(ctx, a, l, scratch, &r); err != nil {
+		return r, err
+	}
+	if err := finishScratch(ctx, a, l, t, scratch, &r); err != nil {
+		return r, err
+	}
+	wanted, err := t.objects(ctx, a, l, scratch, &r)
+	if err != nil {
+		return r, err
+	}
+	r.Later = slices.DeleteFunc(r.Later, func(o string) bool { return slices.Contains(r.Held, o) })
+	t.Progress(fmt.Sprintf("creating %d objects in the host cluster", len(wanted)))
+	if err := check(ctx, t.Host, wanted); err != nil {
+		return r, err
+	}
+	for _, o := range wanted {
+		if err := place(ctx, t.Host, o); err != nil {
+			return r, err
+		}
+	}
+	r.Objects = len(wanted)
+	t.Progress("writing the database")
+	if err := copyTables(ctx, scratch, t.Database); err != nil {
+		return r, fmt.Errorf("write the database: %w", err)
+	}
+	return r, nil
+}
+
+// checkTarget reports why a database cannot be restored into.
+func checkTarget(ctx context.Context, a *Archive, db *database.DB) error {
+	full, err := used(ctx, db)
+	if err != nil {
+		return err
+	}
+	if full {
+		return errors.New("the database is not empty: stop every portal, and give a database that no portal has used")
+	}
+	return db.Read(ctx, func(tx *gorm.DB) error {
+		have, err := schema(tx)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(have, a.Schema) {
+			return fmt.Errorf("the backup was written by %s, whose database has another schema: restore it with that version, then start the newer portal", a.Version)
+		}
+		return nil
+	})
+}
+
+// learn reads and verifies what is known about the time after the backup.
+func (t Target) learn(a *Archive, r *Report) (*later, error) {
+	l, err := newLater(), error(nil)
+	if t.Know == FromLedger {
+		if l, err = readLater(t.Later, a.Head.Seq); err != nil {
+			return nil, fmt.Errorf("read the later ledger: %w", err)
+		}
+	}
+	heads := slices.Clone(t.Heads)
+	for h, err := range decode[ledger.Head](a, headsFile) {
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads, ledger.Witness{Anchor: "the backup", Head: h})
+	}
+	last := a.Head.Seq + int64(len(l.lines))
+	for _, h := range heads {
+		r.Anchored = r.Anchored || h.Seq == last
+	}
+	switch t.Know {
+	case FromLedger:
+	case NothingHappened:
+		for _, h := range heads {
+			if h.Seq > last {
+				return nil, fmt.Errorf("%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, or hold the grants", h.Anchor, h.Seq, last)
+			}
+		}
+	case Unknown:
+		heads = slices.DeleteFunc(heads, func(h ledger.Witness) bool { return h.Seq > last })
+	default:
+		return nil, fmt.Errorf("%q is not a way to restore", t.Know)
+	}
+	r.Later, r.Other = l.objectNames(), l.other
+	return l, checkLedger(a, l, heads)
+}
+
+// ledgerLines yields the lines of the ledger in an archive.
+func ledgerLines(a *Archive) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		var cols []column
+		for text, err := range a.records(tableFile("ledger")) {
+			if err != nil {
+				yield(ledger.Line{}, err)
+				return
+			}
+			if cols == nil {
+				var h header
+				if err := json.Unmarshal(text, &h); err != nil || len(h.Columns) == 0 {
+					yield(ledger.Line{}, errors.New("the ledger in the backup has no columns"))
+					return
+				}
+				cols = h.Columns
+				continue
+			}
+			row, err := parseRow(text, cols)
+			var line ledger.Line
+			for i, c := range cols {
+				switch c.Name {
+				case "seq":
+					line.Seq, _ = at[int64](row, i)
+				case "hash":
+					line.Hash, _ = at[string](row, i)
+				case "text":
+					line.Text, _ = at[string](row, i)
+				}
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func at[T any](row []any, i int) (v T, ok bool) {
+	if i < len(row) {
+		v, ok = row[i].(T)
+	}
+	return v, ok
+}
+
+// load brings an archive and the later ledger into the scratch database; the jobs come in finishScratch.
+func load(ctx context.Context, a *Archive, l *later, scratch *database.DB) error {
+	return scratch.Write(ctx, func(tx *gorm.DB) error {
+		if err := clear(tx); err != nil {
+			return err
+		}
+		for _, t := range tables() {
+			if t.name == "outbox" {
+				continue
+			}
+			if err := importTable(tx, false, a, t); err != nil {
+				return err
+			}
+			if t.serial == "" {
+				continue
+			}
+			if err := restart(tx, false, t, 0); err != nil {
+				return err
+			}
+		}
+		rows := make([][]any, 0, len(l.lines))
+		for _, x := range l.lines {
+			rows = append(rows, []any{x.Seq, x.Text, x.Hash})
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		_, err := database.Insert(tx, "ledger (seq, text, hash)", "", rows)
+		return err
+	})
+}
+
+// end ends the items and delegations of which it is not known that they still stand.
+func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database.DB, r *Report) error {
+	if t.Know == NothingHappened {
+		return nil
+	}
+	store := gormstore.New(scratch)
+	why := fmt.Sprintf("The portal was restored from a backup of %s, and it is not known what was decided after it. Ask again if it is still needed.", a.At.Format(time.RFC3339))
+	if t.Know == FromLedger {
+		why = fmt.Sprintf("The portal was restored from a backup of %s, and the ledger says that this ended later.", a.At.Format(time.RFC3339))
+	}
+	now := t.Now()
+	list, err := store.List(ctx, approval.Filter{Oldest: true, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}})
+	if err != nil {
+		return err
+	}
+	for _, listed := range list {
+		ended := false
+		_, err := store.Update(ctx, listed.Number, func(x *approval.Ticket) error {
+			ended = false
+			for i, it := range x.Items {
+				// A change of an object that was decided further after the backup is not written again: a later one may have undone it.
+				redone := x.Kind.Object() && it.State != approval.StatePending && it.WrittenGeneration == 0 && l.mentions(x.Number)
+				if t.Know == FromLedger && !redone && l.stands(x.Number, i, it.State) {
+					continue
+				}
+				ended = x.NotRestored(i, why, now) || ended
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("end %s: %w", listed.ID(), err)
+		}
+		if ended {
+			r.Ended = append(r.Ended, listed.ID())
+		}
+	}
+	delegations, err := store.Delegations(ctx, approval.DelegationFilter{})
+	if err != nil {
+		return err
+	}
+	for _, d := range delegations {
+		if !d.EndedAt.IsZero() || !now.Before(d.End) || t.Know == FromLedger && !l.delegations[d.LedgerEntry().Object] {
+			continue
+		}
+		if _, err := store.EndDelegation(ctx, d.ID, func(d *approval.Delegation) error { d.EndedAt = now; return nil }); err != nil {
+			return err
+		}
+		r.Delegations++
+	}
+	return nil
+}
+
+// finishScratch adds the jobs, reserves the numbers of tickets, and records the restore.
+func finishScratch(ctx context.Context, a *Archive, l *later, t Target, scratch *database.DB, r *Report) error {
+	return scratch.Write(ctx, func(tx *gorm.DB) error {
+		all := tables()
+		if err := importJobs(tx, a, all[len(all)-1]); err != nil {
+			return err
+		}
+		if _, err := database.Exec(tx, "UPDATE outbox SET worker = '', lease_until = 0, run_after = 0, attempts = 0, parked = ?", false); err != nil {
+			return err
+		}
+		number, err := lastNumber(tx, all[0])
+		if err != nil {
+			return err
+		}
+		number = max(number, l.lastTicket)
+		if t.Know == Unknown {
+			number += skippedNumbers
+		}
+		if err := restart(tx, false, all[0], number); err != nil {
+			return err
+		}
+		for _, f := range a.Files {
+			if f.Name == tableFile("tickets") {
+				r.Tickets = f.Records - 1
+			}
+		}
+		return ledgerstore.Append(tx, ledger.Entry{At: t.Now(), Action: ActionRestored, Object: "backup " + a.ID, Details: map[string]string{
+			"at": a.At.Format(time.RFC3339), "line": strconv.FormatInt(a.Head.Seq, 10), "known": string(t.Know), "anchored": strconv.FormatBool(r.Anchored),
+			"ended": strconv.Itoa(len(r.Ended)), "later": strconv.Itoa(len(l.lines))}})
+	})
+}
+
+// importJobs adds the jobs of the archive behind those that remove what ended, with new numbers. A job whose item ended does nothing.
+func importJobs(tx *gorm.DB, a *Archive, t table) error {
+	cols, err := columns(tx, false, t.name)
+	if err != nil {
+		return err
+	}
+	last, err := lastNumber(tx, t)
+	if err != nil {
+		return err
+	}
+	number := slices.IndexFunc(cols, func(c column) bool { return c.Name == t.serial })
+	first := true
+	return insert(tx, t, cols, func(yield func([]any, error) bool) {
+		for text, err := range a.records(tableFile(t.name)) {
+			if err == nil && first {
+				first = false
+				continue
+			}
+			var row []any
+			if err == nil {
+				row, err = parseRow(text, cols)
+			}
+			if err == nil {
+				last++
+				row[number] = last
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	})
+}
+
+// objects returns the objects to create, in order, without what does not come back.
+func (t Target) objects(ctx context.Context, a *Archive, l *later, scratch *database.DB, r *Report) ([]client.Object, error) {
+	var out []client.Object
+	add := func(kind string, o client.Object) {
+		o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+		out = append(out, o)
+	}
+	resources, err := objects[v1alpha1.ResourceClass](a, "ResourceClass")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range resources {
+		add("ResourceClass", o)
+	}
+	subjects, err := objects[v1alpha1.SubjectClass](a, "SubjectClass")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range subjects {
+		add("SubjectClass", o)
+	}
+	machines, err := objects[v1alpha1.ExternalWorkload](a, "ExternalWorkload")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range machines {
+		// An address may belong to somebody else by now. Whoever registers workloads registers them again with the next full sync.
+		if t.Know == Unknown || l.workloads[o.Name] {
+			r.Held = append(r.Held, "ExternalWorkload/"+o.Name)
+			continue
+		}
+		add("ExternalWorkload", o)
+	}
+	policies, err := objects[v1alpha1.AccessControlPolicy](a, "AccessControlPolicy")
+	if err != nil {
+		return nil, err
+	}
+	store := gormstore.New(scratch)
+	for _, p := range policies {
+		held, err := t.withhold(ctx, store, l, p)
+		if err != nil {
+			return nil, err
+		}
+		if held != nil {
+			r.Held = append(r.Held, "AccessControlPolicy/"+p.Name)
+			if err := writeHeld(t.Held, held); err != nil {
+				return nil, err
+			}
+		}
+		add("AccessControlPolicy", p)
+	}
+	approvals, err := objects[v1alpha1.ApprovalPolicy](a, "ApprovalPolicy")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range approvals {
+		add("ApprovalPolicy", o)
+	}
+	protected, err := objects[v1alpha1.ProtectedResource](a, "ProtectedResource")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range protected {
+		o.Spec.TemporaryAudit = nil // it may have been ended early
+		add("ProtectedResource", o)
+	}
+	return out, nil
+}

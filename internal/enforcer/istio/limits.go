@@ -1,0 +1,32 @@
+package istio
+
+import (
+	"fmt"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+var _ policy.Translation = Enforcer{}
+
+// Profile implements policy.Translation.
+func (e Enforcer) Profile(member string) string {
+	p := e.config.profileOf(member)
+	return fmt.Sprintf("%t %t %s", p.ambient, p.strict, p.unsupported)
+}
+
+// Limits implements policy.Translation. It considers the same denies of other units as Render.
+func (e Enforcer) Limits(u *policy.Unit, member string) policy.UnitLimits {
+	return e.selectStatements(u, e.config.profileOf(member)).limits
+}
+
+// Enforces reports whether an AuthorizationPolicy can refuse connections of a protocol.
+func Enforces(p v1alpha1.Protocol) bool { return p == v1alpha1.ProtocolTCP }
+
+func (c *Config) profileOf(member string) profile {
+	m, ok := c.Members[member]
+	if !ok {
+		m = c.Default
+	}
+	return m.profile()
+}

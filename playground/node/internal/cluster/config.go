@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// MaxClusters is how many clusters one switch connects; their addresses follow from their numbers.
+const MaxClusters = 60
+
+// Config describes a cluster. It is passed on to the program in the sandbox.
+type Config struct {
+	Name string `json:"name"`
+	// Number is unique among connected clusters, from 1; it is also Cilium's cluster ID.
+	Number int `json:"number"`
+	// Server is the address of the API server on the machine.
+	Server string `json:"server"`
+	// Options are what a user may choose.
+	Options
+}
+
+// Options of a cluster. All files are of the machine.
+type Options struct {
+	// APIPort is the port of 127.0.0.1 that leads to the API server; 0 is any free one.
+	APIPort int `json:"apiPort,omitempty"`
+	// Authority signs the certificates of the cluster; without one, the cluster makes its own.
+	Authority *Pair `json:"authority,omitempty"`
+	// TokenFile lists further users of the API server, as --token-auth-file of kube-apiserver reads it.
+	TokenFile string `json:"tokenFile,omitempty"`
+	// Hubble makes the agent's flows readable from the machine.
+	Hubble *Hubble `json:"hubble,omitempty"`
+}
+
+// Pair names the files of a certificate and its key.
+type Pair struct {
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+}
+
+// Hubble is served with TLS to clients that show a certificate of the authority.
+type Hubble struct {
+	// Port of 127.0.0.1 that leads to the agent.
+	Port int `json:"port"`
+	// CA names the file of the authority of clients.
+	CA string `json:"ca"`
+	Pair
+}
+
+// Gateway is the address of the switch, and the route to what belongs to no node.
+func Gateway() *net.IPNet { return nodeNet(254) }
+
+// NodeNet is the address of the cluster's node with the length of the nodes' network.
+func (c Config) NodeNet() *net.IPNet { return nodeNet(c.Number) }
+
+// NodeIP is the address of the cluster's node. All nodes are in one network, which only they are in.
+func (c Config) NodeIP() string { return c.NodeNet().IP.String() }
+
+func nodeNet(host int) *net.IPNet {
+	return &net.IPNet{IP: net.IPv4(172, 29, 0, byte(host)), Mask: net.CIDRMask(24, 32)}
+}
+
+// Pods is the range of the addresses of pods.
+func (c Config) Pods() netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+c.Number))
+}
+
+// Services is the range of the addresses of Services.
+func (c Config) Services() netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 160+c.Number))
+}
+
+// DNS is the address of the cluster's DNS Service.
+func (c Config) DNS() string { return c.service(10) }
+
+// APIService is the address of the Service kubernetes.
+func (c Config) APIService() string { return c.service(1) }
+
+func (c Config) service(n byte) string {
+	a := c.Services().Addr().As4()
+	a[3] = n
+	return netip.AddrFrom4(a).String()
+}
+
+// The folders of a node, as it sees them.
+const (
+	pkiDir      = "/node/pki"
+	imagesDir   = "/node/images"
+	configDir   = "/node/etc"
+	cniConfDir  = "/etc/cni/net.d"
+	cniDraftDir = "/run/cilium-cni"
+	cniBinDir   = "/opt/cni/bin"
+
+	containerdSocket = "/run/containerd/containerd.sock"
+	ciliumSocket     = "/run/cilium/cilium.sock"
+)
+
+// PartsDir is where a node sees the parts.
+const PartsDir = "/parts"
+
+// Environment is that of every program in a node.
+func Environment() []string {
+	return []string{
+		"PATH=/parts/kubernetes:/parts/kubernetes-node:/parts/cilium:/usr/local/bin:/usr/sbin:/usr/bin",
+		"HOME=/root", "LC_ALL=C.UTF-8", "KUBECONFIG=" + adminKubeconfig,
+		"CONTAINERD_ADDRESS=" + containerdSocket, "CONTAINERD_NAMESPACE=k8s.io",
+	}
+}
+
+const adminKubeconfig = pkiDir + "/admin.kubeconfig"

@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/playground/internal/parts"
+	"github.com/acp-io/acp/playground/internal/supervisor"
+)
+
+// The processes of a node; they name its logs.
+const (
+	etcdProcess       = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	containerd        = "containerd"
+	kubelet           = "kubelet"
+	ciliumOperator    = "cilium-operator"
+	ciliumAgent       = "cilium-agent"
+)
+
+// Ports that are used on the node's loopback interface or address.
+const (
+	etcdPort         = "2379"
+	apiPort          = "6443"
+	agentHealthPort  = "9879"
+	operatorHealth   = "9234"
+	hubblePort       = "4244"
+	schedulerPort    = "10259"
+	controllersPort  = "10257"
+	kubeletHealthz   = "10248"
+	pauseImage       = "registry.local/acp-node/pause:1"
+	clusterDomain    = "cluster.local"
+	kubeletConfig    = configDir + "/kubelet.yaml"
+	containerdConfig = configDir + "/containerd.toml"
+)
+
+func part(name, program string) string { return filepath.Join(PartsDir, name, program) }
+
+// specs describes the processes of the node of c. The client reaches its API server.
+func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
+	pki := func(file string) string { return filepath.Join(pkiDir, file) }
+	kubeconfigs := func(name string) []string {
+		file := pki(name + ".kubeconfig")
+		return []string{"--kubeconfig=" + file, "--authentication-kubeconfig=" + file, "--authorization-kubeconfig=" + file}
+	}
+	etcdURL := "http://127.0.0.1:" + etcdPort
+	return []supervisor.Spec{
+		{
+			Name: etcdProcess, Path: part(parts.Kubernetes, parts.Etcd),
+			Args: []string{
+				"--data-dir=/var/lib/etcd", "--log-level=warn", "--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
+				"--listen-peer-urls=http://127.0.0.1:2380",
+				// What it holds ends with the node.
+				"--unsafe-no-fsync",
+			},
+			Ready: func(ctx context.Context) error { return getOK(ctx, etcdURL+"/health") },
+		},
+		{
+			Name: apiServer, Path: part(parts.Kubernetes, parts.KubeAPIServer),
+			Args: append(tokenArgs(c),
+				"--etcd-servers="+etcdURL, "--advertise-address="+c.NodeIP(), "--bind-address=0.0.0.0", "--secure-port="+apiPort,
+				"--tls-cert-file="+pki("apiserver.crt"), "--tls-private-key-file="+pki("apiserver.key"), "--client-ca-file="+pki("ca.crt"),
+				"--kubelet-certificate-authority="+pki("ca.crt"), "--kubelet-client-certificate="+pki("admin.crt"),
+				"--kubelet-client-key="+pki("admin.key"), "--kubelet-preferred-address-types=InternalIP",
+				"--service-account-key-file="+pki("service-account.key"), "--service-account-signing-key-file="+pki("service-account.key"),
+				"--service-account-issuer=https://kubernetes.default.svc."+clusterDomain, "--service-cluster-ip-range="+c.Services().String(),
+				"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
+			),
+			Ready: func(ctx context.Context) error {
+				return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+			},
+		},
+		{
+			Name: controllerManager, Path: part(parts.KubernetesNode, parts.KubeControllerManager),
+			Args: append(kubeconfigs("controller-manager"),
+				"--bind-address=127.0.0.1", "--secure-port="+controllersPort, "--leader-elect=false", "--use-service-account-credentials",
+				"--service-account-private-key-file="+pki("service-account.key"), "--root-ca-file="+pki("ca.crt"),
+				"--cluster-signing-cert-file="+pki("ca.crt"), "--cluster-signing-key-file="+pki("ca.key"),
+				"--allocate-node-cidrs", "--cluster-cidr="+c.Pods().String(), "--service-cluster-ip-range="+c.Services().String(),
+			),
+		},
+		{
+			Name: scheduler, Path: part(parts.KubernetesNode, parts.KubeScheduler),
+			Args: append(kubeconfigs("scheduler"), "--bind-address=127.0.0.1", "--secure-port="+schedulerPort, "--leader-elect=false"),
+		},
+		{
+			Name: containerd, Path: "/usr/bin/containerd", Args: []string{"--config=" + containerdConfig},
+			Ready: func(ctx context.Context) error { return output(ctx, "ctr", "version") },
+		},
+		{
+			Name: kubelet, Path: part(parts.KubernetesNode, parts.Kubelet),
+			Args: []string{
+				"--config=" + kubeletConfig, "--kubeconfig=" + pki("kubelet.kubeconfig"), "--hostname-override=" + c.Name,
+				"--node-ip=" + c.NodeIP(), "--root-dir=/var/lib/kubelet",
+			},
+			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+kubeletHealthz+"/healthz") },
+		},
+		{
+			Name: ciliumOperator, Path: part(parts.Cilium, parts.CiliumOperator),
+			Args: []string{
+				"--k8s-kubeconfig-path=" + pki("cilium.kubeconfig"), "--ipam=kubernetes", "--cluster-name=" + c.Name, "--cluster-id=" + fmt.Sprint(c.Number),
+				"--operator-api-serve-addr=127.0.0.1:" + operatorHealth, "--enable-metrics=false", "--kube-proxy-replacement=true",
+			},
+			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+operatorHealth+"/healthz") },
+		},
+		{
+			Name: ciliumAgent, Path: part(parts.Cilium, parts.CiliumAgent), Args: agentArgs(c, pki("cilium.kubeconfig")),
+			Env: []string{"K8S_NODE_NAME=" + c.Name, "CILIUM_K8S_NAMESPACE=kube-system"},
+			// Its datapath is compiled while it starts.
+			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+agentHealthPort+"/healthz") },
+		},
+	}
+}
+
+// tokenArgs name the file with the users that were given.
+func tokenArgs(c Config) []string {
+	if c.TokenFile == "" {
+		return nil
+	}
+	return []string{"--token-auth-file=" + filepath.Join(pkiDir, tokensFile)}
+}
+
+// hubbleArgs let only clients read flows that show a certificate, where flows can be read from outside of the node.
+func hubbleArgs(c Config) []string {
+	if c.Hubble == nil {
+		return []string{"--hubble-disable-tls", "--hubble-listen-address=127.0.0.1:" + hubblePort}
+	}
+	pki := func(file string) string { return filepath.Join(pkiDir, file) }
+	return []string{
+		"--hubble-disable-tls=false", "--hubble-listen-address=:" + hubblePort, "--hubble-tls-client-ca-files=" + pki(hubbleCAFile),
+		"--hubble-tls-cert-file=" + pki(hubbleCertFile), "--hubble-tls-key-file=" + pki(hubbleKeyFile),
+	}
+}
+
+func agentArgs(c Config, kubeconfig string) []string {
+	return append(hubbleArgs(c),
+		"--k8s-kubeconfig-path="+kubeconfig, "--k8s-namespace=kube-system", "--cluster-name="+c.Name, "--cluster-id="+fmt.Sprint(c.Number),
+		"--lib-dir="+ciliumLibDir, "--state-dir=/run/cilium", "--socket-path="+ciliumSocket,
+		"--bpf-root=/sys/fs/bpf", "--cgroup-root=/run/cilium/cgroupv2",
+		"--identity-allocation-mode=crd", "--ipam=kubernetes", "--enable-ipv6=false",
+		// All nodes are in one network, so packets of pods need no tunnel, and the route to everything else leads nowhere.
+		"--routing-mode=native", "--ipv4-native-routing-cidr=10.0.0.0/8", "--auto-direct-node-routes", "--enable-ipv4-masquerade=false",
+		"--devices=eth0",
+		// There is no kube-proxy.
+		"--kube-proxy-replacement=true",
+		// Envoy cannot be built here, so rules about HTTP are refused by the agent.
+		"--enable-l7-proxy=false",
+		"--enable-hubble",
+		"--write-cni-conf-when-ready="+filepath.Join(cniDraftDir, cniConfFile), "--agent-health-port="+agentHealthPort,
+		"--enable-health-checking", "--enable-endpoint-health-checking",
+	)
+}
+
+// Files of the node's folder of keys that are copies of given ones.
+const (
+	tokensFile     = "tokens.csv"
+	hubbleCAFile   = "hubble-ca.crt"
+	hubbleCertFile = "hubble.crt"
+	hubbleKeyFile  = "hubble.key"
+)
+
+// copyGiven copies the files that the options name into the node's folder of keys.
+func copyGiven(dir string, c Config) error {
+	files := map[string]string{}
+	if c.TokenFile != "" {
+		files[tokensFile] = c.TokenFile
+	}
+	if c.Hubble != nil {
+		files[hubbleCAFile], files[hubbleCertFile], files[hubbleKeyFile] = c.Hubble.CA, c.Hubble.Cert, c.Hubble.Key
+	}
+	for name, source := range files {
+		data, err := os.ReadFile(source)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("take over a file: %w", err)
+		}
+	}
+	return nil
+}
+
+// ciliumLibDir is where the agent finds the sources of its datapath, to which it adds what the kernel can do.
+const ciliumLibDir = "/var/lib/cilium"
+
+const cniConfFile = "05-cilium.conflist"
+
+// writeFiles writes the configuration of containerd and kubelet, and puts the CNI plugins where containerd looks for them.
+func writeFiles(c Config) error {
+	for _, dir := range []string{configDir, cniConfDir, cniDraftDir, cniBinDir, "/run/cilium"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(containerdConfig, []byte(containerdTOML()), 0o600); err != nil {
+		return err
+	}
+	k, err := kubeletYAML(c)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kubeletConfig, k, 0o600); err != nil {
+		return err
+	}
+	if err := os.CopyFS(filepath.Join(ciliumLibDir, parts.CiliumBPF), os.DirFS(part(parts.Cilium, parts.CiliumBPF))); err != nil {
+		return fmt.Errorf("copy the sources of Cilium's datapath: %w", err)
+	}
+	// Elsewhere the agent is a container, into which the namespaces of pods are mounted here.
+	if err := os.Symlink("/run/netns", "/run/cilium/netns"); err != nil {
+		return err
+	}
+	const packaged = "/usr/lib/cni"
+	plugins, err := os.ReadDir(packaged)
+	if err != nil {
+		return fmt.Errorf("find the CNI plugins: %w", err)
+	}
+	links := map[string]string{"cilium-cni": part(parts.Cilium, parts.CiliumCNI)}
+	for _, p := range plugins {
+		links[p.Name()] = filepath.Join(packaged, p.Name())
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(cniBinDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func containerdTOML() string {
+	return `version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+# Only overlayfs is used, and the checks of the others fail with noise.
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+[grpc]
+  address = "` + containerdSocket + `"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "` + pauseImage + `"
+  # The node may itself be in a container that may not lower the score.
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "` + cniBinDir + `"
+    conf_dir = "` + cniConfDir + `"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+`
+}
+
+func kubeletYAML(c Config) ([]byte, error) {
+	pki := func(file string) string { return filepath.Join(pkiDir, file) }
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1",
+		"kind":       "KubeletConfiguration",
+		"address":    c.NodeIP(),
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": true},
+			"x509": map[string]any{"clientCAFile": pki("ca.crt")},
+		},
+		"authorization":            map[string]any{"mode": "Webhook"},
+		"tlsCertFile":              pki("kubelet.crt"),
+		"tlsPrivateKeyFile":        pki("kubelet.key"),
+		"containerRuntimeEndpoint": "unix://" + containerdSocket,
+		"cgroupDriver":             "cgroupfs",
+		// Machines with version 1 are the ones that kubelet would refuse.
+		"failCgroupV1":  false,
+		"failSwapOn":    false,
+		"registerNode":  true,
+		"clusterDNS":    []string{c.DNS()},
+		"clusterDomain": clusterDomain,
+		"resolvConf":    "/etc/resolv.conf",
+		// The usual folder is in /usr, which is the machine's.
+		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
+		// The machine's disk is the user's; images cannot be pulled again, so none is removed.
+		"evictionHard":                map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
+		"imageGCHighThresholdPercent": 100,
+	})
+}
+
+// copyCNIConfig waits for the agent's CNI configuration and writes it for containerd. containerd 1.6 does not see a file that comes by
+// being renamed, as the agent writes it.
+func copyCNIConfig(ctx context.Context) error {
+	for {
+		data, err := os.ReadFile(filepath.Join(cniDraftDir, cniConfFile))
+		if err == nil && len(data) > 0 {
+			return os.WriteFile(filepath.Join(cniConfDir, cniConfFile), data, 0o644)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// importImages loads every image of the node's folder into containerd.
+func importImages(ctx context.Context) error {
+	images, err := filepath.Glob(filepath.Join(imagesDir, "*.tar"))
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if err := output(ctx, "ctr", "images", "import", image); err != nil {
+			return fmt.Errorf("import %s: %w", filepath.Base(image), err)
+		}
+	}
+	return nil
+}
+
+func output(ctx context.Context, name string, args ...string) error {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+var httpClient = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Second}).DialContext, DisableKeepAlives: true}}
+
+func getOK(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Brief", "true") // the agent's health is that of its own parts, as its liveness probe asks
+	res, err := httpClient.Do(req)
+	if err != nil {
+		return err
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, res.Status)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+import { screen, within } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import type { Ticket } from "../api/types";
+import { alice, approved, bob, carol, cluster, event, item, step, ticketOf } from "../testing/fixtures";
+import { renderPage } from "../testing/render";
+import { Timeline } from "./Timeline";
+
+const [effective, revoked] = ["Read back from every targeted cluster.", "Every cluster was seen without it."];
+const decided = [approved("leader", carol), approved("owner", bob)];
+const applied = [
+  event("submitted", 0),
+  event("step-approved", 1_000, { step: "leader", actor: carol }),
+  event("step-approved", 2_000, { step: "owner", actor: bob }),
+  event("approved", 2_000),
+  event("written", 2_010),
+  event("compiled", 2_020, { revision: "0123456789abcdef" }),
+  event("realized", 2_045, { cluster: "m1", revision: "0123456789abcdef" }),
+];
+
+function show(of: Ticket) {
+  renderPage(<Timeline ticket={of} item={of.items[0] ?? item()} />, { path: "/", at: "/" });
+  const nodes = within(screen.getByTestId("timeline"));
+  return { nodes, node: (name: string) => within(nodes.getByTestId(`timeline-${name}`)) };
+}
+
+describe("the timeline of an item", () => {
+  it("says that access is effective only once every member was read back", () => {
+    const { nodes, node } = show(ticketOf("applying", { steps: decided, clusters: [cluster("m1", "Realized"), cluster("m2", "Pending")] }, { events: applied }));
+    expect(nodes.getByTestId("timeline-effective")).toHaveAttribute("data-value", "waiting");
+    expect(nodes.queryByText(effective)).toBeNull();
+    expect(nodes.getByTestId("timeline-clusters")).toHaveAttribute("aria-current", "step");
+    expect(node("clusters").getByTestId("timeline-cluster-grant-m2")).toHaveTextContent("Pending");
+  });
+
+  it("says so when it is", () => {
+    const { node } = show(ticketOf("effective", { steps: decided, clusters: [cluster("m1", "Realized")] }, { events: [...applied, event("effective", 2_050)] }));
+    expect(node("effective").getByText(effective)).toBeVisible();
+    expect(node("compiled").getByText("0123456789ab", { exact: false })).toBeVisible();
+  });
+
+  it("shows the time and the voters of a decided step, and the approvers without a time of one that is open", () => {
+    const { nodes, node } = show(ticketOf("pending", { steps: [approved("leader", carol), step("owner", "current", [bob])] }, { requester: alice, events: applied.slice(0, 2) }));
+    expect(nodes.getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "done");
+    expect(node("step-leader").getByTestId("vote-carol")).toHaveAttribute("data-value", "approve");
+    expect(nodes.getByTestId("timeline-step-leader").querySelector("time")).not.toBeNull();
+    expect(nodes.getByTestId("timeline-step-owner")).toHaveAttribute("data-value", "current");
+    expect(nodes.getByTestId("timeline-step-owner").querySelector("time")).toBeNull();
+    expect(node("step-owner").getByText("Bob Li")).toBeVisible();
+    expect(node("submitted").getByText("Alice Zhang")).toBeVisible();
+    expect(nodes.queryByTestId("timeline-approved")).toBeNull();
+  });
+
+  it("shows nothing that is still to come after a rejection", () => {
+    const { nodes } = show(ticketOf("rejected", { steps: [step("leader", "rejected", [carol]), step("owner", "waiting", [bob])] }, { events: [event("submitted", 0), event("step-rejected", 5, { step: "leader", actor: carol, comment: "No." })] }));
+    expect(nodes.getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "bad");
+    for (const absent of ["step-owner", "clusters", "effective"]) expect(nodes.queryByTestId(`timeline-${absent}`)).toBeNull();
+  });
+
+  it("says that access is gone only when every member was seen without it", () => {
+    const ending = [...applied, event("effective", 2_050), event("revoke-requested", 9_000, { actor: bob }), event("revoke-written", 9_010)];
+    const { nodes } = show(ticketOf("revoking", { steps: decided, clusters: [cluster("m1", "Pending")] }, { events: ending }));
+    expect(nodes.queryByText(revoked)).toBeNull();
+  });
+
+  it("says so when it is gone", () => {
+    const ended = [...applied, event("effective", 2_050), event("revoke-requested", 9_000, { actor: bob }), event("revoke-written", 9_010), event("revoked", 9_050)];
+    const { node } = show(ticketOf("revoked", { steps: decided, clusters: [cluster("m1", "Realized")] }, { events: ended }));
+    expect(node("revoked").getByText(revoked)).toBeVisible();
+  });
+
+  it("shows what voided the approvals as lines, and no revision beside them", () => {
+    const { nodes, node } = show(
+      ticketOf("pending", { steps: [step("leader", "current", [carol])] }, { events: [...applied.slice(0, 2), event("voided", 3_000, { comment: "+ redis:admin\n+ redis:flush", revision: "fedcba9876543210" })] }),
+    );
+    expect(node("voided").getByText("Everybody is asked again. What came on top:")).toBeVisible();
+    expect(nodes.getByTestId("timeline-voided").querySelector("pre")).toHaveTextContent("+ redis:admin + redis:flush");
+    expect(node("voided").queryByText("fedcba987654", { exact: false })).toBeNull();
+  });
+});

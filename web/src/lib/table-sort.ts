@@ -1,0 +1,42 @@
+/** How the rows of a table are sorted: written into the URL as the key of a column, with a minus sign in front for descending order. */
+
+/** What rows are compared by; undefined values come last in both directions. */
+export type Sortable = string | number | undefined;
+
+export interface Sort {
+  key: string;
+  descending: boolean;
+}
+
+/** The sort that a URL asks for, if it names one of the columns. */
+export function parseSort(value: string | null, keys: readonly string[]): Sort | undefined {
+  const descending = value?.startsWith("-") ?? false;
+  const key = descending ? value?.slice(1) : value;
+  return key && keys.includes(key) ? { key, descending } : undefined;
+}
+
+export function writeSort(sort: Sort | undefined): string | undefined {
+  return sort && (sort.descending ? `-${sort.key}` : sort.key);
+}
+
+/** The sort after a press on a column's header: ascending, descending, and the order in which the rows came. */
+export function nextSort(sort: Sort | undefined, key: string): Sort | undefined {
+  if (sort?.key !== key) return { key, descending: false };
+  return sort.descending ? undefined : { key, descending: true };
+}
+
+/** An instant as a sortable value. */
+export const instant = (at: string | undefined): number | undefined => (at === undefined ? undefined : Date.parse(at));
+
+/** A sorted copy; rows with equal values keep their order. */
+export function sortRows<Row>(rows: readonly Row[], by: (row: Row) => Sortable, descending: boolean, language: string): Row[] {
+  const collator = new Intl.Collator(language, { numeric: true, sensitivity: "base" });
+  const compare = (a: string | number, b: string | number) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b)));
+  return rows
+    .map((row) => ({ row, value: by(row) }))
+    .sort((a, b) => {
+      if (a.value === undefined || b.value === undefined) return Number(a.value === undefined) - Number(b.value === undefined);
+      return descending ? compare(b.value, a.value) : compare(a.value, b.value);
+    })
+    .map(({ row }) => row);
+}
