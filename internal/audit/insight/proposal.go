@@ -11,7 +11,8 @@ import (
 type State string
 
 const (
-	// StateCovered means that an allow lets it in, now or as soon as its resource is in Audit or Enforce.
+	// StateCovered means that an allow lets it in, now or as soon as its resource is in Audit or Enforce, or that no enforcer
+	// of the resource refuses its protocol.
 	StateCovered State = "covered"
 	// StateNew means that no statement covers it, and its resource is not protected yet.
 	StateNew State = "new"

@@ -136,10 +136,10 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 	says := g.judge.decide(e, asEnforced)
 	by := says.of[0]
 	if says.why == "" {
-		switch by.Verdict {
-		case policy.Allowed:
+		switch {
+		case isKept(by.Verdict):
 			return StateCovered, by
-		case policy.Denied:
+		case by.Verdict == policy.Denied:
 			return StateDenied, by
 		}
 	}

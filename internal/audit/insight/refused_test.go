@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +72,43 @@ func TestDeniedAddressesCount(t *testing.T) {
 	p := must[Proposal](t)(Propose(t.Context(), store(watched(40, "m1"), flows(outside, 10, every(40)...)), ProposeInput{Snapshot: before, Resource: bobs, Now: now}))
 	if len(p.Unattributed) != 1 || p.Unattributed[0].State == StateCovered {
 		t.Errorf("the proposal says %+v, want the addresses, which are not let in", p.Unattributed)
+	}
+}
+
+// TestProtocolThatNoEnforcerRefuses checks that connections which stay open in Enforce are not clients that Enforce would cut off.
+func TestProtocolThatNoEnforcerRefuses(t *testing.T) {
+	gossip := func(in *policy.Input) {
+		class := *in.ResourceClasses[0]
+		class.Spec.Actions = append(slices.Clone(class.Spec.Actions), v1alpha1.ClassAction{Name: "redis:gossip", Ports: []v1alpha1.Port{{Port: 7946, Protocol: v1alpha1.ProtocolUDP}}})
+		in.ResourceClasses[0] = &class
+	}
+	udp := func(port uint16) func(*audit.Edge) {
+		return func(e *audit.Edge) { e.Protocol, e.Port = v1alpha1.ProtocolUDP, port }
+	}
+	sidecar := `{"dataplane": "sidecar", "version": "1.31.0"}`
+	for name, tc := range map[string]struct {
+		reason    string
+		enforcers []v1alpha1.EnforcerName
+		state     State
+		open      bool
+		uncovered int
+	}{
+		"Istio":  {"Istio refuses no UDP", []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, StateCovered, true, 0},
+		"Both":   {"Cilium does", []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}, StateAudited, false, 2},
+		"Cilium": {"Cilium does", []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}, StateAudited, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := with(world(), gossip, byIstio(sidecar, tc.enforcers...), protect(bobs, v1alpha1.ModeAudit))
+			seen := store(watched(40, "m1"), flows(edge(app+"1", bobs, 7946, policy.Audited, udp(7946)), 10, every(40)...), flows(edge(app+"2", bobs, 9000, policy.Audited, udp(9000)), 10, every(40)...))
+			score := must[Score](t)(Evidence(t.Context(), seen, EvidenceInput{Snapshot: s, Resource: bobs, Now: now, Fleet: onlyIn("m1")}))
+			if score.Clients != 2 || score.Uncovered != tc.uncovered {
+				t.Errorf("%s: %d of %d clients are uncovered, want %d of 2", tc.reason, score.Uncovered, score.Clients, tc.uncovered)
+			}
+			p := must[Proposal](t)(Propose(t.Context(), seen, ProposeInput{Snapshot: s, Resource: bobs, Now: now}))
+			if len(p.Lines) != 1 || p.Lines[0].State != tc.state || len(p.UnknownPorts) != 1 || p.UnknownPorts[0].Open != tc.open {
+				t.Errorf("%s: the proposal says %+v and %+v, want %s, and other ports open: %t", tc.reason, p.Lines, p.UnknownPorts, tc.state, tc.open)
+			}
+		})
 	}
 }
 

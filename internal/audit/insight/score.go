@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/policy"
 )
 
 // The parts of a score add up to 100. Time is the largest part, because nothing compensates for a short observation.
@@ -114,7 +113,7 @@ type clientele struct {
 
 type client struct {
 	first time.Time
-	// named reports that it has a name, and allowed that statements cover all of its connections.
+	// named reports that it has a name, and allowed that none of its connections would be refused in Enforce.
 	named, allowed bool
 	// decided reports that a connection of it was seen when it was opened, with a verdict.
 	decided bool
@@ -127,7 +126,7 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 	c.connections += t.Count
 	who := cmp.Or(t.Subject, t.Source)
 	says := j.decide(&t.Edge, asEnforced)
-	allowed := says.why == "" && says.of[0].Verdict == policy.Allowed
+	allowed := says.why == "" && isKept(says.of[0].Verdict)
 	if t.Subject == "" && !allowed {
 		c.unattributed += t.Count
 	}

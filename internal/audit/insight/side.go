@@ -110,6 +110,12 @@ func (d *side) decide(q *policy.Query, host bool, by basis) policy.Decision {
 	return out
 }
 
+// isKept reports whether a connection with this verdict asEnforced is not refused in Enforce: an allow lets it in, or no
+// enforcer of the resource refuses its protocol.
+func isKept(asEnforced policy.Verdict) bool {
+	return asEnforced == policy.Allowed || asEnforced == policy.Unmanaged
+}
+
 // actionOf returns the action that an edge of a resource belongs to: that of its requests or, if the port has several,
 // one about whole connections. requests reports that all of them are HTTP actions. It returns "" if no action has the
 // port.
