@@ -40,6 +40,9 @@ const ownNodeReason = "the destination's own node is always let in"
 
 // Attribute determines the names of both ends and the decision that the members enforce, by the policies at the time of the
 // observation. If a refused statement changes the decision, the reason mentions it.
+//
+// Observations are Cilium's. What Cilium forwards and another enforcer refuses has VerdictUnknown, because Cilium does not see
+// what that enforcer does with it.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Method: o.Method, Path: o.Path, At: o.Time}
@@ -61,17 +64,18 @@ func Attribute(e Evaluator, o Observation) Record {
 	d := e.DecideEffective(&q)
 	if o.Source.Kind == KindLocalHost && d.Verdict != policy.Allowed && d.Verdict != policy.Unmanaged {
 		d = policy.Effective{Decision: policy.Decision{Verdict: policy.Allowed, Reason: ownNodeReason}}
-		d.Written = d.Decision
+		d.Cilium, d.Written = d.Verdict, d.Decision
 	}
 	r.Decision, r.Reason, r.Statements = d.Verdict, explained(&d), d.Statements
+	r.setVerdict(d.Cilium)
 	return r
 }
 
-// decided returns the decision that the members enforce, with its reason explained.
-func decided(e Evaluator, q *policy.Query) policy.Decision {
-	d := e.DecideEffective(q)
-	d.Reason = explained(&d)
-	return d.Decision
+// setVerdict replaces the observed verdict if Cilium lets the connection through by its own verdict, and the decision refuses it.
+func (r *Record) setVerdict(cilium policy.Verdict) {
+	if cilium.LetsThrough() && !r.Decision.LetsThrough() && r.Verdict != VerdictDropped {
+		r.Verdict = VerdictUnknown
+	}
 }
 
 // explained returns the decision's reason, including what makes the decision differ from the statements as written.

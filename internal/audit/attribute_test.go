@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -250,4 +252,70 @@ func TestAttributeExplainsRefusals(t *testing.T) {
 	if got.Decision != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") || !strings.Contains(got.Reason, "the statements mean allowed") {
 		t.Errorf("got decision %s by %v with reason %q", got.Decision, got.Statements, got.Reason)
 	}
+}
+
+// TestVerdictsOfOneOfSeveralEnforcers checks that a connection which Cilium forwards and Istio refuses is no disagreement:
+// Cilium does not see what the proxy does with it.
+func TestVerdictsOfOneOfSeveralEnforcers(t *testing.T) {
+	cilium, istio := v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio
+	for name, tc := range map[string]struct {
+		reason    string
+		enforcers []v1alpha1.EnforcerName
+		subject   string
+		seen      Verdict
+		decision  policy.Verdict
+		want      Verdict
+		disagrees bool
+	}{
+		"Istio":        {"Istio alone refuses it", []v1alpha1.EnforcerName{istio}, "889", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false},
+		"IstioDropped": {"no policy of ACP's makes Cilium drop it, and Istio refuses it, too", []v1alpha1.EnforcerName{istio}, "889", VerdictDropped, policy.DefaultDenied, VerdictDropped, false},
+		"IstioAllows":  {"both let it through", []v1alpha1.EnforcerName{istio}, "888", VerdictForwarded, policy.Allowed, VerdictForwarded, false},
+		"CiliumDrops":  {"Istio's allow says nothing about Cilium", []v1alpha1.EnforcerName{istio}, "888", VerdictDropped, policy.Allowed, VerdictDropped, true},
+		"Both":         {"Cilium refuses it as well, so it must not be forwarded", []v1alpha1.EnforcerName{cilium, istio}, "889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true},
+		"BothRefused":  {"only Istio lacks the allow", []v1alpha1.EnforcerName{cilium, istio}, "user", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false},
+		"Cilium":       {"Cilium alone refuses it", []v1alpha1.EnforcerName{cilium}, "889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enforcedBy(tc.enforcers...)
+			o := Observation{Cluster: "m1", Time: noon, Protocol: v1alpha1.ProtocolTCP, Source: pod("com.trip/appid", tc.subject), Destination: server("bobs-cluster", 6379), Verdict: tc.seen}
+			if tc.subject == "user" {
+				o.Source = pod("com.trip/user", "bob")
+			}
+			r := Attribute(s, o)
+			if r.Decision != tc.decision || r.Verdict != tc.want || r.Disagrees() != tc.disagrees {
+				t.Errorf("%s: %s, %s, disagrees %t, want %s, %s, %t", tc.reason, r.Decision, r.Verdict, r.Disagrees(), tc.decision, tc.want, tc.disagrees)
+			}
+			older := Lags{bobs: {{Kind: LagOlder, Has: s, At: noon, From: noon.Add(-time.Minute)}}}
+			r, _ = AttributeRealized(s, older, o)
+			if r.Decision != tc.decision || r.Verdict != tc.want || r.Disagrees() != tc.disagrees {
+				t.Errorf("%s: by what the member has: %s, %s, disagrees %t, want %s, %s, %t", tc.reason, r.Decision, r.Verdict, r.Disagrees(), tc.decision, tc.want, tc.disagrees)
+			}
+			opened := Lags{bobs: {{Kind: LagOpen, From: noon.Add(-time.Minute)}}}
+			if r, _ = AttributeRealized(s, opened, o); !r.Decision.LetsThrough() || r.Verdict != tc.seen {
+				t.Errorf("%s: in a member that is open: %s, %s, want that it is let through, and %s", tc.reason, r.Decision, r.Verdict, tc.seen)
+			}
+		})
+	}
+}
+
+// enforcedBy is a fleet of one member with sidecars, in which Istio has no name for users.
+func enforcedBy(enforcers ...v1alpha1.EnforcerName) *policy.Snapshot {
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	allow := func(sid, subject string) v1alpha1.Statement {
+		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}}
+	}
+	const user = "trnv1:rsc:trip-com:iam:user:"
+	fleet := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: named("m1"),
+		Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: `{"dataplane": "sidecar", "version": "1.31.0", "strictMTLS": true}`}}})
+	return policy.NewSnapshot(policy.NewInput(policy.Objects{
+		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: named("redis"), Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
+			Enforcers: enforcers, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}},
+		SubjectClasses: []*v1alpha1.SubjectClass{
+			{ObjectMeta: named("applications"), Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid", ServiceAccountTemplate: "app-{id}"}},
+			{ObjectMeta: named("users"), Spec: v1alpha1.SubjectClassSpec{Pattern: user + "*", LabelKey: "com.trip/user"}},
+		},
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: named("bobs"), Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce}}},
+		Policies:  []*v1alpha1.AccessControlPolicy{{ObjectMeta: named("p"), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{allow("app", app+"888"), allow("user", user+"bob")}}}},
+	}, fleet))
 }

@@ -69,38 +69,56 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 		q.Source, q.Subjects = o.Source.Address, nil
 	}
 	lagging, first := false, true
+	cilium := policy.Unmanaged
 	for _, name := range r.Resources {
 		lag := lags.Of(name, o.Time)
 		q.Resources = []string{name}
-		var d policy.Decision
+		var d policy.Effective
 		switch {
 		case lag == nil:
-			d = decided(e, &q)
+			d = decided(e, &q, "")
 		case lag.Kind == LagOlder:
 			then := q
 			then.At = lag.At
-			d = decided(lag.Has, &then)
-			d.Reason = reasonOlder + d.Reason
+			d = decided(lag.Has, &then, reasonOlder)
 		case lag.Kind == LagNothing:
-			d = policy.Decision{Verdict: policy.Unmanaged, Reason: reasonNothing}
+			d.Decision, d.Cilium = policy.Decision{Verdict: policy.Unmanaged, Reason: reasonNothing}, policy.Unmanaged
 		case lag.Kind == LagOpen:
-			if d = decided(e, &q); !d.Verdict.LetsThrough() {
-				d.Verdict = policy.Audited
-			}
-			d.Reason = reasonOpen + d.Reason
+			d = decided(e, &q, reasonOpen)
+			d.Verdict, d.Cilium = opened(d.Verdict), opened(d.Cilium)
 		default:
-			d = decided(e, &q)
-			d.Reason, known = reasonUnknown+d.Reason, false
+			d = decided(e, &q, reasonUnknown)
+			known = false
 		}
 		lagging = lagging || lag != nil
 		if first || rank[d.Verdict] > rank[r.Decision] {
 			r.Decision, r.Reason, r.Statements, first = d.Verdict, d.Reason, d.Statements, false
 		}
+		if rank[d.Cilium] > rank[cilium] {
+			cilium = d.Cilium
+		}
 	}
 	if !lagging {
 		return Attribute(e, o), true
 	}
+	r.Verdict = o.Verdict
+	r.setVerdict(cilium)
 	return r, known
+}
+
+// decided returns the decision that the members enforce, with its reason explained after a prefix.
+func decided(e Evaluator, q *policy.Query, prefix string) policy.Effective {
+	d := e.DecideEffective(q)
+	d.Reason = prefix + explained(&d)
+	return d
+}
+
+// opened returns a verdict as it is where the member was opened by hand.
+func opened(v policy.Verdict) policy.Verdict {
+	if v.LetsThrough() {
+		return v
+	}
+	return policy.Audited
 }
 
 // rank orders the decisions of single units about a pod that several units select: a deny wins, then an allow, then the default

@@ -17,6 +17,9 @@ const LeftOutUnknownName = "UnknownName"
 // names.
 type Effective struct {
 	Decision
+	// Cilium is the verdict of Cilium alone. It differs from Verdict only if another enforcer enforces a resource of the
+	// connection: Cilium may let through what that enforcer refuses.
+	Cilium Verdict
 	// Written is the decision by the statements as written; see Decide.
 	Written Decision
 	// LeftOut are the refusals because of which the verdict differs from Written, sorted; empty if it does not differ.
@@ -58,7 +61,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 	e.Decision = e.Written
 	var x effectiveView
 	if s.hasOtherEnforcers(q.Resources) {
-		e.Decision, x = s.decideByEnforcers(q, e.Written.Statements, false)
+		e.Decision, e.Cilium, x = s.decideByEnforcers(q, e.Written.Statements, false)
 	} else {
 		x = effectiveView{s: s, at: q.At, unidentified: s.unidentifiedSubjects(q)}
 		if x.unidentified != nil || s.leavesOut(q, nil) {
@@ -66,6 +69,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 			s.decideEffective(&e.Decision, q, &x, nil)
 		}
 		s.applyAddressDeny(&e.Decision, q, &x, e.Written.Statements, nil)
+		e.Cilium = e.Verdict
 	}
 	if e.Differs() {
 		slices.SortFunc(x.leftOut, compareRefusals)
@@ -80,7 +84,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 // EffectiveInto returns the decision of DecideEffective without the explanation. See DecideInto for into.
 func (s *Snapshot) EffectiveInto(q *Query, into []Ref) Decision {
 	if s.hasOtherEnforcers(q.Resources) {
-		d, _ := s.decideByEnforcers(q, nil, false)
+		d, _, _ := s.decideByEnforcers(q, nil, false)
 		return d
 	}
 	d := s.DecideInto(q, into)
@@ -106,7 +110,7 @@ func (s *Snapshot) isFinal(w Verdict) bool {
 // decides by what the members would then have.
 func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
 	if s.hasOtherEnforcers(q.Resources) {
-		d, _ = s.decideByEnforcers(q, nil, true)
+		d, _, _ = s.decideByEnforcers(q, nil, true)
 		return d
 	}
 	d = s.DecideEnforced(q, into)

@@ -121,8 +121,10 @@ func (s *Snapshot) enforcedBy(resources []string, name v1alpha1.EnforcerName) []
 var severities = map[Verdict]int{Unmanaged: 0, Allowed: 1, Audited: 2, DefaultDenied: 3, Denied: 4}
 
 // decideByEnforcers decides for each enforcer of the resources by what the members have of it, and returns the strictest
-// decision with its view. supposed is nil, or the resources of the query, which are then treated as in Enforce.
-func (s *Snapshot) decideByEnforcers(q *Query, written []Ref, supposed bool) (strictest Decision, by effectiveView) {
+// decision with its view, and the verdict of Cilium alone. If supposed is true, the resources of the query are treated as
+// in Enforce.
+func (s *Snapshot) decideByEnforcers(q *Query, written []Ref, supposed bool) (strictest Decision, cilium Verdict, by effectiveView) {
+	cilium = Unmanaged
 	for i, name := range s.enforcersOf(q.Resources) {
 		part := *q
 		part.Resources = s.enforcedBy(q.Resources, name)
@@ -133,6 +135,7 @@ func (s *Snapshot) decideByEnforcers(q *Query, written []Ref, supposed bool) (st
 		var d Decision
 		if name == v1alpha1.EnforcerCilium {
 			d = s.decideByCilium(&part, &x, written)
+			cilium = d.Verdict
 		} else {
 			d = s.decideByOther(name, &part, &x, written)
 		}
@@ -141,7 +144,7 @@ func (s *Snapshot) decideByEnforcers(q *Query, written []Ref, supposed bool) (st
 			by.addOtherEnforcer(name, q, &part, written)
 		}
 	}
-	return strictest, by
+	return strictest, cilium, by
 }
 
 // decideByCilium decides by what the members have of Cilium.

@@ -285,7 +285,7 @@ func (f evaluatorFunc) ResourcesOf(map[string]string) []string               { r
 func (f evaluatorFunc) SubjectOfAddress(netip.Addr) (string, bool)           { return "", false }
 func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { return nil }
 func (f evaluatorFunc) DecideEffective(q *policy.Query) policy.Effective {
-	return policy.Effective{Decision: f(*q), Written: f(*q)}
+	return policy.Effective{Decision: f(*q), Cilium: f(*q).Verdict, Written: f(*q)}
 }
 func (f evaluatorFunc) RequestsOn(string, v1alpha1.Protocol, uint16, string, string) ([]string, bool) {
 	return nil, false
