@@ -99,7 +99,9 @@ func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overrider
 	if !u.Wildcard {
 		u.Inherited, inherited = s.inherited(u.Resource, c, at, supposed)
 	}
-	refused = append(refused, s.fit(u, c, held, inherited)...)
+	if c.byCilium() {
+		refused = append(refused, s.fit(u, c, held, inherited)...)
+	}
 	slices.SortFunc(refused, compareRefusals)
 	u.Refused = refused
 	for i := range u.Rules {
@@ -132,12 +134,12 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 }
 
 // selectStatements returns the statements in force that make up the unit, and the refusals of those that cannot be part
-// of it.
+// of it. What only Cilium cannot express is part of the units that other enforcers alone enforce.
 func (s *Snapshot) selectStatements(resource string, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) (selectStatements []*statement, refused []Refusal) {
 	for _, st := range about {
 		switch {
 		case !st.inForce(at):
-		case st.refused():
+		case st.flawed() || st.refused() && c.byCilium():
 			refused = append(refused, st.refusals(resource)...)
 		default:
 			if deny := s.overriderOf(st, c, overriders); deny != nil {

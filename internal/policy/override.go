@@ -64,14 +64,16 @@ func (st *statement) isAbout(resource string) bool {
 
 // overriders returns the refused denies in force that may concern the pods of a resource, each with the ports that it
 // may have meant there. For a wildcard it returns those that concern any of its pods; stem is then the wildcard's stem.
-// The supposed resources are treated as in Enforce.
+// The supposed resources are treated as in Enforce. A deny that only Cilium refuses does not concern the classes that other
+// enforcers alone enforce.
 func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.Time, supposed []string) map[*statement][]v1alpha1.Port {
 	out := map[*statement][]v1alpha1.Port{}
 	for _, d := range s.refusedDenies {
 		if !d.inForce(at) {
 			continue
 		}
-		if stem == "" && d.isAbout(resource) {
+		concerns := func(other *resourceClass) bool { return d.flawed() || c.byCilium() && other.byCilium() }
+		if stem == "" && d.isAbout(resource) && concerns(c) {
 			out[d.statement] = append(out[d.statement], c.portsOf(d.statement)...)
 		}
 		if d.unclassed {
@@ -79,7 +81,7 @@ func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.T
 		}
 		var seen []*resourceClass
 		for _, e := range d.enforcedIf(s, supposed) {
-			if slices.Contains(seen, e.class) || e.class == c && (stem == "" || !strings.HasPrefix(e.resource, stem)) {
+			if slices.Contains(seen, e.class) || !concerns(e.class) || e.class == c && (stem == "" || !strings.HasPrefix(e.resource, stem)) {
 				continue
 			}
 			seen = append(seen, e.class)

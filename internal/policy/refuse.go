@@ -15,9 +15,9 @@ func (st *statement) flaw(reason, part, message string) {
 	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: message})
 }
 
-// examine adds the flaws that depend on the classes, and those of features that no enforcer supports.
+// examine adds the flaws that depend on the classes. What only Cilium cannot express is no flaw of a statement about
+// classes that other enforcers alone enforce: they refuse themselves what they cannot express.
 func (st *statement) examine(s *Snapshot, names *nameCache) {
-	st.examineSubjects(s, names)
 	var few [4]*resourceClass
 	reachable := few[:0]
 	for _, r := range st.exact {
@@ -51,11 +51,14 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 			st.examineWildcardRequests(n, overlapping)
 		}
 	}
+	byCilium := len(reachable) == 0 || slices.ContainsFunc(reachable, (*resourceClass).byCilium)
+	st.examineSubjects(s, names, byCilium)
 	st.examineActions(reachable)
 }
 
-func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
-	if s.unsupported.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
+// examineSubjects adds the flaws of the subjects. byCilium reports that Cilium enforces a class of the statement.
+func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium bool) {
+	if byCilium && s.unsupported.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
 		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not pushed to the members: deny its addresses")
 	}
 	for _, stem := range st.subjects.stems {
@@ -67,10 +70,10 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		if len(covering) == 0 {
 			st.unknownSubject(n.String(), "no SubjectClass covers any of it: create one, or correct the name")
 		}
-		if st.effect == Allow && s.unsupported.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+		if byCilium && st.effect == Allow && s.unsupported.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: "+s.insteadOfPrefix(covering))
 		}
-		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+		if byCilium && st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: "+s.insteadOfPrefix(covering))
 		}
 	}
@@ -114,6 +117,9 @@ func (st *statement) unknownSubject(part, message string) {
 // are not in Enforce and drop the requests that it does not match there.
 func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
 	for _, c := range covered {
+		if !c.byCilium() {
+			continue
+		}
 		var whole []v1alpha1.Port
 		for i := range c.actions {
 			if a := &c.actions[i]; len(a.http) == 0 && st.hasAction(a.name) {
@@ -130,14 +136,17 @@ func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
 	}
 }
 
-// examineActions refuses an action that none of the statement's resources has, and a deny of HTTP requests: an enforcer
-// that cannot filter requests would have to deny too much or nothing.
+// examineActions refuses an action that none of the statement's resources has, and a deny of HTTP requests where Cilium
+// enforces it: Cilium's rules about requests only allow, so that it would have to deny too much or nothing.
 func (st *statement) examineActions(reachable []*resourceClass) {
 	if len(reachable) == 0 {
 		return // the resources are invalid, which is reported already
 	}
 	named := func(match func(action) bool) bool {
 		return slices.ContainsFunc(reachable, func(c *resourceClass) bool { return slices.ContainsFunc(c.actions, match) })
+	}
+	deniesRequests := func(c *resourceClass) bool {
+		return c.byCilium() && slices.ContainsFunc(c.actions, func(a action) bool { return len(a.http) > 0 && st.hasAction(a.name) })
 	}
 	unknown := func(text string) {
 		st.unresolvedAction = true
@@ -153,7 +162,7 @@ func (st *statement) examineActions(reachable []*resourceClass) {
 			unknown(service + ":*")
 		}
 	}
-	if st.effect == Deny && named(func(a action) bool { return len(a.http) > 0 && st.hasAction(a.name) }) {
+	if st.effect == Deny && slices.ContainsFunc(reachable, deniesRequests) {
 		st.flaw(v1alpha1.RefusedUnsupported, "http", "a deny of an action with http is not translated: deny an action of whole connections")
 	}
 }

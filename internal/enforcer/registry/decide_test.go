@@ -141,3 +141,58 @@ func TestDecideByEnforcers(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsAreThoseOfTheEnforcers checks that what only Cilium refuses is reported only where Cilium enforces a class of
+// the statement, and that it is then also decided so.
+func TestRefusalsAreThoseOfTheEnforcers(t *testing.T) {
+	istioOnly, both, ciliumOnly := []v1alpha1.EnforcerName{"istio"}, []v1alpha1.EnforcerName{"cilium", "istio"}, []v1alpha1.EnforcerName{"cilium"}
+	allow := decideStatement("all", policy.Allow, decideApps+"*", "redis:connect", decideRedis+"bobs")
+	requests := decideStatement("requests", policy.Deny, decideApps+"1", "redis:read", decideRedis+"bobs")
+	prefix := decideStatement("prefix", policy.Deny, decideApps+"1*", "redis:connect", decideRedis+"bobs")
+	unknown := decideStatement("unknown", policy.Deny, "trnv1:rsc:o:iam:team:blue", "redis:connect", decideRedis+"bobs")
+	mixed := decideStatement("mixed", policy.Deny, decideApps+"1*", "redis:connect", decideRedis+"bobs")
+	mixed.Actions, mixed.Resources = append(mixed.Actions, "web:connect"), append(mixed.Resources, decideSites+"shop")
+	for name, tc := range map[string]struct {
+		reason       string
+		redis, sites []v1alpha1.EnforcerName
+		statement    v1alpha1.Statement
+		// whole are refused in all units, bobs and shop in the units of these resources, each as its sid with the reason.
+		whole, bobs, shop []string
+	}{
+		"Requests":       {"Istio denies requests", istioOnly, ciliumOnly, requests, nil, nil, nil},
+		"RequestsCilium": {"Cilium cannot", ciliumOnly, ciliumOnly, requests, []string{"requests Unsupported"}, []string{"requests Unsupported"}, nil},
+		"RequestsBoth":   {"Cilium cannot, and the class needs both", both, ciliumOnly, requests, []string{"requests Unsupported"}, []string{"requests Unsupported"}, nil},
+		"Prefix":         {"Istio denies by prefix", istioOnly, ciliumOnly, prefix, nil, nil, nil},
+		"PrefixCilium":   {"Cilium would miss names, and the allow might be overridden", ciliumOnly, ciliumOnly, prefix, []string{"prefix Unsupported"}, []string{"all " + v1alpha1.RefusedShadowingDeny, "prefix Unsupported"}, nil},
+		"Mixed":          {"Cilium refuses it for its own class alone", istioOnly, ciliumOnly, mixed, []string{"mixed Unsupported"}, nil, []string{"mixed Unsupported"}},
+		"Unknown":        {"nobody knows whom it denies", istioOnly, ciliumOnly, unknown, []string{"unknown " + v1alpha1.RefusedUnknownSubject}, []string{"all " + v1alpha1.RefusedShadowingDeny, "unknown " + v1alpha1.RefusedUnknownSubject}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := decideWorld(tc.redis, tc.sites, allow, tc.statement)
+			at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+			list := func(refusals []policy.Refusal) (out []string) {
+				for _, r := range refusals {
+					out = append(out, r.Ref.SID+" "+r.Reason)
+				}
+				slices.Sort(out)
+				return out
+			}
+			if got := list(s.Refusals()); !slices.Equal(got, tc.whole) {
+				t.Errorf("%s: no unit has %v, want %v", tc.reason, got, tc.whole)
+			}
+			for resource, want := range map[string][]string{decideRedis + "bobs": tc.bobs, decideSites + "shop": tc.shop} {
+				u, ok := s.CompileResource(resource, at)
+				if got := list(u.Refused); !ok || !slices.Equal(got, want) {
+					t.Errorf("%s: the unit of %s lacks %v, want %v", tc.reason, resource, got, want)
+				}
+			}
+			// The member with sidecars has what is not refused there.
+			q := policy.Query{Subjects: []string{decideApps + "2"}, Resources: []string{decideRedis + "bobs"}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: at}
+			u, _ := s.CompileResource(decideRedis+"bobs", at)
+			lacks := slices.ContainsFunc(append(u.Refused, Refused(s, &u, []string{"m1"}, at)...), func(r policy.Refusal) bool { return r.Ref.SID == "all" })
+			if d := s.DecideEffective(&q); (d.Verdict == policy.Allowed) == lacks {
+				t.Errorf("%s: %s, although the allow is refused: %t (%v)", tc.reason, d.Verdict, lacks, d.LeftOut)
+			}
+		})
+	}
+}
