@@ -13,6 +13,18 @@ export default tseslint.config(
       "no-console": "error",
       "@typescript-eslint/consistent-type-imports": "error",
       "react-hooks/exhaustive-deps": "error",
+      "no-restricted-imports": [
+        "error",
+        {
+          paths: [
+            {
+              name: "@mantine/core",
+              importNames: ["Modal", "ModalBase", "ModalRoot", "ModalStack"],
+              message: "Use FormDialog for a dialog that sends something, and InfoDialog for one that only shows something.",
+            },
+          ],
+        },
+      ],
       "no-restricted-syntax": [
         "error",
         { selector: "Property[key.name='queryKey'] > ArrayExpression, Property[key.name='queryKey'] > ConditionalExpression > ArrayExpression", message: "Take the key from api/keys.ts." },
@@ -20,4 +32,5 @@ export default tseslint.config(
       ],
     },
   },
+  { files: ["src/components/FormDialog.tsx", "src/components/InfoDialog.tsx"], rules: { "no-restricted-imports": "off" } },
 );

@@ -7,6 +7,9 @@ import type { paths } from "./schema.gen";
 import { clearDraft } from "../lib/draft";
 import type { Problem } from "./types";
 
+/** The last name of a field's JSON path: `actions` of `items[0].actions[1]`. */
+export const fieldName = (path: string): string => path.replace(/\[\d+\]/g, "").split(".").at(-1) ?? path;
+
 /** `network` is ours: no answer came. Every other code is the server's. */
 export class ApiError extends Error {
   readonly code: string;
@@ -27,7 +30,7 @@ export class ApiError extends Error {
 
   /** What the server says about a field; `actions` is also meant by `items[0].actions[1]`. */
   fieldMessage(name: string): string | undefined {
-    return this.problem?.fields?.find(({ field }) => field.replace(/\[\d+\]/g, "").split(".").at(-1) === name)?.message;
+    return this.problem?.fields?.find(({ field }) => fieldName(field) === name)?.message;
   }
 
   /** What the server says about the item at a position, whichever of its fields is meant. */

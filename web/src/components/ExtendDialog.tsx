@@ -1,9 +1,8 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { Text, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
-import { asApiError } from "../api/client";
 import { usePreview } from "../api/queries";
 import type { NewTicket } from "../api/types";
 import { useSend } from "../lib/use-send";
@@ -11,7 +10,7 @@ import { durationError, durationSeconds, textLimit, usualDuration } from "../lib
 import { useWords } from "../lib/use-words";
 import { Deciders } from "./Deciders";
 import { DurationField } from "./DurationField";
-import { ErrorState } from "./Feedback";
+import { FormDialog } from "./FormDialog";
 
 export interface Extendable {
   ticket: string;
@@ -36,32 +35,33 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
   const [settled] = useDebouncedValue(wrong ? undefined : seconds, 200);
   const preview = usePreview(settled !== undefined && settled === seconds ? body("preview") : undefined);
   const planned = preview.data?.items[0];
-  const refusal = create.error ?? preview.error;
-  const atField = refusal ? asApiError(refusal).fieldMessage("durationSeconds") : undefined;
   const cap = preview.data?.maxDurationSeconds;
   const capped = cap !== undefined && seconds !== undefined && seconds > cap ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
 
   const submit = () => {
     setTried(true);
-    if (wrong || capped || reason.trim() === "") return;
+    if (wrong || capped || reason.trim() === "") return false;
     send(body(reason.trim()), (ticket) => {
       onClose();
       void navigate(`/tickets/${ticket.id}`);
     });
+    return true;
   };
 
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("extend.title", { what: of.heading })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-        data-testid="extend-dialog"
-      >
-        <Stack gap="md">
-          <DurationField value={duration} onChange={setDuration} limited error={(tried && wrong ? t("request.error.duration") : undefined) ?? capped ?? (atField && words.said(atField))} />
+    <FormDialog
+      title={t("extend.title", { what: of.heading })}
+      size="lg"
+      testId="extend-dialog"
+      submit={{ label: t("extend.submit"), testId: "extend-confirm", onSubmit: submit }}
+      pending={create.isPending}
+      error={create.error ?? preview.error}
+      values={{ duration, reason }}
+      onClose={onClose}
+    >
+      {(fieldError) => (
+        <>
+          <DurationField value={duration} onChange={setDuration} limited error={(tried && wrong ? t("request.error.duration") : undefined) ?? capped ?? fieldError("durationSeconds")} />
           <Textarea
             label={t("request.reason")}
             description={t("extend.reasonHint")}
@@ -71,7 +71,7 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
             maxLength={textLimit}
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
-            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             data-testid="extend-reason"
           />
           {planned && (
@@ -80,17 +80,8 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
               <Deciders steps={planned.steps} />
             </div>
           )}
-          {refusal && !atField ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" loading={create.isPending} data-testid="extend-confirm">
-              {t("extend.submit")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,52 +1,49 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { Textarea } from "@mantine/core";
 import { useState } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError } from "../api/client";
 import { textLimit } from "../lib/request";
-import { useWords } from "../lib/use-words";
-import { ErrorState } from "./Feedback";
+import { FormDialog } from "./FormDialog";
+import type { FieldError } from "./FormDialog";
 
 interface Props {
   title: string;
-  text: ReactNode;
+  text: ReactNode | ((fieldError: FieldError) => ReactNode);
   confirm: string;
   danger?: boolean;
-  busy: boolean;
+  pending: boolean;
   error: unknown;
+  /** The values of fields in `text`, if it has any. */
+  values?: unknown;
   testId: string;
   onConfirm: (reason: string) => void;
   onClose: () => void;
 }
 
-/** For what ends something: names what it affects, and asks why. */
-export function ReasonDialog({ title, text, confirm, danger = false, busy, error, testId, onConfirm, onClose }: Props) {
+/** Asks for the reason of an action that concerns others, after naming what it affects. */
+export function ReasonDialog({ title, text, confirm, danger = false, pending, error, values, testId, onConfirm, onClose }: Props) {
   const { t } = useTranslation();
   const [reason, setReason] = useState("");
-  const [missing, setMissing] = useState(false);
-  const words = useWords();
-  const refusal = error ? asApiError(error).fieldMessage("reason") : undefined;
-  const fieldError = missing ? t("decide.reasonNeeded") : refusal && words.said(refusal);
+  const [tried, setTried] = useState(false);
+
+  const submit = () => {
+    setTried(true);
+    const trimmed = reason.trim();
+    if (trimmed !== "") onConfirm(trimmed);
+    return trimmed !== "";
+  };
 
   return (
-    <Modal opened onClose={onClose} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          const text = reason.trim();
-          setMissing(text === "");
-          if (text !== "") onConfirm(text);
-        }}
-      >
-        <Stack gap="md">
-          <div>{text}</div>
+    <FormDialog title={title} submit={{ label: confirm, danger, testId: `${testId}-confirm`, onSubmit: submit }} pending={pending} error={error} values={[reason, values]} onClose={onClose}>
+      {(fieldError) => (
+        <>
+          <div>{typeof text === "function" ? text(fieldError) : text}</div>
           <Textarea
             label={t("decide.reason")}
             description={t("decide.reasonHint")}
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
-            error={fieldError}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             maxLength={textLimit}
             autosize
             minRows={2}
@@ -54,17 +51,8 @@ export function ReasonDialog({ title, text, confirm, danger = false, busy, error
             data-autofocus
             data-testid={`${testId}-reason`}
           />
-          {error && !fieldError ? <ErrorState error={error} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" color={danger ? "red" : "accent"} loading={busy} data-testid={`${testId}-confirm`}>
-              {confirm}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -48,7 +48,7 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
       }
       confirm={t("decide.revoke")}
       danger
-      busy={revoke.isPending}
+      pending={revoke.isPending}
       error={revoke.error}
       testId="revoke"
       onConfirm={(reason) =>

@@ -13,7 +13,7 @@ export function WithdrawDialog({ ticket, onClose }: { ticket: Ticket; onClose: (
       title={t("decide.withdrawTitle", { id: ticket.id })}
       text={t("decide.withdrawText")}
       confirm={t("decide.withdraw")}
-      busy={withdraw.isPending}
+      pending={withdraw.isPending}
       error={withdraw.error}
       testId="withdraw"
       onConfirm={(reason) =>

@@ -20,7 +20,7 @@ function RetryAll({ onClose }: { onClose: () => void }) {
       title={t("undelivered.retryTitle")}
       text={t("undelivered.retryText")}
       confirm={t("undelivered.retryAll")}
-      busy={retry.isPending}
+      pending={retry.isPending}
       error={retry.error}
       testId="retry-all"
       onConfirm={() =>

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { Button, Textarea } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -10,7 +10,8 @@ import { textLimit } from "../../lib/request";
 import { useHeading } from "../../lib/use-heading";
 import { useWords } from "../../lib/use-words";
 import { TicketStateBadge } from "../Badge";
-import { ErrorState } from "../Feedback";
+import { FormDialog } from "../FormDialog";
+import { InfoDialog } from "../InfoDialog";
 import { Sentences } from "../Sentence";
 import classes from "./Approvals.module.css";
 
@@ -77,21 +78,47 @@ export function Bulk({ verb, tickets, onClose }: Props) {
   const result = decide.data;
   const items = shown.reduce((sum, ticket) => sum + itemsThatMay(ticket, verb).length, 0);
 
-  const send = () => {
+  const submit = () => {
     const text = comment.trim();
     if (verb === "reject" && text === "") {
       setMissing(true);
-      return;
+      return false;
     }
     decide.mutate({ decision: verb, items: shown.map(({ id, version }) => ({ ticket: id, version })), ...(text ? { comment: text } : {}) });
+    return true;
   };
-  const close = () => onClose(result !== undefined);
+
+  if (result) {
+    return (
+      <InfoDialog
+        title={t("approvals.resultTitle")}
+        size="xl"
+        onClose={() => onClose(true)}
+        actions={
+          <Button variant="default" onClick={() => onClose(true)} data-testid="bulk-close">
+            {t("action.close")}
+          </Button>
+        }
+      >
+        <Results result={result} tickets={shown} />
+      </InfoDialog>
+    );
+  }
 
   return (
-    <Modal opened onClose={close} size="xl" title={<Text fw={620}>{result ? t("approvals.resultTitle") : t(`approvals.bulk.${verb}`, { count: items })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <Stack gap="md" data-testid="bulk-dialog">
-        {result ? <Results result={result} tickets={shown} /> : <Summary tickets={shown} verb={verb} />}
-        {!result && (
+    <FormDialog
+      title={t(`approvals.bulk.${verb}`, { count: items })}
+      size="xl"
+      testId="bulk-dialog"
+      submit={{ label: t(`decide.${verb}`), danger: verb === "reject", disabled: items === 0, testId: "bulk-confirm", onSubmit: submit }}
+      pending={decide.isPending}
+      error={decide.error}
+      values={comment}
+      onClose={() => onClose(false)}
+    >
+      {(fieldError) => (
+        <>
+          <Summary tickets={shown} verb={verb} />
           <Textarea
             label={t("decide.comment")}
             description={t("approvals.commentHint")}
@@ -101,7 +128,7 @@ export function Bulk({ verb, tickets, onClose }: Props) {
               setComment(event.currentTarget.value);
               setMissing(false);
             }}
-            error={missing ? t("decide.reasonNeeded") : undefined}
+            error={missing ? t("decide.reasonNeeded") : fieldError("comment")}
             maxLength={textLimit}
             autosize
             minRows={1}
@@ -109,19 +136,8 @@ export function Bulk({ verb, tickets, onClose }: Props) {
             data-autofocus
             data-testid="bulk-comment"
           />
-        )}
-        {decide.error ? <ErrorState error={decide.error} title={t("error.actionTitle")} /> : null}
-        <Group justify="flex-end" gap="sm">
-          <Button variant="default" onClick={close} data-testid="bulk-close">
-            {t(result ? "action.close" : "action.cancel")}
-          </Button>
-          {!result && (
-            <Button color={verb === "reject" ? "red" : "accent"} loading={decide.isPending} disabled={items === 0} onClick={send} data-testid="bulk-confirm">
-              {t(`decide.${verb}`)}
-            </Button>
-          )}
-        </Group>
-      </Stack>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

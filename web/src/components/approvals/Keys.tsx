@@ -1,12 +1,12 @@
-import { Modal, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { InfoDialog } from "../InfoDialog";
 import classes from "./Approvals.module.css";
 import { shortcuts } from "./shortcuts";
 
 export function Keys({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   return (
-    <Modal opened onClose={onClose} size="sm" title={<Text fw={620}>{t("approvals.keysTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <InfoDialog title={t("approvals.keysTitle")} size="sm" onClose={onClose}>
       <dl className={classes.keyList} data-testid="keys-help">
         {shortcuts.map((key) => (
           <div key={key}>
@@ -17,6 +17,6 @@ export function Keys({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
-    </Modal>
+    </InfoDialog>
   );
 }

@@ -40,7 +40,7 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
       }
       confirm={t(gone ? "entities.delete" : "entities.remove")}
       danger
-      busy={remove.isPending}
+      pending={remove.isPending}
       error={remove.error}
       testId="remove-entity"
       onConfirm={(reason) =>

@@ -106,7 +106,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
           text={t("sync.applyText", { source, added: words.number(added), changed: words.number(changed), gone: words.number(gone) })}
           confirm={t("sync.apply")}
           danger={gone > 0}
-          busy={apply.isPending}
+          pending={apply.isPending}
           error={apply.error}
           testId="apply"
           onConfirm={(reason) =>

@@ -26,7 +26,7 @@ function EndDialog({ delegation, onClose }: { delegation: Delegation; onClose: (
       text={t("delegations.endText", { from: delegation.from.displayName, to: delegation.to.displayName })}
       confirm={t("delegations.end")}
       danger
-      busy={end.isPending}
+      pending={end.isPending}
       error={end.error}
       testId="end-delegation"
       onConfirm={() =>

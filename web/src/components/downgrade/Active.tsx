@@ -58,7 +58,7 @@ export function Active({ extent }: { extent: Downgrade }) {
           text={t("downgrade.resumeText")}
           confirm={t("downgrade.resumeConfirm")}
           danger
-          busy={resume.isPending}
+          pending={resume.isPending}
           error={resume.error}
           testId="resume"
           onConfirm={(reason) =>

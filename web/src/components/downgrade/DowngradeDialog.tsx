@@ -1,7 +1,6 @@
-import { Button, Chip, Group, Input, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Chip, Group, Input, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError } from "../../api/client";
 import { useStartDowngrade } from "../../api/fleet";
 import type { Downgrade } from "../../api/types";
 import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
@@ -9,7 +8,7 @@ import type { AuditChoice } from "../../lib/temporary-audit";
 import { useWords } from "../../lib/use-words";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
-import { ErrorState } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
@@ -28,15 +27,13 @@ export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClos
   const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean; typed?: boolean }>({});
   const word = extent.class ?? t("downgrade.wordAll");
   const count = extent.enforced - extent.open;
-  const refusal = start.error ? asApiError(start.error) : undefined;
-  const atEnd = wrong.end ? t(`audit.error.${wrong.end}`) : refusal?.fieldMessage("until");
 
-  const send = () => {
+  const submit = () => {
     const now = Date.now();
     const end = auditEnd({ choice, at: instantOf(wall, zone) }, now);
     const next = { end: auditEndError(end, now), reason: reason.trim() === "", typed: typed.trim() !== word };
     setWrong(next);
-    if (next.end || end === undefined || next.reason || next.typed) return;
+    if (next.end || end === undefined || next.reason || next.typed) return false;
     start.mutate(
       { scope: extent.scope, ...(extent.class ? { class: extent.class } : {}), until: end.toISOString(), reason: reason.trim() },
       {
@@ -46,23 +43,25 @@ export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClos
         },
       },
     );
+    return true;
   };
 
   return (
-    <Modal opened onClose={onClose} title={<Text fw={620}>{extent.class ? t("downgrade.beginClassTitle", { class: extent.class }) : t("downgrade.beginTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-        data-testid="downgrade-dialog"
-      >
-        <Stack gap="md">
+    <FormDialog
+      title={extent.class ? t("downgrade.beginClassTitle", { class: extent.class }) : t("downgrade.beginTitle")}
+      testId="downgrade-dialog"
+      submit={{ label: t("downgrade.confirm"), danger: true, testId: "downgrade-confirm", onSubmit: submit }}
+      pending={start.isPending}
+      error={start.error}
+      values={{ choice, wall, reason, typed }}
+      onClose={onClose}
+    >
+      {(fieldError) => (
+        <>
           <Text size="sm" data-testid="downgrade-extent">
             {t("downgrade.beginText", { count, number: words.number(count), members: extent.members.length > 0 ? words.list(extent.members) : t("downgrade.noMember") })}
           </Text>
-          <Input.Wrapper label={t("audit.end")} description={t("audit.zone", { zone })} error={atEnd && words.said(atEnd)} required labelElement="div">
+          <Input.Wrapper label={t("audit.end")} description={t("audit.zone", { zone })} error={wrong.end ? t(`audit.error.${wrong.end}`) : fieldError("until")} required labelElement="div">
             <Chip.Group value={choice} onChange={(next) => setChoice(auditChoices.find((each) => each === next) ?? "1h")}>
               <Group gap={8} mt={6} role="radiogroup" aria-label={t("audit.end")}>
                 {auditChoices.map((each) => (
@@ -74,19 +73,10 @@ export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClos
             </Chip.Group>
             {choice === "custom" && <TextInput mt="sm" type="datetime-local" aria-label={t("audit.until")} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="downgrade-until" />}
           </Input.Wrapper>
-          <Textarea label={t("decide.reason")} description={t("downgrade.reasonHint")} required autosize minRows={2} maxLength={reasonLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : undefined} data-autofocus data-testid="downgrade-reason" />
+          <Textarea label={t("decide.reason")} description={t("downgrade.reasonHint")} required autosize minRows={2} maxLength={reasonLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")} data-autofocus data-testid="downgrade-reason" />
           <TextInput label={t("downgrade.type", { word })} required autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} error={wrong.typed && typed.trim() !== word ? t("downgrade.typeWrong") : undefined} data-testid="downgrade-typed" />
-          {refusal && !atEnd ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" color="red" loading={start.isPending} data-testid="downgrade-confirm">
-              {t("downgrade.confirm")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

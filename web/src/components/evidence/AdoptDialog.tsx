@@ -1,8 +1,7 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
-import { asApiError } from "../../api/client";
 import type { ProposalLine } from "../../api/types";
 import { adoptBody, leftOut, lineKey } from "../../lib/proposal";
 import { basketLimit, durationError, durationSeconds, textLimit } from "../../lib/request";
@@ -11,7 +10,8 @@ import { usePlan } from "../../lib/use-plan";
 import { useSend } from "../../lib/use-send";
 import { useWords } from "../../lib/use-words";
 import { DurationField } from "../DurationField";
-import { ErrorState, Notice } from "../Feedback";
+import { Notice } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { PlannedDeciders } from "../PlannedDeciders";
 import tables from "../Tables.module.css";
 
@@ -37,29 +37,30 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
   // A cap is worth saying before the button is pressed: the preview knows it already.
   const capped = wrong === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
   const over = leftOut(lines);
-  const refusal = create.error ?? query.error;
-  const atField = refusal ? asApiError(refusal).fieldMessage("durationSeconds") : undefined;
 
   const submit = () => {
     setTried(true);
-    if (wrong || body === undefined || reason.trim() === "") return;
+    if (wrong || body === undefined || reason.trim() === "") return false;
     send({ ...body, reason: reason.trim() }, (ticket) => {
       onClose();
       void navigate(`/tickets/${ticket.id}`);
     });
+    return true;
   };
 
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("proposal.adoptTitle", { count: body?.items.length ?? 0, resource: resource.title })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-        data-testid="adopt-dialog"
-      >
-        <Stack gap="md">
+    <FormDialog
+      title={t("proposal.adoptTitle", { count: body?.items.length ?? 0, resource: resource.title })}
+      size="lg"
+      testId="adopt-dialog"
+      submit={{ label: t("proposal.ask"), testId: "adopt-confirm", onSubmit: submit }}
+      pending={create.isPending}
+      error={create.error ?? query.error}
+      values={{ duration, reason }}
+      onClose={onClose}
+    >
+      {(fieldError) => (
+        <>
           <Text size="sm">{t("proposal.adoptText")}</Text>
           <ul style={{ margin: 0, paddingInlineStart: 18, maxHeight: 180, overflowY: "auto" }}>
             {lines.map((line) => (
@@ -69,7 +70,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
             ))}
           </ul>
           {over > 0 && <Notice>{t("proposal.tooMany", { count: over, limit: basketLimit })}</Notice>}
-          <DurationField value={duration} onChange={setDuration} limited={cap !== undefined} error={capped ?? (tried && wrong ? t("request.error.duration") : undefined) ?? (atField && words.said(atField))} />
+          <DurationField value={duration} onChange={setDuration} limited={cap !== undefined} error={capped ?? (tried && wrong ? t("request.error.duration") : undefined) ?? fieldError("durationSeconds")} />
           <Textarea
             label={t("request.reason")}
             description={t("proposal.reasonHint")}
@@ -79,22 +80,13 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
             maxLength={textLimit}
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
-            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             data-autofocus
             data-testid="adopt-reason"
           />
           {!capped && <PlannedDeciders items={query.data?.items ?? []} />}
-          {refusal && !atField ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" loading={create.isPending} data-testid="adopt-confirm">
-              {t("proposal.ask")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -7,6 +7,7 @@ import type { Revoked } from "../../api/flow-mutations";
 import type { Unused } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import approvals from "../approvals/Approvals.module.css";
+import { InfoDialog } from "../InfoDialog";
 import { ReasonDialog } from "../ReasonDialog";
 import tables from "../Tables.module.css";
 
@@ -24,7 +25,16 @@ function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[
   const { t } = useTranslation();
   const words = useWords();
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("approvals.resultTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <InfoDialog
+      title={t("approvals.resultTitle")}
+      size="lg"
+      onClose={onClose}
+      actions={
+        <Button variant="default" onClick={onClose}>
+          {t("action.close")}
+        </Button>
+      }
+    >
       <ul className={approvals.summary} data-testid="revoke-results">
         {results.map((each, index) => {
           const row = rows[index];
@@ -40,12 +50,7 @@ function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[
           );
         })}
       </ul>
-      <Group justify="flex-end" mt="md">
-        <Button variant="default" onClick={onClose}>
-          {t("action.close")}
-        </Button>
-      </Group>
-    </Modal>
+    </InfoDialog>
   );
 }
 
@@ -71,7 +76,7 @@ export function RevokeUnused({ rows, onClose }: { rows: Unused[]; onClose: (done
       }
       confirm={t("unused.revoke", { count: rows.length })}
       danger
-      busy={revoke.isPending}
+      pending={revoke.isPending}
       error={revoke.error}
       testId="revoke-many"
       onConfirm={(reason) => revoke.mutate({ grants: rows.flatMap((row) => (row.ticket ? [{ ticket: row.ticket, item: row.ticketItem }] : [])), reason })}

@@ -41,7 +41,7 @@ function EndDialog({ resource, onClose }: { resource: Resource; onClose: () => v
       text={<Text size="sm">{t("audit.endText", { mode: protection ? t(`mode.${protection.mode}`) : "", clusters: words.list(protection?.clusters.map((each) => each.cluster) ?? []) })}</Text>}
       confirm={t("audit.endNow")}
       danger
-      busy={end.isPending}
+      pending={end.isPending}
       error={end.error}
       testId="audit-end"
       onConfirm={(reason) =>

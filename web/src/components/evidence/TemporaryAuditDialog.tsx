@@ -1,7 +1,6 @@
-import { Button, Chip, Group, Input, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Chip, Group, Input, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError } from "../../api/client";
 import { useTemporaryAudit } from "../../api/flow-mutations";
 import type { Resource } from "../../api/types";
 import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
@@ -10,7 +9,7 @@ import { dayAndTime } from "../../lib/time";
 import { useWords } from "../../lib/use-words";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
-import { ErrorState } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
@@ -27,15 +26,13 @@ export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource
   const [wall, setWall] = useState(() => wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
   const [reason, setReason] = useState(running?.reason ?? "");
   const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean }>({});
-  const refusal = audit.error ? asApiError(audit.error) : undefined;
-  const atEnd = wrong.end ? t(`audit.error.${wrong.end}`) : refusal?.fieldMessage("until");
 
-  const send = () => {
+  const submit = () => {
     const now = Date.now();
     const end = auditEnd({ choice, at: instantOf(wall, zone) }, now);
     const endError = auditEndError(end, now);
     setWrong({ end: endError, reason: reason.trim() === "" });
-    if (endError || end === undefined || reason.trim() === "") return;
+    if (endError || end === undefined || reason.trim() === "") return false;
     const version = resource.protection?.resourceVersion;
     audit.mutate(
       { until: end.toISOString(), reason: reason.trim(), ...(version ? { resourceVersion: version } : {}) },
@@ -46,21 +43,23 @@ export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource
         },
       },
     );
+    return true;
   };
 
   return (
-    <Modal opened onClose={onClose} title={<Text fw={620}>{t(running ? "audit.extendTitle" : "audit.title", { resource: resource.title })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-        data-testid="audit-dialog"
-      >
-        <Stack gap="md">
+    <FormDialog
+      title={t(running ? "audit.extendTitle" : "audit.title", { resource: resource.title })}
+      testId="audit-dialog"
+      submit={{ label: t(running ? "audit.extend" : "audit.begin"), testId: "audit-confirm", onSubmit: submit }}
+      pending={audit.isPending}
+      error={audit.error}
+      values={{ choice, wall, reason }}
+      onClose={onClose}
+    >
+      {(fieldError) => (
+        <>
           <Text size="sm">{t("audit.text", { clusters: words.list(resource.protection?.clusters.map((each) => each.cluster) ?? []) })}</Text>
-          <Input.Wrapper label={t(running ? "audit.newEnd" : "audit.end")} description={t("audit.zone", { zone })} error={atEnd && words.said(atEnd)} required labelElement="div">
+          <Input.Wrapper label={t(running ? "audit.newEnd" : "audit.end")} description={t("audit.zone", { zone })} error={wrong.end ? t(`audit.error.${wrong.end}`) : fieldError("until")} required labelElement="div">
             <Chip.Group value={choice} onChange={(next) => setChoice(auditChoices.find((each) => each === next) ?? "1h")}>
               <Group gap={8} mt={6} role="radiogroup" aria-label={t("audit.end")}>
                 {auditChoices.map((each) => (
@@ -81,21 +80,12 @@ export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource
             maxLength={reasonLimit}
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
-            error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             data-autofocus
             data-testid="audit-reason"
           />
-          {refusal && !atEnd ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" loading={audit.isPending} data-testid="audit-confirm">
-              {t(running ? "audit.extend" : "audit.begin")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,10 +1,10 @@
-import { Modal, Text } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { LedgerLine } from "../../api/types";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import { InfoDialog } from "../InfoDialog";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { Ago } from "../Time";
@@ -26,7 +26,7 @@ function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
   const { t } = useTranslation();
   const details = Object.entries(line.details ?? {});
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("ledger.details", { seq: line.seq })}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <InfoDialog title={t("ledger.details", { seq: line.seq })} size="lg" onClose={onClose}>
       <dl className={classes.details} data-testid="ledger-line">
         <dt>{t("ledger.at")}</dt>
         <dd>
@@ -47,7 +47,7 @@ function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
         <dd><code className={classes.hash}>{line.prev || "–"}</code></dd>
       </dl>
       {details.length === 0 && <p className={tables.muted}>{t("ledger.noDetails")}</p>}
-    </Modal>
+    </InfoDialog>
   );
 }
 

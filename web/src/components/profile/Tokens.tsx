@@ -25,7 +25,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
       text={t("tokens.revokeText")}
       confirm={t("tokens.revoke")}
       danger
-      busy={revoke.isPending}
+      pending={revoke.isPending}
       error={revoke.error}
       testId="revoke-token"
       onConfirm={() =>

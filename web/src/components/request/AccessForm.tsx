@@ -117,7 +117,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
       error={error}
       atField={atField}
       submitLabel={rows.length > 1 ? t("request.submitMany", { count: rows.length }) : t("request.submit")}
-      extra={<BreakGlass body={body} reason={form.reason} offered={query.data?.breakGlass === true} onSend={(glass) => submit(glass, form.reason, remember)} sending={sending} />}
+      extra={<BreakGlass body={body} reason={form.reason} offered={query.data?.breakGlass === true} onSend={(glass) => submit(glass, form.reason, remember)} sending={sending} error={error} />}
       aside={
         <RequestPreview
           asked={asked}

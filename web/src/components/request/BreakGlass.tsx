@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Modal, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Button, Checkbox, SegmentedControl, Text } from "@mantine/core";
 import { IconFlame } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -8,6 +8,7 @@ import { secondsPerHour } from "../../lib/time";
 import { usePlan } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
 import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { PersonName } from "../Names";
 import classes from "./Request.module.css";
 
@@ -16,13 +17,15 @@ const hours = [1, 2, 4, 8] as const;
 interface DialogProps {
   body: Draftable;
   reason: string;
-  onSend: (body: Draftable) => void;
+  /** Returns whether it was sent. */
+  onSend: (body: Draftable) => boolean;
   sending: boolean;
+  error: unknown;
   onClose: () => void;
 }
 
-/** Sober: what happens, until when, who is told and looks at it afterwards. Nothing here is red or in a hurry. */
-function Confirm({ body, reason, onSend, sending, onClose }: DialogProps) {
+/** Says what break-glass access does, how long it lasts and who reviews it afterwards, and requires a confirmation. */
+function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps) {
   const { t } = useTranslation();
   const words = useWords();
   const [chosen, setChosen] = useState<number>(hours[0]);
@@ -35,50 +38,53 @@ function Confirm({ body, reason, onSend, sending, onClose }: DialogProps) {
   const cap = query.data?.maxDurationSeconds;
 
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("glass.title")}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <Stack gap="md" data-testid="glass-dialog">
-        <div className={classes.glass}>
-          <p>{t("glass.text", { count: body.items.length })}</p>
-          <p>{t("glass.reviewed")}</p>
-        </div>
-        <div>
-          <Text size="sm" fw={540} mb={4}>{t("glass.hours")}</Text>
-          <SegmentedControl
-            aria-label={t("glass.hours")}
-            data={hours.filter((each) => cap === undefined || each * secondsPerHour <= cap || each === hours[0]).map((each) => ({ value: String(each), label: words.duration(each * secondsPerHour) }))}
-            value={String(chosen)}
-            onChange={(value) => setChosen(Number(value))}
-            data-testid="glass-hours"
-          />
-        </div>
-        <div>
-          <Text size="sm" fw={540}>{t("glass.told")}</Text>
-          {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
-            <div className={classes.people} data-testid="glass-told">
-              {[...reviewers.values()].map((person) => (
-                <PersonName key={person.id} person={person} />
-              ))}
-            </div>
-          ) : (
-            <RowsSkeleton rows={1} />
-          )}
-          {problem && <Notice>{words.said(problem.detail ?? problem.title)}</Notice>}
-        </div>
-        <div>
-          <Text size="sm" fw={540}>{t("request.reason")}</Text>
-          <Text size="sm">{reason.trim()}</Text>
-        </div>
-        <Checkbox label={t("glass.sure")} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} data-testid="glass-sure" />
-        <Group justify="flex-end" gap="sm">
-          <Button variant="default" onClick={onClose}>
-            {t("action.cancel")}
-          </Button>
-          <Button color="red" disabled={!sure || problem !== undefined} loading={sending} onClick={() => onSend(glass)} data-testid="glass-confirm">
-            {t("glass.confirm")}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <FormDialog
+      title={t("glass.title")}
+      size="lg"
+      testId="glass-dialog"
+      submit={{ label: t("glass.confirm"), danger: true, disabled: !sure || problem !== undefined, testId: "glass-confirm", onSubmit: () => onSend(glass) }}
+      pending={sending}
+      error={error}
+      values={{ chosen, sure }}
+      onClose={onClose}
+    >
+      {() => (
+        <>
+          <div className={classes.glass}>
+            <p>{t("glass.text", { count: body.items.length })}</p>
+            <p>{t("glass.reviewed")}</p>
+          </div>
+          <div>
+            <Text size="sm" fw={540} mb={4}>{t("glass.hours")}</Text>
+            <SegmentedControl
+              aria-label={t("glass.hours")}
+              data={hours.filter((each) => cap === undefined || each * secondsPerHour <= cap || each === hours[0]).map((each) => ({ value: String(each), label: words.duration(each * secondsPerHour) }))}
+              value={String(chosen)}
+              onChange={(value) => setChosen(Number(value))}
+              data-testid="glass-hours"
+            />
+          </div>
+          <div>
+            <Text size="sm" fw={540}>{t("glass.told")}</Text>
+            {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
+              <div className={classes.people} data-testid="glass-told">
+                {[...reviewers.values()].map((person) => (
+                  <PersonName key={person.id} person={person} />
+                ))}
+              </div>
+            ) : (
+              <RowsSkeleton rows={1} />
+            )}
+            {problem && <Notice>{words.said(problem.detail ?? problem.title)}</Notice>}
+          </div>
+          <div>
+            <Text size="sm" fw={540}>{t("request.reason")}</Text>
+            <Text size="sm">{reason.trim()}</Text>
+          </div>
+          <Checkbox label={t("glass.sure")} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} data-testid="glass-sure" />
+        </>
+      )}
+    </FormDialog>
   );
 }
 
@@ -89,10 +95,11 @@ interface Props {
   offered: boolean;
   onSend: (body: Draftable) => boolean;
   sending: boolean;
+  error: unknown;
 }
 
 /** Only for whom an approval policy names; everybody else does not see that there is such a thing. */
-export function BreakGlass({ body, reason, offered, onSend, sending }: Props) {
+export function BreakGlass({ body, reason, offered, onSend, sending, error }: Props) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   if (!offered || body === undefined) return null;
@@ -102,7 +109,7 @@ export function BreakGlass({ body, reason, offered, onSend, sending }: Props) {
       <Button variant="subtle" color="gray" ml="auto" leftSection={<IconFlame size={15} aria-hidden />} disabled={!ready} title={ready ? undefined : t("glass.reasonFirst")} onClick={() => setOpen(true)} data-testid="break-glass">
         {t("glass.open")}
       </Button>
-      {open && <Confirm body={body} reason={reason} onSend={(glass) => void onSend(glass)} sending={sending} onClose={() => setOpen(false)} />}
+      {open && <Confirm body={body} reason={reason} onSend={onSend} sending={sending} error={error} onClose={() => setOpen(false)} />}
     </>
   );
 }

@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { asApiError } from "../../api/client";
 import { clearDraft } from "../../lib/draft";
+import { focusFirstError } from "../../lib/focus-first-error";
 import { reasonError, textLimit } from "../../lib/request";
 import { useWords } from "../../lib/use-words";
 import { ErrorState } from "../Feedback";
@@ -48,7 +49,7 @@ export function RequestFrame({ children, aside, extra, restored, reason, onReaso
           event.preventDefault();
           if (onSubmit()) return;
           // After the errors are there.
-          requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"], [data-invalid="true"] :is(input, textarea)')?.focus());
+          requestAnimationFrame(() => focusFirstError(form.current));
         }}
         data-testid="request-form"
       >

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, MultiSelect, Radio, Stack, Text, Textarea } from "@mantine/core";
+import { MultiSelect, Radio, Stack, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { advancedAtOnce, useAdvance } from "../../api/flow-mutations";
@@ -10,7 +10,8 @@ import { useKey } from "../../lib/use-key";
 import { usePlan, useReplay } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
 import { ImpactShort } from "../evidence/Impact";
-import { ErrorState, Notice } from "../Feedback";
+import { Notice } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { PlannedDeciders } from "../PlannedDeciders";
 import { Override } from "../request/Threshold";
 import { Affected } from "./Affected";
@@ -67,9 +68,9 @@ export function AdvanceDialog({ cards, onClose }: Props) {
 
   if (advance.data) return <Results results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
 
-  const send = () => {
+  const submit = () => {
     setTried(true);
-    if (reason.trim() === "" || able.length === 0 || (override !== undefined && override.trim() === "")) return;
+    if (reason.trim() === "" || able.length === 0 || (override !== undefined && override.trim() === "")) return false;
     const body = {
       resources: able.flatMap(({ resource }) => (resource.id === undefined ? [] : [resource.id])),
       stage: target,
@@ -79,19 +80,22 @@ export function AdvanceDialog({ cards, onClose }: Props) {
     };
     setDone(0);
     advance.mutate({ body, key: keyOf(body), onProgress: setDone });
+    return true;
   };
 
   return (
-    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{only ? t("rollout.advance.titleOf", { resource: only.resource.title }) : t("rollout.advance.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-        data-testid="advance-dialog"
-      >
-        <Stack gap="md">
+    <FormDialog
+      title={only ? t("rollout.advance.titleOf", { resource: only.resource.title }) : t("rollout.advance.title", { count: able.length })}
+      size="lg"
+      testId="advance-dialog"
+      submit={{ label: only ? t("rollout.advance.ask") : t("rollout.advance.confirm", { count: able.length }), disabled: able.length === 0, testId: "advance-confirm", onSubmit: submit }}
+      pending={advance.isPending}
+      error={advance.error}
+      values={{ target, clusters, reason, override }}
+      onClose={() => onClose(false)}
+    >
+      {(fieldError) => (
+        <>
           {!only && <Affected able={able} others={others} />}
           <Radio.Group label={t("rollout.advance.to")} value={target} onChange={(next) => setTarget(targets.find((each) => each === next) ?? target)}>
             <Stack gap={8} mt={6}>
@@ -116,21 +120,12 @@ export function AdvanceDialog({ cards, onClose }: Props) {
             maxLength={textLimit}
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
-            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             data-testid="advance-reason"
           />
           {advance.isPending && able.length > advancedAtOnce && <Notice live testId="advance-progress">{t("rollout.progress", { done: words.number(done), total: words.number(able.length) })}</Notice>}
-          {advance.error ? <ErrorState error={advance.error} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={() => onClose(false)}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" loading={advance.isPending} disabled={able.length === 0} data-testid="advance-confirm">
-              {only ? t("rollout.advance.ask") : t("rollout.advance.confirm", { count: able.length })}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+        </>
+      )}
+    </FormDialog>
   );
 }

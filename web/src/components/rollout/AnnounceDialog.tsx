@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useAnnounce } from "../../api/flow-mutations";
@@ -8,7 +8,7 @@ import { textLimit } from "../../lib/request";
 import { useKey } from "../../lib/use-key";
 import { useZone } from "../../lib/use-zone";
 import { instantOf } from "../../lib/zone";
-import { ErrorState } from "../Feedback";
+import { FormDialog } from "../FormDialog";
 import { Affected } from "./Affected";
 import { Results } from "./Results";
 
@@ -31,25 +31,28 @@ export function AnnounceDialog({ cards, onClose }: Props) {
   const clients = able.reduce((sum, card) => sum + card.clients, 0);
   if (announce.data) return <Results results={announce.data.items} cards={able} onClose={() => onClose(true)} />;
 
-  const send = () => {
+  const submit = () => {
     setTried(true);
-    if (message.trim() === "" || able.length === 0) return;
+    if (message.trim() === "" || able.length === 0) return false;
     const at = instantOf(wall, zone);
     const body = { resources: able.flatMap(({ resource }) => (resource.id === undefined ? [] : [resource.id])), message: message.trim(), ...(at ? { enforceAt: at.toISOString() } : {}) };
     announce.mutate({ body, key: keyOf(body) });
+    return true;
   };
 
   return (
-    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{only ? t("rollout.announce.titleOf", { resource: only.resource.title }) : t("rollout.announce.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-        data-testid="announce-dialog"
-      >
-        <Stack gap="md">
+    <FormDialog
+      title={only ? t("rollout.announce.titleOf", { resource: only.resource.title }) : t("rollout.announce.title", { count: able.length })}
+      size="lg"
+      testId="announce-dialog"
+      submit={{ label: t("rollout.announce.confirm"), disabled: able.length === 0, testId: "announce-confirm", onSubmit: submit }}
+      pending={announce.isPending}
+      error={announce.error}
+      values={{ message, wall }}
+      onClose={() => onClose(false)}
+    >
+      {(fieldError) => (
+        <>
           <Text size="sm">{t("rollout.announce.text", { count: clients })}</Text>
           {!only && <Affected able={able} others={others} />}
           <Textarea
@@ -61,22 +64,13 @@ export function AnnounceDialog({ cards, onClose }: Props) {
             maxLength={textLimit}
             value={message}
             onChange={(event) => setMessage(event.currentTarget.value)}
-            error={tried && message.trim() === "" ? t("rollout.announce.messageNeeded") : undefined}
+            error={tried && message.trim() === "" ? t("rollout.announce.messageNeeded") : fieldError("message")}
             data-autofocus
             data-testid="announce-message"
           />
-          <TextInput type="datetime-local" label={t("rollout.announce.at")} description={t("rollout.announce.atHint", { zone })} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="announce-at" />
-          {announce.error ? <ErrorState error={announce.error} title={t("error.actionTitle")} /> : null}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={() => onClose(false)}>
-              {t("action.cancel")}
-            </Button>
-            <Button type="submit" loading={announce.isPending} disabled={able.length === 0} data-testid="announce-confirm">
-              {t("rollout.announce.confirm")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+          <TextInput type="datetime-local" label={t("rollout.announce.at")} description={t("rollout.announce.atHint", { zone })} value={wall} onChange={(event) => setWall(event.currentTarget.value)} error={fieldError("enforceAt")} data-testid="announce-at" />
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -23,7 +23,8 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
   return (
     <ReasonDialog
       title={t("rollout.guard.title", { resource: card.resource.title })}
-      text={
+      values={{ enabled, reopens, limit, minutes, arm }}
+      text={(fieldError) => (
         <Stack gap="sm">
           <Text size="sm">{t("rollout.guard.text")}</Text>
           {guard.stoppedAt && (
@@ -35,15 +36,15 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
           <Checkbox label={t("rollout.guard.enabled")} checked={enabled} onChange={(event) => setEnabled(event.currentTarget.checked)} data-testid="guard-enabled" />
           {enabled && (
             <Group gap="sm">
-              <NumberInput label={t("rollout.guard.limit")} min={0} max={1_000_000} allowNegative={false} allowDecimal={false} value={limit} onChange={number(setLimit)} w={180} data-testid="guard-limit" />
-              <NumberInput label={t("rollout.guard.window")} min={1} max={1_440} allowNegative={false} allowDecimal={false} value={minutes} onChange={number(setMinutes)} w={180} data-testid="guard-window" />
+              <NumberInput label={t("rollout.guard.limit")} min={0} max={1_000_000} allowNegative={false} allowDecimal={false} value={limit} error={fieldError("limit")} onChange={number(setLimit)} w={180} data-testid="guard-limit" />
+              <NumberInput label={t("rollout.guard.window")} min={1} max={1_440} allowNegative={false} allowDecimal={false} value={minutes} error={fieldError("windowSeconds")} onChange={number(setMinutes)} w={180} data-testid="guard-window" />
             </Group>
           )}
           {enabled && <Checkbox label={t("rollout.guard.reopens")} description={t("rollout.guard.reopensHelp")} checked={reopens} onChange={(event) => setReopens(event.currentTarget.checked)} data-testid="guard-reopens" />}
         </Stack>
-      }
+      )}
       confirm={t("rollout.guard.save")}
-      busy={save.isPending}
+      pending={save.isPending}
       error={save.error}
       testId="guard"
       onConfirm={(reason) =>

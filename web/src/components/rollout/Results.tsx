@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -6,6 +6,7 @@ import { notSent } from "../../api/flow-mutations";
 import type { RolloutCard, RolloutResult } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import approvals from "../approvals/Approvals.module.css";
+import { InfoDialog } from "../InfoDialog";
 
 interface Props {
   results: RolloutResult[];
@@ -20,7 +21,23 @@ export function Results({ results, cards, onClose }: Props) {
   const [only, ...more] = results;
   const single = more.length === 0 ? only : undefined;
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{single ? t(single.ok ? "approvals.done" : "approvals.refused") : t("approvals.resultTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <InfoDialog
+      title={single ? t(single.ok ? "approvals.done" : "approvals.refused") : t("approvals.resultTitle")}
+      size="lg"
+      onClose={onClose}
+      actions={
+        <>
+          <Button variant="default" onClick={onClose} data-testid="results-close">
+            {t("action.close")}
+          </Button>
+          {single?.ticket && (
+            <Button component={Link} to={`/tickets/${single.ticket}`} data-testid="results-open">
+              {t("rollout.open", { ticket: single.ticket })}
+            </Button>
+          )}
+        </>
+      }
+    >
       <ul className={approvals.summary} data-testid="rollout-results">
         {results.map((each) => {
           const Icon = each.ok ? IconCheck : IconX;
@@ -38,16 +55,6 @@ export function Results({ results, cards, onClose }: Props) {
           );
         })}
       </ul>
-      <Group justify="flex-end" mt="md">
-        <Button variant="default" onClick={onClose} data-testid="results-close">
-          {t("action.close")}
-        </Button>
-        {single?.ticket && (
-          <Button component={Link} to={`/tickets/${single.ticket}`} data-testid="results-open">
-            {t("rollout.open", { ticket: single.ticket })}
-          </Button>
-        )}
-      </Group>
-    </Modal>
+    </InfoDialog>
   );
 }

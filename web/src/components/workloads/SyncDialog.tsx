@@ -1,12 +1,13 @@
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Checkbox, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSyncWorkloads } from "../../api/governance";
 import type { WorkloadSync } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import { readWorkloads } from "../../lib/workload-file";
-import { ErrorState, Notice } from "../Feedback";
+import { Notice } from "../Feedback";
 import { FileText } from "../FileText";
+import { FormDialog } from "../FormDialog";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 
@@ -67,76 +68,77 @@ export function SyncDialog({ onClose }: { onClose: () => void }) {
   const named = sourceName.test(source);
   const shown = preview.data;
   const nothing = shown !== undefined && shown.added + shown.changed + shown.removed === 0;
-  const error = apply.error ?? preview.error;
   // What was shown is of another input.
   const forget = () => {
     preview.reset();
     apply.reset();
     setSure(false);
   };
+  // The first submission shows what would change, the second one changes it.
+  const submit = () => {
+    if (!items || !named) return false;
+    if (!shown) {
+      preview.mutate({ source, items, confirm: false });
+      return true;
+    }
+    apply.mutate(
+      { source, items, token: shown.token, confirm: sure },
+      {
+        onSuccess: () => {
+          toast(t("machines.synced", { source }));
+          onClose();
+        },
+      },
+    );
+    return true;
+  };
 
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("machines.dialogSync")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
-      <Stack gap="md" data-testid="sync-dialog">
-        <Text size="sm">{t("machines.syncHint")}</Text>
-        <TextInput
-          label={t("machines.syncSource")}
-          description={t("machines.syncSourceHint")}
-          required
-          value={source}
-          onChange={(event) => {
-            setSource(event.currentTarget.value.trim());
-            forget();
-          }}
-          error={source !== "" && !named ? t("machines.error.source") : undefined}
-          data-testid="sync-source"
-        />
-        <FileText
-          label={t("machines.content")}
-          description={t("machines.syncFileHint")}
-          accept=".csv,.json,text/csv,application/json"
-          choose={t("machines.file")}
-          value={text}
-          onChange={(value) => {
-            setText(value);
-            forget();
-          }}
-          error={text.trim() !== "" && problem ? t(`machines.error.${problem.key}`, { ...problem }) : undefined}
-          testId="sync-content"
-        />
-        {shown && <Changes preview={shown} sure={sure} onSure={setSure} />}
-        {error ? <ErrorState error={error} title={t("error.actionTitle")} /> : null}
-        <Group justify="flex-end" gap="sm">
-          <Button variant="default" onClick={onClose}>
-            {t("action.cancel")}
-          </Button>
-          {shown ? (
-            <Button
-              disabled={nothing || (shown.unconfirmed === true && !sure)}
-              loading={apply.isPending}
-              onClick={() =>
-                items &&
-                apply.mutate(
-                  { source, items, token: shown.token, confirm: sure },
-                  {
-                    onSuccess: () => {
-                      toast(t("machines.synced", { source }));
-                      onClose();
-                    },
-                  },
-                )
-              }
-              data-testid="sync-apply"
-            >
-              {t(nothing ? "sync.nothing" : "machines.syncApply")}
-            </Button>
-          ) : (
-            <Button disabled={!items || !named} loading={preview.isPending} onClick={() => items && preview.mutate({ source, items, confirm: false })} data-testid="sync-preview">
-              {t("machines.syncPreview")}
-            </Button>
-          )}
-        </Group>
-      </Stack>
-    </Modal>
+    <FormDialog
+      title={t("machines.dialogSync")}
+      size="lg"
+      testId="sync-dialog"
+      submit={
+        shown
+          ? { label: t(nothing ? "sync.nothing" : "machines.syncApply"), disabled: nothing || (shown.unconfirmed === true && !sure), testId: "sync-apply", onSubmit: submit }
+          : { label: t("machines.syncPreview"), disabled: !items || !named, testId: "sync-preview", onSubmit: submit }
+      }
+      pending={preview.isPending || apply.isPending}
+      error={apply.error ?? preview.error}
+      values={{ source, text }}
+      onClose={onClose}
+    >
+      {(fieldError) => (
+        <>
+          <Text size="sm">{t("machines.syncHint")}</Text>
+          <TextInput
+            label={t("machines.syncSource")}
+            description={t("machines.syncSourceHint")}
+            required
+            value={source}
+            onChange={(event) => {
+              setSource(event.currentTarget.value.trim());
+              forget();
+            }}
+            error={source !== "" && !named ? t("machines.error.source") : fieldError("source")}
+            data-testid="sync-source"
+          />
+          <FileText
+            label={t("machines.content")}
+            description={t("machines.syncFileHint")}
+            accept=".csv,.json,text/csv,application/json"
+            choose={t("machines.file")}
+            value={text}
+            onChange={(value) => {
+              setText(value);
+              forget();
+            }}
+            error={text.trim() !== "" && problem ? t(`machines.error.${problem.key}`, { ...problem }) : fieldError("items")}
+            testId="sync-content"
+          />
+          {shown && <Changes preview={shown} sure={sure} onSure={setSure} />}
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { usePutWorkloads } from "../../api/governance";
@@ -9,8 +9,10 @@ import type { FileProblem } from "../../lib/workload-file";
 import { Word } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
-import { ErrorState, Notice } from "../Feedback";
+import { Notice } from "../Feedback";
 import { FileText } from "../FileText";
+import { FormDialog } from "../FormDialog";
+import { InfoDialog } from "../InfoDialog";
 import tables from "../Tables.module.css";
 import { AskOwners } from "./AskOwners";
 
@@ -62,35 +64,48 @@ export function UploadDialog({ onClose }: { onClose: () => void }) {
   });
   const message = ({ key, ...values }: FileProblem) => t(`machines.error.${key}`, values);
 
-  return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("machines.dialogUpload")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
-      <Stack gap="md">
-        {put.data ? (
-          <Results results={put.data} />
-        ) : (
+  if (put.data) {
+    return (
+      <InfoDialog
+        title={t("machines.dialogUpload")}
+        size="lg"
+        onClose={onClose}
+        actions={
           <>
-            <FileText label={t("machines.content")} description={t("machines.uploadHint")} accept=".csv,.json,text/csv,application/json" choose={t("machines.file")} value={text} onChange={setText} error={text.trim() !== "" && problem ? message(problem) : undefined} testId="upload-content" />
-            {items && <p role="status">{t("machines.read", { count: items.length })}</p>}
-            {put.error ? (
-              <>
-                <ErrorState error={put.error} title={t("error.actionTitle")} />
-                <Notice>{t("machines.partly")}</Notice>
-              </>
-            ) : null}
-          </>
-        )}
-        <Group justify="flex-end" gap="sm">
-          {beyond.length > 0 && <AskOwners workloads={beyond} label={`${t("machines.ask")} (${words.number(beyond.length)})`} />}
-          <Button variant="default" onClick={onClose}>
-            {t(put.data ? "action.close" : "action.cancel")}
-          </Button>
-          {!put.data && (
-            <Button disabled={!items} loading={put.isPending} onClick={() => items && put.mutate(items)} data-testid="upload-send">
-              {t("machines.send", { count: items?.length ?? 0 })}
+            {beyond.length > 0 && <AskOwners workloads={beyond} label={`${t("machines.ask")} (${words.number(beyond.length)})`} />}
+            <Button variant="default" onClick={onClose}>
+              {t("action.close")}
             </Button>
-          )}
-        </Group>
-      </Stack>
-    </Modal>
+          </>
+        }
+      >
+        <Results results={put.data} />
+      </InfoDialog>
+    );
+  }
+
+  const submit = () => {
+    if (!items) return false;
+    put.mutate(items);
+    return true;
+  };
+  return (
+    <FormDialog
+      title={t("machines.dialogUpload")}
+      size="lg"
+      submit={{ label: t("machines.send", { count: items?.length ?? 0 }), disabled: !items, testId: "upload-send", onSubmit: submit }}
+      pending={put.isPending}
+      error={put.error}
+      values={text}
+      onClose={onClose}
+    >
+      {() => (
+        <>
+          <FileText label={t("machines.content")} description={t("machines.uploadHint")} accept=".csv,.json,text/csv,application/json" choose={t("machines.file")} value={text} onChange={setText} error={text.trim() !== "" && problem ? message(problem) : undefined} testId="upload-content" />
+          {items && <p role="status">{t("machines.read", { count: items.length })}</p>}
+          {put.error ? <Notice>{t("machines.partly")}</Notice> : null}
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -26,7 +26,7 @@ function Remove({ workload, onClose }: { workload: Workload; onClose: () => void
       text={t("machines.removeText", { addresses: words.list(workload.addresses), subject: workload.subject })}
       confirm={t("machines.remove")}
       danger
-      busy={remove.isPending}
+      pending={remove.isPending}
       error={remove.error}
       testId="remove-workload"
       onConfirm={() =>

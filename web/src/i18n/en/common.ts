@@ -30,6 +30,14 @@ export const common = {
     mine: "Mine",
     backHome: "Go to Home",
   },
+  dialog: {
+    discardText: "Close without sending? What you entered is lost then.",
+    keep: "Keep editing",
+    discard: "Discard",
+    pendingText: "The request was sent, and the answer did not come yet. If you close now, you do not see here whether it worked.",
+    wait: "Wait for the answer",
+    close: "Close",
+  },
   header: {
     search: "Search",
     searchHint: "Tickets, applications, resources, people, pages",

@@ -29,6 +29,14 @@ export const common = {
     mine: "我的",
     backHome: "回到首页",
   },
+  dialog: {
+    discardText: "不提交就关闭？已填写的内容将丢失。",
+    keep: "继续填写",
+    discard: "放弃",
+    pendingText: "请求已发送，尚未收到结果。现在关闭，将无法在此看到是否成功。",
+    wait: "等待结果",
+    close: "关闭",
+  },
   header: {
     search: "搜索",
     searchHint: "工单、应用、资源、人员、页面",

@@ -1,0 +1,225 @@
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useEffect, useId, useRef, useState } from "react";
+import type { ReactNode, RefObject } from "react";
+import { useTranslation } from "react-i18next";
+import { asApiError, fieldName } from "../api/client";
+import type { Problem } from "../api/types";
+import { focusFirstError } from "../lib/focus-first-error";
+import { useWords } from "../lib/use-words";
+import { ErrorState } from "./Feedback";
+import classes from "./FormDialog.module.css";
+
+/** What the server says about the first of these fields that it refused. A name is the last part of the field's JSON path. */
+export type FieldError = (...names: string[]) => string | undefined;
+
+type FieldProblem = NonNullable<Problem["fields"]>[number];
+
+/** Divides what the server refused into fields that the dialog shows an error at, and the others. */
+function useProblem(error: unknown) {
+  const words = useWords();
+  const fields: FieldProblem[] = (error ? asApiError(error).problem?.fields : undefined) ?? [];
+  const shown = new Set<string>();
+  const fieldError: FieldError = (...names) => {
+    for (const name of names) {
+      const found = fields.filter(({ field }) => fieldName(field) === name);
+      if (found.length === 0) continue;
+      shown.add(name);
+      return [...new Set(found.map(({ message }) => words.said(message)))].join(" ");
+    }
+    return undefined;
+  };
+  const others = () => fields.filter(({ field }) => !shown.has(fieldName(field)));
+  return { fieldError, others, hasFields: fields.length > 0 };
+}
+
+/** The server's problem, unless each of its parts is shown at a field. */
+function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[] }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <>
+      <ErrorState error={error} title={t("error.actionTitle")} />
+      {fields.length > 0 && (
+        <ul className={classes.fields}>
+          {fields.map(({ field, message }) => (
+            <li key={`${field} ${message}`}>
+              <code>{field}</code>: {words.said(message)}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+/** What closing the dialog would lose: input that was not sent, or the answer to a request that was. */
+type Loss = "input" | "answer";
+
+interface Action {
+  label: string;
+  danger?: boolean;
+  testId: string;
+  /** Sends, and returns true; returns false if nothing was sent because a field is wrong. */
+  onSubmit: () => boolean;
+}
+
+interface Props {
+  title: string;
+  size?: "lg" | "xl";
+  testId?: string | undefined;
+  /** What the button, or Enter in a field, does. */
+  submit: Action & { disabled?: boolean };
+  /** Another way to submit the same fields, next to the first. */
+  alternative?: Action;
+  /** Whether the request was sent and its answer did not come yet. */
+  pending: boolean;
+  /** The last answer, if the server refused. */
+  error: unknown;
+  /** The values of the fields. The dialog asks before it drops values that differ from those it was opened with. */
+  values?: unknown;
+  /** Focuses Cancel when the dialog opens: for confirmations without fields. */
+  focusCancel?: boolean;
+  onClose: () => void;
+  children: (fieldError: FieldError) => ReactNode;
+}
+
+/**
+ * A dialog that sends something. It sends once until the server has answered, shows what the server refused, moves the
+ * focus to the first wrong field, and asks before Escape, its close button or a click outside drop what was entered.
+ */
+export function FormDialog({ title, size, testId, submit, alternative, pending, error, values, focusCancel = false, onClose, children }: Props) {
+  const { t } = useTranslation();
+  const form = useRef<HTMLFormElement>(null);
+  const problemArea = useRef<HTMLDivElement>(null);
+  const current = JSON.stringify(values);
+  const [initial] = useState(current);
+  const unsaved = current !== initial;
+  const [question, setQuestion] = useState<Loss>();
+  const asked = question === "answer" && !pending ? undefined : question;
+  const focusBefore = useRef<Element>(null);
+  const [used, setUsed] = useState<"submit" | "alternative">("submit");
+  const [refusals, setRefusals] = useState(0);
+  // An answer to an earlier attempt is not shown once a later attempt was refused by the dialog itself.
+  const [outdated, setOutdated] = useState<unknown>();
+  const shownError = error && error !== outdated ? error : undefined;
+  const { fieldError, others, hasFields } = useProblem(shownError);
+  const content = children(fieldError);
+  const otherFields = others();
+
+  // The mutation reports `pending` in a later task. Until then this ref prevents that a second click sends again.
+  const sending = useRef(false);
+  // Whether the outcome of a submission is still to be shown. Other errors, of a preview for example, must not move the focus.
+  const awaited = useRef(false);
+  useEffect(() => {
+    if (pending || !shownError || !awaited.current) return;
+    awaited.current = false;
+    if (!focusFirstError(form.current)) problemArea.current?.focus();
+  }, [pending, shownError]);
+  useEffect(() => {
+    if (refusals > 0) focusFirstError(form.current);
+  }, [refusals]);
+
+  const send = (action: Action, which: typeof used) => {
+    if (pending || sending.current || asked || (which === "submit" && submit.disabled)) return;
+    setUsed(which);
+    setQuestion(undefined);
+    if (action.onSubmit()) {
+      awaited.current = true;
+      sending.current = true;
+      setTimeout(() => {
+        sending.current = false;
+      }, 0);
+      return;
+    }
+    setOutdated(error);
+    setRefusals((before) => before + 1);
+  };
+  // While the question is open, Escape takes it back.
+  const close = () => {
+    if (!unsaved && !pending) {
+      onClose();
+      return;
+    }
+    if (asked === undefined) focusBefore.current = document.activeElement;
+    setQuestion(asked ? undefined : pending ? "answer" : "input");
+  };
+
+  return (
+    <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+      <form
+        ref={form}
+        noValidate
+        aria-busy={pending}
+        onSubmit={(event) => {
+          event.preventDefault();
+          // React passes events of a dialog on to the form that contains it in the tree of components.
+          event.stopPropagation();
+          send(submit, "submit");
+        }}
+        data-testid={testId}
+      >
+        <Stack gap="md">
+          <Stack gap="md" inert={asked !== undefined}>
+            {content}
+          </Stack>
+          {shownError && (!hasFields || otherFields.length > 0) ? (
+            <div ref={problemArea} tabIndex={-1} className={classes.problem}>
+              <ProblemState error={shownError} fields={otherFields} />
+            </div>
+          ) : null}
+          {asked ? (
+            <DiscardQuestion loss={asked} focusBefore={focusBefore} onKeep={() => setQuestion(undefined)} onDiscard={onClose} />
+          ) : (
+            <Group justify="flex-end" gap="sm">
+              <Button variant="default" onClick={pending ? close : onClose} {...(focusCancel ? { "data-autofocus": true } : {})}>
+                {t("action.cancel")}
+              </Button>
+              {alternative && (
+                <Button
+                  variant="outline"
+                  color={alternative.danger ? "red" : "accent"}
+                  onClick={() => send(alternative, "alternative")}
+                  loading={pending && used === "alternative"}
+                  disabled={pending && used !== "alternative"}
+                  data-testid={alternative.testId}
+                >
+                  {alternative.label}
+                </Button>
+              )}
+              <Button type="submit" color={submit.danger ? "red" : "accent"} loading={pending && used === "submit"} disabled={submit.disabled === true || (pending && used !== "submit")} data-testid={submit.testId}>
+                {submit.label}
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+/** Asks whether to close the dialog although input or the answer of the server would be lost. Focuses the button that keeps both. */
+function DiscardQuestion({ loss, focusBefore, onKeep, onDiscard }: { loss: Loss; focusBefore: RefObject<Element | null>; onKeep: () => void; onDiscard: () => void }) {
+  const { t } = useTranslation();
+  const keep = useRef<HTMLButtonElement>(null);
+  const label = useId();
+  useEffect(() => {
+    const before = focusBefore.current;
+    keep.current?.focus();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, [focusBefore]);
+  return (
+    <div role="group" aria-labelledby={label} className={classes.question} data-testid="discard-question">
+      <p id={label}>{t(loss === "answer" ? "dialog.pendingText" : "dialog.discardText")}</p>
+      <Group justify="flex-end" gap="sm">
+        <Button ref={keep} variant="default" onClick={onKeep} data-testid="discard-keep">
+          {t(loss === "answer" ? "dialog.wait" : "dialog.keep")}
+        </Button>
+        <Button color="red" onClick={onDiscard} data-testid="discard-confirm">
+          {t(loss === "answer" ? "dialog.close" : "dialog.discard")}
+        </Button>
+      </Group>
+    </div>
+  );
+}

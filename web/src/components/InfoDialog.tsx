@@ -1,0 +1,38 @@
+import { Group, Modal, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+
+interface Props {
+  title: string;
+  size?: "sm" | "lg" | "xl";
+  /** Buttons at the end of the dialog. */
+  actions?: ReactNode;
+  /** Only `actions` close the dialog: what it shows cannot be opened again. */
+  mustConfirm?: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** A dialog that shows something and sends nothing. */
+export function InfoDialog({ title, size, actions, mustConfirm = false, onClose, children }: Props) {
+  const { t } = useTranslation();
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      {...(size ? { size } : {})}
+      withCloseButton={!mustConfirm}
+      closeOnClickOutside={!mustConfirm}
+      closeOnEscape={!mustConfirm}
+      title={<Text fw={620}>{title}</Text>}
+      closeButtonProps={{ "aria-label": t("action.close") }}
+    >
+      {children}
+      {actions && (
+        <Group justify="flex-end" gap="sm" mt="md">
+          {actions}
+        </Group>
+      )}
+    </Modal>
+  );
+}

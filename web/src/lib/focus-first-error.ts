@@ -1,0 +1,13 @@
+/** Fields that Mantine marks as wrong: inputs by ARIA; groups of radios or boxes only by the message below them. */
+const marks = '[aria-invalid="true"], .mantine-InputWrapper-error';
+const inputs = "input:not([type=hidden], :disabled), textarea:not(:disabled), select:not(:disabled)";
+
+/** Moves the focus to the first field below `container` that shows an error. Returns whether there is one. */
+export function focusFirstError(container: HTMLElement | null): boolean {
+  const mark = container?.querySelector<HTMLElement>(marks);
+  if (!mark) return false;
+  const group = mark.closest(".mantine-InputWrapper-root") ?? mark;
+  const field = mark.matches(inputs) ? mark : (group.querySelector<HTMLElement>("input:checked") ?? group.querySelector<HTMLElement>(inputs));
+  field?.focus();
+  return field !== null;
+}
