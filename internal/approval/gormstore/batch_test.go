@@ -21,7 +21,7 @@ func creations(some ...*approval.Ticket) (out []*creation) {
 	return out
 }
 
-// inOne does writes as a batch does them that finds them waiting together.
+// inOne applies writes in one batch, as if they had waited at the same time.
 func inOne[T any](t *testing.T, s *Store, do func(tx *gorm.DB, some []T) ([]error, error), some []T) (refused []error) {
 	t.Helper()
 	if err := s.db.Write(t.Context(), func(tx *gorm.DB) (err error) {
@@ -33,7 +33,7 @@ func inOne[T any](t *testing.T, s *Store, do func(tx *gorm.DB, some []T) ([]erro
 	return refused
 }
 
-// Requests that wait at the same time are told what they would be told one after the other.
+// Requests in one batch have the results that they would have one after the other.
 func TestRequestsInOneStatement(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		s := New(databasetest.Open(t, dsn))
@@ -41,7 +41,7 @@ func TestRequestsInOneStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It claims something that is free, and something that is not.
+		// One of its claims is free, and the other is taken.
 		wide := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because",
 			Items: []approval.Item{approvaltest.Item("wide", "r"), approvaltest.Item("there", "r")}}, approvaltest.Start)
 		some := creations(approvaltest.Ticket("a", "r", ""), approvaltest.Ticket("a", "r", ""), wide, approvaltest.Ticket("there", "r", "key-of-there"),
@@ -125,7 +125,7 @@ func TestTransitionsInOneStatement(t *testing.T) {
 			if err != nil || got.State() != want.state || got.Version != want.version {
 				t.Errorf("ticket %d is %s in version %d, want %s in %d: %v", i, got.State(), got.Version, want.state, want.version, err)
 			}
-			if kept, ok := s.pages.get(rowOf(got)); !ok {
+			if kept, ok := s.ticketCache.get(rowOf(got)); !ok {
 				t.Errorf("ticket %d was written and is not kept", i)
 			} else if d := cmp.Diff(got, kept, cmpopts.IgnoreUnexported(approval.Ticket{})); d != "" {
 				t.Errorf("ticket %d: what is kept is what is stored: (-stored +kept)\n%s", i, d)

@@ -9,28 +9,28 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// pages keeps the tickets that lists have shown lately. A list always reads from the database which tickets it shows and
-// in which version; only what belongs to a version that was read before is taken from here. So it is right with any
-// number of replicas.
-type pages struct{ seen *lru.Cache }
+// ticketCache holds the tickets that were read or written last, with their versions. A caller first reads the current
+// version from the database and takes a ticket from the cache only if its version is the same, so the cache is correct
+// with any number of replicas.
+type ticketCache struct{ seen *lru.Cache }
 
-// keepTickets is some tens of megabytes.
-const keepTickets = 8192
+// maxCachedTickets is the capacity of the cache in tickets: some tens of megabytes.
+const maxCachedTickets = 8192
 
-func newPages() pages { return pages{lru.New(keepTickets)} }
+func newTicketCache() ticketCache { return ticketCache{lru.New(maxCachedTickets)} }
 
-type keptTicket struct {
+type cachedTicket struct {
 	row    ticketRow
 	ticket approval.Ticket
 }
 
-// get is the ticket of a row, if it was seen in this version.
-func (p pages) get(r ticketRow) (*approval.Ticket, bool) {
+// get returns the ticket of a row, if it is cached in the version of the row.
+func (p ticketCache) get(r ticketRow) (*approval.Ticket, bool) {
 	v, ok := p.seen.Get(r.Number)
 	if !ok {
 		return nil, false
 	}
-	k := v.(*keptTicket)
+	k := v.(*cachedTicket)
 	if k.row.Version != r.Version || k.row.UpdatedAt != r.UpdatedAt {
 		return nil, false
 	}
@@ -38,14 +38,14 @@ func (p pages) get(r ticketRow) (*approval.Ticket, bool) {
 	return &t, true
 }
 
-func (p pages) keep(r ticketRow, t *approval.Ticket) {
-	k := &keptTicket{r, *t}
+func (p ticketCache) keep(r ticketRow, t *approval.Ticket) {
+	k := &cachedTicket{r, *t}
 	k.ticket.Items, k.ticket.Events = slices.Clip(t.Items), slices.Clip(t.Events)
 	p.seen.Add(r.Number, k)
 }
 
-// tickets of rows, in their order; those of a page are kept.
-func (p pages) tickets(tx *gorm.DB, rows []ticketRow, page bool) ([]*approval.Ticket, error) {
+// tickets returns the tickets of rows, in their order. If page is true, those that it reads are cached.
+func (p ticketCache) tickets(tx *gorm.DB, rows []ticketRow, page bool) ([]*approval.Ticket, error) {
 	out := make([]*approval.Ticket, len(rows))
 	var missing []ticketRow
 	var at []int
@@ -57,7 +57,7 @@ func (p pages) tickets(tx *gorm.DB, rows []ticketRow, page bool) ([]*approval.Ti
 		missing, at = append(missing, r), append(at, i)
 	}
 	for len(missing) > 0 {
-		n := min(len(missing), fillAtOnce)
+		n := min(len(missing), maxQueryValues)
 		filled, err := fill(tx, missing[:n])
 		if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 )
 
-// A replica that has shown a ticket shows what another one has changed since.
+// A replica that has cached a ticket returns the changes that another one has made since.
 func TestListsAreNeverBehind(t *testing.T) {
 	stores := replicas(t, 2)
 	for _, app := range []string{"a", "b", "c"} {
@@ -32,7 +32,7 @@ func TestListsAreNeverBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 { // the second time from what was kept
+		for range 2 { // the second time from the cache
 			got := page(stores[1])
 			if len(got) != 3 || got[1].Number != 2 {
 				t.Fatalf("the page has %d tickets", len(got))

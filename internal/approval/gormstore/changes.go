@@ -13,29 +13,31 @@ import (
 )
 
 const (
-	// changesKnown is how many changes are looked at one by one; who is further behind reads everything again.
-	changesKnown = 256
-	// changesStored is how many rows stay, more than anybody looks at.
-	changesStored = 4 * changesKnown
+	// maxKnownChanges is the number of changes that a replica holds in memory. A replica that is further behind discards
+	// all that it has cached.
+	maxKnownChanges = 256
+	// minStoredChanges is the minimum number of rows that stay in the table, more than any replica reads.
+	minStoredChanges = 4 * maxKnownChanges
 
-	ofDelegation = 0 // the ticket of a change that is about a delegation
+	// delegationTicket is the ticket number of changes of delegations.
+	delegationTicket = 0
 )
 
-// tell all replicas that tickets have new versions. Its caller has the ledger's lock: writers of changes go one after the
-// other from there to their commit, so a change can be seen only when all with lower numbers can.
-func tell(tx *gorm.DB, tickets ...*approval.Ticket) error {
+// recordChanges adds rows to the table of changes, by which all replicas notice that tickets have new versions. The caller must hold
+// the ledger's lock, which it keeps until it commits: the numbers of changes then have the order of the commits.
+func recordChanges(tx *gorm.DB, tickets ...*approval.Ticket) error {
 	rows := make([][]any, len(tickets))
 	for i, t := range tickets {
 		rows[i] = []any{t.Number}
 	}
-	return tellOf(tx, rows)
+	return insertChanges(tx, rows)
 }
 
-// tellDelegation is tell for a delegation.
-func tellDelegation(tx *gorm.DB) error { return tellOf(tx, [][]any{{ofDelegation}}) }
+// recordDelegationChange does the same for a change of a delegation.
+func recordDelegationChange(tx *gorm.DB) error { return insertChanges(tx, [][]any{{delegationTicket}}) }
 
-func tellOf(tx *gorm.DB, rows [][]any) error {
-	for some := range slices.Chunk(rows, changesKnown) {
+func insertChanges(tx *gorm.DB, rows [][]any) error {
+	for some := range slices.Chunk(rows, maxKnownChanges) {
 		table, args := database.Table(tx, some)
 		var last int64
 		if err := database.Rows(tx, func(rows *sql.Rows) error {
@@ -46,53 +48,54 @@ func tellOf(tx *gorm.DB, rows [][]any) error {
 		}, "INSERT INTO changes (ticket) "+table+" RETURNING seq", args...); err != nil {
 			return err
 		}
-		if (last-int64(len(some)))/changesKnown == last/changesKnown {
+		if (last-int64(len(some)))/maxKnownChanges == last/maxKnownChanges {
 			continue
 		}
-		if _, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", last-changesStored); err != nil {
+		if _, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", last-minStoredChanges); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// changes is what a replica knows of what was changed lately, by itself or by others. Whatever is kept in memory of
-// tickets is kept with the number of the last change that it has seen; asked for again, the changes since then tell
-// whether it still holds.
+// changes holds the latest changes by all replicas, as this replica has read them. Each cached page has the position of
+// the last change at the time when it was read; the changes since that position determine whether it is still valid.
 type changes struct {
-	polls, reads *database.Lookup[everything, everything]
+	polls, reads *database.Lookup[singleKey, singleKey]
 
 	mu sync.RWMutex
-	// head is the last change that was seen; negative: nothing was read yet.
+	// head is the position of the last change that was read. Its seq is negative until the first read.
 	head mark
-	// recent are those behind floor up to head.
+	// recent contains the changes after floor, up to head.
 	recent []change
 	floor  int64
-	// delegations is the last change of a delegation.
+	// delegations is the number of the last change of a delegation.
 	delegations int64
 }
 
-// mark is a place among the changes. Those of another age have nothing to do with each other.
+// mark is a position among the changes. Positions of different ages cannot be compared: age increases when the changes are
+// read from the beginning.
 type mark struct{ age, seq int64 }
 
 type change struct {
 	seq    int64
 	number int64
-	ticket *approval.Ticket // as it was after the change, or later; nil: not read yet
+	// ticket is the ticket after the change or later; nil if it was not read yet.
+	ticket *approval.Ticket
 }
 
-// everything is the one thing that callers of a lookup ask for who want the same done.
-type everything = struct{}
+// singleKey is the only key of a lookup whose callers all want the same result.
+type singleKey = struct{}
 
 func newChanges(poll, read func(ctx context.Context) error) *changes {
-	same := func(f func(ctx context.Context) error) *database.Lookup[everything, everything] {
-		return database.NewLookup(func(ctx context.Context, _ []everything) (map[everything]everything, error) { return nil, f(ctx) })
+	same := func(f func(ctx context.Context) error) *database.Lookup[singleKey, singleKey] {
+		return database.NewLookup(func(ctx context.Context, _ []singleKey) (map[singleKey]singleKey, error) { return nil, f(ctx) })
 	}
 	return &changes{polls: same(poll), reads: same(read), head: mark{seq: -1}}
 }
 
-// since are the changes behind a mark whose tickets were read, and the mark up to which that is; false: too many, or too
-// long ago.
+// since returns the changes after a position whose tickets were read, and the position of the last of them. It returns
+// false if changes since then are no longer held.
 func (c *changes) since(m mark) (some []change, head mark, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -107,25 +110,25 @@ func (c *changes) since(m mark) (some []change, head mark, ok bool) {
 	return some, c.head, true
 }
 
-func (x change) unread() bool { return x.ticket == nil && x.number != ofDelegation }
+func (x change) unread() bool { return x.ticket == nil && x.number != delegationTicket }
 
-// now is the last change that was seen.
+// now returns the position of the last change that was read.
 func (c *changes) now() mark {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.head
 }
 
-// delegated reports whether a delegation has changed since a mark.
+// delegated reports whether a delegation has changed since a position.
 func (c *changes) delegated(m mark) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return m.age != c.head.age || m.seq < c.delegations
 }
 
-// look makes sure that everything is known that was committed before.
+// look reads the changes that were committed before the call. Concurrent callers share a query.
 func (s *Store) look(ctx context.Context) error {
-	_, _, err := s.changes.polls.Get(ctx, everything{})
+	_, _, err := s.changes.polls.Get(ctx, singleKey{})
 	return storeError(err)
 }
 
@@ -138,10 +141,10 @@ func (s *Store) poll(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// The last change known is asked for, too: if it is gone, there may be others between it and what is left.
+	// The query includes the last known change. If it was deleted, so may be others after it.
 	known := head == 0 && len(rows) == 0 || len(rows) > 0 && rows[0].seq == head
-	if !known || len(rows) > changesKnown {
-		return s.beginAgain(ctx)
+	if !known || len(rows) > maxKnownChanges {
+		return s.resetChanges(ctx)
 	}
 	if len(rows) < 2 {
 		return nil
@@ -156,21 +159,21 @@ func changesFrom(tx *gorm.DB, seq int64) (out []change, err error) {
 		err := rows.Scan(&c.seq, &c.number)
 		out = append(out, c)
 		return err
-	}, "SELECT seq, ticket FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?", seq, changesKnown+2)
+	}, "SELECT seq, ticket FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?", seq, maxKnownChanges+2)
 	return out, err
 }
 
-// readChanged reads the tickets of the changes that are known, in the versions that they have by now.
+// readChanged reads the tickets of the changes that were read, in their current versions.
 func (s *Store) readChanged(ctx context.Context) error {
 	c := s.changes
 	if numbers, _ := c.unread(); len(numbers) == 0 {
 		return nil
 	}
-	_, _, err := c.reads.Get(ctx, everything{})
+	_, _, err := c.reads.Get(ctx, singleKey{})
 	return storeError(err)
 }
 
-func (s *Store) readUnread(ctx context.Context) error {
+func (s *Store) readChangedTickets(ctx context.Context) error {
 	c := s.changes
 	numbers, last := c.unread()
 	if len(numbers) == 0 {
@@ -178,15 +181,15 @@ func (s *Store) readUnread(ctx context.Context) error {
 	}
 	byNumber := make(map[int64]*approval.Ticket, len(numbers))
 	for _, n := range numbers {
-		byNumber[n] = &approval.Ticket{Number: n} // whatever is not there belongs to no list
+		byNumber[n] = &approval.Ticket{Number: n} // a ticket that does not exist belongs to no list
 	}
 	if err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		in, args := someOf(numbers)
+		in, args := inValues(numbers)
 		rows, err := ticketRows(tx, "number IN ("+in+")", args...)
 		if err != nil {
 			return err
 		}
-		tickets, err := s.pages.tickets(tx, rows, true)
+		tickets, err := s.ticketCache.tickets(tx, rows, true)
 		for _, t := range tickets {
 			byNumber[t.Number] = t
 		}
@@ -198,7 +201,7 @@ func (s *Store) readUnread(ctx context.Context) error {
 	return nil
 }
 
-// unread are the tickets of changes that were not read yet, and the last of these changes.
+// unread returns the numbers of the changed tickets that were not read yet, and the number of the last of these changes.
 func (c *changes) unread() (numbers []int64, last int64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -210,11 +213,11 @@ func (c *changes) unread() (numbers []int64, last int64) {
 	return numbers, last
 }
 
-// read takes tickets that were read after the last of some changes. Of a later change they may be too old.
+// read adds tickets that were read after the change last. They are not used for later changes, for which they may be too old.
 func (c *changes) read(byNumber map[int64]*approval.Ticket, last int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.Clone(c.recent) // others read the old one
+	all := slices.Clone(c.recent) // callers of since may still read the old slice
 	for i, x := range all {
 		if x.unread() && x.seq <= last {
 			all[i].ticket = byNumber[x.number]
@@ -228,21 +231,21 @@ func (c *changes) add(some []change) {
 	defer c.mu.Unlock()
 	c.head.seq = some[len(some)-1].seq
 	for _, x := range some {
-		if x.number == ofDelegation {
+		if x.number == delegationTicket {
 			c.delegations = x.seq
 		}
 	}
-	// Never in place: whoever reads the changes has a part of the slice.
+	// The slice is never changed in place, because callers of since hold parts of it.
 	all := slices.Concat(c.recent, some)
-	if drop := len(all) - changesKnown; drop > 0 {
+	if drop := len(all) - maxKnownChanges; drop > 0 {
 		c.floor = all[drop-1].seq
 		all = all[drop:]
 	}
 	c.recent = all
 }
 
-// beginAgain forgets what was known, so that nothing that is kept holds any more.
-func (s *Store) beginAgain(ctx context.Context) error {
+// resetChanges discards all changes and begins a new age, which makes everything that is cached invalid.
+func (s *Store) resetChanges(ctx context.Context) error {
 	var head int64
 	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		return database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&head) }, "SELECT COALESCE(MAX(seq), 0) FROM changes")

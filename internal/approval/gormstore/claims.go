@@ -15,7 +15,7 @@ import (
 // ClaimedBy implements approval.TicketStore.
 func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64, err error) {
 	read := s.read
-	if len(claims) <= fillAtOnce {
+	if len(claims) <= maxQueryValues {
 		read = s.readOne
 	}
 	err = read(ctx, func(tx *gorm.DB) error {
@@ -26,7 +26,7 @@ func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64
 }
 
 func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
-	for some := range slices.Chunk(claims, fillAtOnce) {
+	for some := range slices.Chunk(claims, maxQueryValues) {
 		var args []any
 		for _, c := range some {
 			args = append(args, c.Application, c.Resource, c.Action)
@@ -40,9 +40,9 @@ func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 	return 0, nil
 }
 
-// claim takes the tickets' claims, and tells whether it got all of them. Of two tickets that claim the same, the first
-// gets it.
-func claim(tx *gorm.DB, tickets []*approval.Ticket) (all bool, err error) {
+// insertClaims inserts the claims of tickets, and reports whether all of them were inserted. If two tickets have the same claim,
+// the first one gets it.
+func insertClaims(tx *gorm.DB, tickets []*approval.Ticket) (all bool, err error) {
 	var rows [][]any
 	for _, t := range tickets {
 		for _, c := range t.Claims() {

@@ -10,11 +10,11 @@ import (
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// list is the query of a list. rare is a word of its text that few tickets have; empty: there is none.
+// list returns the query of a list. rare is a word of its text that few tickets have, or empty.
 func list(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	q := tx.Model(&ticketRow{})
-	if ways, rest := walks(f, rare); len(ways) == 1 && ways[0].table == "" {
-		q = after(where(q.Where(ways[0].where, ways[0].args...), rest), f, "tickets.number")
+	if scans, rest := indexScans(f, rare); len(scans) == 1 && scans[0].table == "" {
+		q = after(where(q.Where(scans[0].where, scans[0].args...), rest), f, "tickets.number")
 	} else {
 		numbers, args := union(tx, f, rare, f.Limit)
 		q = q.Where("number IN ("+numbers+")", args...)
@@ -33,25 +33,25 @@ func list(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	return q
 }
 
-// fillAtOnce keeps the number of a query's parameters below what databases accept.
-const fillAtOnce = 500
+// maxQueryValues bounds the number of values in one query, because databases bound the number of parameters.
+const maxQueryValues = 500
 
 const visibleTo = `tickets.requester = @p
  OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
  OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
-// beside is what keeps SQLite, which knows nothing of how many tickets have a state, from leaving the walk for the
-// index of a column: one with a plus is not looked up.
-func beside(tx *gorm.DB) string {
+// withoutIndex returns the prefix of columns whose index SQLite must not use. SQLite does not know how many tickets have a state,
+// and would otherwise prefer that index to the scan. A unary plus excludes a column from its indexes.
+func withoutIndex(tx *gorm.DB) string {
 	if tx.Name() == "sqlite" {
 		return "+"
 	}
 	return ""
 }
 
-// where is what walks do not see to; of who waits they see to all.
+// where adds the conditions of a filter, except WaitsFor, which the scans contain.
 func where(q *gorm.DB, f approval.Filter) *gorm.DB {
-	column := beside(q) + "tickets."
+	column := withoutIndex(q) + "tickets."
 	if len(f.Numbers) > 0 {
 		q = q.Where("tickets.number IN ?", f.Numbers)
 	}
@@ -79,7 +79,7 @@ func where(q *gorm.DB, f approval.Filter) *gorm.DB {
 	return q
 }
 
-// ofItem are the conditions that one item must meet together, whose columns are written behind a prefix.
+// ofItem returns the conditions that a single item must meet, with a prefix before the names of the columns.
 func ofItem(f approval.Filter, prefix string) (conditions []string, args []any) {
 	add := func(column, condition string, value any) {
 		conditions, args = append(conditions, prefix+column+condition), append(args, value)
@@ -109,8 +109,8 @@ func ofItem(f approval.Filter, prefix string) (conditions []string, args []any) 
 	return conditions, args
 }
 
-// exceptItem is a filter without its conditions of one item.
-func exceptItem(f approval.Filter) approval.Filter {
+// withoutItemConditions returns the filter without the conditions that a single item must meet.
+func withoutItemConditions(f approval.Filter) approval.Filter {
 	f.ItemStates, f.Application, f.Resource, f.Policy, f.Target, f.DueBy, f.ExpiresBy = nil, "", "", "", nil, time.Time{}, time.Time{}
 	return f
 }

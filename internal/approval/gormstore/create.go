@@ -11,11 +11,13 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// creation is a new ticket on its way into the store.
+// creation is a ticket to be created.
 type creation struct {
 	ticket *approval.Ticket
-	stored *approval.Ticket // that one, or the one that the same request has made before
-	err    error            // why it is refused
+	// stored is the ticket, or the one that an earlier attempt of the same request created.
+	stored *approval.Ticket
+	// err is the reason why it is refused.
+	err error
 }
 
 // Create implements approval.TicketStore.
@@ -23,7 +25,7 @@ func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticke
 	c := &creation{ticket: t}
 	var err error
 	for range 2 {
-		// Somebody may have used the idempotency key since it was looked for: his ticket is found the second time.
+		// Another replica may have used the idempotency key since it was searched for. The second attempt finds its ticket.
 		if err = s.creations.Write(ctx, c); !errors.Is(err, database.ErrConflict) {
 			break
 		}
@@ -35,25 +37,25 @@ func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticke
 	return c.stored, nil
 }
 
-// keys are what no two creations in one statement may have in common: the second has to see the first.
+// keys returns the values that two creations in one SQL statement must not share, because the second must see the first.
 func (c *creation) keys() (out []any) {
 	if c.ticket.IdempotencyKey != "" {
 		out = append(out, c.request())
 	}
-	for _, claim := range c.ticket.Claims() {
-		out = append(out, claim)
+	for _, insertClaims := range c.ticket.Claims() {
+		out = append(out, insertClaims)
 	}
 	return out
 }
 
-// request is who made it, and his key.
+// request returns the requester and the idempotency key.
 func (c *creation) request() [2]string { return [2]string{c.ticket.Requester, c.ticket.IdempotencyKey} }
 
 func createAll(tx *gorm.DB, some []*creation) ([]error, error) {
 	for _, c := range some {
 		c.stored, c.err = c.ticket, nil
 	}
-	for _, round := range rounds(some, (*creation).keys) {
+	for _, round := range splitByKeys(some, (*creation).keys) {
 		if err := create(tx, round); err != nil {
 			return nil, err
 		}
@@ -65,8 +67,8 @@ func createAll(tx *gorm.DB, some []*creation) ([]error, error) {
 	return refused, nil
 }
 
-// rounds parts writes so that no two of a round have a key in common.
-func rounds[T any, K comparable](some []T, keys func(T) []K) (out [][]T) {
+// splitByKeys splits writes into rounds, so that no two writes of a round share a key. It keeps the order of writes that do.
+func splitByKeys[T any, K comparable](some []T, keys func(T) []K) (out [][]T) {
 	for len(some) > 0 {
 		taken := map[K]bool{}
 		var now, later []T
@@ -90,7 +92,7 @@ func rounds[T any, K comparable](some []T, keys func(T) []K) (out [][]T) {
 }
 
 func create(tx *gorm.DB, some []*creation) error {
-	some, err := unsubmitted(tx, some)
+	some, err := withoutEarlierTicket(tx, some)
 	if err != nil || len(some) == 0 {
 		return err
 	}
@@ -109,13 +111,13 @@ func create(tx *gorm.DB, some []*creation) error {
 	if _, err := database.Insert(tx, "tickets ("+ticketColumns+")", "", rows); err != nil {
 		return err
 	}
-	// A claim that somebody else is taking in this moment is waited for.
-	all, err := claim(tx, tickets)
+	// The insertion of a claim waits for other transactions that insert the same one.
+	all, err := insertClaims(tx, tickets)
 	if err != nil {
 		return err
 	}
 	if !all {
-		if some, err = withClaims(tx, some); err != nil {
+		if some, err = withAllClaims(tx, some); err != nil {
 			return err
 		}
 	}
@@ -129,8 +131,8 @@ func create(tx *gorm.DB, some []*creation) error {
 	return save(tx, out)
 }
 
-// unsubmitted leaves out those whose request has made a ticket before, which they get.
-func unsubmitted(tx *gorm.DB, some []*creation) (out []*creation, err error) {
+// withoutEarlierTicket returns the creations whose request has no ticket yet. It sets the stored ticket of the others.
+func withoutEarlierTicket(tx *gorm.DB, some []*creation) (out []*creation, err error) {
 	var keys [][]any
 	for _, c := range some {
 		if c.ticket.IdempotencyKey != "" {
@@ -162,7 +164,7 @@ func unsubmitted(tx *gorm.DB, some []*creation) (out []*creation, err error) {
 	return out, nil
 }
 
-// nextNumbers of tickets. SQLite has one writer at a time, so nobody comes between.
+// nextNumbers returns the numbers of n new tickets. SQLite has one writer at a time, so no other transaction uses them.
 func nextNumbers(tx *gorm.DB, n int) ([]int64, error) {
 	out := make([]int64, 0, n)
 	each := func(rows *sql.Rows) error {
@@ -182,14 +184,14 @@ func nextNumbers(tx *gorm.DB, n int) ([]int64, error) {
 	return out, err
 }
 
-// withClaims refuses those that have not all of their claims, and takes back what there is of them.
-func withClaims(tx *gorm.DB, some []*creation) (out []*creation, err error) {
+// withAllClaims returns the creations that have all of their claims. It refuses the others and deletes their rows.
+func withAllClaims(tx *gorm.DB, some []*creation) (out []*creation, err error) {
 	numbers := make([]int64, len(some))
 	for i, c := range some {
 		numbers[i] = c.ticket.Number
 	}
 	has := map[int64]int{}
-	in, args := someOf(numbers)
+	in, args := inValues(numbers)
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
 		var ticket int64
 		var n int

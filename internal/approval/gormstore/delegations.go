@@ -59,13 +59,14 @@ func delegated(tx *gorm.DB, d approval.Delegation) error {
 	if err := ledgerstore.Append(tx, d.LedgerEntry()); err != nil {
 		return err
 	}
-	return tellDelegation(tx)
+	return recordDelegationChange(tx)
 }
 
-// Delegations implements approval.DelegationStore. Each call of the portal asks for whom its caller stands, so that is kept.
+// Delegations implements approval.DelegationStore. The active delegations to a person are cached, because each request to the
+// portal reads those of its caller.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	if f.To != "" && !f.ActiveAt.IsZero() && f == (approval.DelegationFilter{To: f.To, ActiveAt: f.ActiveAt}) {
-		return s.standing(ctx, f.To, f.ActiveAt)
+		return s.activeDelegations(ctx, f.To, f.ActiveAt)
 	}
 	return s.delegations(ctx, f)
 }
@@ -102,15 +103,15 @@ func (s *Store) delegations(ctx context.Context, f approval.DelegationFilter) ([
 	return out, err
 }
 
-// given are all delegations to somebody, at the change of which they were read.
+// given contains all delegations to a person, with the position of the changes at which they were read.
 type given struct {
 	all  []approval.Delegation
 	mark mark
 	till time.Time
 }
 
-// standing are the delegations to a person that hold at an instant.
-func (s *Store) standing(ctx context.Context, person string, at time.Time) ([]approval.Delegation, error) {
+// activeDelegations returns the delegations to a person that are active at an instant.
+func (s *Store) activeDelegations(ctx context.Context, person string, at time.Time) ([]approval.Delegation, error) {
 	if err := s.look(ctx); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (s *Store) standing(ctx context.Context, person string, at time.Time) ([]ap
 		if err != nil {
 			return nil, err
 		}
-		g = &given{all, head, now.Add(keepUnasked)}
+		g = &given{all, head, now.Add(maxCacheAge)}
 		s.given.Add(person, g)
 	}
 	var out []approval.Delegation

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// storeError leaves our own errors and the caller's end alone; everything else is the store's failure. In words for
-// people; the cause goes to the log.
+// storeError returns errors of the approval package and of the caller's context unchanged. Every other error becomes a
+// failure of the store, with a text for people and the cause for the log.
 func storeError(err error) error {
 	var ours *approval.Error
 	switch {

@@ -18,7 +18,7 @@ import (
 
 const manyTickets = 100_000
 
-// many is a company with years of tickets: 200 people who ask, 40 who decide, 10,000 applications and resources, two
+// many creates the tickets of some years: 200 requesters, 40 approvers, 10,000 applications and resources, two
 // in a hundred tickets under way, a security team that is named in every third.
 var many = []string{
 	`INSERT INTO tickets (number, state, version, requester, reason, kind, created_at, updated_at)
@@ -40,7 +40,7 @@ func seed(t *testing.T, db *database.DB) {
 	t.Helper()
 	if err := db.Write(t.Context(), func(tx *gorm.DB) error {
 		for _, sql := range many {
-			// Whatever comes after INTO and its columns may have a WITH before its SELECT in both databases.
+			// Both databases accept a WITH before the SELECT of an INSERT.
 			sql = strings.Replace(sql, "FROM s", fmt.Sprintf("FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n FROM s) AS s", manyTickets), 1)
 			if err := tx.Exec(sql).Error; err != nil {
 				return err
@@ -110,7 +110,7 @@ func TestListsWalkIndices(t *testing.T) {
 			f.Limit = 26
 			t.Run(name, func(t *testing.T) {
 				walked(t, db, name, func(tx *gorm.DB) *gorm.DB {
-					rare, err := rarest(tx, f)
+					rare, err := rarestWord(tx, f)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -126,13 +126,13 @@ func TestListsWalkIndices(t *testing.T) {
 	})
 }
 
-// rowsOfAPage bounds what PostgreSQL may have looked at: a person's own, those of his applications, not the company's.
+// rowsOfAPage bounds the rows that PostgreSQL may read: those of the person and of their applications, not all.
 const rowsOfAPage = 8000
 
-// inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
+// inOrder is how SQLite describes a scan in the order of the list without a search, which ends with the page.
 var inOrder = map[string]string{"all": "SCAN tickets", "common words of all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
 
-// wide are indices in which a value may have many tickets, so that only a list of that value may walk through them.
+// wide contains indexes in which a value may have many tickets, so that only a list of that value may scan them.
 var wide = regexp.MustCompile(`tickets_(state|kind)\b`)
 
 var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
@@ -186,7 +186,7 @@ type postgresNode struct {
 	Plans   []postgresNode `json:"Plans"`
 }
 
-// postgresWork counts the rows that the scans of a plan have read, and tells whether one of them read a whole table.
+// postgresWork returns the number of rows that the scans of a plan have read, and reports whether one of them read a whole table.
 func postgresWork(t *testing.T, text string) (rows int, full bool) {
 	t.Helper()
 	var plans []struct{ Plan postgresNode }

@@ -10,13 +10,13 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// A job is due when its time has come, nobody leases it, and no earlier job of its key has to go first. A time that is
-// further away than any that a right clock gives is no reason to wait.
+// due is the condition for jobs that can be leased: the time of the job has come, it has no lease, and no earlier job of its
+// key is waiting. Times that are later than any correct clock can have written are ignored.
 const due = `(run_after <= @now OR run_after > @parked OR NOT parked AND run_after > @retried) AND (lease_until <= @now OR lease_until > @leased)
  AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
 
-// Lease implements approval.Outbox. It looks without the write lock first, because mostly there is nothing; a job that
-// another replica is about to take is passed over.
+// Lease implements approval.Outbox. It first checks without the write lock, because usually no job is due, and skips jobs
+// that another replica is about to lease.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
 	args := map[string]any{"now": micros(now), "parked": micros(now.Add(approval.LongestParked + approval.ClockTolerance)),
 		"retried": micros(now.Add(approval.LongestRetry + approval.ClockTolerance)), "leased": micros(now.Add(ttl + approval.ClockTolerance))}
@@ -58,19 +58,19 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 
 // Finish implements approval.Outbox.
 func (s *Store) Finish(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB { return tx.Delete(&jobRow{}) })
+	return s.completeJob(ctx, j, change, func(tx *gorm.DB) *gorm.DB { return tx.Delete(&jobRow{}) })
 }
 
 // Postpone implements approval.Outbox.
 func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB {
+	return s.completeJob(ctx, j, change, func(tx *gorm.DB) *gorm.DB {
 		return tx.Updates(map[string]any{"run_after": micros(until), "parked": parked, "worker": "", "lease_until": 0})
 	})
 }
 
-// giveBack changes the job only if the lease is the one that the worker took; the attempt tells two leases of one
-// worker apart.
-func (s *Store) giveBack(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, back func(*gorm.DB) *gorm.DB) (*approval.Ticket, error) {
+// completeJob deletes or changes a job if the worker still has its lease. The number of attempts distinguishes leases of one
+// worker.
+func (s *Store) completeJob(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, back func(*gorm.DB) *gorm.DB) (*approval.Ticket, error) {
 	var t *approval.Ticket
 	err := s.write(ctx, func(tx *gorm.DB) (err error) {
 		res := back(tx.Model(&jobRow{}).Where("id = ? AND worker = ? AND attempts = ?", j.ID, j.Worker, j.Attempts))

@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	keepLists  = 2048
-	keepPeople = 8192
-	// keepUnasked bounds how long something is kept without looking at the database again: it is right as long as all
-	// that changes tickets says so, which a hand in the database does not, nor a replica of an earlier version.
-	keepUnasked = 30 * time.Second
+	maxCachedPages  = 2048
+	maxCachedPeople = 8192
+	// maxCacheAge is how long a page or a delegation is cached at most. Its validity is determined by the table of changes,
+	// to which manual changes of the database and replicas of earlier versions add nothing.
+	maxCacheAge = 30 * time.Second
 )
 
-// lists keeps the pages that were shown lately. A page holds until one of its tickets changes, or another ticket changes
-// so that it belongs there; the changes since it was last shown tell.
-type lists struct{ shown *lru.Cache } // of [32]byte to *shown
+// pageCache caches pages of tickets by the key of their filter. A page is valid until one of its tickets changes, or until a
+// changed ticket matches its filter.
+type pageCache struct{ shown *lru.Cache }
 
 type shown struct {
 	filter  approval.Filter
 	tickets []*approval.Ticket
 	till    time.Time
 
-	mu   sync.Mutex
-	mark mark // up to which the page is known to hold
+	mu sync.Mutex
+	// mark is the position of the changes up to which the page is known to be valid.
+	mark mark
 }
 
-func newLists() lists { return lists{lru.New(keepLists)} }
+func newPageCache() pageCache { return pageCache{lru.New(maxCachedPages)} }
 
-// keeps reports whether a list is one that people see again and again. Searches and what depends on an instant is not,
-// and for a walk from the oldest there is no page.
-func keeps(f approval.Filter) bool {
+// isCacheable reports whether lists of a filter are cached. Searches and lists that depend on an instant are not, because they are
+// rarely requested again, and neither are lists from the oldest ticket on, which are not pages.
+func isCacheable(f approval.Filter) bool {
 	return f.Limit > 0 && !f.Passing && !f.Oldest && len(f.Numbers) == 0 && f.Text == "" && f.DueBy.IsZero() && f.ExpiresBy.IsZero()
 }
 
-// get is the page of a filter, if it still holds.
-func (l lists) get(key [32]byte, c *changes) ([]*approval.Ticket, bool) {
+// get returns the cached page of a filter, if it is still valid.
+func (l pageCache) get(key [32]byte, c *changes) ([]*approval.Ticket, bool) {
 	v, ok := l.shown.Get(key)
 	if !ok {
 		return nil, false
@@ -53,7 +54,7 @@ func (l lists) get(key [32]byte, c *changes) ([]*approval.Ticket, bool) {
 		l.shown.Remove(key)
 		return nil, false
 	}
-	return copies(p.tickets), true
+	return copyTickets(p.tickets), true
 }
 
 func (p *shown) holds(c *changes) bool {
@@ -67,7 +68,7 @@ func (p *shown) holds(c *changes) bool {
 		return false
 	}
 	for _, x := range some {
-		// Where a changed ticket comes in the order is not asked: that it belongs to the list is enough.
+		// The position of a changed ticket in the list is not determined. It suffices that the ticket belongs to the list.
 		if x.ticket != nil && (p.filter.Matches(x.ticket) || p.has(x.number)) {
 			return false
 		}
@@ -80,8 +81,8 @@ func (p *shown) has(number int64) bool {
 	return slices.ContainsFunc(p.tickets, func(t *approval.Ticket) bool { return t.Number == number })
 }
 
-// copies let nobody change what is kept.
-func copies(tickets []*approval.Ticket) []*approval.Ticket {
+// copyTickets returns copies of tickets, so that callers cannot change the cached ones.
+func copyTickets(tickets []*approval.Ticket) []*approval.Ticket {
 	all := make([]approval.Ticket, len(tickets))
 	out := make([]*approval.Ticket, len(tickets))
 	for i, t := range tickets {
@@ -91,12 +92,12 @@ func copies(tickets []*approval.Ticket) []*approval.Ticket {
 	return out
 }
 
-// keep a page that was read when all changes up to a mark could be seen.
-func (l lists) keep(key [32]byte, f approval.Filter, tickets []*approval.Ticket, m mark) {
-	l.shown.Add(key, &shown{filter: f, tickets: copies(tickets), till: time.Now().Add(keepUnasked), mark: m})
+// keep caches a page that was read after all changes up to a position.
+func (l pageCache) keep(key [32]byte, f approval.Filter, tickets []*approval.Ticket, m mark) {
+	l.shown.Add(key, &shown{filter: f, tickets: copyTickets(tickets), till: time.Now().Add(maxCacheAge), mark: m})
 }
 
-// keyOf a filter for which keeps is true.
+// keyOf returns the cache key of a filter for which isCacheable returns true. It covers every field that such a filter can have.
 func keyOf(f approval.Filter) [32]byte {
 	var b []byte
 	add := func(values ...string) {
@@ -143,7 +144,7 @@ func texts[T ~string](values []T) []string {
 	return out
 }
 
-// page is a list that people see.
+// page returns a list from the cache, or reads and caches it.
 func (s *Store) page(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error) {
 	if err := s.look(ctx); err != nil {
 		return nil, err
@@ -152,14 +153,14 @@ func (s *Store) page(ctx context.Context, f approval.Filter) ([]*approval.Ticket
 		return nil, err
 	}
 	key := keyOf(f)
-	if out, ok := s.lists.get(key, s.changes); ok {
+	if out, ok := s.pageCache.get(key, s.changes); ok {
 		return out, nil
 	}
-	// What is committed from here on may be in the page already; then it is found to have changed once too often.
+	// The page may contain changes that are committed after this point. It is then invalidated once more than necessary.
 	head := s.changes.now()
 	out, err := s.selected(ctx, f)
 	if err == nil {
-		s.lists.keep(key, f, out, head)
+		s.pageCache.keep(key, f, out, head)
 	}
 	return out, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// office is a small company in which everything happens by chance.
+// office is a small set of people, applications and tickets that are changed at random.
 type office struct {
 	*rand.Rand
 	t      *testing.T
@@ -47,7 +47,7 @@ func (o *office) ticket() *approval.Ticket {
 	return approval.NewTicket(approval.Draft{Kind: kind, Requester: o.one(o.people...), Reason: "because", Items: items}, o.now)
 }
 
-// change does something to a ticket, or is refused.
+// change applies a random transition to a ticket, which may be refused.
 func (o *office) change(x *approval.Ticket) error {
 	o.now = o.now.Add(time.Second)
 	person, i := o.one(o.people...), o.IntN(len(x.Items))
@@ -61,7 +61,7 @@ func (o *office) change(x *approval.Ticket) error {
 	}
 }
 
-// filters are those of the pages that people see.
+// filters are those of the pages in the portal.
 func (o *office) filters() (out []approval.Filter) {
 	for _, p := range o.people {
 		v := &approval.Visible{Person: p, StandsFor: []string{"ann"}, Applications: []string{"name:a1"}, Resources: []string{"name:r2"}}
@@ -79,7 +79,7 @@ func (o *office) filters() (out []approval.Filter) {
 	return out
 }
 
-// TestPagesThatAreKept: whatever is written, by this replica or another one, a page shows what the database has.
+// TestPagesThatAreKept checks that cached pages show what the database has, after any write by this replica or another one.
 func TestPagesThatAreKept(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		o := newOffice(t)
@@ -116,7 +116,7 @@ func TestPagesThatAreKept(t *testing.T) {
 	})
 }
 
-// TestPagesAreKept: what nothing concerns is not read again, and what is concerned is.
+// TestPagesAreKept checks that a page is read again only after a change that may concern it.
 func TestPagesAreKept(t *testing.T) {
 	s, db := open(t)
 	mine := approval.Filter{Requester: "alice", Limit: 5}
@@ -134,7 +134,7 @@ func TestPagesAreKept(t *testing.T) {
 		return len(out)
 	}
 	page()
-	// No store does so, so nobody is told.
+	// No store writes like this, so there is no row in the table of changes.
 	if err := exec(t, db, "UPDATE tickets SET requester = 'bob' WHERE number = 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestPagesAreKept(t *testing.T) {
 	}
 }
 
-// TestFarBehind: a replica that slept, and one that finds nothing of what it knew.
+// TestFarBehind checks a replica that is too far behind, and one whose last known change was deleted.
 func TestFarBehind(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
@@ -172,14 +172,14 @@ func TestFarBehind(t *testing.T) {
 			}
 		}
 		for round, missed := range []func(){
-			func() {}, func() { comments(changesKnown + 5) }, func() { comments(3) },
+			func() {}, func() { comments(maxKnownChanges + 5) }, func() { comments(3) },
 			func() {
 				comments(1)
 				if err := exec(t, db, "DELETE FROM changes"); err != nil {
 					t.Fatal(err)
 				}
 			},
-			func() { comments(2) }, func() { comments(changesStored) },
+			func() { comments(2) }, func() { comments(minStoredChanges) },
 		} {
 			missed()
 			out, err := r.List(t.Context(), f)
@@ -187,7 +187,7 @@ func TestFarBehind(t *testing.T) {
 				t.Fatalf("round %d: %v, %v, want version %d", round, out, err, x.Version)
 			}
 		}
-		if n := rowsOf(t, db, "changes"); n > changesStored+changesKnown {
+		if n := rowsOf(t, db, "changes"); n > minStoredChanges+maxKnownChanges {
 			t.Errorf("old changes are removed: %d are there", n)
 		}
 	})
@@ -201,12 +201,12 @@ func rowsOf(t *testing.T, db *database.DB, table string) (n int) {
 	return n
 }
 
-// TestDelegationsHoldAtOnce: whom somebody stands for is kept, and is as true as if it were not.
+// TestDelegationsHoldAtOnce checks that cached delegations are current after every change.
 func TestDelegationsHoldAtOnce(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		a, b := New(databasetest.Open(t, dsn)), New(databasetest.Open(t, dsn))
 		at := approvaltest.Start
-		standing := func(at time.Time) int {
+		activeDelegations := func(at time.Time) int {
 			t.Helper()
 			out, err := a.Delegations(t.Context(), approval.DelegationFilter{To: "bob", ActiveAt: at})
 			if err != nil {
@@ -214,7 +214,7 @@ func TestDelegationsHoldAtOnce(t *testing.T) {
 			}
 			return len(out)
 		}
-		if n := standing(at); n != 0 {
+		if n := activeDelegations(at); n != 0 {
 			t.Errorf("nobody yet: %d", n)
 		}
 		d, err := b.Delegate(t.Context(), approval.Delegation{From: "ann", To: "bob", Start: at, End: at.Add(time.Hour), CreatedAt: at, CreatedBy: "ann"})
@@ -226,7 +226,7 @@ func TestDelegationsHoldAtOnce(t *testing.T) {
 			at     time.Time
 			want   int
 		}{{"it has begun", at, 1}, {"before", at.Add(-time.Second), 0}, {"in the middle", at.Add(time.Minute), 1}, {"it is over", at.Add(time.Hour), 0}} {
-			if n := standing(tc.at); n != tc.want {
+			if n := activeDelegations(tc.at); n != tc.want {
 				t.Errorf("%s: %d", tc.reason, n)
 			}
 		}
@@ -236,7 +236,7 @@ func TestDelegationsHoldAtOnce(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if n := standing(at.Add(time.Minute)); n != 0 {
+		if n := activeDelegations(at.Add(time.Minute)); n != 0 {
 			t.Errorf("another replica has ended it: %d", n)
 		}
 	})

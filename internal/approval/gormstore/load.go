@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Get implements approval.TicketStore. Mostly the ticket was read or written before in its present version.
+// Get implements approval.TicketStore. Usually the ticket is cached in its current version.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
 	var rows []ticketRow
 	if err = s.readOne(ctx, func(tx *gorm.DB) (err error) {
@@ -26,15 +26,15 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 	if len(rows) == 0 {
 		return nil, approval.NotFound()
 	}
-	if t, ok := s.pages.get(rows[0]); ok {
+	if t, ok := s.ticketCache.get(rows[0]); ok {
 		return t.Clone(), nil
 	}
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		rows, err := ticketRows(tx, "number = ?", number) // of the same instant as its parts
+		rows, err := ticketRows(tx, "number = ?", number) // in the same transaction as its parts
 		if err != nil {
 			return err
 		}
-		all, err := s.pages.tickets(tx, rows, true)
+		all, err := s.ticketCache.tickets(tx, rows, true)
 		if err == nil && len(all) == 0 {
 			err = gorm.ErrRecordNotFound
 		}
@@ -63,7 +63,7 @@ func ticketRows(tx *gorm.DB, which string, args ...any) (out []ticketRow, err er
 	return out, err
 }
 
-// fill reads the parts of many tickets with one query per table.
+// fill reads the items and events of tickets, with one query for each table.
 func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	out := make([]*approval.Ticket, len(rows))
 	byNumber := make(map[int64]*approval.Ticket, len(rows))
@@ -75,7 +75,7 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	if len(rows) == 0 {
 		return out, nil
 	}
-	in, args := someOf(numbers)
+	in, args := inValues(numbers)
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
 		var number int64
 		var body []byte
@@ -107,18 +107,18 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	return out, nil
 }
 
-// someOf are the values of an IN. The last is repeated up to the next power of two, so that a database has few forms of a
-// statement to prepare.
-func someOf(numbers []int64) (marks string, args []any) {
-	for _, n := range padded(numbers) {
+// inValues returns the placeholders and values of an IN condition. It repeats the last value up to the next power of two, so
+// that the database has to prepare few different statements.
+func inValues(numbers []int64) (marks string, args []any) {
+	for _, n := range padToPowerOfTwo(numbers) {
 		args = append(args, n)
 	}
 	return database.Placeholders(len(args)), args
 }
 
-// listed are the rows of a list.
+// listed returns the rows of a list.
 func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
-	rare, err := rarest(tx, f)
+	rare, err := rarestWord(tx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -139,16 +139,16 @@ func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
 
 // List implements approval.TicketStore.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	if keeps(f) {
+	if isCacheable(f) {
 		return s.page(ctx, f)
 	}
 	return s.selected(ctx, f)
 }
 
-// selected reads a list.
+// selected reads a list, with tickets from the cache where their versions are current.
 func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" && f.Text == "" {
-		// Most tickets were shown before, and then the one query that names their versions is all.
+		// If all tickets are cached, the query of their versions is the only one.
 		if out, err = s.seen(ctx, f); err != nil || out != nil {
 			return out, err
 		}
@@ -158,14 +158,14 @@ func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approva
 		if err != nil {
 			return err
 		}
-		out, err = s.pages.tickets(tx, rows, f.Limit > 0 && !f.Passing)
+		out, err = s.ticketCache.tickets(tx, rows, f.Limit > 0 && !f.Passing)
 		return err
 	})
 	return out, err
 }
 
-// seen is a list with the tickets that were seen in their present versions, and the others as they are a moment later;
-// nil: one of those has changed in that moment.
+// seen returns a list with tickets from the cache. It reads the others in a second transaction, and returns nil if one of
+// them has changed between the two.
 func (s *Store) seen(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	var rows []ticketRow
 	if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
@@ -178,24 +178,24 @@ func (s *Store) seen(ctx context.Context, f approval.Filter) (out []*approval.Ti
 	var unseen []int64
 	for i, r := range rows {
 		var ok bool
-		if out[i], ok = s.pages.get(r); !ok {
+		if out[i], ok = s.ticketCache.get(r); !ok {
 			unseen = append(unseen, r.Number)
 		}
 	}
 	if len(unseen) == 0 {
 		return out, nil
 	}
-	if len(unseen) > fillAtOnce {
+	if len(unseen) > maxQueryValues {
 		return nil, nil
 	}
 	read := map[int64]*approval.Ticket{}
 	if err := s.read(ctx, func(tx *gorm.DB) error {
-		in, args := someOf(unseen)
+		in, args := inValues(unseen)
 		now, err := ticketRows(tx, "number IN ("+in+")", args...)
 		if err != nil {
 			return err
 		}
-		tickets, err := s.pages.tickets(tx, now, f.Limit > 0)
+		tickets, err := s.ticketCache.tickets(tx, now, f.Limit > 0)
 		for _, t := range tickets {
 			read[t.Number] = t
 		}
@@ -227,7 +227,7 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
-			rare, err := rarest(tx, f)
+			rare, err := rarestWord(tx, f)
 			if err != nil {
 				return err
 			}

@@ -19,14 +19,14 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// A database of the program before is brought up to date with everything that was in it, and goes on.
+// A database of the previous version is migrated with all of its content, and can then be used.
 func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "old.db")
 	text, err := os.ReadFile("testdata/before-items.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := sql.Open("sqlite", file) // the driver that database registers
+	old, err := sql.Open("sqlite", file) // the driver that package database registers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +103,11 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	}
 }
 
-// Tickets of before the words are found by them.
+// Tickets from before the table of words are found by their words.
 func TestTicketsOfBeforeAreFound(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
-		var long strings.Builder // has more words than one statement writes
+		var long strings.Builder // has more words than one SQL statement inserts
 		for i := range approval.MaxText {
 			long.WriteRune('一' + rune(i))
 		}

@@ -1,5 +1,5 @@
-// Package gormstore keeps tickets, delegations, the outbox and sessions in SQL through gorm. It implements the stores of package approval
-// on an open database and decides nothing about tickets itself.
+// Package gormstore stores tickets, delegations and the outbox in SQL through gorm. It implements the stores of package
+// approval on an open database and contains no rules about tickets.
 package gormstore
 
 import (
@@ -16,16 +16,17 @@ type Store struct {
 	db          *database.DB
 	creations   *database.BatchWriter[*creation]
 	transitions *database.BatchWriter[*transition]
-	pages       pages
+	ticketCache ticketCache
 	changes     *changes
-	lists       lists
-	given       *lru.Cache // person to *given
+	pageCache   pageCache
+	// given caches the delegations to people, by person.
+	given *lru.Cache
 }
 
-// New is the store of an open database, which its opener closes.
+// New returns the store of an open database, which the caller closes.
 func New(db *database.DB) *Store {
-	s := &Store{db: db, creations: database.NewBatchWriter(db, createAll), pages: newPages(), lists: newLists(), given: lru.New(keepPeople)}
-	s.changes = newChanges(s.poll, s.readUnread)
+	s := &Store{db: db, creations: database.NewBatchWriter(db, createAll), ticketCache: newTicketCache(), pageCache: newPageCache(), given: lru.New(maxCachedPeople)}
+	s.changes = newChanges(s.poll, s.readChangedTickets)
 	s.transitions = database.NewBatchWriter(db, s.updateAll)
 	return s
 }
@@ -33,7 +34,7 @@ func New(db *database.DB) *Store {
 // Ping implements approval.TicketStore.
 func (s *Store) Ping(ctx context.Context) error { return storeError(s.db.Ping(ctx)) }
 
-// write runs f in one transaction and translates what the database says.
+// write runs f in one transaction and translates the errors of the database.
 func (s *Store) write(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return storeError(s.db.Write(ctx, f))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// replicas are stores of their own on one PostgreSQL, as portals on several machines have them.
+// replicas returns separate stores on one PostgreSQL, as several portals have.
 func replicas(t *testing.T, n int) []*Store {
 	t.Helper()
 	dsn := testenv.Postgres(t)
@@ -125,7 +125,7 @@ func TestOneRequestTwice(t *testing.T) {
 	verify(t, stores[0])
 }
 
-// Workers of two replicas, each of which is lost with its first job in hand, do every job once.
+// Workers of two replicas, each of which ends while it has the lease of its first job, do every job once.
 func TestNoJobIsDoneTwice(t *testing.T) {
 	stores := replicas(t, 2)
 	const tickets = 20
@@ -163,7 +163,7 @@ func TestNoJobIsDoneTwice(t *testing.T) {
 						if all {
 							return
 						}
-						continue // others have what is due in their hands
+						continue // other workers have leased all jobs that are due
 					}
 					if err != nil {
 						t.Error(err)
@@ -202,7 +202,7 @@ func TestNoJobIsDoneTwice(t *testing.T) {
 	}
 }
 
-// Stores that write at once, each in groups of its own, make one chain.
+// Stores that write concurrently, each in batches of its own, produce one chain of ledger lines.
 func TestLedgerOfManyWriters(t *testing.T) {
 	stores := replicas(t, 3)
 	var wg sync.WaitGroup

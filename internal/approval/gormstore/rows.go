@@ -21,7 +21,7 @@ type ticketRow struct {
 
 func (ticketRow) TableName() string { return "tickets" }
 
-// itemRow has in columns what lists select by; the item itself is its body.
+// itemRow is an item. Body contains all of it; the other columns are those that lists select by.
 type itemRow struct {
 	Ticket          int64 `gorm:"primaryKey"`
 	Position        int   `gorm:"primaryKey"`

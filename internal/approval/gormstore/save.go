@@ -14,14 +14,14 @@ import (
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
-// changed is a ticket that has to be stored, with whom it concerned before.
+// changed is a ticket to be stored, with the people whom it concerned before.
 type changed struct {
 	*approval.Ticket
 	before []approval.Concern
 }
 
-// save writes what may differ after any transition: items, concerns, new events with what they bring to others, jobs.
-// The ledger's lines are the last but the jobs and the changes, because writers of lines wait for each other.
+// save writes everything that a transition can change: items, concerns, new events with their notifications, ledger lines,
+// and jobs. The ledger lines come late, because only one transaction at a time can hold the ledger's lock.
 func save(tx *gorm.DB, some []changed) error {
 	if len(some) == 0 {
 		return nil
@@ -55,11 +55,11 @@ func save(tx *gorm.DB, some []changed) error {
 	if err := addJobs(tx, some); err != nil {
 		return err
 	}
-	return tell(tx, tickets...)
+	return recordChanges(tx, tickets...)
 }
 
-// saveItems writes all of a new item, and of one that is there what transitions change: each other column in an index
-// would cost as if it had changed.
+// saveItems inserts new items, and updates the columns of existing ones that transitions change. Updating further columns
+// that are indexed would cost as much as changing them.
 func saveItems(tx *gorm.DB, some []changed) error {
 	var rows [][]any
 	for _, t := range some {
@@ -91,7 +91,7 @@ func saveEvents(tx *gorm.DB, some []changed) error {
 	return err
 }
 
-// saveConcerns writes whom the items concern now and did not before, and removes the others.
+// saveConcerns inserts the concerns that are new and deletes those that have ended.
 func saveConcerns(tx *gorm.DB, some []changed) error {
 	var gone, added [][]any
 	for _, t := range some {
@@ -108,7 +108,7 @@ func saveConcerns(tx *gorm.DB, some []changed) error {
 			}
 		}
 	}
-	for some := range slices.Chunk(gone, fillAtOnce) {
+	for some := range slices.Chunk(gone, maxQueryValues) {
 		table, args := database.Table(tx, some)
 		if _, err := database.Exec(tx, "DELETE FROM concerns WHERE (ticket, item, person, role) IN ("+table+")", args...); err != nil {
 			return err
@@ -126,8 +126,8 @@ func setOf(some []approval.Concern) map[approval.Concern]bool {
 	return out
 }
 
-// addJobs comes after the ledger's lines: their writers go one after the other, so jobs are numbered in the order in
-// which they can be seen.
+// addJobs inserts jobs. It must be called after the ledger lines were written, so that the ledger's lock is held: the
+// numbers of jobs then have the order of the commits.
 func addJobs(tx *gorm.DB, some []changed) error {
 	var rows [][]any
 	for _, t := range some {

@@ -7,8 +7,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Stats counts tickets by state and the jobs that are not done, with the instant since which the oldest has been due
-// (zero: there is none).
+// Stats returns the number of tickets by state, the number of jobs that are not done, and the instant since which the
+// oldest of them has been due, which is zero if there is none.
 func (s *Store) Stats(ctx context.Context) (tickets map[string]int64, jobs int64, oldest time.Time, err error) {
 	tickets = map[string]int64{}
 	err = s.read(ctx, func(tx *gorm.DB) error {
@@ -23,7 +23,7 @@ func (s *Store) Stats(ctx context.Context) (tickets map[string]int64, jobs int64
 			tickets[r.State] = r.N
 		}
 		var out struct{ N, Oldest int64 }
-		// A job that was never postponed is due since its ticket changed.
+		// A job that was never postponed has been due since its ticket changed.
 		since := "CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets WHERE number = outbox.ticket) END"
 		if err := tx.Model(&jobRow{}).Select("COUNT(*) AS n, COALESCE(MIN(" + since + "), 0) AS oldest").Scan(&out).Error; err != nil {
 			return err

@@ -10,12 +10,13 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// transition is a change of a ticket on its way into the store.
+// transition is a change of a ticket to be stored.
 type transition struct {
 	number int64
 	change func(*approval.Ticket) error
 	ticket *approval.Ticket
-	err    error // why it is refused
+	// err is the reason why it is refused.
+	err error
 }
 
 // Update implements approval.TicketStore.
@@ -28,14 +29,14 @@ func (s *Store) Update(ctx context.Context, number int64, change func(*approval.
 	return x.ticket, nil
 }
 
-// stored is told of tickets whose changes are durable. Their followers look at them at once.
+// stored is called after a change of a ticket was committed. It notifies the followers of the ticket and caches it.
 func (s *Store) stored(t *approval.Ticket) {
 	t.Stored()
-	s.pages.keep(rowOf(t), t.Clone())
+	s.ticketCache.keep(rowOf(t), t.Clone())
 }
 
 func (s *Store) updateAll(tx *gorm.DB, some []*transition) ([]error, error) {
-	for _, round := range rounds(some, func(x *transition) []int64 { return []int64{x.number} }) {
+	for _, round := range splitByKeys(some, func(x *transition) []int64 { return []int64{x.number} }) {
 		if err := s.update(tx, round); err != nil {
 			return nil, err
 		}
@@ -47,7 +48,7 @@ func (s *Store) updateAll(tx *gorm.DB, some []*transition) ([]error, error) {
 	return refused, nil
 }
 
-// updateOne is for who changes more in the transaction.
+// updateOne changes one ticket in a transaction in which the caller changes more.
 func (s *Store) updateOne(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
 	x := &transition{number: number, change: change}
 	if err := s.update(tx, []*transition{x}); err != nil {
@@ -56,8 +57,8 @@ func (s *Store) updateOne(tx *gorm.DB, number int64, change func(*approval.Ticke
 	return x.ticket, x.err
 }
 
-// update locks the tickets, of which each is there once, where a database has many writers, and writes only onto the
-// versions that it has read.
+// update applies transitions, at most one for each ticket. It locks the tickets where the database has concurrent writers,
+// and writes only if their versions are those that it has read.
 func (s *Store) update(tx *gorm.DB, some []*transition) error {
 	byNumber, err := s.locked(tx, some)
 	if err != nil {
@@ -86,8 +87,8 @@ func (s *Store) update(tx *gorm.DB, some []*transition) error {
 	if len(all) == 0 {
 		return nil
 	}
-	for some := range slices.Chunk(rows, fillAtOnce) {
-		// What was asked for never changes.
+	for some := range slices.Chunk(rows, maxQueryValues) {
+		// The columns of the request never change.
 		table, args := database.Table(tx, some)
 		n, err := database.Exec(tx, "WITH now (number, before, state, version, at) AS ("+table+`) UPDATE tickets SET state = now.state, version = now.version, updated_at = now.at
  FROM now WHERE tickets.number = now.number AND tickets.version = now.before`, args...)
@@ -98,41 +99,41 @@ func (s *Store) update(tx *gorm.DB, some []*transition) error {
 			return &approval.Error{Code: approval.CodeStale, Detail: "The ticket changed meanwhile: look again, then decide."}
 		}
 	}
-	if err := reclaim(tx, claims); err != nil {
+	if err := replaceClaims(tx, claims); err != nil {
 		return err
 	}
 	return save(tx, all)
 }
 
-// locked are the tickets of transitions, to be changed.
+// locked returns copies of the tickets of transitions, by number.
 func (s *Store) locked(tx *gorm.DB, some []*transition) (map[int64]*approval.Ticket, error) {
 	numbers := make([]int64, len(some))
 	for i, x := range some {
 		numbers[i] = x.number
 	}
-	in, args := someOf(numbers)
+	in, args := inValues(numbers)
 	which := "number IN (" + in + ")"
 	if tx.Name() != "sqlite" {
-		which += " ORDER BY number FOR UPDATE" // in one order, so that two who lock several do not wait for each other
+		which += " ORDER BY number FOR UPDATE" // always in the same order, so that transactions do not deadlock
 	}
 	rows, err := ticketRows(tx, which, args...)
 	if err != nil {
 		return nil, err
 	}
-	tickets, err := s.pages.tickets(tx, rows, false)
+	tickets, err := s.ticketCache.tickets(tx, rows, false)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[int64]*approval.Ticket, len(tickets))
 	for _, t := range tickets {
-		out[t.Number] = t.Clone() // what is kept stays as it is
+		out[t.Number] = t.Clone() // the cached ticket must not change
 	}
 	return out, nil
 }
 
-// reclaim gives tickets the claims that they have now. A failed ticket that comes back finds its claim taken by the one
-// that was made meanwhile, which keeps it.
-func reclaim(tx *gorm.DB, tickets []*approval.Ticket) error {
+// replaceClaims replaces the claims of tickets. A failed ticket that is retried does not get a claim that another ticket has taken
+// meanwhile.
+func replaceClaims(tx *gorm.DB, tickets []*approval.Ticket) error {
 	if len(tickets) == 0 {
 		return nil
 	}
@@ -140,10 +141,10 @@ func reclaim(tx *gorm.DB, tickets []*approval.Ticket) error {
 	for i, t := range tickets {
 		numbers[i] = t.Number
 	}
-	in, args := someOf(numbers)
+	in, args := inValues(numbers)
 	if _, err := database.Exec(tx, "DELETE FROM claims WHERE ticket IN ("+in+")", args...); err != nil {
 		return err
 	}
-	_, err := claim(tx, tickets)
+	_, err := insertClaims(tx, tickets)
 	return err
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// A word is rare if so few tickets have it that looking at them all beats the way that the list would go without it: for
-// who sees everything through all tickets, for others through what is theirs. A word that more have soon fills a page on
-// that way.
+// rareOfAll and rareOfSome are the numbers of tickets up to which a word is rare: reading all tickets with it is then faster
+// than the scan that the list would otherwise use. rareOfAll is for people who see all tickets, rareOfSome for others, who
+// have fewer. A scan for a more frequent word fills a page soon.
 const rareOfAll, rareOfSome = 2000, 200
 
-// rarest is a word of the filter's text that few tickets have; empty: all have many, or there is no text.
-func rarest(tx *gorm.DB, f approval.Filter) (string, error) {
+// rarestWord returns the word of the filter's text that the fewest tickets have, or an empty string if no word is rare.
+func rarestWord(tx *gorm.DB, f approval.Filter) (string, error) {
 	if f.Text == "" {
 		return "", nil
 	}
@@ -37,10 +37,10 @@ func rarest(tx *gorm.DB, f approval.Filter) (string, error) {
 	return out, nil
 }
 
-// having leaves the tickets with a word that begins with each of some.
+// having adds the condition that for each prefix a ticket has a word that begins with it.
 func having(q *gorm.DB, all []string) *gorm.DB {
 	if len(all) == 0 {
-		return q.Where("1 = 0") // there is nothing to search by
+		return q.Where("1 = 0") // a text without words matches nothing
 	}
 	for _, w := range all {
 		q = q.Where("EXISTS (SELECT 1 FROM ticket_words w WHERE w.ticket = tickets.number AND w.word >= ? AND w.word < ?)", w, tokenize.PrefixEnd(w))
@@ -48,7 +48,7 @@ func having(q *gorm.DB, all []string) *gorm.DB {
 	return q
 }
 
-// saveWords of new tickets: their texts never change.
+// saveWords inserts the words of new tickets, whose texts never change.
 func saveWords(tx *gorm.DB, some []*creation) error {
 	var rows [][]any
 	for _, c := range some {

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// TestWordsFindWhatMayBeSeen: whichever way a search goes, it finds the tickets that the filter means, and no other.
+// TestWordsFindWhatMayBeSeen checks that a search returns exactly the tickets that match the filter, with any scan.
 func TestWordsFindWhatMayBeSeen(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		o, s := newOffice(t), New(databasetest.Open(t, dsn))
@@ -38,7 +38,7 @@ func TestWordsFindWhatMayBeSeen(t *testing.T) {
 				}
 				var got [2][]int64
 				if err := s.db.Read(t.Context(), func(tx *gorm.DB) error {
-					rare, err := rarest(tx, f)
+					rare, err := rarestWord(tx, f)
 					if err != nil {
 						return err
 					}
