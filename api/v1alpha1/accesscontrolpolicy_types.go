@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Effect says whether a statement allows or denies.
+// Effect determines whether a statement allows or denies.
 //
 // +kubebuilder:validation:Enum=Allow;Deny
 type Effect string
@@ -32,7 +32,7 @@ type Statement struct {
 	// +kubebuilder:validation:MaxItems=256
 	Subjects []Subject `json:"subjects"`
 
-	// Actions are what the subjects do, by name; the resource's class says which ports they are.
+	// Actions are the names of what the subjects may do. The class of a resource defines the ports of each action.
 	//
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -46,12 +46,12 @@ type Statement struct {
 	// +kubebuilder:validation:MaxItems=256
 	Resources []ResourceName `json:"resources"`
 
-	// NotBefore is the first instant at which the statement counts; absent: at once.
+	// NotBefore is the first instant at which the statement counts. If absent, it counts at once.
 	//
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// NotAfter is the first instant at which the statement no longer counts; absent: it does not expire.
+	// NotAfter is the first instant at which the statement no longer counts. If absent, it does not expire.
 	//
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
@@ -68,46 +68,46 @@ type AccessControlPolicySpec struct {
 	Statements []Statement `json:"statements,omitempty"`
 }
 
-// RefusedStatement is a statement, or one of its subjects or resources, that was left out, and why.
+// RefusedStatement is a statement, or one of its subjects or resources, that is not enforced, with the reason.
 type RefusedStatement struct {
 	SID string `json:"sid"`
 	// Reason is one of the Reason constants for refusals.
 	//
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason"`
-	// Message names the offending part and says what to do.
+	// Message names the part that cannot be enforced and states what to do.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
 }
 
-// PolicyUnit tells how far one compiled unit that holds statements of this policy has come.
+// PolicyUnit is the state of one compiled unit that contains statements of this policy.
 //
-// A policy with very many units has no room for everything about each. What is left out first is groups, then clusters, then
-// sids; the counts always include what is left out.
+// The status of a policy with very many units has no room for all details. It omits groups first, then clusters, then
+// sids; the counts always include what is omitted.
 type PolicyUnit struct {
-	// Resource is the name, or the wildcard, that the unit is about.
+	// Resource is the name or wildcard of the resources that the unit protects.
 	Resource ResourceName `json:"resource"`
-	// SIDs of this policy that the unit holds.
+	// SIDs are the sids of the statements of this policy that the unit contains.
 	//
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	SIDs []string `json:"sids,omitempty"`
-	// Statements is the number of statements of this policy that the unit holds. When there is no room for their sids, sids is
+	// Statements is the number of statements of this policy that the unit contains. If there is no room for their sids, sids is
 	// empty.
 	//
 	// +optional
 	Statements int32 `json:"statements,omitempty"`
-	// Revision is the hash of what every targeted member has to have.
+	// Revision is the hash of the objects that every targeted member must have.
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// Members counts the members that the unit targets, or was seen in.
+	// Members counts the members that the unit targets or in which it was observed.
 	//
 	// +optional
 	Members *MemberCounts `json:"members,omitempty"`
-	// Clusters are those of the members that are in the worst states, at most three, the worst first. (Earlier versions of the
+	// Clusters lists the members in the worst states, at most three, the worst first. (Earlier versions of the
 	// adapter listed every member here.)
 	//
 	// +listType=map
@@ -115,20 +115,20 @@ type PolicyUnit struct {
 	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	Clusters []ClusterState `json:"clusters,omitempty"`
-	// Groups are the members that are not in clusters, by what is equal among them.
+	// Groups lists the members that are not in clusters, grouped by equal properties.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Groups []MemberGroup `json:"groups,omitempty"`
-	// Details is the object whose status lists the members, as kind and name, when there is no room for all of them here.
+	// Details is the kind and name of the object whose status lists all members, if there is no room for them here.
 	//
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	Details string `json:"details,omitempty"`
 }
 
-// AccessControlPolicyStatus is what became of the policy. It is true for the generation that ObservedGeneration names.
+// AccessControlPolicyStatus is the observed state of the policy, as of the generation in ObservedGeneration.
 type AccessControlPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -140,9 +140,9 @@ type AccessControlPolicyStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Units that hold statements of this policy. A statement about a resource that is not onboarded is in no unit.
+	// Units lists the units that contain statements of this policy. A statement about a resource that is not onboarded is in no unit.
 	//
-	// When there is no room for all of them, those that are well are left out.
+	// If there is no room for all of them, realized ones are omitted.
 	//
 	// +listType=map
 	// +listMapKey=resource
@@ -150,23 +150,23 @@ type AccessControlPolicyStatus struct {
 	// +optional
 	Units []PolicyUnit `json:"units,omitempty"`
 
-	// UnitsTotal is the number of units, also of those that units has no room for.
+	// UnitsTotal is the number of units, including those that are not listed.
 	//
 	// +optional
 	UnitsTotal int32 `json:"unitsTotal,omitempty"`
 
-	// UnitsRealized is the number of units that every member has, and nothing else.
+	// UnitsRealized is the number of units that are realized in every targeted member and absent from all others.
 	//
 	// +optional
 	UnitsRealized int32 `json:"unitsRealized,omitempty"`
 
-	// Refused statements are not enforced anywhere. When there is no room for all of them, refusedOthers names the others.
+	// Refused lists statements that are not enforced anywhere. If there is no room for all of them, refusedOthers names the others.
 	//
 	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	Refused []RefusedStatement `json:"refused,omitempty"`
 
-	// RefusedOthers are the sids of refused statements that refused has no room for.
+	// RefusedOthers are the sids of the refused statements that are not listed in refused.
 	//
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=512
@@ -174,7 +174,7 @@ type AccessControlPolicyStatus struct {
 	RefusedOthers []string `json:"refusedOthers,omitempty"`
 }
 
-// AccessControlPolicy says who may do what on which resources, in names that no dataplane knows.
+// AccessControlPolicy defines which subjects may perform which actions on which resources, by names that do not depend on a dataplane.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

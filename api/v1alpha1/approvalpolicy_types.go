@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TimeoutAction is what happens when a step waits too long. A timeout never approves and never skips.
+// TimeoutAction is what happens when nobody decides a step in time. A timeout never approves or skips a step.
 //
 // +kubebuilder:validation:Enum=Escalate;Deny;Remind
 type TimeoutAction string
@@ -13,13 +13,13 @@ const (
 	TimeoutRemind   TimeoutAction = "Remind"
 )
 
-// StepTimeout limits how long a step waits.
+// StepTimeout limits how long a step waits for decisions.
 //
 // +kubebuilder:validation:XValidation:rule="self.action != 'Escalate' || has(self.escalateTo)",message="action Escalate needs escalateTo"
 type StepTimeout struct {
 	After  metav1.Duration `json:"after"`
 	Action TimeoutAction   `json:"action"`
-	// EscalateTo are the approvers who may decide from then on, beside those of the step.
+	// EscalateTo are additional approvers who may decide after the timeout.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -49,7 +49,7 @@ type ApprovalStep struct {
 	// +listType=set
 	Approvers []Approver `json:"approvers"`
 
-	// Quorum says how many of the approvers must approve.
+	// Quorum is the number of approvers who must approve.
 	//
 	// +kubebuilder:validation:Enum=Any;All;Count
 	// +kubebuilder:default=Any
@@ -61,13 +61,13 @@ type ApprovalStep struct {
 	// +optional
 	Count *int32 `json:"count,omitempty"`
 
-	// Condition is a CEL expression over the request; the step is needed when it is true or absent.
+	// Condition is a CEL expression over the request. The step is required if it is true or absent.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Condition string `json:"condition,omitempty"`
 
-	// AutoApprove is a CEL expression over the request; the step approves by itself when it is true.
+	// AutoApprove is a CEL expression over the request. The step is approved automatically if it is true.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
@@ -77,17 +77,17 @@ type ApprovalStep struct {
 	Timeout *StepTimeout `json:"timeout,omitempty"`
 }
 
-// BreakGlass names who may act at once and be reviewed afterwards.
+// BreakGlass defines who may get access at once, to be reviewed afterwards.
 type BreakGlass struct {
-	// People who may; with nobody named, nobody can.
+	// People may use break-glass access. If the list is empty, nobody can.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
 	// +optional
 	People []string `json:"people,omitempty"`
-	// MaxDuration of such access, with all of its extensions by break-glass. More than 24 h counts as 24 h.
+	// MaxDuration limits such access, including all of its extensions by break-glass. More than 24 h counts as 24 h.
 	MaxDuration metav1.Duration `json:"maxDuration"`
-	// Reviewers decide afterwards.
+	// Reviewers decide about the access afterwards.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -95,21 +95,21 @@ type BreakGlass struct {
 	Reviewers []Approver `json:"reviewers"`
 }
 
-// ApprovalPolicySpec says who must approve what.
+// ApprovalPolicySpec defines who must approve which requests.
 type ApprovalPolicySpec struct {
-	// Priority orders the policies; the lowest number that matches counts, equal ones by name.
+	// Priority orders the policies. The matching policy with the lowest number counts; of equal ones, the first by name.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Priority int32 `json:"priority"`
 
-	// Match is a CEL expression over the request; absent: every request.
+	// Match is a CEL expression over the request. If absent, every request matches.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Match string `json:"match,omitempty"`
 
-	// Steps in order.
+	// Steps are the approval steps, in order.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -117,8 +117,8 @@ type ApprovalPolicySpec struct {
 	// +listMapKey=name
 	Steps []ApprovalStep `json:"steps"`
 
-	// MaxDuration caps how long access lasts, counted from the first grant through all of its extensions. Absent: a grant
-	// has no cap, and an extension lasts no longer than the grant.
+	// MaxDuration limits how long access lasts, from the first grant through all of its extensions. If absent, a grant
+	// has no limit, and an extension lasts no longer than the grant.
 	//
 	// +optional
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
@@ -132,7 +132,7 @@ type ApprovalPolicySpec struct {
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 }
 
-// ApprovalPolicyStatus tells whether the policy's expressions compile.
+// ApprovalPolicyStatus reports whether the expressions of the policy compile.
 type ApprovalPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -144,7 +144,7 @@ type ApprovalPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ApprovalPolicy says who must approve which requests.
+// ApprovalPolicy defines who must approve which requests.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -21,7 +21,7 @@ type Port struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// EndPort is the last port of the range; absent: the range is Port alone.
+	// EndPort is the last port of the range. If absent, the range is Port alone.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -33,7 +33,7 @@ type Port struct {
 	Protocol Protocol `json:"protocol,omitempty"`
 }
 
-// HTTPMatch restricts an action to requests; both fields are anchored regular expressions, absent: any.
+// HTTPMatch restricts an action to HTTP requests. Both fields are anchored regular expressions; an absent one matches anything.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.method) || has(self.path)",message="an HTTP match needs a method or a path"
 type HTTPMatch struct {
@@ -45,7 +45,7 @@ type HTTPMatch struct {
 	Path string `json:"path,omitempty"`
 }
 
-// ClassAction is one thing that can be done to the resources of a class.
+// ClassAction is an action on the resources of a class.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.http) || self.ports.all(p, !has(p.protocol) || p.protocol == 'TCP')",message="an action with http must use TCP ports only"
 type ClassAction struct {
@@ -61,7 +61,7 @@ type ClassAction struct {
 	// +listType=atomic
 	Ports []Port `json:"ports"`
 
-	// HTTP limits the action to matching requests where the enforcer can; absent: every connection to the ports.
+	// HTTP limits the action to matching requests, where the enforcer supports it. If absent, the action is every connection to the ports.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -69,19 +69,19 @@ type ClassAction struct {
 	HTTP []HTTPMatch `json:"http,omitempty"`
 }
 
-// OtherPorts says what happens on the ports that no action of the class names, while a resource is enforced.
+// OtherPorts determines what happens on the ports of no action of the class while a resource is in Enforce.
 //
 // +kubebuilder:validation:Enum=Deny;Allow
 type OtherPorts string
 
 const (
-	// OtherPortsDeny closes them with the rest of the workload.
+	// OtherPortsDeny closes these ports.
 	OtherPortsDeny OtherPorts = "Deny"
-	// OtherPortsAllow opens them for everyone, on workloads that carry no other class's label.
+	// OtherPortsAllow opens these ports to every source, on workloads without the label of another class.
 	OtherPortsAllow OtherPorts = "Allow"
 )
 
-// EnforcerName names a dataplane that ACP can drive.
+// EnforcerName is the name of an enforcer: a dataplane for which ACP writes policies.
 //
 // +kubebuilder:validation:Enum=cilium;istio
 type EnforcerName string
@@ -91,29 +91,29 @@ const (
 	EnforcerIstio  EnforcerName = "istio"
 )
 
-// Placement names the member clusters that a class's units go to.
+// Placement defines the member clusters in which the units of a class are placed.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="set exactly one of clusters and clusterSelector"
 type Placement struct {
-	// Clusters by name. An explicit empty list is no cluster.
+	// Clusters are names of members. An explicit empty list selects no member.
 	//
 	// +kubebuilder:validation:MaxItems=512
 	// +listType=set
 	// +optional
 	Clusters *[]ClusterName `json:"clusters,omitempty"`
 
-	// ClusterSelector selects members by the labels of their KubeFedCluster; {} is all of them.
+	// ClusterSelector selects members by the labels of their KubeFedCluster; {} selects all of them.
 	//
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
-// ResourceClassSpec describes a family of servers.
+// ResourceClassSpec defines a class of servers.
 //
 // +kubebuilder:validation:XValidation:rule="self.pattern == oldSelf.pattern",message="pattern is immutable: create a new class"
 // +kubebuilder:validation:XValidation:rule="self.labelKey == oldSelf.labelKey",message="labelKey is immutable: create a new class"
 type ResourceClassSpec struct {
-	// Pattern covers the names of the class; the patterns of two resource classes must not overlap.
+	// Pattern matches the names of the class. The patterns of two resource classes must not overlap.
 	Pattern NamePattern `json:"pattern"`
 
 	// LabelKey is the pod label that carries the part of the name that the pattern's "*" stands for.
@@ -139,17 +139,17 @@ type ResourceClassSpec struct {
 	Placement Placement `json:"placement"`
 
 	// DefaultMode is the mode of the ProtectedResource that the portal creates when it writes the first exact statement about a
-	// resource of the class; absent: none is created. Statements that others write create none.
+	// resource of the class. If absent, none is created. Statements that are written in other ways create none.
 	//
 	// +optional
 	DefaultMode Mode `json:"defaultMode,omitempty"`
 }
 
-// ClassStatus tells whether a class is in use.
+// ClassStatus reports whether a class is accepted and, for a resource class, propagated.
 type ClassStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Accepted, and Propagated of a resource class, which tells how long a change of many resources still takes.
+	// Conditions: Accepted; of a resource class also Propagated, which estimates how long a change of many resources still takes.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -157,7 +157,7 @@ type ClassStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ResourceClass is a family of servers, for example all redis clusters.
+// ResourceClass is a class of servers, for example all redis clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -184,18 +184,18 @@ type ResourceClassList struct {
 	Items           []ResourceClass `json:"items"`
 }
 
-// SubjectClassSpec describes a family of clients.
+// SubjectClassSpec defines a class of clients.
 //
 // +kubebuilder:validation:XValidation:rule="self.pattern == oldSelf.pattern",message="pattern is immutable: create a new class"
 // +kubebuilder:validation:XValidation:rule="self.labelKey == oldSelf.labelKey",message="labelKey is immutable: create a new class"
 type SubjectClassSpec struct {
-	// Pattern covers the names of the class; the patterns of two subject classes must not overlap.
+	// Pattern matches the names of the class. The patterns of two subject classes must not overlap.
 	Pattern NamePattern `json:"pattern"`
 
 	// LabelKey is the pod label that carries the part of the name that the pattern's "*" stands for.
 	LabelKey LabelKey `json:"labelKey"`
 
-	// ServiceAccountTemplate is the service account of a subject, for enforcers that know clients by it; it contains
+	// ServiceAccountTemplate is the service account of a subject, for enforcers that identify clients by it. It contains
 	// "{id}" once, which stands for the same part of the name, for example "app-{id}".
 	//
 	// +kubebuilder:validation:MaxLength=63
@@ -204,7 +204,7 @@ type SubjectClassSpec struct {
 	ServiceAccountTemplate string `json:"serviceAccountTemplate,omitempty"`
 }
 
-// SubjectClass is a family of clients, for example all applications.
+// SubjectClass is a class of clients, for example all applications.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

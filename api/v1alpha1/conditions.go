@@ -1,25 +1,25 @@
 package v1alpha1
 
-// Condition types. Each is about the generation in its observedGeneration.
+// Condition types. Each applies to the generation in its observedGeneration.
 const (
-	// ConditionAccepted: the object is understood and nothing is wrong with it. When it is False, the message says
-	// whether the object is left out of decisions and compilation, or only a part of it, or what else has to be mended.
+	// ConditionAccepted: the object is valid. If it is False, the message states whether the object, or only a part of it, is
+	// left out of decisions and compilation, and what to correct.
 	ConditionAccepted = "Accepted"
-	// ConditionCompiled: every statement became part of a unit, and the unit was written for KubeFed.
+	// ConditionCompiled: every statement is part of a unit, and the unit was written for KubeFed.
 	ConditionCompiled = "Compiled"
-	// ConditionPropagated: every targeted member has the present generation, by KubeFed's report or by the read-back.
+	// ConditionPropagated: every targeted member has the current generation, as KubeFed reports or as was read back.
 	ConditionPropagated = "Propagated"
-	// ConditionRealized: the wanted revision was read back from every targeted member, and there is at least one.
+	// ConditionRealized: the desired revision was read back from every targeted member, and there is at least one.
 	ConditionRealized = "Realized"
-	// ConditionReady: of a MemberCluster; its reason is the state.
+	// ConditionReady is the condition of a MemberCluster. Its reason is the state.
 	ConditionReady = "Ready"
 )
 
 // Reasons of conditions.
 const (
-	// ReasonAccepted: nothing is wrong with the object itself.
+	// ReasonAccepted: the object itself is valid.
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid: the object breaks a rule that the API server could not check; the message says which.
+	// ReasonInvalid: the object violates a rule that the API server cannot check; the message names it.
 	ReasonInvalid = "Invalid"
 	// ReasonNoClass: no class covers the object's name.
 	ReasonNoClass = "NoClass"
@@ -33,22 +33,22 @@ const (
 	ReasonStatementsRefused = "StatementsRefused"
 	// ReasonWriteFailed: the federated object could not be written; it is retried.
 	ReasonWriteFailed = "WriteFailed"
-	// ReasonNotOnboarded: the policy has no statement in force about a resource in Audit or Enforce, so no member has to
-	// have anything.
+	// ReasonNotOnboarded: the policy has no statement in force about a resource in Audit or Enforce, so no member needs an
+	// object.
 	ReasonNotOnboarded = "NotOnboarded"
-	// ReasonObserve: the resource is in Observe, so no member has to have anything.
+	// ReasonObserve: the resource is in Observe, so no member needs an object.
 	ReasonObserve = "Observe"
-	// ReasonPropagated: KubeFed reports success for every targeted member, or it was read back there.
+	// ReasonPropagated: KubeFed reports success for every targeted member, or the objects were read back there.
 	ReasonPropagated = "Propagated"
-	// ReasonPropagating: KubeFed is not done with the present generation.
+	// ReasonPropagating: KubeFed has not finished the current generation.
 	ReasonPropagating = "Propagating"
 	// ReasonNoPropagator: KubeFed or its Federated kind is not installed in the host cluster.
 	ReasonNoPropagator = "PropagatorMissing"
-	// ReasonRealized: every targeted member was read back with the wanted revision.
+	// ReasonRealized: the desired revision was read back from every targeted member.
 	ReasonRealized = "Realized"
-	// ReasonNotRealized: at least one targeted member does not have the wanted revision; the message names it.
+	// ReasonNotRealized: at least one targeted member does not have the desired revision; the message names it.
 	ReasonNotRealized = "NotRealized"
-	// ReasonNoTarget: the placement names no member, so nothing can be in force.
+	// ReasonNoTarget: the placement selects no member, so nothing can be enforced.
 	ReasonNoTarget = "NoTarget"
 )
 
@@ -64,18 +64,18 @@ const (
 	RefusedInvalidName = "InvalidName"
 	// RefusedUnsupported: the enforcer cannot express the statement.
 	RefusedUnsupported = "Unsupported"
-	// RefusedShadowingDeny: an allow was left out because a deny that could override it was refused.
+	// RefusedShadowingDeny: an allow was left out because a deny that could override it is refused.
 	RefusedShadowingDeny = "OverriddenByRefusedDeny"
-	// RefusedTooMany: the statement would make the resource's rules outgrow what a workload's policy map holds.
+	// RefusedTooMany: with the statement, the rules of the resource would not fit into the policy map of a workload.
 	RefusedTooMany = "PolicyMapFull"
 )
 
-// Labels and names that ACP owns.
+// Labels, annotations and names that are reserved for ACP.
 const (
-	// AnnotationPolicyShards says on the first of the policies that hold the portal's grants on a resource how many there are; without
-	// it there is one.
+	// AnnotationPolicyShards is the number of policies that contain the portal's grants on a resource. It is an annotation of the
+	// first of them; without it there is one.
 	AnnotationPolicyShards = "acp.io/portal-shards"
-	// MaxStatements is how many statements the API takes in one AccessControlPolicy.
+	// MaxStatements is the maximum number of statements in one AccessControlPolicy.
 	MaxStatements = 512
 	// LabelManagedBy marks every object that ACP writes; its value is ManagedBy.
 	LabelManagedBy = "acp.io/managed-by"
@@ -83,16 +83,16 @@ const (
 	ManagedBy = "acp-adapter"
 	// ManagedByPortal is the value of LabelManagedBy on policies that the portal writes.
 	ManagedByPortal = "acp-portal"
-	// LabelUnit carries a unit's short id.
+	// LabelUnit contains the short id of a unit.
 	LabelUnit = "acp.io/unit"
-	// LabelRevision carries the hash of the rendered spec.
+	// LabelRevision contains the hash of the rendered spec.
 	LabelRevision = "acp.io/revision"
-	// FinalizerProtectedResource keeps a ProtectedResource until no member has its unit any more.
+	// FinalizerProtectedResource keeps a ProtectedResource until its unit is removed from all members.
 	FinalizerProtectedResource = "acp.io/protected-resource"
 	// FinalizerResourceClass keeps a ResourceClass while members have units of its resources.
 	FinalizerResourceClass = "acp.io/resource-class"
-	// FinalizerSubjectClass keeps a SubjectClass while statements in force, or yet to come, name its subjects: without the class
-	// a deny of them could not be expressed.
+	// FinalizerSubjectClass keeps a SubjectClass while statements that are in force, or will be, name its subjects. Without the
+	// class, denies of these subjects could not be compiled.
 	FinalizerSubjectClass = "acp.io/subject-class"
 	// ObjectPrefix is reserved for the names of objects that ACP writes into members.
 	ObjectPrefix = "acp-"

@@ -1,8 +1,8 @@
-// Package v1alpha1 owns the Kubernetes kinds of ACP (group acp.io): what people and GitOps write, and what the
-// control plane reports back. It holds types, CEL validation markers, condition types and reasons, and nothing that
-// acts. It may import apimachinery only.
+// Package v1alpha1 defines the Kubernetes kinds of ACP (group acp.io): the objects that people and GitOps write, and the
+// statuses that the control plane reports. It contains types, CEL validation markers, condition types and reasons, and no
+// behavior. It may import only apimachinery.
 //
-// What the kinds mean is specified in docs/semantics.md; every kind is cluster-scoped and lives in the host cluster.
+// docs/semantics.md specifies the meaning of the kinds. Every kind is cluster-scoped and stored in the host cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=acp.io

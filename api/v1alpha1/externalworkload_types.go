@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ExternalWorkloadSpec names clients outside the fleet and gives them an identity.
+// ExternalWorkloadSpec assigns a subject to addresses of clients outside the fleet.
 type ExternalWorkloadSpec struct {
-	// Subject is the exact name that the workload acts as.
+	// Subject is the exact name of the client.
 	//
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('*')",message="subject must be an exact name, without wildcard"
 	Subject ResourceName `json:"subject"`
@@ -19,7 +19,7 @@ type ExternalWorkloadSpec struct {
 	Addresses []string `json:"addresses"`
 }
 
-// ExternalWorkloadStatus tells whether the addresses are in use.
+// ExternalWorkloadStatus reports whether the addresses are accepted.
 type ExternalWorkloadStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -31,7 +31,7 @@ type ExternalWorkloadStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ExternalWorkload is a VM or a bare-metal machine that connects to pods of the fleet.
+// ExternalWorkload is a client outside the fleet, such as a VM or a bare-metal machine, that connects to pods of the fleet.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -2,109 +2,109 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MemberClusterState is how a member stands. Of several that hold, the first of Quarantined, Downgraded, Leaving and
+// MemberClusterState is the state of a member. If several apply, the first of Quarantined, Downgraded, Leaving and
 // Unreachable counts.
 //
 // +kubebuilder:validation:Enum=Ready;Unreachable;Quarantined;Downgraded;Leaving
 type MemberClusterState string
 
 const (
-	// MemberClusterReady: the member answers, and nothing keeps it from getting what is placed there.
+	// MemberClusterReady: the member can be reached, and objects that are placed in it are written.
 	MemberClusterReady MemberClusterState = "Ready"
-	// MemberClusterUnreachable: the member cannot be read. What was enforced there still is, and nothing new arrives.
+	// MemberClusterUnreachable: the member cannot be read. It continues to enforce what it has, and gets no changes.
 	MemberClusterUnreachable MemberClusterState = "Unreachable"
-	// MemberClusterQuarantined: the member failed its preflight so that it would stop KubeFed for the others; KubeFed is kept
-	// from it.
+	// MemberClusterQuarantined: the member failed its preflight in a way that would stop KubeFed for the other members, so it is
+	// not propagated to.
 	MemberClusterQuarantined MemberClusterState = "Quarantined"
-	// MemberClusterDowngraded: an operator turned the member to audit without the control plane. Nothing is written there.
+	// MemberClusterDowngraded: an operator switched the member to audit without the control plane. Nothing is written to it.
 	MemberClusterDowngraded MemberClusterState = "Downgraded"
-	// MemberClusterLeaving: the member is being taken out of the fleet.
+	// MemberClusterLeaving: the member is being removed from the fleet.
 	MemberClusterLeaving MemberClusterState = "Leaving"
 )
 
-// GuardState tells whether a member's admission refuses strangers' changes of what ACP manages there.
+// GuardState reports whether admission in a member refuses changes of ACP's objects by others.
 //
 // +kubebuilder:validation:Enum=Present;Missing;Changed;Unknown
 type GuardState string
 
 const (
-	// GuardPresent: the guard is there as ACP wrote it.
+	// GuardPresent: the guard exists as ACP wrote it.
 	GuardPresent GuardState = "Present"
-	// GuardMissing: there is none; changes by hand are seen and repaired, but not refused.
+	// GuardMissing: there is no guard. Manual changes are detected and repaired, but not refused.
 	GuardMissing GuardState = "Missing"
-	// GuardChanged: there is one, and not as ACP wrote it.
+	// GuardChanged: there is a guard that differs from what ACP wrote.
 	GuardChanged GuardState = "Changed"
-	// GuardUnknown: nobody could look.
+	// GuardUnknown: the guard could not be read.
 	GuardUnknown GuardState = "Unknown"
 )
 
-// FindingSeverity is how bad a finding is.
+// FindingSeverity is the severity of a finding.
 //
 // +kubebuilder:validation:Enum=Stops;Fails;Warns
 type FindingSeverity string
 
 const (
-	// FindingStops: while KubeFed counts the member as ready, a kind would stop for every member.
+	// FindingStops: KubeFed would stop propagating a kind to every member while it counts this member as ready.
 	FindingStops FindingSeverity = "Stops"
-	// FindingFails: what is pushed would not be enforced, or would mean something else than it says.
+	// FindingFails: policies that are written would not be enforced, or would be enforced with another meaning.
 	FindingFails FindingSeverity = "Fails"
-	// FindingWarns: something to know.
+	// FindingWarns: the finding has no effect on enforcement now.
 	FindingWarns FindingSeverity = "Warns"
 )
 
-// Codes of findings that the adapter adds to those of the preflight.
+// Codes of the findings that the adapter adds to those of the preflight.
 const (
 	// FindingIdentitiesFilling: more than 70 % of the member's identities are used.
 	FindingIdentitiesFilling = "IdentitiesFilling"
-	// FindingIdentitiesFull: more than 90 % are. New pods without an identity get no network.
+	// FindingIdentitiesFull: more than 90 % of the member's identities are used. New pods without an identity get no network.
 	FindingIdentitiesFull = "IdentitiesFull"
-	// FindingPolicyMapFilling: the heaviest unit fills more than half of a workload's policy map.
+	// FindingPolicyMapFilling: the largest unit fills more than half of the policy map of a workload.
 	FindingPolicyMapFilling = "PolicyMapFilling"
-	// FindingOrphan: a policy looks like ACP's, by its name or its label, and nothing on the host asks for it.
+	// FindingOrphan: a policy has a name or label of ACP's, and no object on the host requires it.
 	FindingOrphan = "Orphan"
-	// FindingNoHTTP: Cilium's rules about requests are not enforced in the member, so they are refused there. It is a finding of
+	// FindingNoHTTP: Cilium does not enforce rules about requests in the member, so they are refused there. It is a finding of
 	// the preflight.
 	FindingNoHTTP = "NoHTTP"
 )
 
-// MemberFinding is one thing that was found in a member.
+// MemberFinding is a finding about a member.
 type MemberFinding struct {
-	// Code is what programs rely on.
+	// Code identifies the kind of the finding for programs.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Code     string          `json:"code"`
 	Severity FindingSeverity `json:"severity"`
-	// Message says what it is, and what to do.
+	// Message describes the finding and states what to do.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
-	// Object is what the finding is about, when it is about less than the member.
+	// Object is the object that the finding concerns, if it does not concern the whole member.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Object string `json:"object,omitempty"`
 }
 
-// IdentityLabel is a label key that tells identities apart.
+// IdentityLabel is a label key that distinguishes identities.
 type IdentityLabel struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
-	// Values is how many different values the key has.
+	// Values is the number of different values of the key.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Values int32 `json:"values"`
 }
 
-// MemberIdentities is how many identities of pods a member has. Pods with the same labels share one.
+// MemberIdentities is the number of pod identities in a member. Pods with equal labels share one.
 type MemberIdentities struct {
 	// +kubebuilder:validation:Minimum=0
 	Used int32 `json:"used"`
-	// Limit is how many the member can have.
+	// Limit is the maximum number of identities in the member.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Limit int32 `json:"limit"`
-	// Labels are the keys with the most values, the most first.
+	// Labels lists the keys with the most values, in descending order.
 	//
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -114,45 +114,46 @@ type MemberIdentities struct {
 	ObservedAt metav1.Time     `json:"observedAt"`
 }
 
-// MemberObjects counts the units that a member has to have, has, or may have.
+// MemberObjects counts the units that a member must have or may have.
 type MemberObjects struct {
-	// Managed are all of them.
+	// Managed is the number of all of them.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Managed int32 `json:"managed"`
-	// Realized are as they have to be.
+	// Realized is the number of units with the desired revision.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Realized int32 `json:"realized"`
-	// Pending are not there yet, or are older, or nobody can tell: the member is away or quarantined.
+	// Pending is the number of units that are missing, have an older revision, or cannot be read because the member is unreachable
+	// or quarantined.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Pending int32 `json:"pending"`
-	// Drifted were changed in the member.
+	// Drifted is the number of units that were changed in the member.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Drifted int32 `json:"drifted"`
-	// Leaked are there though they should not be.
+	// Leaked is the number of units that exist although they must not.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Leaked int32 `json:"leaked"`
-	// Overridden are there, and a policy that is not ACP's lets more in.
+	// Overridden is the number of units beside which a policy that is not ACP's allows more.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Overridden int32 `json:"overridden"`
 }
 
-// MemberPolicyMap is what the heaviest unit of a member needs of a workload's policy map, estimated.
+// MemberPolicyMap is the estimated number of policy map entries that the largest unit of a member needs.
 type MemberPolicyMap struct {
-	// Highest is in entries.
+	// Highest is the number of entries of the largest unit.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Highest int32 `json:"highest"`
-	// Limit is how many entries the policy map of a workload has there.
+	// Limit is the capacity of the policy map of a workload in the member, in entries.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Limit int32 `json:"limit"`
-	// Unit is the resource whose unit it is.
+	// Unit is the resource of the largest unit.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -162,21 +163,21 @@ type MemberPolicyMap struct {
 // NoMesh is the Mesh of a member that is in no cluster mesh.
 const NoMesh = "none"
 
-// MemberLabel is how many identities of pods in a member have the label of a class. The numbers are upper bounds, rounded so that
-// they change seldom.
+// MemberLabel is the number of pod identities in a member that have the label of a class. The numbers are upper bounds and are
+// rounded, so that they change rarely.
 type MemberLabel struct {
 	Key LabelKey `json:"key"`
-	// Identities is how many have the label, rounded up by at most an eighth.
+	// Identities is the number of identities with the label, rounded up by at most an eighth.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Identities int32 `json:"identities"`
-	// Most is how many have the value that most of them have, rounded up to a power of two: pods of one name in several namespaces,
-	// or with several service accounts, have an identity each.
+	// Most is the number of identities with the most frequent value, rounded up to a power of two. Pods of one name in several
+	// namespaces, or with several service accounts, have several identities.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Most int32 `json:"most"`
-	// Values are the values of the label. They are there only while members of the fleet are in several cluster meshes, and only as
-	// far as the list is complete.
+	// Values are the values of the label. They are present only while members of the fleet are in several cluster meshes, and only
+	// if the list is complete.
 	//
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=63
@@ -185,56 +186,56 @@ type MemberLabel struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// MemberDataplane is what the compiler and the enforcers take into account about a member's dataplane. The adapter reports it, so
-// that every program compiles and renders the same.
+// MemberDataplane contains the properties of a member's dataplane that affect compilation and rendering. The adapter reports them,
+// so that all programs compile the same units.
 type MemberDataplane struct {
-	// PolicyMapEntries is how many entries the policy map of a workload has, on the node where it has the fewest.
+	// PolicyMapEntries is the capacity of the policy map of a workload in entries, on the node where it is smallest.
 	//
 	// +kubebuilder:validation:Minimum=1
 	PolicyMapEntries int32 `json:"policyMapEntries"`
-	// NoHTTP says why rules about requests cannot be enforced there; empty: they can.
+	// NoHTTP is the reason why rules about requests cannot be enforced in the member; empty if they can.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	NoHTTP string `json:"noHTTP,omitempty"`
-	// NoGroups tells that the host cannot bring groups of addresses to the members.
+	// NoGroups reports that the host cannot propagate groups of addresses to the members.
 	//
 	// +optional
 	NoGroups bool `json:"noGroups,omitempty"`
-	// Mesh is the cluster mesh that the member declares: a name, "none" for no mesh, or empty, which is the mesh of all members that
-	// declare nothing.
+	// Mesh is the cluster mesh that the member declares: a name, "none" for no mesh, or empty for the mesh of all members without
+	// a declaration.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Mesh string `json:"mesh,omitempty"`
-	// Identities is how many identities of pods there are, rounded up by at most an eighth; 0: not known.
+	// Identities is the number of pod identities, rounded up by at most an eighth; 0 if it is not known.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Identities int32 `json:"identities,omitempty"`
-	// Labels are those of classes that pods of the member have.
+	// Labels lists the class labels that pods of the member have.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=map
 	// +listMapKey=key
 	// +optional
 	Labels []MemberLabel `json:"labels,omitempty"`
-	// ValuesKnown tells that Labels have all values of all classes' labels.
+	// ValuesKnown reports that Labels contain all values of the labels of all classes.
 	//
 	// +optional
 	ValuesKnown bool `json:"valuesKnown,omitempty"`
 }
 
-// MemberDowngrade is the mark in a member that was turned to audit by hand.
+// MemberDowngrade describes the manual downgrade of a member to audit.
 type MemberDowngrade struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// By is who did it.
+	// By is the person who downgraded the member.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	By string `json:"by,omitempty"`
-	// Reason in the words of who did it.
+	// Reason is the reason that the person gave.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -244,23 +245,23 @@ type MemberDowngrade struct {
 // MemberClusterSpec is empty: a member is registered by its KubeFedCluster.
 type MemberClusterSpec struct{}
 
-// MemberClusterStatus is what the adapter knows of a member.
+// MemberClusterStatus is the observed state of a member.
 type MemberClusterStatus struct {
-	// State is absent until the adapter has looked.
+	// State is absent until the adapter has read the member.
 	//
 	// +optional
 	State MemberClusterState `json:"state,omitempty"`
-	// Since is when State came about.
+	// Since is when State last changed.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// Message says why the state is not Ready, and what to do.
+	// Message states why the member is not Ready, and what to do.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Versions as the member tells them; empty: not known, or not there.
+	// Versions of the member's components; empty if a component is absent or its version is not known.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
@@ -271,36 +272,36 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	IstioVersion string `json:"istioVersion,omitempty"`
-	// Labels of its KubeFedCluster, by which classes place.
+	// Labels are the labels of its KubeFedCluster, by which placements of classes select it.
 	//
 	// +kubebuilder:validation:MaxProperties=128
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Istio is what the member declares of its Istio, from the annotation acp.io/istio of its KubeFedCluster.
+	// Istio is the declaration of the member's Istio in the annotation acp.io/istio of its KubeFedCluster.
 	//
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	Istio string `json:"istio,omitempty"`
-	// IstioRootNamespace is the root namespace of its Istio, where that is not istio-system, to which policies are carried. Then nothing of
-	// Istio is enforced there.
+	// IstioRootNamespace is the root namespace of the member's Istio if it is not istio-system, to which policies are propagated. ACP
+	// then enforces nothing by Istio in the member.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	IstioRootNamespace string `json:"istioRootNamespace,omitempty"`
 
-	// Findings, the worst first.
+	// Findings lists the findings, the most severe first.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Findings []MemberFinding `json:"findings,omitempty"`
 
-	// Dataplane is absent until the member's dataplane was read once.
+	// Dataplane is absent until the member's dataplane has been read once.
 	//
 	// +optional
 	Dataplane *MemberDataplane `json:"dataplane,omitempty"`
 
-	// Identities are absent when they could not be read.
+	// Identities is absent if the identities could not be read.
 	//
 	// +optional
 	Identities *MemberIdentities `json:"identities,omitempty"`
@@ -308,7 +309,7 @@ type MemberClusterStatus struct {
 	// +optional
 	Objects MemberObjects `json:"objects,omitzero"`
 
-	// PolicyMap is absent when nothing is placed in the member.
+	// PolicyMap is absent if nothing is placed in the member.
 	//
 	// +optional
 	PolicyMap *MemberPolicyMap `json:"policyMap,omitempty"`
@@ -316,7 +317,7 @@ type MemberClusterStatus struct {
 	// +optional
 	Guard GuardState `json:"guard,omitempty"`
 
-	// Downgrade is absent when nobody turned the member to audit by hand.
+	// Downgrade is present while the member is manually downgraded to audit.
 	//
 	// +optional
 	Downgrade *MemberDowngrade `json:"downgrade,omitempty"`
@@ -328,14 +329,14 @@ type MemberClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedAt is when the adapter last found something new to write here.
+	// ObservedAt is when the adapter last wrote a change of this status.
 	//
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
 }
 
-// MemberCluster tells how a member of the fleet stands. The adapter makes one for each KubeFedCluster, with its name, and
-// removes it with the registration.
+// MemberCluster is the observed state of a member of the fleet. The adapter creates one for each KubeFedCluster, with the same
+// name, and deletes it together with the registration.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemberCounts counts the members that a status is about, also those that it does not list.
+// MemberCounts counts the members of a status, including those that it does not list.
 type MemberCounts struct {
-	// Total is the number of members that the unit targets, or ever had it and were not yet seen without it.
+	// Total is the number of members that the unit targets, or that once had it and were not yet observed without it.
 	//
 	// +optional
 	Total int32 `json:"total,omitempty"`
-	// Targeted is the number of members that have to have something.
+	// Targeted is the number of members that must have objects of the unit.
 	//
 	// +optional
 	Targeted int32 `json:"targeted,omitempty"`
@@ -94,7 +94,7 @@ type MemberGroup struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// Propagated says of each of these members what it says in clusters.
+	// Propagated has the same meaning as in clusters, for each of these members.
 	//
 	// +optional
 	Propagated bool `json:"propagated,omitempty"`
@@ -104,21 +104,21 @@ type MemberGroup struct {
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
 
-	// Revisions are the members by what they have to have and what they have.
+	// Revisions lists the members by their desired and observed revisions.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	Revisions []MemberRevision `json:"revisions"`
 }
 
-// MemberRevision is the members of a group that have to have, and have, the same revision.
+// MemberRevision contains the members of a group with equal desired and observed revisions.
 type MemberRevision struct {
-	// Desired is the revision that the members have to have; empty: nothing.
+	// Desired is the revision that the members must have; empty if they must have no objects.
 	//
 	// +optional
 	Desired string `json:"desired,omitempty"`
 
-	// Observed is the revision that was read back; empty: nothing was there.
+	// Observed is the revision that was read back; empty if there were no objects.
 	//
 	// +optional
 	Observed string `json:"observed,omitempty"`
@@ -129,8 +129,8 @@ type MemberRevision struct {
 	// +kubebuilder:validation:MaxItems=10000
 	Members []ClusterName `json:"members"`
 
-	// After is, for each of the members, how many milliseconds after the group's since its own state last changed. It is absent
-	// when that is 0 for all of them.
+	// After is, for each of the members, the number of milliseconds between the group's since and the last change of the member's
+	// own state. It is absent if that is 0 for all of them.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
@@ -138,8 +138,7 @@ type MemberRevision struct {
 	After []int64 `json:"after,omitempty"`
 }
 
-// severity orders states from the best to the worst for whoever relies on the protection. A state that is not in the list
-// is worse than all.
+// severity orders states from the best to the worst. A state that is not in the list is worse than all others.
 var severity = []MemberState{MemberRealized, MemberPending, MemberUnreachable, MemberQuarantined, MemberLeaked, MemberDrifted, MemberDowngraded, MemberOverridden}
 
 func (s MemberState) rank() int {
@@ -159,7 +158,7 @@ func CompareMembers(a, b ClusterState) int {
 func (s *ProtectedResourceStatus) States() []ClusterState { return expand(s.Clusters, s.Groups) }
 
 // Unlisted returns how many members the status counts and does not list. It is 0 for every status that the adapter writes;
-// a reader must not conclude from a list that lacks members that all members are well.
+// a reader must not conclude from an incomplete list that all members are realized.
 func (s *ProtectedResourceStatus) Unlisted() int { return unlisted(s.Members, s.Clusters, s.Groups) }
 
 // All returns all members that the status lists, in no order. It allocates less than States.
@@ -172,8 +171,8 @@ func (u *PolicyUnit) All() iter.Seq[ClusterState] { return all(u.Clusters, u.Gro
 // changed. See Unlisted.
 func (u *PolicyUnit) States() []ClusterState { return expand(u.Clusters, u.Groups) }
 
-// Unlisted returns how many members the unit counts and does not list: a policy with very many units has no room for all. A
-// reader must not conclude from a list that lacks members that all members are well; the counts are always whole.
+// Unlisted returns how many members the unit counts and does not list, because a policy with very many units has no room for
+// all. A reader must not conclude from an incomplete list that all members are realized. The counts are always complete.
 func (u *PolicyUnit) Unlisted() int { return unlisted(u.Members, u.Clusters, u.Groups) }
 
 // Counts returns the counts of the unit's members, also where an earlier version of the adapter wrote none.
@@ -197,7 +196,7 @@ func (s *AccessControlPolicyStatus) UnitsUnlisted() int {
 	return max(int(s.UnitsTotal)-len(s.Units), 0)
 }
 
-// LacksSIDs reports whether the unit holds statements of the policy whose sids it has no room for.
+// LacksSIDs reports whether the unit contains statements of the policy whose sids are not listed.
 func (u *PolicyUnit) LacksSIDs() bool { return int(u.Statements) > len(u.SIDs) }
 
 func unlisted(n *MemberCounts, clusters []ClusterState, groups []MemberGroup) int {

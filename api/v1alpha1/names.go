@@ -9,7 +9,7 @@ package v1alpha1
 // +kubebuilder:validation:Pattern=`^trnv1:rsc:[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[^*\s]*[^\s]$`
 type ResourceName string
 
-// Subject is a ResourceName, or "*" alone for anyone, also from outside the fleet.
+// Subject is a ResourceName, or "*" for any client, including those outside the fleet.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=512
@@ -23,7 +23,7 @@ type Subject string
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:(\*|[a-z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)$`
 type Action string
 
-// NamePattern is a ResourceName whose id ends in "*": the names of one class. The part that "*" stands for is the
+// NamePattern is a ResourceName whose id ends in "*". It matches the names of one class. The part that "*" stands for is the
 // value of the class's pod label.
 //
 // +kubebuilder:validation:MinLength=1

@@ -2,17 +2,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Mode is how far a resource is closed.
+// Mode is the enforcement mode of a resource.
 //
 // +kubebuilder:validation:Enum=Observe;Audit;Enforce
 type Mode string
 
 const (
-	// ModeObserve: nothing is sent to the members; flows are only watched.
+	// ModeObserve: nothing is written to the members, and flows are recorded.
 	ModeObserve Mode = "Observe"
-	// ModeAudit: everything passes; what Enforce would refuse is reported.
+	// ModeAudit: all connections are allowed, and those that Enforce would refuse are reported.
 	ModeAudit Mode = "Audit"
-	// ModeEnforce: only what is allowed passes.
+	// ModeEnforce: only connections that statements allow are let in.
 	ModeEnforce Mode = "Enforce"
 )
 
@@ -22,16 +22,16 @@ type ClusterMode struct {
 	Mode    Mode        `json:"mode"`
 }
 
-// TemporaryAudit turns an enforced resource to Audit until an instant.
+// TemporaryAudit switches an enforced resource to Audit until an instant.
 type TemporaryAudit struct {
 	// Until is the first instant at which the resource's own mode counts again.
 	Until metav1.Time `json:"until"`
-	// Reason in the words of the person who did it.
+	// Reason is the reason that the person gave.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
-	// By is the person who did it.
+	// By is the person who switched the resource to Audit.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -56,7 +56,7 @@ type ProtectedResourceSpec struct {
 
 	Mode Mode `json:"mode"`
 
-	// ClusterModes override Mode for single members.
+	// ClusterModes override Mode in single members.
 	//
 	// +listType=map
 	// +listMapKey=cluster
@@ -68,31 +68,31 @@ type ProtectedResourceSpec struct {
 	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
 }
 
-// MemberState is what was read back from one member cluster.
+// MemberState is the state of a unit in one member cluster, as read back from it.
 //
 // +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined;Downgraded
 type MemberState string
 
 const (
-	// MemberPending: the member does not have the wanted revision yet.
+	// MemberPending: the member does not have the desired revision yet.
 	MemberPending MemberState = "Pending"
-	// MemberRealized: the wanted revision was read back, and its dataplane did not call it invalid.
+	// MemberRealized: the desired revision was read back, and the dataplane did not report it as invalid.
 	MemberRealized MemberState = "Realized"
-	// MemberDrifted: what is there is not what ACP wrote.
+	// MemberDrifted: the object differs from what ACP wrote.
 	MemberDrifted MemberState = "Drifted"
 	// MemberUnreachable: the member cannot be read.
 	MemberUnreachable MemberState = "Unreachable"
-	// MemberLeaked: the object is present though it should not be.
+	// MemberLeaked: the object exists although it must not.
 	MemberLeaked MemberState = "Leaked"
-	// MemberOverridden: a policy that is not ACP's allows more on the resource's workloads.
+	// MemberOverridden: a policy that is not ACP's allows more on the workloads of the resource.
 	MemberOverridden MemberState = "Overridden"
-	// MemberQuarantined: the member is kept out because it failed its preflight.
+	// MemberQuarantined: the member failed its preflight, so nothing is propagated to it.
 	MemberQuarantined MemberState = "Quarantined"
-	// MemberDowngraded: somebody opened the member by hand, and nothing is written to it until that is ended.
+	// MemberDowngraded: the member was manually downgraded to audit, and nothing is written to it until it is resumed.
 	MemberDowngraded MemberState = "Downgraded"
 )
 
-// ClusterState is the truth about one unit in one member cluster.
+// ClusterState is the observed state of a unit in one member cluster.
 type ClusterState struct {
 	Name  ClusterName `json:"name"`
 	State MemberState `json:"state"`
@@ -102,34 +102,34 @@ type ClusterState struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// DesiredRevision is what the member has to have; empty: nothing.
+	// DesiredRevision is the revision that the member must have; empty if it must have no objects.
 	//
 	// +optional
 	DesiredRevision string `json:"desiredRevision,omitempty"`
 
-	// ObservedRevision is recomputed from what was read back; empty: nothing was there.
+	// ObservedRevision is computed from the objects that were read back; empty if there were none.
 	//
 	// +optional
 	ObservedRevision string `json:"observedRevision,omitempty"`
 
-	// Propagated: KubeFed says that the member has the present generation, or it was read back there.
+	// Propagated reports that KubeFed wrote the current generation to the member, or that it was read back there.
 	//
 	// +optional
 	Propagated bool `json:"propagated,omitempty"`
 
-	// Since is when State or ObservedRevision last changed (the adapter's clock).
+	// Since is when State or ObservedRevision last changed, by the adapter's clock.
 	//
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
 
-	// Message says why the state is not Realized, and what to do.
+	// Message states why the unit is not Realized, and what to do.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ProtectedResourceStatus is the truth about one server, per member.
+// ProtectedResourceStatus is the observed state of one server in the members.
 type ProtectedResourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -151,17 +151,17 @@ type ProtectedResourceStatus struct {
 	// +optional
 	EffectiveMode Mode `json:"effectiveMode,omitempty"`
 
-	// Statements counts those that the unit holds.
+	// Statements is the number of statements in the unit.
 	//
 	// +optional
 	Statements int32 `json:"statements,omitempty"`
 
-	// Members counts the members that the unit targets, or that ever had it and were not yet seen without it.
+	// Members counts the members that the unit targets, or that once had it and were not yet observed without it.
 	//
 	// +optional
 	Members *MemberCounts `json:"members,omitempty"`
 
-	// Clusters are those of the members that are in the worst states, at most 20, the worst first. (Earlier versions of the
+	// Clusters lists the members in the worst states, at most 20, the worst first. (Earlier versions of the
 	// adapter listed every member here.)
 	//
 	// +listType=map
@@ -170,7 +170,7 @@ type ProtectedResourceStatus struct {
 	// +optional
 	Clusters []ClusterState `json:"clusters,omitempty"`
 
-	// Groups are the members that are not in clusters, by what is equal among them.
+	// Groups lists the members that are not in clusters, grouped by equal properties.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
