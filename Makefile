@@ -266,6 +266,7 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/oapi-codegen -config hack/openapi/server.yaml api/openapi.yaml
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen
+	go generate ./internal/message
 	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector -run '^TestPublishedConfiguration$$' -publish
 	hack/kubefed-kinds > deploy/kubefed/control-plane/crds.yaml
 	go run ./hack/charts

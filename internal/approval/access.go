@@ -5,6 +5,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Actor is the person who calls, with the roles that do not come from ownership. StandsFor are the people for whom the
@@ -126,7 +127,7 @@ func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 	it := &t.Items[i]
 	resource, ok := c.ByName(it.ResourceName)
 	if !ok && it.ResourceName != "" {
-		return failf(CodeConflict, "The catalog does not know %s any more: reject the request.", it.Resource)
+		return fail(CodeConflict, message.DecideEntityUnknown(it.Resource))
 	}
 	if err := mayAsk(c, t, it, resource); err != nil {
 		return err
@@ -137,7 +138,7 @@ func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 			return nil
 		}
 	}
-	return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", s.Name)
+	return fail(CodeForbidden, message.DecideNotApprover(s.Name))
 }
 
 // mayAsk checks whether the requester could ask for an item today. Everybody who can see a grant may ask for its end.
@@ -147,18 +148,18 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 	case t.Kind == KindRevoke:
 	case it.Adopt:
 		if !security && !c.Owns(t.Requester, resource) {
-			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
+			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))
 		}
 	case t.Kind.Access(), t.Kind == KindWorkload:
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
-			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)
+			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Application))
 		}
 	case it.ResourceName != "":
 		if !security && !c.Owns(t.Requester, resource) {
-			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
+			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))
 		}
 	case !security:
-		return failf(CodeConflict, "%s is not of the security team any more: reject the request.", displayName(c, t.Requester))
+		return fail(CodeConflict, message.DecideRequesterNotSecurity(displayName(c, t.Requester)))
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package approval
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Names of the built-in chain's steps.
@@ -62,8 +62,7 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	if chain, ok := choose(steps, false); ok {
 		return chain, nil
 	}
-	return nil, failf(CodeNoApprover, "The same person would have to fill two steps (leader, owner%s of %s): name a further owner, leader or member of the group %q in the catalog.",
-		map[bool]string{true: ", security"}[high], a.resource.Title, catalog.GroupSecurity)
+	return nil, fail(CodeNoApprover, message.StepSamePerson(map[bool]string{true: ", security"}[high], a.resource.Title, catalog.GroupSecurity))
 }
 
 func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, error) {
@@ -74,17 +73,14 @@ func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, erro
 	}
 	switch name {
 	case StepLeader:
-		return w, failf(CodeNoApprover, "The catalog names no leader who could decide for %s: set the annotation acp.io/leader on the person, or acp.io/lead on one of the groups.",
-			displayName(a.c, a.requester))
+		return w, fail(CodeNoApprover, message.StepNoLeader(displayName(a.c, a.requester)))
 	case StepOwner:
-		return w, failf(CodeNoApprover, "Nobody can decide for the owner of %s: correct its owner in the catalog, or add a member to the group %q.",
-			a.resource.Title, catalog.GroupSecurity)
+		return w, fail(CodeNoApprover, message.StepNobodyForOwner(a.resource.Title, catalog.GroupSecurity))
 	}
 	if a.resource.Title == "" {
-		return w, failf(CodeNoApprover, "Nobody else in the group %q can decide: add a member to that group in the catalog.", catalog.GroupSecurity)
+		return w, fail(CodeNoApprover, message.StepNobodyElseInGroup(catalog.GroupSecurity))
 	}
-	return w, failf(CodeNoApprover, "%s needs the security team, and nobody else in the group %q can decide: add a member to that group in the catalog.",
-		a.resource.Title, catalog.GroupSecurity)
+	return w, fail(CodeNoApprover, message.StepSecurityNeeded(a.resource.Title, catalog.GroupSecurity))
 }
 
 var strictness = map[v1alpha1.Mode]int{"": 0, v1alpha1.ModeObserve: 0, v1alpha1.ModeAudit: 1, v1alpha1.ModeEnforce: 2}
@@ -107,10 +103,10 @@ func weaker(c *Change) bool {
 }
 
 // cannotFill returns the error for a step of an approval policy that cannot get its approvals.
-func cannotFill(policy, step, why string) error {
-	return failf(CodeNoApprover, "The step %q of the approval policy %s cannot be filled: %s.", step, policy, why)
+func cannotFill(policy, step string, why message.Message) error {
+	return fail(CodeNoApprover, message.StepCannotBeFilled(step, policy, why))
 }
 
-func needsPeople(count, people int) string {
-	return fmt.Sprintf("it needs %d approvals, and %d people can give one", count, people)
+func needsPeople(count, people int) message.Message {
+	return message.StepTooFewApprovers(count, people)
 }

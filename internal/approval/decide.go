@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // EveryItem selects all items of a ticket that an operation applies to.
@@ -28,7 +30,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 	grew, stricter := false, false
 	t, err := s.change(ctx, a, number, func(a Actor, t *Ticket) error {
 		if t.Version != version {
-			return failf(CodeStale, "The ticket changed since you looked (it is %s now): look again, then decide.", t.State())
+			return fail(CodeStale, message.DecideTicketChanged(string(t.State())))
 		}
 		items, err := waitingFor(a, t, item)
 		if err != nil {
@@ -62,9 +64,9 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 		return stillKnown(t, items, evidence)
 	})
 	if err == nil && grew {
-		err = failf(CodeStale, "It would bring more than was shown, so the approvals are void: look at the difference, then decide.")
+		err = fail(CodeStale, message.DecideBringsMore())
 	} else if err == nil && stricter {
-		err = failf(CodeStale, "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide.")
+		err = fail(CodeStale, message.DecideMorePeople())
 	}
 	return t, err
 }
@@ -94,7 +96,7 @@ func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 	case why != nil:
 		return nil, why
 	}
-	return nil, failf(CodeConflict, "The ticket is %s: there is nothing to decide.", t.State())
+	return nil, fail(CodeConflict, message.DecideNotPending(string(t.State())))
 }
 
 // recheck compares what an item grants now with what was shown; true if it grew and its approvals are void.
@@ -105,7 +107,7 @@ func (s *Service) recheck(t *Ticket, i int) (bool, error) {
 			return false, err
 		}
 		if !bytes.Equal(now.Spec, c.Before) {
-			return false, failf(CodeConflict, "%s %s was changed since this was asked for: reject the request, and let it be asked again.", c.Kind, c.Name)
+			return false, fail(CodeConflict, message.DecideObjectChanged(c.Kind, c.Name))
 		}
 	}
 	now, err := s.shown(t.itemKind(i), t.Items[i])
@@ -160,7 +162,7 @@ const MaxChoices = 100
 // DecideMany approves or rejects several tickets.
 func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, approve bool, comment string) ([]Result, error) {
 	if len(choices) == 0 || len(choices) > MaxChoices {
-		return nil, invalid("choices", "Decide 1 to %d at once.", MaxChoices)
+		return nil, invalid("choices", message.DecideBulkSize(MaxChoices))
 	}
 	out := make([]Result, 0, len(choices))
 	for _, c := range choices {
@@ -187,7 +189,7 @@ func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, c
 
 func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment string) error {
 	if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
-		return failf(CodeConflict, "There is nothing to review.")
+		return fail(CodeConflict, message.ReviewNothing())
 	}
 	onBehalfOf, err := capacity(a, t, item)
 	if err != nil {
@@ -198,7 +200,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 		return slices.Contains(approversOfItem(s.Catalog(), from, t, it), deciders(a.ID, onBehalfOf)[0])
 	})
 	if confirm && !names {
-		return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", it.Review.Name)
+		return fail(CodeForbidden, message.DecideNotApprover(it.Review.Name))
 	}
 	return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
 }
@@ -226,7 +228,7 @@ func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item
 func text(field, s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if utf8.RuneCountInString(s) > MaxText {
-		return "", invalid(field, "must have at most %d characters", MaxText)
+		return "", invalid(field, message.FieldMaxCharacters(MaxText))
 	}
 	return s, nil
 }

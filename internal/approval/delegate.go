@@ -3,6 +3,8 @@ package approval
 import (
 	"context"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // MaxDelegation is the longest duration of a delegation.
@@ -24,15 +26,15 @@ func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end t
 	case a.Auditor:
 		return Delegation{}, AuditorsOnlyRead()
 	case !known:
-		return Delegation{}, invalid("to", "The catalog has no person %q.", to)
+		return Delegation{}, invalid("to", message.RequestUnknownPerson(to))
 	case to == a.ID:
-		return Delegation{}, invalid("to", "You decide for yourself anyway: name somebody else.")
+		return Delegation{}, invalid("to", message.DelegationToOneself())
 	case reason == "":
-		return Delegation{}, invalid("reason", "Say why.")
+		return Delegation{}, invalid("reason", message.DelegationReasonNeeded())
 	case !end.After(start):
-		return Delegation{}, invalid("end", "A delegation ends after it begins.")
+		return Delegation{}, invalid("end", message.DelegationEndBeforeBegin())
 	case end.Sub(start) > MaxDelegation:
-		return Delegation{}, invalid("end", "A delegation lasts at most 90 days.")
+		return Delegation{}, invalid("end", message.DelegationTooLong())
 	}
 	return s.Config.Delegations.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
 }
@@ -43,11 +45,11 @@ func (s *Service) EndDelegation(ctx context.Context, a Actor, id int64) (Delegat
 		now := s.Now()
 		switch {
 		case a.ID != d.From && a.ID != d.To && !a.Security && !a.Auditor:
-			return failf(CodeNotFound, "There is no such delegation, or you may not see it.")
+			return fail(CodeNotFound, message.DelegationNotFound())
 		case a.Auditor:
 			return AuditorsOnlyRead()
 		case !d.EndedAt.IsZero() || !now.Before(d.End):
-			return failf(CodeConflict, "The delegation has ended already.")
+			return fail(CodeConflict, message.DelegationEnded())
 		}
 		d.EndedAt, d.EndedBy = now, a.ID
 		return nil

@@ -3,6 +3,8 @@ package approval
 import (
 	"errors"
 	"fmt"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Code identifies a failure that the caller can react to. Codes are part of the API.
@@ -24,23 +26,26 @@ const (
 )
 
 // Field is one error in the input. Path is a JSON path such as items[0].resource.
-type Field struct{ Path, Code, Message string }
+type Field struct {
+	Path, Code string
+	Message    message.Message
+}
 
-// Error is a failure that is shown to the caller. Detail says what to do and contains no internals; Err is the cause, for
+// Error is a failure that is shown to the caller. Message says what to do and contains no internals; Err is the cause, for
 // the log.
 type Error struct {
-	Code   Code
-	Detail string
-	Fields []Field
-	Ticket int64 // with CodeDuplicate
-	Err    error
+	Code    Code
+	Message message.Message
+	Fields  []Field
+	Ticket  int64 // with CodeDuplicate
+	Err     error
 }
 
 func (e *Error) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Err)
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
 	}
-	return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -56,24 +61,21 @@ func CodeOf(err error) Code {
 
 // NotFound returns the error for what does not exist, and for what the caller may not see.
 func NotFound() error {
-	return &Error{Code: CodeNotFound, Detail: "There is no such ticket, or you may not see it."}
+	return &Error{Code: CodeNotFound, Message: message.TicketNotFound()}
 }
 
 // AuditorsOnlyRead returns the error for a change by an auditor.
 func AuditorsOnlyRead() error {
-	return &Error{Code: CodeForbidden, Detail: "Auditors read everything and change nothing."}
+	return &Error{Code: CodeForbidden, Message: message.AccessAuditorsReadOnly()}
 }
 
 // HostUnknown returns the error for requests before the host cluster's policies were listed.
 func HostUnknown() error {
-	return &Error{Code: CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
+	return &Error{Code: CodeUnavailable, Message: message.HostNotListed()}
 }
 
-func failf(code Code, format string, args ...any) error {
-	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
-}
+func fail(code Code, m message.Message) error { return &Error{Code: code, Message: m} }
 
-func invalid(path, format string, args ...any) error {
-	m := fmt.Sprintf(format, args...)
-	return &Error{Code: CodeInvalid, Detail: m, Fields: []Field{{Path: path, Code: "invalid", Message: m}}}
+func invalid(path string, m message.Message) error {
+	return &Error{Code: CodeInvalid, Message: m, Fields: []Field{{Path: path, Code: "invalid", Message: m}}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Evidence evaluates the observed flows of a resource, which is given by its name. An error counts as missing evidence.
@@ -62,7 +63,7 @@ func (o *Override) because() string {
 func (x *asking) mayClose(c *Change) (*Override, error) {
 	reason := strings.TrimSpace(x.request.Override)
 	if utf8.RuneCountInString(reason) > MaxText {
-		return nil, invalid("override.reason", "Say why in 1 to %d characters: the ledger keeps it.", MaxText)
+		return nil, invalid("override.reason", message.OverrideReasonLength(MaxText))
 	}
 	e := x.evidenceOf(x.ctx, c)
 	switch {
@@ -103,7 +104,7 @@ func (s *Service) evidenceOf(ctx context.Context, c *Change) changeEvidence {
 	case err != nil:
 		return changeEvidence{lacks: lacking(title, e.Score, err), known: "unknown"}
 	case e.Stopped != "":
-		return changeEvidence{refused: failf(CodeGuard, "The rollout of %s was stopped: %s Look at who was refused, then arm the guard again.", title, e.Stopped)}
+		return changeEvidence{refused: fail(CodeGuard, message.EnforceRolloutStopped(title, message.Verbatim(e.Stopped)))}
 	case e.Score.Enough:
 		return changeEvidence{}
 	}
@@ -170,7 +171,7 @@ func notAnyMore(why error) error {
 		return why
 	}
 	now := *e
-	now.Detail = "Not enough is known any more to approve this: " + e.Detail
+	now.Message = message.DecideEvidenceGone(e.Message)
 	return &now
 }
 
@@ -187,7 +188,7 @@ func stillKnown(t *Ticket, waited []int, evidence map[int]error) error {
 		}
 		why, looked := evidence[i]
 		if !looked {
-			return failf(CodeStale, "The ticket changed while it was decided: look again, then decide.")
+			return fail(CodeStale, message.DecideChangedMeanwhile())
 		}
 		if why != nil {
 			return why
@@ -200,15 +201,15 @@ func stillKnown(t *Ticket, waited []int, evidence map[int]error) error {
 func lacking(title string, s Score, err error) error {
 	if err != nil {
 		return &Error{Code: CodeEvidence, Err: err,
-			Detail: fmt.Sprintf("The flows of %s cannot be read now, so nobody knows whom Enforce would cut off; try again, or let a security administrator override it with a reason.", title)}
+			Message: message.EnforceFlowsUnreadable(title)}
 	}
-	detail := fmt.Sprintf("The evidence for %s is %d, and Enforce needs %d; wait, or let a security administrator override it with a reason.", title, s.Value, s.Threshold)
+	detail := message.EnforceEvidenceTooLow(title, s.Value, s.Threshold)
 	if s.Value >= s.Threshold {
-		detail = fmt.Sprintf("The evidence for %s has a part without any point; wait, or let a security administrator override it with a reason.", title)
+		detail = message.EnforceEvidencePartZero(title)
 	}
-	e := &Error{Code: CodeEvidence, Detail: detail}
+	e := &Error{Code: CodeEvidence, Message: detail}
 	for _, m := range s.Missing {
-		e.Fields = append(e.Fields, Field{Path: "evidence", Code: "missing", Message: m})
+		e.Fields = append(e.Fields, Field{Path: "evidence", Code: "missing", Message: message.Verbatim(m)})
 	}
 	return e
 }
@@ -282,17 +283,17 @@ func (x *asking) adopts(app, res catalog.Entity) error {
 		return nil
 	}
 	if !x.c.Owns(x.actor.ID, res) && !x.actor.Security {
-		return failf(CodeForbidden, "Only an owner of %s or the security team can ask for this: ask %s.", res.Title, ownerNames(x.c, res))
+		return fail(CodeForbidden, message.RequestResourceNotOwner(res.Title, ownerNames(x.c, res)))
 	}
 	if x.Evidence == nil {
-		return failf(CodeUnavailable, "The flow store cannot be read now; try again in a moment.")
+		return fail(CodeUnavailable, message.FlowsUnavailable())
 	}
 	seen, err := x.Evidence.Seen(x.ctx, app.Name, res.Name)
 	if err != nil {
-		return &Error{Code: CodeUnavailable, Detail: "The flow store cannot be read now; try again in a moment.", Err: err}
+		return &Error{Code: CodeUnavailable, Message: message.FlowsUnavailable(), Err: err}
 	}
 	if !seen {
-		return failf(CodeConflict, "%s was not seen at %s lately: its owner has to ask for access.", app.Title, res.Title)
+		return fail(CodeConflict, message.AdoptNotSeen(app.Title, res.Title))
 	}
 	return nil
 }

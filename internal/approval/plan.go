@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Plan checks a request and resolves the chain of each item without writing anything. A missing reason is no error here.
@@ -26,11 +27,11 @@ func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 // WhatIf is like Plan for another requester. It shows the security team and auditors who would have to approve.
 func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Plan, error) {
 	if !a.Security && !a.Auditor {
-		return Plan{}, failf(CodeForbidden, "Only the security team and auditors can ask in another's place.")
+		return Plan{}, fail(CodeForbidden, message.RequestAsAnother())
 	}
 	c := s.Catalog()
 	if _, ok := c.Person(as); !ok {
-		return Plan{}, invalid("as", "The catalog has no person %q.", as)
+		return Plan{}, invalid("as", message.RequestUnknownPerson(as))
 	}
 	other := Actor{ID: as, Security: c.InGroup(as, catalog.GroupSecurity), Auditor: c.InGroup(as, catalog.GroupAuditors)}
 	if other.Auditor {
@@ -54,15 +55,15 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	}
 	switch {
 	case !r.Kind.Valid():
-		return Plan{}, invalid("kind", "There is no kind of request %q.", r.Kind)
+		return Plan{}, invalid("kind", message.RequestUnknownKind(string(r.Kind)))
 	case len(r.Items) == 0 || len(r.Items) > MaxItems:
-		return Plan{}, invalid("items", "A ticket has 1 to %d items.", MaxItems)
+		return Plan{}, invalid("items", message.RequestItemCount(MaxItems))
 	case r.BreakGlass && r.Kind != KindGrant:
-		return Plan{}, invalid("breakGlass", "Only access can be had by breaking the glass.")
+		return Plan{}, invalid("breakGlass", message.RequestBreakGlassAccessOnly())
 	case r.Adopt && r.Kind != KindGrant:
-		return Plan{}, invalid("adopt", "Only access of clients that were seen can be adopted.")
+		return Plan{}, invalid("adopt", message.AdoptSeenOnly())
 	case r.Adopt && r.BreakGlass:
-		return Plan{}, invalid("adopt", "Clients that were seen are adopted the ordinary way, not by breaking the glass.")
+		return Plan{}, invalid("adopt", message.AdoptNotByBreakGlass())
 	}
 	if err := boundRegistrations(r); err != nil {
 		return Plan{}, err
@@ -120,7 +121,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 	draft.Items[0].State = StatePending
 	for _, c := range draft.Claims() {
 		if other, twice := claimed[c]; twice {
-			return PlanItem{}, invalid(strings.TrimSuffix(path, "."), "It is asked for twice: see item %d.", other+1)
+			return PlanItem{}, invalid(strings.TrimSuffix(path, "."), message.RequestItemTwice(other+1))
 		}
 		claimed[c] = at
 	}
@@ -151,7 +152,7 @@ func (x *asking) begun(kind Kind, p PlanItem) PlanItem {
 func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, error) {
 	reason := strings.TrimSpace(r.Reason)
 	if reason == "" || utf8.RuneCountInString(reason) > MaxText {
-		return nil, invalid("reason", "Say why in 1 to %d characters: the approvers decide by it.", MaxText)
+		return nil, invalid("reason", message.RequestReasonLength(MaxText))
 	}
 	p, err := s.Plan(ctx, a, r)
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 		return nil, err
 	}
 	if !stored.same(d) {
-		return nil, failf(CodeConflict, "The Idempotency-Key belongs to another request of yours (%s): use a new key.", stored.ID())
+		return nil, fail(CodeConflict, message.RequestKeyOfAnother(stored.ID()))
 	}
 	if jobs {
 		s.Wake()

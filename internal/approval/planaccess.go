@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // grant plans access. Access that a grant in force already gives becomes an extension of that grant, so that the limits of
@@ -30,14 +31,14 @@ func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
 func (x *asking) access(r RequestItem, path string) (Item, error) {
 	app, ok := x.c.Application(r.Application)
 	if !ok {
-		return Item{}, invalid(path+"application", "The catalog has no application %q.", r.Application)
+		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
 	}
 	if !x.request.Adopt && !x.c.Owns(x.actor.ID, app) {
-		return Item{}, failf(CodeForbidden, "Only an owner of %s can ask for its access: ask %s.", app.Title, ownerNames(x.c, app))
+		return Item{}, fail(CodeForbidden, message.RequestApplicationNotOwner(app.Title, ownerNames(x.c, app)))
 	}
 	res, ok := x.c.Resource(r.Resource)
 	if !ok {
-		return Item{}, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
+		return Item{}, invalid(path+"resource", message.RequestUnknownResource(r.Resource))
 	}
 	if err := x.adopts(app, res); err != nil {
 		return Item{}, err
@@ -47,26 +48,26 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 		return Item{}, err
 	}
 	if !covered {
-		return Item{}, invalid(path+"application", "No SubjectClass covers %s, so no member could recognise it: ask an administrator for a class.", app.Name)
+		return Item{}, invalid(path+"application", message.RequestNoSubjectClass(app.Name))
 	}
 	known, ok, err := x.Host.ResourceActions(res.Name)
 	if err != nil {
 		return Item{}, err
 	}
 	if !ok {
-		return Item{}, invalid(path+"resource", "No ResourceClass covers %s, so nothing could enforce it: ask an administrator for a class.", res.Name)
+		return Item{}, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
 	}
 	actions := slices.Compact(slices.Sorted(slices.Values(r.Actions)))
 	if len(actions) == 0 {
-		return Item{}, invalid(path+"actions", "Name at least one action: %s.", strings.Join(known, ", "))
+		return Item{}, invalid(path+"actions", message.RequestNoAction(strings.Join(known, ", ")))
 	}
 	for _, a := range actions {
 		if !slices.Contains(known, a) {
-			return Item{}, invalid(path+"actions", "%s has no action %q: it has %s.", res.Title, a, strings.Join(known, ", "))
+			return Item{}, invalid(path+"actions", message.RequestUnknownAction(res.Title, a, strings.Join(known, ", ")))
 		}
 	}
 	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
-		return Item{}, invalid(path+"durationSeconds", "Ask for at least 5 minutes and at most 366 days, or leave it out.")
+		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
 	}
 	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration, Adopt: x.request.Adopt}, nil
 }
@@ -157,10 +158,10 @@ func lasts(a, b Item) bool {
 // later checks that an extension ends after what it extends.
 func (x *asking) later(had, it Item, path string) error {
 	if had.ExpiresAt.IsZero() {
-		return failf(CodeConflict, "%s has this access already, until it is revoked: there is nothing to ask for.", it.Application)
+		return fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
 	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.ExpiresAt) {
-		return invalid(path+"durationSeconds", "%s has this access already, and for longer: ask for more time than is left.", it.Application)
+		return invalid(path+"durationSeconds", message.RequestHasLongerAccess(it.Application))
 	}
 	return nil
 }
@@ -172,14 +173,14 @@ func (x *asking) extension(r RequestItem, path string) (Item, error) {
 		return Item{}, err
 	}
 	if had.State != StateEffective && had.State != StateApplying {
-		return Item{}, failf(CodeConflict, "%s is %s: only a grant in force can be extended.", t.ID(), had.State)
+		return Item{}, fail(CodeConflict, message.RequestExtendNotEffective(t.ID(), string(had.State)))
 	}
 	it, err := x.access(RequestItem{Application: had.Application, Resource: had.Resource, Actions: had.Actions, Duration: r.Duration}, path)
 	if err != nil {
 		return Item{}, err
 	}
 	if it.ApplicationName != had.ApplicationName || it.ResourceName != had.ResourceName {
-		return Item{}, failf(CodeConflict, "The catalog means something else by these names now than %s does: ask for new access.", t.ID())
+		return Item{}, fail(CodeConflict, message.RequestNamesChanged(t.ID()))
 	}
 	if err := x.later(had, it, path); err != nil {
 		return Item{}, err
@@ -198,10 +199,10 @@ func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 		return Item{}, err
 	}
 	if !had.State.Grants() {
-		return Item{}, failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", had.State)
+		return Item{}, fail(CodeConflict, message.RevokeNoGrant(string(had.State)))
 	}
 	if MayDoItem(x.c, x.actor, t, r.Target.Item).Revoke {
-		return Item{}, failf(CodeConflict, "You can revoke %s yourself: nobody has to approve it.", t.ID())
+		return Item{}, fail(CodeConflict, message.RequestRevokeYourself(t.ID()))
 	}
 	return Item{Application: had.Application, ApplicationName: had.ApplicationName, Resource: had.Resource, ResourceName: had.ResourceName,
 		Actions: had.Actions, Target: r.Target}, nil
@@ -210,7 +211,7 @@ func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 // target returns the grant that an item is about, if the actor may see it.
 func (x *asking) target(r RequestItem, path string) (*Ticket, Item, error) {
 	if r.Target == nil {
-		return nil, Item{}, invalid(path+"target", "Name the grant: its ticket and the item.")
+		return nil, Item{}, invalid(path+"target", message.RequestNameTheGrant())
 	}
 	t, err := x.Store.Get(x.ctx, r.Target.Ticket)
 	if err != nil {
@@ -220,7 +221,7 @@ func (x *asking) target(r RequestItem, path string) (*Ticket, Item, error) {
 		return nil, Item{}, NotFound()
 	}
 	if !t.Kind.Access() || r.Target.Item < 0 || r.Target.Item >= len(t.Items) {
-		return nil, Item{}, invalid(path+"target", "%s has no such grant.", t.ID())
+		return nil, Item{}, invalid(path+"target", message.RequestNoSuchGrant(t.ID()))
 	}
 	return t, t.Items[r.Target.Item], nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -60,14 +61,14 @@ func (x *asking) tried(c *Change, path string) error {
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return invalid(strings.TrimSuffix(path, "."), "The host cluster refuses this: %s", refused.Message)
+		return invalid(strings.TrimSuffix(path, "."), message.HostRefuses(message.Verbatim(refused.Message)))
 	case err != nil:
-		return &Error{Code: CodeUnavailable, Detail: "The host cluster cannot be reached; try again in a moment.", Err: err}
+		return &Error{Code: CodeUnavailable, Message: message.HostUnreachable(), Err: err}
 	case c.Verb != VerbDelete:
 		c.After = spec
 	}
 	if c.Verb != VerbDelete && bytes.Equal(c.Before, c.After) {
-		return invalid(strings.TrimSuffix(path, "."), "It is like this already.")
+		return invalid(strings.TrimSuffix(path, "."), message.RequestNoChange())
 	}
 	return nil
 }
@@ -76,17 +77,17 @@ func (x *asking) tried(c *Change, path string) error {
 func (x *asking) protection(r RequestItem, path string) (Item, error) {
 	res, ok := x.c.Resource(r.Resource)
 	if !ok {
-		return Item{}, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
+		return Item{}, invalid(path+"resource", message.RequestUnknownResource(r.Resource))
 	}
 	if !x.c.Owns(x.actor.ID, res) && !x.actor.Security {
-		return Item{}, failf(CodeForbidden, "Only an owner of %s or the security team can ask for this: ask %s.", res.Title, ownerNames(x.c, res))
+		return Item{}, fail(CodeForbidden, message.RequestResourceNotOwner(res.Title, ownerNames(x.c, res)))
 	}
 	facts, err := x.Host.Facts(res.Name)
 	if err != nil {
 		return Item{}, err
 	}
 	if facts.Class == "" {
-		return Item{}, invalid(path+"resource", "No ResourceClass covers %s, so nothing could enforce it: ask an administrator for a class.", res.Name)
+		return Item{}, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
 	}
 	change, err := x.protectionChange(r, path, res, facts.Protection)
 	if err != nil {
@@ -99,9 +100,9 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	kind := x.request.Kind
 	if (kind == KindOnboard) != (has == nil) {
 		if has == nil {
-			return nil, failf(CodeConflict, "%s is not onboarded: ask for that first.", res.Title)
+			return nil, fail(CodeConflict, message.RequestNotOnboarded(res.Title))
 		}
-		return nil, failf(CodeConflict, "%s is onboarded already: ask for another mode.", res.Title)
+		return nil, fail(CodeConflict, message.RequestOnboardedAlready(res.Title))
 	}
 	if kind == KindOffboard {
 		return offboarding(res, has)
@@ -124,7 +125,7 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	}
 	for _, m := range append([]v1alpha1.ClusterMode{{Mode: now.Mode}}, now.ClusterModes...) {
 		if _, ok := strictness[m.Mode]; !ok || m.Mode == "" {
-			return nil, invalid(path+"mode", "There is no mode %q: use Observe, Audit or Enforce.", m.Mode)
+			return nil, invalid(path+"mode", message.RequestUnknownMode(string(m.Mode)))
 		}
 	}
 	c.ToMode, c.After = now.Mode, canonical(now)
@@ -136,7 +137,7 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
 	for _, m := range append([]v1alpha1.ClusterMode{{Mode: has.Spec.Mode}}, has.Spec.ClusterModes...) {
 		if m.Mode != v1alpha1.ModeObserve {
-			return nil, failf(CodeConflict, "%s is in %s: ask for Observe everywhere first.", res.Title, m.Mode)
+			return nil, fail(CodeConflict, message.RequestObserveFirst(res.Title, string(m.Mode)))
 		}
 	}
 	before := has.Spec
@@ -149,11 +150,11 @@ func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, erro
 	o := r.Object
 	switch {
 	case !x.actor.Security:
-		return Item{}, failf(CodeForbidden, "Only the security team can ask for this.")
+		return Item{}, fail(CodeForbidden, message.RequestSecurityOnly())
 	case o == nil || !slices.Contains(kinds, o.Kind):
-		return Item{}, invalid(path+"object.kind", "Name an object of kind %s.", fmt.Sprint(kinds))
+		return Item{}, invalid(path+"object.kind", message.RequestObjectMissing(fmt.Sprint(kinds)))
 	case !objectName.MatchString(o.Name):
-		return Item{}, invalid(path+"object.name", "An object's name has lower-case letters, digits, '-' and '.'.")
+		return Item{}, invalid(path+"object.name", message.RequestObjectName())
 	}
 	had, exists, err := x.Host.Object(o.Kind, o.Name)
 	if err != nil {
@@ -165,16 +166,16 @@ func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, erro
 	}
 	switch {
 	case o.Verb == VerbCreate && exists:
-		return Item{}, failf(CodeConflict, "There is a %s %s already: ask to update it.", o.Kind, o.Name)
+		return Item{}, fail(CodeConflict, message.RequestObjectExists(o.Kind, o.Name))
 	case (o.Verb == VerbUpdate || o.Verb == VerbDelete) && !exists:
-		return Item{}, failf(CodeConflict, "There is no %s %s.", o.Kind, o.Name)
+		return Item{}, fail(CodeConflict, message.RequestObjectExistsNot(o.Kind, o.Name))
 	case o.Verb == VerbDelete:
 		return Item{Change: c}, nil
 	case o.Verb != VerbCreate && o.Verb != VerbUpdate:
-		return Item{}, invalid(path+"object.verb", "Use create, update or delete.")
+		return Item{}, invalid(path+"object.verb", message.RequestObjectVerb())
 	}
 	if c.After, err = CanonicalSpec(o.Kind, o.Spec); err != nil {
-		return Item{}, invalid(path+"object.spec", "The spec cannot be used: %s.", err)
+		return Item{}, invalid(path+"object.spec", message.RequestSpecInvalid(message.Of(err)))
 	}
 	return Item{Change: c}, nil
 }
@@ -182,7 +183,7 @@ func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, erro
 // CanonicalSpec parses a spec strictly and returns its canonical JSON. The expressions of an approval policy must compile.
 func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 	if len(spec) > maxSpec {
-		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(spec), maxSpec)
+		return nil, message.SpecTooLarge(len(spec), maxSpec).Err()
 	}
 	switch kind {
 	case ObjectProtectedResource:
@@ -200,11 +201,11 @@ func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 		if _, problems := rules.Compile(&v1alpha1.ApprovalPolicy{Spec: s}); len(problems) > 0 {
-			return nil, fmt.Errorf("%s", problems[0])
+			return nil, message.Verbatim(problems[0].String()).Err()
 		}
 		return text, nil
 	}
-	return nil, fmt.Errorf("there is no kind %q", kind)
+	return nil, message.SpecUnknownKind(kind).Err()
 }
 
 func strict(spec json.RawMessage, into any) (json.RawMessage, error) {
@@ -214,7 +215,7 @@ func strict(spec json.RawMessage, into any) (json.RawMessage, error) {
 		return nil, err
 	}
 	if d.More() {
-		return nil, fmt.Errorf("there is something after it")
+		return nil, message.SpecTrailing().Err()
 	}
 	return canonical(into), nil
 }

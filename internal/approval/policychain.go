@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval/rules"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -28,7 +29,7 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 	for _, p := range sorted {
 		yes, err := p.Matches(r)
 		if err != nil {
-			return nil, failf(CodeNoApprover, "It cannot be told whether the approval policy %s is about this request: an administrator has to mend its match.", p.Object.Name)
+			return nil, fail(CodeNoApprover, message.PolicyMatchUnclear(p.Object.Name))
 		}
 		if yes {
 			return p, nil
@@ -73,7 +74,7 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	since := it.Earlier.Since
 	if p == nil || p.Object.Spec.MaxDuration == nil {
 		if length := it.Earlier.Length; it.Target != nil && length > 0 && (it.Duration == 0 || it.Duration > length) {
-			return time.Time{}, failf(CodeInvalid, "An extension lasts no longer than the grant, which was for %s: ask for no more.", spoken(length))
+			return time.Time{}, fail(CodeInvalid, message.RequestExtensionLimit(spoken(length)))
 		}
 		return time.Time{}, nil
 	}
@@ -81,7 +82,7 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	switch total := it.Total(asked); {
 	case it.Duration > 0 && total <= limit:
 	case since.IsZero():
-		return time.Time{}, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", name, spoken(limit))
+		return time.Time{}, fail(CodeInvalid, message.PolicyDurationLimit(name, spoken(limit)))
 	default:
 		return time.Time{}, usedUp(name, limit, limit-asked.Sub(since))
 	}
@@ -94,9 +95,9 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 // usedUp returns the error for access that would last longer in total than a policy permits.
 func usedUp(policy string, limit, left time.Duration) error {
 	if left < MinDuration {
-		return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on, and that is used up: ask again when the access has ended.", policy, spoken(limit))
+		return fail(CodeInvalid, message.PolicyTotalUsedUp(policy, spoken(limit)))
 	}
-	return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on: ask for at most %s.", policy, spoken(limit), spoken(left))
+	return fail(CodeInvalid, message.PolicyTotalLimit(policy, spoken(limit), spoken(left)))
 }
 
 // policySteps returns the steps that a request needs. A registration of clients always needs an owner of each resource that
@@ -130,7 +131,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			w.step.Quorum = int(*s.Count)
 		}
 		if len(w.alternatives) == 0 {
-			return nil, cannotFill(name, s.Name, "nobody but the requester and auditors is named by "+join(s.Approvers)+" in the catalog")
+			return nil, cannotFill(name, s.Name, message.StepNobodyNamed(join(s.Approvers)))
 		}
 		if most := len(w.alternatives[0].people); w.step.Quorum > most && len(w.alternatives) == 1 {
 			return nil, cannotFill(name, s.Name, needsPeople(w.step.Quorum, most))
@@ -161,11 +162,11 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		steps = append(steps, w)
 	}
 	if len(steps) == 0 {
-		return nil, failf(CodeNoApprover, "The approval policy %s asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.", name)
+		return nil, fail(CodeNoApprover, message.PolicyAsksNobody(name))
 	}
 	chain, ok := choose(steps, spec.SamePersonManySteps)
 	if !ok {
-		return nil, failf(CodeNoApprover, "The approval policy %s needs more different people than the catalog names for its steps: ask an administrator.", name)
+		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
 	}
 	return chain, nil
 }
@@ -182,12 +183,12 @@ func freeName(steps []wanted) string {
 // breakGlass sets the review of an item that takes effect at once. Only people whom the policy lists may request that.
 func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, error) {
 	if p == nil || p.Object.Spec.BreakGlass == nil || !slices.Contains(p.Object.Spec.BreakGlass.People, a.requester) {
-		return it, failf(CodeForbidden, "Only people whom the approval policy names for it may break the glass: ask the usual way.")
+		return it, fail(CodeForbidden, message.RequestBreakGlassPeople())
 	}
 	spec := p.Object.Spec.BreakGlass
 	limit := min(spec.MaxDuration.Duration, rules.MaxBreakGlass)
 	if it.Duration == 0 || it.Duration > limit {
-		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(limit))
+		return it, fail(CodeInvalid, message.PolicyDurationLimit(p.Object.Name, spoken(limit)))
 	}
 	if since := it.Earlier.GlassSince; !since.IsZero() {
 		if it.Latest = since.Add(limit); asked.Add(it.Duration).After(it.Latest) {
@@ -196,7 +197,7 @@ func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, erro
 	}
 	reviewers := a.people(spec.Reviewers, 0)
 	if len(reviewers) == 0 {
-		return it, cannotFill(p.Object.Name, StepReview, "nobody but the requester and auditors is named by "+join(spec.Reviewers)+" in the catalog")
+		return it, cannotFill(p.Object.Name, StepReview, message.StepNobodyNamed(join(spec.Reviewers)))
 	}
 	it.Approval = p.Object.Name
 	it.Review = &Step{Name: StepReview, State: StepWaiting, Approvers: reviewers, From: spec.Reviewers, Quorum: 1, Timeout: remindReview, OnTimeout: v1alpha1.TimeoutRemind}

@@ -3,6 +3,8 @@ package approval
 import (
 	"context"
 	"errors"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // targetRevoked is the message of an extension that was revoked together with the grant that it extends.
@@ -53,15 +55,15 @@ func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, 
 			continue
 		}
 		if !MayDoItem(s.Catalog(), a, t, i).Revoke {
-			return nil, failf(CodeForbidden, "Only an owner of the resource or of the application, or the security team, can revoke.")
+			return nil, fail(CodeForbidden, message.RevokeNotOwner())
 		}
 		out = append(out, i)
 	}
 	if len(out) == 0 {
-		return nil, failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", t.State())
+		return nil, fail(CodeConflict, message.RevokeNoGrant(string(t.State())))
 	}
 	if reason == "" {
-		return nil, invalid("reason", "Say why the access ends.")
+		return nil, invalid("reason", message.RevokeReasonNeeded())
 	}
 	return out, nil
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Draft is the input of NewTicket. The chains of the items are resolved.
@@ -97,25 +99,25 @@ func (t *Ticket) approve(i int, now time.Time) {
 // CanVote checks whether a person may decide the waiting step of an item, or review it.
 func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
 	if i < 0 || i >= len(t.Items) {
-		return failf(CodeNotFound, "The ticket has no such item.")
+		return fail(CodeNotFound, message.TicketNoSuchItem())
 	}
 	it := &t.Items[i]
 	s := it.waiting()
 	if s == nil {
-		return failf(CodeConflict, "The ticket is %s: there is nothing to decide.", it.State)
+		return fail(CodeConflict, message.DecideNotPending(string(it.State)))
 	}
 	if person == t.Requester || onBehalfOf == t.Requester {
-		return failf(CodeForbidden, "Nobody decides his own request.")
+		return fail(CodeForbidden, message.DecideOwnRequest())
 	}
 	if it.mayVote(s, person, onBehalfOf) {
 		return nil
 	}
 	for _, p := range []string{person, onBehalfOf} {
 		if name, filled := it.filled(s, p); filled && p != "" {
-			return failf(CodeForbidden, "You have decided the step %q: one person fills one step.", name)
+			return fail(CodeForbidden, message.DecideStepDone(name))
 		}
 	}
-	return failf(CodeForbidden, "The step %q waits for somebody else.", s.Name)
+	return fail(CodeForbidden, message.DecideStepOfAnother(s.Name))
 }
 
 // Vote records a decision in the waiting step of an item. One rejection ends the item. The last approval that a step needs
@@ -126,13 +128,13 @@ func (t *Ticket) Vote(i int, v Vote) error {
 	}
 	it := &t.Items[i]
 	if it.State != StatePending {
-		return failf(CodeConflict, "The ticket is %s: there is nothing to decide.", it.State)
+		return fail(CodeConflict, message.DecideNotPending(string(it.State)))
 	}
 	s := it.waiting()
 	e := Event{Kind: EventStepApproved, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: s.Name, Comment: v.Comment}
 	if !v.Approve {
 		if strings.TrimSpace(v.Comment) == "" {
-			return invalid("comment", "Say why: a rejection needs a comment.")
+			return invalid("comment", message.DecideCommentNeeded())
 		}
 		e.Kind = EventStepRejected
 		s.Votes, s.State = append(s.Votes, v), StepRejected
@@ -141,7 +143,7 @@ func (t *Ticket) Vote(i int, v Vote) error {
 		return nil
 	}
 	if name, ok := it.strands(slices.DeleteFunc([]string{v.Person, v.OnBehalfOf}, func(p string) bool { return p == "" })...); ok {
-		return failf(CodeConflict, "Leave this step to another approver: you are needed for the step %q, and one person fills one step.", name)
+		return fail(CodeConflict, message.DecideNeededElsewhere(name))
 	}
 	s.Votes = append(s.Votes, v)
 	t.event(v.At, e)
@@ -159,10 +161,10 @@ func (t *Ticket) Confirm(i int, v Vote) error {
 	}
 	it := &t.Items[i]
 	if !it.Reviewing() {
-		return failf(CodeConflict, "There is nothing to review.")
+		return fail(CodeConflict, message.ReviewNothing())
 	}
 	if strings.TrimSpace(v.Comment) == "" {
-		return invalid("comment", "Say what the review found.")
+		return invalid("comment", message.ReviewTextNeeded())
 	}
 	s := it.Review
 	s.Votes, s.Deadline, s.State = append(s.Votes, v), time.Time{}, StepApproved
@@ -179,13 +181,13 @@ func (t *Ticket) Confirm(i int, v Vote) error {
 // Withdraw ends the pending items on behalf of their requester.
 func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	if person != t.Requester {
-		return failf(CodeForbidden, "Only the requester can withdraw a request.")
+		return fail(CodeForbidden, message.WithdrawRequesterOnly())
 	}
 	if t.State() != StatePending {
-		return failf(CodeConflict, "The ticket is %s: only a pending request can be withdrawn.", t.State())
+		return fail(CodeConflict, message.WithdrawNotPending(string(t.State())))
 	}
 	if strings.TrimSpace(reason) == "" {
-		return invalid("reason", "Say why the request ends.")
+		return invalid("reason", message.WithdrawReasonNeeded())
 	}
 	for i := range t.Items {
 		if t.Items[i].State == StatePending {
@@ -199,11 +201,11 @@ func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 // Revoke starts the removal of a grant. The Service checks who may do that.
 func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	if strings.TrimSpace(reason) == "" {
-		return invalid("reason", "Say why the access ends.")
+		return invalid("reason", message.RevokeReasonNeeded())
 	}
 	it := &t.Items[i]
 	if !t.Kind.Access() || !it.State.Grants() {
-		return failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", it.State)
+		return fail(CodeConflict, message.RevokeNoGrant(string(it.State)))
 	}
 	t.revoke(i, person, reason, now)
 	return nil
@@ -241,7 +243,7 @@ func (t *Ticket) NotRestored(i int, reason string, now time.Time) bool {
 // Say adds a comment to the timeline.
 func (t *Ticket) Say(person, text string, now time.Time) error {
 	if strings.TrimSpace(text) == "" {
-		return invalid("comment", "Write something.")
+		return invalid("comment", message.CommentEmpty())
 	}
 	t.event(now, Event{Kind: EventComment, Item: WholeTicket, Actor: person, Comment: text})
 	return nil

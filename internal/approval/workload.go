@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -30,12 +31,12 @@ func boundRegistrations(r Request) error {
 			continue
 		}
 		if n := len(it.Workload.Addresses); n > workloads.MaxAddresses {
-			return invalid(fmt.Sprintf("items[%d].workload.addresses", i), "A workload has at most %d addresses, not %d.", workloads.MaxAddresses, n)
+			return invalid(fmt.Sprintf("items[%d].workload.addresses", i), message.RequestWorkloadAddresses(workloads.MaxAddresses, n))
 		}
 		addresses += workloads.Workload{Addresses: it.Workload.Addresses}.Count()
 	}
 	if addresses > MaxTicketAddresses {
-		return invalid("items", "A ticket is about at most %d addresses, not %d: ask for them in several tickets.", MaxTicketAddresses, addresses)
+		return invalid("items", message.RequestTicketAddresses(MaxTicketAddresses, addresses))
 	}
 	return nil
 }
@@ -46,20 +47,20 @@ func (x *asking) registration(r RequestItem, path string) (Item, error) {
 	app, ok := x.c.Application(r.Application)
 	switch {
 	case !ok:
-		return Item{}, invalid(path+"application", "The catalog has no application %q.", r.Application)
+		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
 	case !x.c.Owns(x.actor.ID, app):
-		return Item{}, failf(CodeForbidden, "Only an owner of %s can register its workloads: ask %s.", app.Title, ownerNames(x.c, app))
+		return Item{}, fail(CodeForbidden, message.RequestWorkloadNotOwner(app.Title, ownerNames(x.c, app)))
 	case r.Workload == nil:
-		return Item{}, invalid(path+"workload", "Say which workload, by its id and its addresses.")
+		return Item{}, invalid(path+"workload", message.RequestWorkloadMissing())
 	case x.Workloads == nil:
-		return Item{}, failf(CodeUnavailable, "Workloads cannot be registered by tickets here.")
+		return Item{}, fail(CodeUnavailable, message.RequestWorkloadNotHere())
 	}
 	w, err := x.Workloads.Propose(x.actor.ID, workloads.Workload{ID: r.Workload.ID, Subject: app.Name, Addresses: r.Workload.Addresses, Description: r.Workload.Description})
 	switch {
 	case errors.Is(err, workloads.ErrUnknown), CodeOf(err) == CodeUnavailable:
 		return Item{}, HostUnknown()
 	case err != nil:
-		return Item{}, invalid(path+"workload", "%s", sentence(err.Error()))
+		return Item{}, invalid(path+"workload", message.Sentence(message.Of(err)))
 	}
 	had, exists, err := x.Host.Object(ObjectExternalWorkload, w.Name())
 	if err != nil {
@@ -122,8 +123,7 @@ func (a about) workloadChain() ([]Step, error) {
 	}
 	chain, ok := choose(steps, false)
 	if !ok {
-		return nil, failf(CodeNoApprover, "The same person would have to decide for several resources that %s reaches: name a further owner, or member of the group %q, in the catalog.",
-			a.application.Title, catalog.GroupSecurity)
+		return nil, fail(CodeNoApprover, message.StepSameOwnerReached(a.application.Title, catalog.GroupSecurity))
 	}
 	return chain, nil
 }
@@ -155,13 +155,11 @@ type spokenFor struct {
 // decides for resources whose owners cannot, for wildcards of resources, and if no resource is reached yet.
 func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string) ([]wanted, error) {
 	if n := len(a.reached.Resources); n > maxReached {
-		return nil, failf(CodeNoApprover, "%s has access to %d resources, and the owners of at most %d can be asked at once: ask the security team to register the addresses as a platform's.",
-			a.application.Title, n, maxReached)
+		return nil, fail(CodeNoApprover, message.StepTooManyReached(a.application.Title, n, maxReached))
 	}
 	groups, ownerless := a.owners(all || template.Quorum > 1)
 	if len(groups) > maxOwnerSteps {
-		return nil, failf(CodeNoApprover, "%s has access to resources of more than %d different owners, who cannot be asked at once: ask the security team to register the addresses as a platform's.",
-			a.application.Title, maxOwnerSteps)
+		return nil, fail(CodeNoApprover, message.StepTooManyOwnersReached(a.application.Title, maxOwnerSteps))
 	}
 	for _, g := range groups {
 		from := make([]v1alpha1.Approver, len(g.resources))

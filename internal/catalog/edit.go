@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Entity returns an entity as the store has it, even if it is gone.
@@ -32,9 +34,9 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 	known = known && before.Gone.IsZero()
 	switch {
 	case known && before.Source != Portal:
-		return Stored{}, refusal(ErrConflict, "%s comes from the source %s: change it there.", ref, before.Source)
+		return Stored{}, refusal(ErrConflict, message.CatalogEntityOfSource(ref.String(), before.Source))
 	case known && version == 0:
-		return Stored{}, refusal(ErrConflict, "%s exists already.", ref)
+		return Stored{}, refusal(ErrConflict, message.CatalogEntityExists(ref.String()))
 	case !known && version != 0:
 		return Stored{}, unknown(ref)
 	case known && version != before.Version:
@@ -43,7 +45,7 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 	if rec.Name != "" {
 		for _, x := range v.stored {
 			if x.Name == rec.Name && x.Gone.IsZero() && x.Ref() != ref {
-				return Stored{}, fieldf("name", "%s has the resource name of %s (%s): two entities cannot be one", ref, x.Ref(), rec.Name)
+				return Stored{}, fieldError("name", message.CatalogNameOfAnother(ref.String(), x.Ref().String(), rec.Name))
 			}
 		}
 	}
@@ -85,7 +87,7 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	case !known || !x.Gone.IsZero():
 		return nil, unknown(ref)
 	case x.Source != Portal:
-		return nil, refusal(ErrConflict, "%s comes from the source %s: change it there.", ref, x.Source)
+		return nil, refusal(ErrConflict, message.CatalogEntityOfSource(ref.String(), x.Source))
 	case x.Version != version:
 		return nil, changedSince()
 	}
@@ -102,7 +104,7 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	return s.addGrants(after.dependents([]Ref{ref})[ref], x), nil
 }
 
-func unknown(ref Ref) error { return refusal(ErrNotFound, "The catalog has no %s.", ref) }
+func unknown(ref Ref) error { return refusal(ErrNotFound, message.CatalogEntityUnknown(ref.String())) }
 
 // GoneEntity is an entity that is gone, with what depends on it.
 type GoneEntity struct {

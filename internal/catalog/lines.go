@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Actions in the ledger.
@@ -69,7 +70,7 @@ func (s *state) removed(actor string, refs []Ref, at time.Time) (out []ledger.En
 				return nil, unknown(ref)
 			}
 			if x.Gone.IsZero() {
-				return nil, refusal(ErrConflict, "%s is not gone: only what is gone can be removed.", ref)
+				return nil, refusal(ErrConflict, message.CatalogEntityNotGone(ref.String()))
 			}
 			details[ref.String()] = authorityText(x.Record)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Kind is the kind of an entity.
@@ -103,13 +105,14 @@ func (r Reading) Err() error {
 
 // FieldError says why a field of a record is refused. Field is its name in JSON.
 type FieldError struct {
-	Field, Message string
+	Field   string
+	Message message.Message
 }
 
-func (e *FieldError) Error() string { return e.Message }
+func (e *FieldError) Error() string { return e.Message.Text }
 
-func fieldf(field, format string, args ...any) error {
-	return &FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
+func fieldError(field string, m message.Message) error {
+	return &FieldError{Field: field, Message: m}
 }
 
 // Limits of one source. They are far above what companies have, and far below what costs too much memory.
@@ -135,10 +138,10 @@ var (
 // is refused.
 func (r Record) Normalize() (Record, error) {
 	if !slices.Contains(Kinds(), r.Kind) {
-		return r, fieldf("kind", "kind %q: use application, resource, group or person", r.Kind)
+		return r, fieldError("kind", message.CatalogKindInvalid(string(r.Kind)))
 	}
 	if !idPattern.MatchString(r.ID) {
-		return r, fieldf("id", "%s has the id (metadata.name) %q: use letters, digits, '-', '_' and '.', at most 128", r.Kind, r.ID)
+		return r, fieldError("id", message.CatalogIDInvalid(string(r.Kind), r.ID))
 	}
 	r.Title = first(r.Title, r.ID)
 	r.Groups, r.Members = sortedSet(r.Groups), sortedSet(r.Members)
@@ -147,7 +150,7 @@ func (r Record) Normalize() (Record, error) {
 		most         int
 	}{{"title", r.Title, maxText}, {"jobTitle", r.JobTitle, maxText}, {"email", r.Email, maxText}, {"description", r.Description, maxLong}, {"name", r.Name, maxName}} {
 		if err := text(f.value, f.most, f.field == "description"); err != nil {
-			return r, fieldf(f.field, "the %s of %s: %v", f.field, r.Ref(), err)
+			return r, fieldError(f.field, message.CatalogTextInvalid(f.field, r.Ref().String(), message.Of(err)))
 		}
 	}
 	for _, f := range []struct {
@@ -155,22 +158,22 @@ func (r Record) Normalize() (Record, error) {
 		ids   []string
 	}{{"groups", r.Groups}, {"members", r.Members}, {"leader", []string{r.Leader}}, {"lead", []string{r.Lead}}, {"parent", []string{r.Parent}}} {
 		if len(f.ids) > maxPeople {
-			return r, fieldf(f.field, "%s has %d %s: at most %d", r.Ref(), len(f.ids), f.field, maxPeople)
+			return r, fieldError(f.field, message.CatalogTooManyIds(r.Ref().String(), len(f.ids), f.field, maxPeople))
 		}
 		for _, id := range f.ids {
 			if id != "" && !idPattern.MatchString(id) {
-				return r, fieldf(f.field, "%s has %q in %s: that is no id", r.Ref(), id, f.field)
+				return r, fieldError(f.field, message.CatalogPartInvalid(r.Ref().String(), id, f.field))
 			}
 		}
 	}
 	switch r.Kind {
 	case KindPerson:
 		if r.Leader == r.ID {
-			return r, fieldf("leader", "%s is its own leader (%s): name another leader or leave it out", r.Ref(), annotationLeader)
+			return r, fieldError("leader", message.CatalogOwnLeader(r.Ref().String(), annotationLeader))
 		}
 	case KindGroup:
 		if r.Parent == r.ID {
-			return r, fieldf("parent", "%s is its own parent: name the group above or leave it out", r.Ref())
+			return r, fieldError("parent", message.CatalogOwnParent(r.Ref().String()))
 		}
 	case KindApplication, KindResource:
 		return r.normalizeOwned()
@@ -180,23 +183,23 @@ func (r Record) Normalize() (Record, error) {
 
 func (r Record) normalizeOwned() (Record, error) {
 	if !namePattern.MatchString(r.Name) {
-		return r, fieldf("name", "%s has the resource name (%s) %q: it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>", r.Ref(), annotationName, r.Name)
+		return r, fieldError("name", message.CatalogNameInvalid(r.Ref().String(), annotationName, r.Name))
 	}
 	if r.Environment != "" && !environmentPattern.MatchString(r.Environment) {
-		return r, fieldf("environment", "%s has the environment %q: use letters, digits, '-', '_' and '.', at most 63", r.Ref(), r.Environment)
+		return r, fieldError("environment", message.CatalogEnvironmentInvalid(r.Ref().String(), r.Environment))
 	}
 	if len(r.Owners) == 0 {
-		return r, fieldf("owners", "%s has no owner (spec.owner): use user:<name> or group:<name>", r.Ref())
+		return r, fieldError("owners", message.CatalogOwnerMissing(r.Ref().String()))
 	}
 	r.Owners = slices.Clone(r.Owners)
 	slices.SortFunc(r.Owners, func(a, b Owner) int { return strings.Compare(a.String(), b.String()) })
 	r.Owners = slices.Compact(r.Owners)
 	if len(r.Owners) > maxOwners {
-		return r, fieldf("owners", "%s has %d owners: at most %d; make them a group", r.Ref(), len(r.Owners), maxOwners)
+		return r, fieldError("owners", message.CatalogTooManyOwners(r.Ref().String(), len(r.Owners), maxOwners))
 	}
 	for _, o := range r.Owners {
 		if o.Kind != OwnerPerson && o.Kind != OwnerGroup || !idPattern.MatchString(o.ID) {
-			return r, fieldf("owners", "%s has the owner %q: use user:<name> or group:<name>", r.Ref(), o)
+			return r, fieldError("owners", message.CatalogOwnerInvalid(r.Ref().String(), o.String()))
 		}
 	}
 	if r.Kind == KindApplication {
@@ -205,7 +208,7 @@ func (r Record) normalizeOwned() (Record, error) {
 	}
 	r.Sensitivity = Sensitivity(first(string(r.Sensitivity), string(SensitivityLow)))
 	if r.Sensitivity != SensitivityLow && r.Sensitivity != SensitivityMedium && r.Sensitivity != SensitivityHigh {
-		return r, fieldf("sensitivity", "%s has the sensitivity %q: use low, medium or high", r.Ref(), r.Sensitivity)
+		return r, fieldError("sensitivity", message.CatalogSensitivityInvalid(r.Ref().String(), string(r.Sensitivity)))
 	}
 	return r, nil
 }

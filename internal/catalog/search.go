@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Query selects applications or resources. Empty fields are no condition.
@@ -38,7 +40,7 @@ type Page struct {
 }
 
 // ErrCursor reports a cursor that Search did not return.
-var ErrCursor = refusal(ErrNotFound, "The cursor is not known: begin at the first page.")
+var ErrCursor = refusal(ErrNotFound, message.CatalogCursorUnknown())
 
 // hit is a found entity. Hits are sorted by score, highest first, then by the position of the entity.
 type hit struct {

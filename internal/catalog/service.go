@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Actor is the person who asks for a change.
@@ -138,10 +140,10 @@ func (s *Service) Preview(ctx context.Context, a Actor, source string, r Reading
 		return Diff{}, "", err
 	}
 	if !idPattern.MatchString(source) || source == Portal {
-		return Diff{}, "", fieldf("source", "source %q: use letters, digits, '-', '_' and '.', and not %q", source, Portal)
+		return Diff{}, "", fieldError("source", message.CatalogSourceInvalid(source, Portal))
 	}
 	if len(r.Records) > MaxRecords {
-		return Diff{}, "", fieldf("entities", "%d entities are too many: at most %d", len(r.Records), MaxRecords)
+		return Diff{}, "", fieldError("entities", message.CatalogTooManyEntities(len(r.Records), MaxRecords))
 	}
 	token := rand.Text()
 	d, err := s.preview(ctx, token, a.ID, source, r)
@@ -224,7 +226,7 @@ func (s *Service) Apply(ctx context.Context, a Actor, token string, o ApplyOptio
 	}
 	w.Preview = token
 	if err := text(o.Reason, maxLong, true); err != nil {
-		return Diff{}, fieldf("reason", "the reason: %v", err)
+		return Diff{}, fieldError("reason", message.CatalogReasonInvalid(message.Of(err)))
 	}
 	w.Ledger = v.lines(a.ID, d, w, s.Now())
 	if o.Reason != "" {
@@ -255,7 +257,7 @@ func (s *Service) loadPreview(ctx context.Context, a Actor, token string) (Previ
 		err = ErrNotFound
 	}
 	if errors.Is(err, ErrNotFound) {
-		return p, nil, refusal(ErrNotFound, "The preview is not known, or too old: make a new one.")
+		return p, nil, refusal(ErrNotFound, message.CatalogPreviewUnknown())
 	}
 	if err != nil {
 		return p, nil, fmt.Errorf("read the preview: %w", err)
@@ -265,18 +267,18 @@ func (s *Service) loadPreview(ctx context.Context, a Actor, token string) (Previ
 	}
 	v := s.view.Load()
 	if v.revision != p.Revision {
-		return p, nil, refusal(ErrChanged, "The catalog has changed since the preview: make a new one.")
+		return p, nil, refusal(ErrChanged, message.CatalogPreviewOutdated())
 	}
 	return p, v, nil
 }
 
 func changedSince() error {
-	return refusal(ErrChanged, "Somebody else has changed the catalog meanwhile: look at it again.")
+	return refusal(ErrChanged, message.CatalogChangedMeanwhile())
 }
 
 func (s *Service) authorize(a Actor) error {
 	if a.ID == "" || !a.Security {
-		return refusal(ErrForbidden, "Only security administrators change the catalog.")
+		return refusal(ErrForbidden, message.CatalogSecurityOnly())
 	}
 	return nil
 }
@@ -288,7 +290,7 @@ func refuseSelfGrant(v *view, after *state, a Actor) error {
 		return nil
 	}
 	if got := gainedPowers(v.catalog, Build(after.live()), a.ID); len(got) > 0 {
-		return refusal(ErrForbidden, "Nobody may give authority to themselves; another security administrator has to do this: %s.", abbreviate(got))
+		return refusal(ErrForbidden, message.CatalogAuthorityToOneself(abbreviate(got)))
 	}
 	return nil
 }

@@ -3,23 +3,23 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
-// Error is a refusal: errors.Is finds its kind, and Detail is a sentence for users.
+// Error is a refusal: errors.Is finds its kind, and Message says to users what to do.
 type Error struct {
-	Kind   error
-	Detail string
+	Kind    error
+	Message message.Message
 }
 
-func (e *Error) Error() string { return e.Detail }
+func (e *Error) Error() string { return e.Message.Text }
 func (e *Error) Unwrap() error { return e.Kind }
 
-func refusal(kind error, format string, args ...any) error {
-	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+func refusal(kind error, m message.Message) error {
+	return &Error{Kind: kind, Message: m}
 }
 
 // Kinds of Error that callers handle differently.

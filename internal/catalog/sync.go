@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // RemovalLimit returns how many entities of each kind of one source a sync marks as gone without confirmation. More
@@ -75,7 +77,7 @@ const heartbeat = time.Minute
 func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	i := slices.IndexFunc(s.Sources, func(x Source) bool { return x.Name() == source })
 	if i < 0 {
-		return Status{}, refusal(ErrNotFound, "No source %s is configured.", source)
+		return Status{}, refusal(ErrNotFound, message.CatalogSourceNotConfigured(source))
 	}
 	s.syncing.Lock()
 	defer s.syncing.Unlock()

@@ -40,7 +40,7 @@ func (r *remote) login(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := portalclient.New(u, "")
+	c := portalclient.New(u, "", language())
 	var start portalclient.DeviceStart
 	if err := c.Post(ctx, "/auth/device", "", portalclient.NewDevice{Client: callsItself()}, &start); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *remote) login(ctx context.Context) error {
 		return err
 	}
 	var me portalclient.Me
-	if err := portalclient.New(u, token.Token).Get(ctx, "/me", nil, &me); err != nil {
+	if err := portalclient.New(u, token.Token, language()).Get(ctx, "/me", nil, &me); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.streams.Out, "Logged in at %s as %s until %s.\n", u, me.Person.DisplayName, localTime(token.ExpiresAt))
@@ -133,7 +133,7 @@ func (r *remote) logout(ctx context.Context) error {
 		fmt.Fprintf(r.streams.Err, "Not logged in at %s.\n", u)
 		return nil
 	}
-	err = portalclient.New(u, login.Token).Delete(ctx, "/me/tokens/current")
+	err = portalclient.New(u, login.Token, language()).Delete(ctx, "/me/tokens/current")
 	if err != nil && portalclient.CodeOf(err) != "unauthenticated" {
 		return fmt.Errorf("the login is kept, because the portal could not end it: %w", err)
 	}

@@ -77,7 +77,7 @@ func (r *remote) connect() (*portalclient.Client, error) {
 		return nil, err
 	}
 	if token := os.Getenv(envToken); token != "" {
-		return portalclient.New(u, token), nil
+		return portalclient.New(u, token, language()), nil
 	}
 	login, ok := c.Logins[u.String()]
 	switch {
@@ -86,7 +86,7 @@ func (r *remote) connect() (*portalclient.Client, error) {
 	case !r.streams.Now().Before(login.ExpiresAt):
 		return nil, &failure{code: ExitFailed, err: fmt.Errorf("the login at %s is over since %s: run kubectl acp login", u, localTime(login.ExpiresAt))}
 	}
-	return portalclient.New(u, login.Token), nil
+	return portalclient.New(u, login.Token, language()), nil
 }
 
 // remotely converts an error response of the portal into an error that says what to do.

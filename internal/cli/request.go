@@ -206,7 +206,7 @@ func (a *asking) preview(ctx context.Context, c *portalclient.Client, body porta
 		fmt.Fprintf(w, "Item %d\n", it.Position)
 		switch {
 		case it.Problem != nil:
-			fmt.Fprintf(w, "  refused: %s\n", printable(text(it.Problem.Detail)))
+			fmt.Fprintf(w, "  refused: %s\n", printable(it.Problem.Message.Render(language())))
 			continue
 		case it.Duplicate != nil:
 			fmt.Fprintf(w, "  is asked for already: %s\n", *it.Duplicate)

@@ -11,13 +11,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Scope is one kind of call that a token permits. A token never permits more than its owner may do.
@@ -71,9 +71,12 @@ var (
 )
 
 // InvalidError describes invalid input. Field is the name of the field in the API.
-type InvalidError struct{ Field, Message string }
+type InvalidError struct {
+	Field   string
+	Message message.Message
+}
 
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Message }
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Message.Text }
 
 // Token is a machine token without its secret.
 type Token struct {
@@ -152,10 +155,10 @@ type Request struct {
 func (s *Service) Create(ctx context.Context, person string, r Request) (t Token, secret string, err error) {
 	r.Name = strings.TrimSpace(r.Name)
 	if r.Name == "" || utf8.RuneCountInString(r.Name) > MaxName || strings.ContainsFunc(r.Name, unprintable) {
-		return Token{}, "", &InvalidError{"name", fmt.Sprintf("Name the token with 1 to %d characters, so that you know later what it is for.", MaxName)}
+		return Token{}, "", &InvalidError{"name", message.TokenNameLength(MaxName)}
 	}
 	if r.Lifetime < MinLifetime || r.Lifetime > MaxLifetime {
-		return Token{}, "", &InvalidError{"expiresInSeconds", "A token lives for at least 5 minutes and at most 366 days."}
+		return Token{}, "", &InvalidError{"expiresInSeconds", message.TokenLifetime()}
 	}
 	scopes, err := checkScopes(r.Scopes)
 	if err != nil {
@@ -172,11 +175,11 @@ func (s *Service) Create(ctx context.Context, person string, r Request) (t Token
 func checkScopes(in []Scope) ([]Scope, error) {
 	out := slices.Compact(slices.Sorted(slices.Values(in)))
 	if len(out) == 0 {
-		return nil, &InvalidError{"scopes", "Name at least one scope."}
+		return nil, &InvalidError{"scopes", message.TokenScopeMissing()}
 	}
 	for _, x := range out {
 		if !slices.Contains(Scopes(), x) {
-			return nil, &InvalidError{"scopes", fmt.Sprintf("There is no scope %q.", x)}
+			return nil, &InvalidError{"scopes", message.TokenScopeUnknown(string(x))}
 		}
 	}
 	return out, nil

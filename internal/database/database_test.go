@@ -153,7 +153,7 @@ func TestErrorsAreKnown(t *testing.T) {
 		if err := db.Write(t.Context(), insert); !errors.Is(err, database.ErrConflict) {
 			t.Errorf("a second row of the same key is a conflict, got %v", err)
 		}
-		if err := db.Read(t.Context(), insert); !errors.Is(err, database.ErrUnavailable) || !strings.Contains(database.Detail(err), "read-only") {
+		if err := db.Read(t.Context(), insert); !errors.Is(err, database.ErrUnavailable) || !strings.Contains(database.Detail(err).Text, "read-only") {
 			t.Errorf("what reads cannot write, got %v", err)
 		}
 		own := errors.New("own")

@@ -9,6 +9,8 @@ import (
 
 	sqlite "github.com/glebarez/go-sqlite"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Errors that callers handle differently.
@@ -24,32 +26,32 @@ var (
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 
-// Error is an error of the database. errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail is
-// a sentence for users; Err is the cause, for the log.
+// Error is an error of the database. errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail says
+// to users what it means; Err is the cause, for the log.
 type Error struct {
 	Kind   error
-	Detail string
+	Detail message.Message
 	Err    error
 }
 
 func (e *Error) Error() string   { return e.Kind.Error() + ": " + e.Err.Error() }
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// Detail returns the sentence for users about an error of a database. For any other error it returns a general one.
-func Detail(err error) string {
+// Detail returns what to tell users about an error of a database. For any other error it returns a general one.
+func Detail(err error) message.Message {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Detail
 	}
 	return detailAny
 }
 
-const (
-	detailAny  = "The database cannot be used now. Nothing was changed; try again in a moment."
-	detailRead = "The database is read-only. Nothing was changed; an administrator has to make it writable."
-	detailFull = "The database's disk is full. Nothing was changed; an administrator has to make room."
-	detailBusy = "The database is busy. Nothing was changed; try again."
+var (
+	detailAny  = message.DatabaseUnavailable()
+	detailRead = message.DatabaseReadOnly()
+	detailFull = message.DatabaseFull()
+	detailBusy = message.DatabaseBusy()
 
-	detailUnknown = "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again."
+	detailUnknown = message.DatabaseOutcomeUnknown()
 )
 
 // translate turns errors of the database drivers into *Error. It returns all other errors unchanged, including the end

@@ -1,9 +1,10 @@
 package notify
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Channel identifies a way of delivery. Channels that the operator configured are named "webhook:NAME" or "slack:NAME" and have
@@ -84,31 +85,34 @@ func (p Preferences) Table(channels []Channel) map[Channel]map[Kind]Timing {
 }
 
 // InvalidError reports an invalid field of preferences.
-type InvalidError struct{ Field, Reason string }
+type InvalidError struct {
+	Field  string
+	Reason message.Message
+}
 
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason.Text }
 
 // Validate returns an *InvalidError for the first invalid field.
 func (p Preferences) Validate() error {
 	if p.Language != "" && p.Language != English && p.Language != Chinese {
-		return &InvalidError{"language", fmt.Sprintf("Use %s or %s.", English, Chinese)}
+		return &InvalidError{"language", message.PreferencesLanguage([]string{string(English), string(Chinese)})}
 	}
 	if len(p.TimeZone) > 64 || p.TimeZone == "Local" {
-		return &InvalidError{"timeZone", "Use a name such as Asia/Shanghai."}
+		return &InvalidError{"timeZone", message.PreferencesZone()}
 	}
 	if _, err := time.LoadLocation(p.TimeZone); err != nil {
-		return &InvalidError{"timeZone", "Use a name such as Asia/Shanghai."}
+		return &InvalidError{"timeZone", message.PreferencesZone()}
 	}
 	if h := p.DigestHour; h != nil && (*h < 0 || *h > 23) {
-		return &InvalidError{"digestHour", "Use an hour from 0 to 23."}
+		return &InvalidError{"digestHour", message.PreferencesHour()}
 	}
 	for c, kinds := range p.Choices {
 		if _, ok := defaultChoices[c]; !ok && c != ChannelInbox {
-			return &InvalidError{"choices", fmt.Sprintf("There is no channel %q to choose for.", c)}
+			return &InvalidError{"choices", message.PreferencesChannelUnknown(string(c))}
 		}
 		for k, w := range kinds {
 			if !slices.Contains(Kinds(), k) || w != Immediately && w != Digest && w != Off {
-				return &InvalidError{"choices", fmt.Sprintf("%q cannot be %q: use at-once, digest or off.", k, w)}
+				return &InvalidError{"choices", message.PreferencesTiming(string(k), string(w))}
 			}
 		}
 	}

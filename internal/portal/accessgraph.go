@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -99,12 +100,12 @@ func (a *api) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 	from, to := nameOf(strings.TrimSpace(r.Params.From), c.Application), nameOf(strings.TrimSpace(r.Params.To), c.Resource)
 	for field, name := range map[string]string{"from": from, "to": to} {
 		if n, err := policy.ParseName(name); err != nil || n.Wildcard {
-			return nil, badParameter(field, "must be a catalog id, or an exact resource name")
+			return nil, badParameter(field, message.FieldResourceID())
 		}
 	}
 	found, err := governance.FindPath(snap, from, to, a.ownModes(to), a.Now())
 	if err != nil {
-		return nil, &problem{status: http.StatusBadRequest, code: "invalid", detail: "This cannot be looked for.", fields: []approval.Field{{Path: "to", Code: "invalid", Message: "must be an exact resource name"}}}
+		return nil, &problem{status: http.StatusBadRequest, code: "invalid", message: message.GraphTargetInvalid(), fields: []approval.Field{{Path: "to", Code: "invalid", Message: message.FieldExactResource()}}}
 	}
 	out := openapi.AccessPath{From: catalogRef(c, from), To: catalogRef(c, to), Decisions: []openapi.PathDecision{}, Chains: []openapi.AccessChain{}, Cut: found.Cut}
 	for _, d := range found.Decisions {

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -59,25 +60,25 @@ func (a *api) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error
 		part: strings.ToLower(value(p.Q)), texts: map[string]string{}}
 	for name, text := range map[string]string{"subject": value(p.Subject), "resource": value(p.Resource), "class": f.class, "team": value(p.Team), "q": f.part} {
 		if len(text) > maxAccessText {
-			return nil, badParameter(name, "is too long")
+			return nil, badParameter(name, message.FieldTooLong())
 		}
 	}
 	if p.Effect != nil && !p.Effect.Valid() {
-		return nil, badParameter("effect", "must be Allow or Deny")
+		return nil, badParameter("effect", message.FieldOneOf([]string{"Allow", "Deny"}))
 	}
 	for _, m := range f.modes {
 		if !m.Valid() {
-			return nil, badParameter("mode", "must be one of Observe, Audit, Enforce")
+			return nil, badParameter("mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
 		}
 	}
 	for _, o := range f.origins {
 		if !o.Valid() {
-			return nil, badParameter("origin", "must be one of portal, gitops, kubectl, other")
+			return nil, badParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
 		}
 	}
 	if p.ExpiresWithinDays != nil {
 		if *p.ExpiresWithinDays < 1 || *p.ExpiresWithinDays > 366 {
-			return nil, badParameter("expiresWithinDays", "must be between 1 and 366")
+			return nil, badParameter("expiresWithinDays", message.FieldRange(1, 366))
 		}
 		f.before = a.Now().Add(time.Duration(*p.ExpiresWithinDays) * 24 * time.Hour)
 	}
@@ -86,7 +87,7 @@ func (a *api) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error
 	if t := value(p.Team); t != "" {
 		kind, id, ok := strings.Cut(t, ":")
 		if !ok || id == "" || kind != string(catalog.OwnerPerson) && kind != string(catalog.OwnerGroup) {
-			return nil, badParameter("team", "must be person: or group: and an id")
+			return nil, badParameter("team", message.FieldTeam())
 		}
 		f.team = &catalog.Owner{Kind: catalog.OwnerKind(kind), ID: id}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -85,9 +86,9 @@ func (a *api) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutReques
 	clusters := value(r.Body.Clusters)
 	switch {
 	case !ok:
-		return nil, wrong("stage", "must be one of observe, initial, enforce")
+		return nil, wrong("stage", message.FieldOneOf([]string{"observe", "initial", "enforce"}))
 	case len(clusters) > mostMembers || r.Body.Clusters != nil && len(clusters) == 0:
-		return nil, wrong("clusters", "must name 1 to 512 members, or be absent")
+		return nil, wrong("clusters", message.FieldMembersOrAbsent(512))
 	}
 	key, err := idempotencyKey(r.Params.IdempotencyKey)
 	if err != nil {
@@ -151,7 +152,7 @@ func staged(p *v1alpha1.ProtectedResource, mode v1alpha1.Mode, clusters []string
 	}
 	for _, c := range clusters {
 		if len(known) > 0 && !slices.Contains(known, c) {
-			return "", nil, wrong("clusters", "must name members that have the resource")
+			return "", nil, wrong("clusters", message.FieldMembersWithResource())
 		}
 		modes[c] = mode
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -116,8 +117,8 @@ func pageSize(limit *int) (int, error) {
 	case limit == nil:
 		return 50, nil
 	case *limit < 1 || *limit > 200:
-		return 0, &problem{status: http.StatusBadRequest, code: "invalid", detail: "limit must be between 1 and 200.",
-			fields: []approval.Field{{Path: "limit", Code: "range", Message: "must be between 1 and 200"}}}
+		return 0, &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallParameterRange("limit", 1, 200),
+			fields: []approval.Field{{Path: "limit", Code: "range", Message: message.FieldRange(1, 200)}}}
 	}
 	return *limit, nil
 }
@@ -152,7 +153,7 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	if decisions != nil {
 		for _, d := range *decisions {
 			if !d.Valid() {
-				return openapi.ConnectionList{}, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
+				return openapi.ConnectionList{}, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
 			}
 			q.Decisions = append(q.Decisions, policy.Verdict(d))
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -78,14 +79,14 @@ func (a *api) inspectable(ctx context.Context, id string) (catalog.Entity, error
 		return e, err
 	}
 	if !mayInspect(c, actor(ctx), e) {
-		return e, &approval.Error{Code: approval.CodeForbidden, Detail: "Only the application's owners, the security team and auditors see what it reaches."}
+		return e, &approval.Error{Code: approval.CodeForbidden, Message: message.AccessApplicationReach()}
 	}
 	return e, nil
 }
 
 func found(e catalog.Entity, ok bool) (catalog.Entity, error) {
 	if !ok {
-		return e, &approval.Error{Code: approval.CodeNotFound, Detail: "The catalog does not know it."}
+		return e, &approval.Error{Code: approval.CodeNotFound, Message: message.CatalogUnknown()}
 	}
 	return e, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -62,7 +63,7 @@ func (a *api) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), actor(ctx), p, true)), nil
 		}
 	}
-	return nil, &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such approval policy."}
+	return nil, &approval.Error{Code: approval.CodeNotFound, Message: message.PolicyNotFound()}
 }
 
 // policyView of an object. Who may break the glass is told to the security team and auditors, and to himself: for an

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -91,14 +92,14 @@ func (s *Server) readBody(c *gin.Context, limit int64) {
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if !errors.As(err, &tooLarge) {
-			err = problemf(http.StatusBadRequest, "invalid", "The body did not arrive.")
+			err = newProblem(http.StatusBadRequest, "invalid", message.CallBodyMissing())
 		}
 		s.fail(c, err)
 		return
 	}
 	if len(data) > 0 {
 		if kind, _, err := mime.ParseMediaType(c.ContentType()); err != nil || kind != "application/json" {
-			s.fail(c, problemf(http.StatusUnsupportedMediaType, "invalid", "The body must be application/json."))
+			s.fail(c, newProblem(http.StatusUnsupportedMediaType, "invalid", message.CallBodyNotDeclaredJSON()))
 			return
 		}
 		if err := checkJSON(data); err != nil {
@@ -119,10 +120,10 @@ func checkJSON(data []byte) error {
 		if errors.As(err, &p) {
 			return err
 		}
-		return problemf(http.StatusBadRequest, "invalid", "The body is not JSON.")
+		return newProblem(http.StatusBadRequest, "invalid", message.CallBodyNotJSON())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return problemf(http.StatusBadRequest, "invalid", "Something follows the body's JSON.")
+		return newProblem(http.StatusBadRequest, "invalid", message.CallBodyTrailing())
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func checkValue(d *json.Decoder, depth int) error {
 		return nil
 	}
 	if depth == maxDepth {
-		return problemf(http.StatusBadRequest, "invalid", "The body's JSON is nested too deeply.")
+		return newProblem(http.StatusBadRequest, "invalid", message.CallBodyTooDeep())
 	}
 	keys := map[string]bool{}
 	for d.More() {
@@ -149,8 +150,8 @@ func checkValue(d *json.Decoder, depth int) error {
 			key := fmt.Sprint(k)
 			folded := strings.ToLower(strings.ToUpper(key))
 			if keys[folded] {
-				return &problem{status: http.StatusBadRequest, code: "invalid", detail: "The body's JSON has a field twice.",
-					fields: []approval.Field{{Path: credential.Printable(key, 100), Code: "duplicate", Message: "is there twice"}}}
+				return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallBodyFieldTwice(),
+					fields: []approval.Field{{Path: credential.Printable(key, 100), Code: "duplicate", Message: message.FieldTwice()}}}
 			}
 			keys[folded] = true
 		}

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -86,12 +86,12 @@ func (a *api) reading(ctx context.Context, source string, in openapi.SyncInput) 
 			continue
 		}
 		if text != "" {
-			return catalog.Reading{}, wrong("content", "must be absent: this source is read where it is")
+			return catalog.Reading{}, wrong("content", message.FieldContentAbsent())
 		}
 		reading, err := s.Read(plain(ctx))
 		if err != nil {
 			a.Log.Warn("a catalog source cannot be read", "source", source, "error", err)
-			return reading, problemf(http.StatusServiceUnavailable, "unavailable", "The source cannot be read now; the log says why.")
+			return reading, newProblem(http.StatusServiceUnavailable, "unavailable", message.CatalogSourceUnreadable())
 		}
 		return reading, nil
 	}
@@ -99,16 +99,16 @@ func (a *api) reading(ctx context.Context, source string, in openapi.SyncInput) 
 	switch value(in.Format) {
 	case openapi.SyncInputFormatCsv:
 		if kind := value(in.Kind); !kind.Valid() {
-			return out, wrong("kind", "must be one of application, resource, person, group for a CSV")
+			return out, wrong("kind", message.FieldCsvKind())
 		}
 		out.AddCSV(catalog.Kind(*in.Kind), "upload", []byte(text))
 	case openapi.SyncInputFormatBackstage:
 		out.AddYAML("upload", []byte(text))
 	default:
-		return out, wrong("format", "must be backstage or csv")
+		return out, wrong("format", message.FieldOneOf([]string{"backstage", "csv"}))
 	}
 	if len(out.Records) == 0 && len(out.Problems) == 0 {
-		return out, wrong("content", "must have at least one entity")
+		return out, wrong("content", message.FieldEntityMissing())
 	}
 	return out, nil
 }
@@ -186,7 +186,7 @@ func editor(ctx context.Context) catalog.Actor {
 func catalogProblem(err error) error {
 	var field *catalog.FieldError
 	if errors.As(err, &field) {
-		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: field.Message, fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
+		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: field.Message, fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
 	}
 	var refusal *catalog.Error
 	if !errors.As(err, &refusal) {
@@ -197,7 +197,7 @@ func catalogProblem(err error) error {
 		catalog.ErrConflict: {status: http.StatusConflict, code: "conflict"}, catalog.ErrChanged: {status: http.StatusConflict, code: "stale"},
 	} {
 		if errors.Is(refusal.Kind, kind) {
-			p.detail = refusal.Detail
+			p.message = refusal.Message
 			return &p
 		}
 	}
@@ -206,10 +206,10 @@ func catalogProblem(err error) error {
 
 // said makes a sentence of an error that is in words for people, without the sentinel that it ends with.
 func said(p problem, err, kind error) error {
-	text := []rune(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
-	if len(text) > 0 {
-		text[0] = unicode.ToUpper(text[0])
+	text := message.Verbatim(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
+	if coded := (*message.Error)(nil); errors.As(err, &coded) {
+		text = coded.Message
 	}
-	p.detail = string(text) + "."
+	p.message = message.Sentence(text)
 	return &p
 }

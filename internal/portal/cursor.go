@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // A cursor is opaque to callers: the list that it belongs to, and the place of the last row of the page before.
@@ -44,6 +45,6 @@ func numberCursor(list string, cursor *string) (int64, error) {
 func encodeNumber(list string, n int64) *string { return encodeCursor(list, strconv.FormatInt(n, 10)) }
 
 func badCursor() error {
-	return &problem{status: http.StatusBadRequest, code: "invalid", detail: "cursor is not one that a page before returned.",
-		fields: []approval.Field{{Path: "cursor", Code: "unknown", Message: "is not one that a page before returned"}}}
+	return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallCursorUnknown("cursor"),
+		fields: []approval.Field{{Path: "cursor", Code: "unknown", Message: message.FieldPageCursor()}}}
 }

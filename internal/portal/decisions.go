@@ -6,26 +6,27 @@ import (
 	"net/http"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // DecideMany implements openapi.StrictServerInterface.
 func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject) (openapi.DecideManyResponseObject, error) {
 	if !r.Body.Decision.Valid() {
-		return nil, problemf(http.StatusUnprocessableEntity, "invalid", "decision must be approve or reject.")
+		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
 	}
 	comment := value(r.Body.Comment)
 	if err := tooLong("comment", comment); err != nil {
 		return nil, err
 	}
 	if n := len(r.Body.Items); n < 1 || n > approval.MaxChoices {
-		return nil, wrong("items", fmt.Sprintf("must have 1 to %d", approval.MaxChoices))
+		return nil, wrong("items", message.FieldCount(approval.MaxChoices))
 	}
 	choices := make([]approval.Choice, 0, len(r.Body.Items))
 	for i, it := range r.Body.Items {
 		n, ok := approval.ParseID(it.Ticket)
 		if !ok {
-			return nil, wrong(fmt.Sprintf("items[%d].ticket", i), "must be the id of a ticket")
+			return nil, wrong(fmt.Sprintf("items[%d].ticket", i), message.FieldTicketID())
 		}
 		item, err := itemOf(fmt.Sprintf("items[%d].item", i), it.Item)
 		if err != nil {
@@ -77,7 +78,7 @@ func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 		}
 	}
 	if len(items) == 0 {
-		return nil, &approval.Error{Code: approval.CodeConflict, Detail: "There is nothing to review."}
+		return nil, &approval.Error{Code: approval.CodeConflict, Message: message.ReviewNothing()}
 	}
 	for _, i := range items {
 		if t, err = a.Tickets.Review(plain(ctx), actor(ctx), t.Number, i, r.Body.Confirm, comment); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -78,5 +79,5 @@ func (a *api) EndDelegation(ctx context.Context, r openapi.EndDelegationRequestO
 }
 
 func noDelegation() error {
-	return &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such delegation, or you may not see it."}
+	return &approval.Error{Code: approval.CodeNotFound, Message: message.DelegationNotFound()}
 }

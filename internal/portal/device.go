@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -26,7 +27,7 @@ func (a *api) StartDevice(ctx context.Context, r openapi.StartDeviceRequestObjec
 	}
 	codes, err := a.Credentials.StartDevice(plain(ctx), client, a.address(c))
 	if errors.Is(err, credential.ErrTooMany) {
-		return nil, problemf(http.StatusServiceUnavailable, "unavailable", "Too many command lines wait for their users; try again in some minutes.")
+		return nil, newProblem(http.StatusServiceUnavailable, "unavailable", message.DeviceTooManyWaiting())
 	}
 	if err != nil {
 		return nil, err
@@ -76,20 +77,20 @@ func (a *api) PollDevice(ctx context.Context, r openapi.PollDeviceRequestObject)
 	case err == nil:
 		return openapi.PollDevice200JSONResponse{Token: secret, ExpiresAt: t.ExpiresAt.UTC()}, nil
 	case errors.Is(err, credential.ErrPending):
-		return nil, problemf(http.StatusBadRequest, "authorization-pending", "The user has not agreed yet: ask again after the interval.")
+		return nil, newProblem(http.StatusBadRequest, "authorization-pending", message.DeviceNotAgreedYet())
 	case errors.Is(err, credential.ErrSlowDown):
-		return nil, problemf(http.StatusBadRequest, "slow-down", "Ask less often: the interval is 5 seconds longer from now on.")
+		return nil, newProblem(http.StatusBadRequest, "slow-down", message.DeviceSlowDown())
 	case errors.Is(err, credential.ErrDenied):
-		return nil, problemf(http.StatusForbidden, "forbidden", "The user did not agree.")
+		return nil, newProblem(http.StatusForbidden, "forbidden", message.DeviceRefused())
 	case errors.Is(err, credential.ErrUnknown):
-		return nil, problemf(http.StatusBadRequest, "expired-code", "The code is not known, or has ended: begin the login again.")
+		return nil, newProblem(http.StatusBadRequest, "expired-code", message.DeviceCodeEnded())
 	}
 	return nil, err
 }
 
 func noDevice(err error) error {
 	if errors.Is(err, credential.ErrUnknown) {
-		return problemf(http.StatusNotFound, "not-found", "No command line waits with this code: check it, or begin the login again.")
+		return newProblem(http.StatusNotFound, "not-found", message.DeviceCodeUnknown())
 	}
 	return err
 }

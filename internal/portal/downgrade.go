@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
@@ -51,11 +52,11 @@ func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.Scope,
 	case scope == openapi.DowngradeScopeClass && name != "" && len(name) <= maxFlowValue:
 		return rollout.Scope{Class: name}, nil
 	case scope == openapi.DowngradeScopeClass:
-		return rollout.Scope{}, wrong("class", "must name a class")
+		return rollout.Scope{}, wrong("class", message.FieldClassMissing())
 	case scope != "" && scope != openapi.DowngradeScopeAll:
-		return rollout.Scope{}, wrong("scope", "must be one of all, class")
+		return rollout.Scope{}, wrong("scope", message.FieldOneOf([]string{"all", "class"}))
 	case name != "":
-		return rollout.Scope{}, wrong("class", "belongs to scope class")
+		return rollout.Scope{}, wrong("class", message.FieldClassScope())
 	}
 	return rollout.Scope{}, nil
 }

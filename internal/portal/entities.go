@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -74,7 +75,7 @@ func ownerText(o catalog.Owner) string {
 func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (openapi.PutEntityResponseObject, error) {
 	b := r.Body
 	if !b.Kind.Valid() {
-		return nil, wrong("kind", "must be one of application, resource, person, group")
+		return nil, wrong("kind", message.FieldOneOf([]string{"application", "resource", "person", "group"}))
 	}
 	rec := catalog.Record{Kind: catalog.Kind(b.Kind), ID: b.Id, Title: b.Title, Description: value(b.Description), Name: value(b.Name), Environment: value(b.Environment),
 		Sensitivity: catalog.Sensitivity(value(b.Sensitivity)), Email: value(b.Email), Parent: value(b.Parent), Members: value(b.Members)}
@@ -92,7 +93,7 @@ func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 		case ok && kind == "group":
 			o.Kind = catalog.OwnerGroup
 		default:
-			return nil, wrong("owners", "must be user:ID or group:ID each")
+			return nil, wrong("owners", message.FieldOwnersForm())
 		}
 		rec.Owners = append(rec.Owners, o)
 	}

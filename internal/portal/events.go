@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -38,7 +39,7 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	}
 	ch, cancel, ok := a.Hub.subscribe(who.ID)
 	if !ok {
-		return nil, problemf(http.StatusTooManyRequests, "rate-limited", "You have %d event streams open: close some pages.", streamsPerPerson)
+		return nil, newProblem(http.StatusTooManyRequests, "rate-limited", message.CallTooManyStreams(streamsPerPerson))
 	}
 	x := &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}
 	if tokenOf(ginOf(ctx)) != nil {

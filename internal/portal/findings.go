@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -24,7 +25,7 @@ const (
 func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObject) (openapi.ListFindingsResponseObject, error) {
 	for _, k := range value(r.Params.Kind) {
 		if !k.Valid() {
-			return nil, badParameter("kind", "is not a kind of findings")
+			return nil, badParameter("kind", message.FieldFindingKind())
 		}
 	}
 	in, members, err := a.wholeFleet(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -75,7 +76,7 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	all := withUnreported(members, units)
 	i := slices.IndexFunc(all, func(m *v1alpha1.MemberCluster) bool { return m.Name == r.Member })
 	if i < 0 {
-		return nil, problemf(http.StatusNotFound, "not-found", "There is no such member.")
+		return nil, newProblem(http.StatusNotFound, "not-found", message.MemberNotFound())
 	}
 	m := all[i]
 	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}

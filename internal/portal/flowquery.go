@@ -1,13 +1,13 @@
 package portal
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -36,18 +36,18 @@ func (a *api) window(since, until *time.Time, preset time.Duration) (from, to ti
 	}
 	switch {
 	case !from.Before(to):
-		return from, to, badParameter("since", "must be before until")
+		return from, to, badParameter("since", message.FieldBeforeUntil())
 	case to.Sub(from) > maxWindow:
-		return from, to, badParameter("since", "must be at most 31 days before until")
+		return from, to, badParameter("since", message.FieldWindowTooLong())
 	case to.After(now.Add(24 * time.Hour)): // a clock may be ahead of ours
-		return from, to, badParameter("until", "must not be in the future")
+		return from, to, badParameter("until", message.FieldInFuture())
 	}
 	return from, to, nil
 }
 
-func badParameter(name, message string) error {
-	return &problem{status: http.StatusBadRequest, code: "invalid", detail: "A parameter is not valid; see its field.",
-		fields: []approval.Field{{Path: name, Code: "invalid", Message: message}}}
+func badParameter(name string, m message.Message) error {
+	return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallParameterInvalid(),
+		fields: []approval.Field{{Path: name, Code: "invalid", Message: m}}}
 }
 
 // filter of flows that the caller may see.
@@ -58,7 +58,7 @@ func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 		return f, err
 	}
 	if len(f.Text) > maxFlowText || len(f.Policy) > maxFlowValue || len(f.SID) > maxFlowValue {
-		return f, badParameter("q", "is too long")
+		return f, badParameter("q", message.FieldTooLong())
 	}
 	for name, values := range map[string][]string{"subject": value(p.Subject), "resource": value(p.Resource), "cluster": value(p.Cluster), "action": value(p.Action)} {
 		if err := bounded(name, values); err != nil {
@@ -74,16 +74,16 @@ func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 	}
 	for _, v := range value(p.Verdict) {
 		if !v.Valid() {
-			return f, badParameter("verdict", "must be one of forwarded, dropped, audit, unknown")
+			return f, badParameter("verdict", message.FieldOneOf([]string{"forwarded", "dropped", "audit", "unknown"}))
 		}
 		f.Verdicts = append(f.Verdicts, audit.Verdict(v))
 	}
 	if len(value(p.Port)) > maxFlowValues || len(f.Verdicts) > maxFlowValues {
-		return f, badParameter("port", fmt.Sprintf("must have at most %d values", maxFlowValues))
+		return f, badParameter("port", message.FieldMaxValues(maxFlowValues))
 	}
 	for _, n := range value(p.Port) {
 		if n < 0 || n > 65535 {
-			return f, badParameter("port", "must be between 0 and 65535")
+			return f, badParameter("port", message.FieldRange(0, 65535))
 		}
 		f.Ports = append(f.Ports, uint16(n))
 	}
@@ -92,11 +92,11 @@ func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 
 func bounded(name string, values []string) error {
 	if len(values) > maxFlowValues {
-		return badParameter(name, fmt.Sprintf("must have at most %d values", maxFlowValues))
+		return badParameter(name, message.FieldMaxValues(maxFlowValues))
 	}
 	for _, v := range values {
 		if v == "" || len(v) > maxFlowValue {
-			return badParameter(name, fmt.Sprintf("must have 1 to %d bytes", maxFlowValue))
+			return badParameter(name, message.FieldByteCount(maxFlowValue))
 		}
 	}
 	return nil
@@ -116,12 +116,12 @@ func names(in []string, find func(string) (catalog.Entity, bool)) []string {
 
 func words(in *openapi.DecisionFilter) ([]policy.Verdict, error) {
 	if len(value(in)) > maxFlowValues {
-		return nil, badParameter("decision", fmt.Sprintf("must have at most %d values", maxFlowValues))
+		return nil, badParameter("decision", message.FieldMaxValues(maxFlowValues))
 	}
 	var out []policy.Verdict
 	for _, d := range value(in) {
 		if !d.Valid() {
-			return nil, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
+			return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
 		}
 		out = append(out, policy.Verdict(d))
 	}
@@ -146,7 +146,7 @@ const wantedSteps = 150
 func seriesStep(seconds *int, window time.Duration) (time.Duration, error) {
 	if seconds != nil {
 		if *seconds < 60 || *seconds%60 != 0 || *seconds > int(maxWindow/time.Second) {
-			return 0, badParameter("stepSeconds", "must be a multiple of 60, and at most 31 days")
+			return 0, badParameter("stepSeconds", message.FieldStep())
 		}
 		return time.Duration(*seconds) * time.Second, nil
 	}

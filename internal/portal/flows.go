@@ -10,6 +10,7 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -62,7 +63,7 @@ func (a *api) readable(err error) (bool, error) {
 		a.Log.Debug("flows are not known", "error", err)
 		return false, nil
 	case errors.Is(err, audit.ErrInvalidQuery):
-		return false, problemf(http.StatusBadRequest, "invalid", "The flow store cannot answer this question: use another window, step or cursor.")
+		return false, newProblem(http.StatusBadRequest, "invalid", message.FlowsQuestionUnanswerable())
 	}
 	return false, err
 }

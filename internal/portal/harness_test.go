@@ -348,7 +348,7 @@ func (x *site) token(who string, scopes ...credential.Scope) string {
 type problemBody struct {
 	Code, Detail, Ticket, RequestID string
 	Status                          int
-	Fields                          []struct{ Field, Message string }
+	Fields                          []struct{ Field string }
 }
 
 func newTicket(app, resource string) map[string]any {

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/acp-io/acp/internal/idempotency"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // finishPatience is for keeping an answer although the caller has gone.
@@ -40,11 +41,11 @@ func (s *Server) once(c *gin.Context) {
 	answer, err := s.Once.Begin(c.Request.Context(), call)
 	switch {
 	case errors.Is(err, idempotency.ErrKeyReused):
-		s.fail(c, problemf(http.StatusConflict, "conflict", "The Idempotency-Key belongs to another call of yours: use a new key."))
+		s.fail(c, newProblem(http.StatusConflict, "conflict", message.CallIdempotencyKeyOfAnother()))
 		return
 	case errors.Is(err, idempotency.ErrInProgress):
 		c.Header("Retry-After", "1")
-		s.fail(c, problemf(http.StatusConflict, "conflict", "A call with this Idempotency-Key is under way: ask again in a second."))
+		s.fail(c, newProblem(http.StatusConflict, "conflict", message.CallIdempotencyKeyUnderWay()))
 		return
 	case err != nil:
 		s.fail(c, err)

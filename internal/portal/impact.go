@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -67,14 +68,14 @@ func (a *api) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	kind, items := t.Kind, slices.Clone(t.Items)
 	if what := value(r.Params.Change); what == openapi.GetTicketImpactParamsChangeRevoke {
 		if !kind.Access() {
-			return nil, problemf(409, "conflict", "Only a grant can be revoked.")
+			return nil, newProblem(409, "conflict", message.ImpactGrantOnly())
 		}
 		kind = approval.KindRevoke
 		for i := range items {
 			items[i].Target = &approval.Target{Ticket: t.Number, Item: i}
 		}
 	} else if what != "" && !what.Valid() {
-		return nil, badParameter("change", "must be ticket or revoke")
+		return nil, badParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
 	}
 	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided())
 	return openapi.GetTicketImpact200JSONResponse(out), err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -80,18 +81,18 @@ func (a *api) MarkInbox(ctx context.Context, r openapi.MarkInboxRequestObject) (
 	read := r.Body.Read == nil || *r.Body.Read
 	if r.Body.Ids == nil {
 		if !read {
-			return nil, wrong("ids", "must name what is to be unread")
+			return nil, wrong("ids", message.FieldUnreadIds())
 		}
 		return openapi.MarkInbox204Response{}, a.Inbox.MarkAllRead(plain(ctx), who, 0, now)
 	}
 	if len(*r.Body.Ids) > notify.MaxPage {
-		return nil, wrong("ids", "must have at most 200")
+		return nil, wrong("ids", message.FieldMaxCount(200))
 	}
 	ids := make([]int64, 0, len(*r.Body.Ids))
 	for _, text := range *r.Body.Ids {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, wrong("ids", "must be ids of the inbox")
+			return nil, wrong("ids", message.FieldInboxIds())
 		}
 		ids = append(ids, id)
 	}

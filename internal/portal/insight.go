@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -21,7 +22,7 @@ func (a *api) inspectableResource(ctx context.Context, id string) (catalog.Entit
 		return e, err
 	}
 	if !mayInspect(c, actor(ctx), e) {
-		return e, &approval.Error{Code: approval.CodeForbidden, Detail: "Only the resource's owners, the security team and auditors see who uses it."}
+		return e, &approval.Error{Code: approval.CodeForbidden, Message: message.AccessResourceUsers()}
 	}
 	return e, nil
 }

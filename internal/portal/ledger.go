@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -66,7 +67,7 @@ func governs(who approval.Actor) error {
 	if who.Security || who.Auditor {
 		return nil
 	}
-	return forbidden("Only the security team and auditors see this.")
+	return forbidden(message.AccessSecurityAndAuditors())
 }
 
 func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
@@ -162,7 +163,7 @@ func (a *api) ExportLedger(ctx context.Context, r openapi.ExportLedgerRequestObj
 	}
 	after := value(r.Params.AfterSeq)
 	if after < 0 {
-		return nil, problemf(http.StatusBadRequest, "invalid", "afterSeq must not be negative.")
+		return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterNegative("afterSeq"))
 	}
 	return &export{s: a.Server, ctx: plain(ctx), from: after + 1}, nil
 }

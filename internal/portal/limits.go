@@ -10,6 +10,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/time/rate"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // budget is how much of something one caller may do.
@@ -134,7 +136,7 @@ func (s *Server) budgeted(c *gin.Context, b budget, caller string) error {
 func (s *Server) limited(c *gin.Context, b budget) error {
 	c.Header("Retry-After", strconv.Itoa(int(max(1, 1/float64(b.per)))))
 	s.metrics.limited(b.name)
-	return problemf(http.StatusTooManyRequests, "rate-limited", "Too many requests; wait a moment.")
+	return newProblem(http.StatusTooManyRequests, "rate-limited", message.CallRateLimited())
 }
 
 // address of the caller. X-Forwarded-For counts only as far as trusted proxies wrote it: from the right, the first

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const keyRequestID = "requestId"
@@ -50,7 +52,7 @@ func (s *Server) recovery(c *gin.Context) {
 		if v != nil {
 			s.Log.Error("a handler panicked", "panic", v, "requestId", c.GetString(keyRequestID), "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
-				s.fail(c, problemf(http.StatusInternalServerError, "internal", "Something went wrong here. Report it with the request id."))
+				s.fail(c, newProblem(http.StatusInternalServerError, "internal", message.CallInternalPanic()))
 			}
 			c.Abort()
 		}
@@ -94,7 +96,7 @@ func (s *Server) sameOrigin(c *gin.Context) {
 	site, origin := c.GetHeader("Sec-Fetch-Site"), c.GetHeader("Origin")
 	cookies := tokenOf(c) == nil && !routeByPath[c.Request.Method+" "+c.FullPath()].Programs
 	if site != "" && site != "same-origin" || origin != "" && origin != s.origin() || cookies && c.GetHeader("X-ACP-Request") == "" {
-		s.fail(c, problemf(http.StatusForbidden, "forbidden", "Writes must come from the portal's own pages and carry the header X-ACP-Request."))
+		s.fail(c, newProblem(http.StatusForbidden, "forbidden", message.CallForeignPage()))
 	}
 }
 

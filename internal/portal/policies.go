@@ -13,6 +13,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -27,12 +28,12 @@ const (
 func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObject) (openapi.ListPoliciesResponseObject, error) {
 	for _, o := range value(r.Params.Origin) {
 		if !o.Valid() {
-			return nil, badParameter("origin", "must be one of portal, gitops, kubectl, other")
+			return nil, badParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
 		}
 	}
 	for _, i := range value(r.Params.Issue) {
 		if !i.Valid() {
-			return nil, badParameter("issue", "must be one of shadowed, contradictory, redundant, refused, unused, expiring, expired")
+			return nil, badParameter("issue", message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}))
 		}
 	}
 	issues, err := a.issues(ctx)
@@ -140,7 +141,7 @@ func (a *api) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	}
 	p, ok := a.Host.Cached(r.Name)
 	if !ok {
-		return nil, problemf(http.StatusNotFound, "not-found", "There is no such policy.")
+		return nil, newProblem(http.StatusNotFound, "not-found", message.AccessPolicyNotFound())
 	}
 	c := a.Catalog()
 	counts := map[string]int{}

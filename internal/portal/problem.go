@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,21 +14,23 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // problem is an error that has its answer already.
 type problem struct {
-	status       int
-	code, detail string
-	fields       []approval.Field
+	status  int
+	code    string
+	message message.Message
+	fields  []approval.Field
 }
 
-func (p *problem) Error() string { return p.code + ": " + p.detail }
+func (p *problem) Error() string { return p.code + ": " + p.message.Text }
 
-func problemf(status int, code, format string, args ...any) error {
-	return &problem{status: status, code: code, detail: fmt.Sprintf(format, args...)}
+func newProblem(status int, code string, m message.Message) error {
+	return &problem{status: status, code: code, message: m}
 }
 
 var statusOf = map[approval.Code]int{
@@ -47,50 +48,46 @@ func toProblem(err error) openapi.Problem {
 	var wrong *credential.InvalidError
 	var choice *notify.InvalidError
 	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
+	var said message.Message
 	var fields []approval.Field
 	switch {
 	case errors.As(err, &tooLarge):
-		out.Status, out.Code = http.StatusRequestEntityTooLarge, "too-large"
-		out.Detail = new(fmt.Sprintf("The request is larger than %d KiB.", tooLarge.Limit>>10))
+		out.Status, out.Code, said = http.StatusRequestEntityTooLarge, "too-large", message.CallTooLarge(int(tooLarge.Limit>>10))
 	case errors.As(err, &p):
-		out.Status, out.Code, out.Detail, fields = p.status, p.code, &p.detail, p.fields
+		out.Status, out.Code, said, fields = p.status, p.code, p.message, p.fields
 	case errors.As(err, &ours):
-		out.Status, out.Code, out.Detail, fields = statusOf[ours.Code], string(ours.Code), &ours.Detail, ours.Fields
+		out.Status, out.Code, said, fields = statusOf[ours.Code], string(ours.Code), ours.Message, ours.Fields
 		if ours.Ticket != 0 {
 			out.Ticket = new(approval.FormatID(ours.Ticket))
 		}
 	case errors.As(err, &wrong):
-		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &wrong.Message
+		out.Status, out.Code, said = http.StatusUnprocessableEntity, "invalid", wrong.Message
 		fields = []approval.Field{{Path: wrong.Field, Code: "invalid", Message: wrong.Message}}
 	case errors.As(err, &choice):
-		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &choice.Reason
+		out.Status, out.Code, said = http.StatusUnprocessableEntity, "invalid", choice.Reason
 		fields = []approval.Field{{Path: choice.Field, Code: "invalid", Message: choice.Reason}}
 	case errors.Is(err, credential.ErrUnknown):
-		out.Status, out.Code, out.Detail = http.StatusNotFound, "not-found", new("There is no such token of yours.")
+		out.Status, out.Code, said = http.StatusNotFound, "not-found", message.TokenNotFound()
 	case errors.Is(err, credential.ErrTooMany):
-		out.Status, out.Code, out.Detail = http.StatusConflict, "conflict", new("You have as many tokens as one can have: revoke some first.")
+		out.Status, out.Code, said = http.StatusConflict, "conflict", message.TokenTooMany()
 	case errors.Is(err, credential.ErrRepeated):
-		out.Status, out.Code, out.Detail = http.StatusConflict, "conflict", new("A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens.")
+		out.Status, out.Code, said = http.StatusConflict, "conflict", message.TokenMadeAlready()
 	case errors.Is(err, audit.ErrUnavailable):
-		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("The flow store cannot be read now; try again in a moment.")
+		out.Status, out.Code, said = http.StatusServiceUnavailable, "unavailable", message.FlowsUnavailable()
 	case errors.Is(err, database.ErrOutcomeUnknown):
-		out.Code, out.Detail = string(approval.CodeOutcomeUnknown), new(database.Detail(err))
+		out.Code, said = string(approval.CodeOutcomeUnknown), database.Detail(err)
 	case errors.Is(err, database.ErrUnavailable):
-		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "store-unavailable", new(database.Detail(err))
+		out.Status, out.Code, said = http.StatusServiceUnavailable, "store-unavailable", database.Detail(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("It took too long; try again in a moment.")
+		out.Status, out.Code, said = http.StatusServiceUnavailable, "unavailable", message.CallTimeout()
 	default:
-		out.Detail = new("Something went wrong here. Look what is there before you try again, and report it with the request id.")
+		said = message.CallInternal()
 	}
-	out.Title = http.StatusText(out.Status)
+	out.Title, out.Detail, out.Message = http.StatusText(out.Status), &said.Text, said
 	if len(fields) > 0 {
-		list := make([]struct {
-			Code    *string `json:"code,omitempty"`
-			Field   string  `json:"field"`
-			Message string  `json:"message"`
-		}, len(fields))
+		list := make([]openapi.FieldProblem, len(fields))
 		for i, f := range fields {
-			list[i].Field, list[i].Message, list[i].Code = f.Path, f.Message, optional(f.Code)
+			list[i] = openapi.FieldProblem{Field: f.Path, Message: f.Message, Code: optional(f.Code)}
 		}
 		out.Fields = &list
 	}
@@ -133,15 +130,15 @@ func badRequest(err error) error {
 		return err
 	}
 	if name, ok := unknownField(err); ok {
-		return &problem{status: http.StatusBadRequest, code: "invalid", detail: "The body has a field that the API does not know.",
-			fields: []approval.Field{{Path: name, Code: "unknown", Message: "is not known"}}}
+		return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallBodyFieldUnknown(),
+			fields: []approval.Field{{Path: name, Code: "unknown", Message: message.FieldUnknown()}}}
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return &problem{status: http.StatusBadRequest, code: "invalid", detail: "A field has the wrong type.",
-			fields: []approval.Field{{Path: wrong.Field, Code: "type", Message: "must be a " + wrong.Type.String()}}}
+		return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallFieldType(),
+			fields: []approval.Field{{Path: wrong.Field, Code: "type", Message: message.FieldType(wrong.Type.String())}}}
 	}
-	return problemf(http.StatusBadRequest, "invalid", "The request is malformed: check its parameters, and that its body is JSON of the documented form.")
+	return newProblem(http.StatusBadRequest, "invalid", message.CallMalformed())
 }
 
 // unknownField reads the decoder's error, which has no type of its own (golang.org/issue/30715).

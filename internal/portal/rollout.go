@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -36,7 +37,7 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 	wanted := map[rollout.Stage]bool{}
 	for _, s := range value(r.Params.Stage) {
 		if !s.Valid() {
-			return nil, badParameter("stage", "must be one of observe, initial, refine, announced, enforce")
+			return nil, badParameter("stage", message.FieldOneOf([]string{"observe", "initial", "refine", "announced", "enforce"}))
 		}
 		wanted[rollout.Stage(s)] = true
 	}
@@ -226,7 +227,7 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 	want := rollout.Set{Enabled: r.Body.Enabled, Reopens: r.Body.Reopens, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
 	if s := r.Body.WindowSeconds; s != nil {
 		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before it becomes a duration, which it may overflow
-			return nil, wrong("windowSeconds", "must be between 60 and 86400")
+			return nil, wrong("windowSeconds", message.FieldRange(60, 86400))
 		}
 		want.Window = new(time.Duration(*s) * time.Second)
 	}
@@ -237,11 +238,11 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 // resourcesNamed reads the ids of a bulk, each once.
 func resourcesNamed(ids []string, most int) ([]string, error) {
 	if len(ids) < 1 || len(ids) > most {
-		return nil, wrong("resources", "must name some resources, and not too many")
+		return nil, wrong("resources", message.FieldSomeResources(most))
 	}
 	for i, id := range ids {
 		if len(id) > 128 || slices.Contains(ids[:i], id) {
-			return nil, wrong("resources", "must name each resource once")
+			return nil, wrong("resources", message.FieldEachResourceOnce())
 		}
 	}
 	return ids, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const apiBase = "/api/v1"
@@ -169,15 +170,15 @@ func (s *Server) guard(c *gin.Context) {
 	t := tokenOf(c)
 	switch {
 	case !ok:
-		s.fail(c, forbidden("Nobody may call this."))
+		s.fail(c, forbidden(message.CallNobody()))
 	case r.Who == anyone:
 	case caller(c) == nil:
-		s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "Log in first."))
+		s.fail(c, newProblem(http.StatusUnauthorized, "unauthenticated", message.CallLoginFirst()))
 	case t != nil && r.Operation == "revokeToken" && c.Param("id") == currentToken:
 	case t != nil && r.Scope == noToken:
-		s.fail(c, problemf(http.StatusForbidden, "scope", "A token cannot do this: log in with a browser."))
+		s.fail(c, newProblem(http.StatusForbidden, "scope", message.CallBrowserOnly()))
 	case t != nil && !t.Has(r.Scope):
-		s.fail(c, problemf(http.StatusForbidden, "scope", "The token lacks the scope %s.", string(r.Scope)))
+		s.fail(c, newProblem(http.StatusForbidden, "scope", message.CallScopeMissing(string(r.Scope))))
 	default:
 		if err := s.mayCall(r.Who, *caller(c)); err != nil {
 			s.fail(c, err)
@@ -194,21 +195,21 @@ func (s *Server) mayCall(w who, a approval.Actor) error {
 		return governs(a)
 	case changer, administrator, registrar:
 	default:
-		return forbidden("Nobody may call this.")
+		return forbidden(message.CallNobody())
 	}
 	switch {
 	case a.Auditor:
 		return approval.AuditorsOnlyRead()
 	case w == administrator && !a.Security:
-		return forbidden("Only security administrators can do this.")
+		return forbidden(message.AccessSecurityOnly())
 	case w == registrar && !a.Security:
 		if applications, _ := s.Catalog().Owned(a.ID); len(applications) == 0 {
-			return forbidden("Only an owner of an application or the security team can do this.")
+			return forbidden(message.AccessOwnerOrSecurityOnly())
 		}
 	}
 	return nil
 }
 
-func forbidden(detail string) error {
-	return &approval.Error{Code: approval.CodeForbidden, Detail: detail}
+func forbidden(m message.Message) error {
+	return &approval.Error{Code: approval.CodeForbidden, Message: m}
 }

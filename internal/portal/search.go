@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -26,7 +27,7 @@ func (a *api) Search(ctx context.Context, r openapi.SearchRequestObject) (openap
 	}
 	text := strings.TrimSpace(r.Params.Q)
 	if text == "" || len(text) > 200 {
-		return nil, problemf(http.StatusBadRequest, "invalid", "q must have 1 to 200 characters.")
+		return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterLength("q", 200))
 	}
 	kinds := value(r.Params.Kind)
 	if len(kinds) == 0 {
@@ -49,7 +50,7 @@ func (a *api) Search(ctx context.Context, r openapi.SearchRequestObject) (openap
 	}
 	for _, kind := range kinds {
 		if !kind.Valid() {
-			return nil, problemf(http.StatusBadRequest, "invalid", "kind must be one of application, resource, person, group, ticket.")
+			return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("kind", []string{"application", "resource", "person", "group", "ticket"}))
 		}
 	}
 	out.Items = out.Items[:min(n, len(out.Items))]

@@ -23,6 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/idempotency"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -147,7 +148,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.transport, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
 	e.NoMethod(func(c *gin.Context) {
-		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
+		s.fail(c, newProblem(http.StatusMethodNotAllowed, "invalid", message.CallMethodNotAllowed()))
 	})
 	e.NoRoute(s.web)
 

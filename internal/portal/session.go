@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -68,13 +69,13 @@ func (s *Server) bearer(c *gin.Context, header string) {
 	c.Request = c.Request.WithContext(ctx)
 	secret := bearerSecret(header)
 	if secret == "" {
-		s.unauthorized(c, "Use Authorization: Bearer with a token of the portal.")
+		s.unauthorized(c, message.CallBearerNeeded())
 		return
 	}
 	t, a, err := s.ownerOf(ctx, secret)
 	if errors.Is(err, credential.ErrUnknown) {
 		if s.spend(c, budgetWrongTokens, s.address(c)) {
-			s.unauthorized(c, "The token is not known, or has ended: make a new one.")
+			s.unauthorized(c, message.CallTokenUnknown())
 		}
 		return
 	}
@@ -108,9 +109,9 @@ func (s *Server) ownerOf(ctx context.Context, secret string) (credential.Token, 
 	return t, actorOf(cat, t.Person, nil), nil
 }
 
-func (s *Server) unauthorized(c *gin.Context, detail string) {
+func (s *Server) unauthorized(c *gin.Context, m message.Message) {
 	c.Header("WWW-Authenticate", `Bearer realm="acp"`)
-	s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "%s", detail))
+	s.fail(c, newProblem(http.StatusUnauthorized, "unauthenticated", m))
 }
 
 // actorOf a person, with the roles that the catalog or the login provider gives him.

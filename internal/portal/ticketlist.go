@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -58,29 +59,29 @@ func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 		f.DecidedBy = who.ID
 	case openapi.ListTicketsParamsViewAll:
 	default:
-		return f, problemf(http.StatusBadRequest, "invalid", "view must be one of mine, approvals, decided, review, all.")
+		return f, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}))
 	}
 	for _, s := range value(p.State) {
 		if !s.Valid() {
-			return f, problemf(http.StatusBadRequest, "invalid", "There is no such ticket state.")
+			return f, newProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketState())
 		}
 		f.States = append(f.States, approval.State(s))
 	}
 	for _, k := range value(p.Kind) {
 		if !k.Valid() {
-			return f, problemf(http.StatusBadRequest, "invalid", "There is no such kind of ticket.")
+			return f, newProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketKind())
 		}
 		f.Kinds = append(f.Kinds, approval.Kind(k))
 	}
 	if p.Requester != nil {
 		if f.Requester != "" && f.Requester != *p.Requester {
-			return f, problemf(http.StatusBadRequest, "invalid", "The view mine has no requester but you.")
+			return f, newProblem(http.StatusBadRequest, "invalid", message.ListMineIsYours())
 		}
 		f.Requester = *p.Requester
 	}
 	if s := p.ExpiringWithinSeconds; s != nil {
 		if *s < 1 || *s > int64(approval.MaxDuration/time.Second) {
-			return f, problemf(http.StatusBadRequest, "invalid", "expiringWithinSeconds must be between 1 second and 366 days.")
+			return f, newProblem(http.StatusBadRequest, "invalid", message.CallParameterRange("expiringWithinSeconds", 1, 366*24*60*60))
 		}
 		f.ExpiresBy, f.ItemStates = a.Now().Add(time.Duration(*s)*time.Second), granting
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -23,15 +24,15 @@ const (
 // parsed only for the people who may propose objects, or ask in another's place who would decide on them.
 func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
 	if n := len(b.Items); n < 1 || n > approval.MaxItems {
-		return approval.Request{}, wrong("items", fmt.Sprintf("must have 1 to %d items", approval.MaxItems))
+		return approval.Request{}, wrong("items", message.FieldItemCount(approval.MaxItems))
 	}
 	if !who.Security && !who.Auditor && slices.ContainsFunc(b.Items, func(it openapi.NewTicketItem) bool { return it.Object != nil }) {
-		return approval.Request{}, forbidden("Only the security team can ask for this.")
+		return approval.Request{}, forbidden(message.RequestSecurityOnly())
 	}
 	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
 	if b.Kind != nil {
 		if r.Kind = approval.Kind(*b.Kind); !b.Kind.Valid() {
-			return r, wrong("kind", "must be one of grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload")
+			return r, wrong("kind", message.FieldOneOf([]string{"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload"}))
 		}
 	}
 	r.Adopt = value(b.Adopt)
@@ -58,10 +59,10 @@ func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error)
 func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem, err error) {
 	x = approval.RequestItem{Application: value(it.Application), Resource: value(it.Resource), Actions: value(it.Actions), Mode: v1alpha1.Mode(value(it.Mode))}
 	if len(x.Actions) > maxActions {
-		return x, wrong(path+"actions", fmt.Sprintf("must have at most %d", maxActions))
+		return x, wrong(path+"actions", message.FieldMaxCount(maxActions))
 	}
 	if it.Mode != nil && !it.Mode.Valid() {
-		return x, wrong(path+"mode", "must be one of Observe, Audit, Enforce")
+		return x, wrong(path+"mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
 	}
 	if x.Duration, err = duration(path+"durationSeconds", it.DurationSeconds); err != nil {
 		return x, err
@@ -69,18 +70,18 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	if it.Target != nil {
 		n, ok := approval.ParseID(it.Target.Ticket)
 		if !ok || it.Target.Item < 0 {
-			return x, wrong(path+"target", "must name a ticket and the position of one of its items")
+			return x, wrong(path+"target", message.FieldTarget())
 		}
 		x.Target = &approval.Target{Ticket: n, Item: it.Target.Item}
 	}
 	if modes := value(it.ClusterModes); len(modes) > 0 {
 		if len(modes) > maxClusters {
-			return x, wrong(path+"clusterModes", fmt.Sprintf("must have at most %d", maxClusters))
+			return x, wrong(path+"clusterModes", message.FieldMaxCount(maxClusters))
 		}
 		x.ClusterModes = map[string]v1alpha1.Mode{}
 		for cluster, m := range modes {
 			if !m.Valid() {
-				return x, wrong(path+"clusterModes", "must be one of Observe, Audit, Enforce for each cluster")
+				return x, wrong(path+"clusterModes", message.FieldModesOfClusters())
 			}
 			x.ClusterModes[cluster] = v1alpha1.Mode(m)
 		}
@@ -90,7 +91,7 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	}
 	if w := it.Workload; w != nil && err == nil {
 		if n := len(w.Addresses); n < 1 || n > workloads.MaxAddresses {
-			return x, wrong(path+"workload.addresses", fmt.Sprintf("must have 1 to %d addresses", workloads.MaxAddresses))
+			return x, wrong(path+"workload.addresses", message.FieldCount(workloads.MaxAddresses))
 		}
 		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: value(w.Description)}
 	}
@@ -100,11 +101,11 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, error) {
 	switch {
 	case !o.Kind.Valid():
-		return nil, wrong(path+"kind", "must be one of ResourceClass, SubjectClass, ApprovalPolicy")
+		return nil, wrong(path+"kind", message.FieldOneOf([]string{"ResourceClass", "SubjectClass", "ApprovalPolicy"}))
 	case !o.Verb.Valid():
-		return nil, wrong(path+"verb", "must be one of create, update, delete")
+		return nil, wrong(path+"verb", message.FieldOneOf([]string{"create", "update", "delete"}))
 	case len(o.Name) > 253:
-		return nil, wrong(path+"name", "must have at most 253 characters")
+		return nil, wrong(path+"name", message.FieldMaxCharacters(253))
 	}
 	out := &approval.ObjectChange{Kind: string(o.Kind), Name: o.Name, Verb: string(o.Verb)}
 	text := value(o.Spec)
@@ -112,11 +113,11 @@ func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, 
 		return out, nil
 	}
 	if len(text) > maxSpec {
-		return nil, wrong(path+"spec", fmt.Sprintf("must have at most %d bytes", maxSpec))
+		return nil, wrong(path+"spec", message.FieldMaxBytes(maxSpec))
 	}
 	spec, err := specJSON(text)
 	if err != nil {
-		return nil, wrong(path+"spec", "must be one spec as YAML or JSON, with each field once and without anchors and aliases")
+		return nil, wrong(path+"spec", message.FieldSpecForm())
 	}
 	out.Spec = spec
 	return out, nil
@@ -129,22 +130,22 @@ func duration(path string, seconds *int64) (time.Duration, error) {
 		return 0, nil
 	}
 	if *seconds < least || *seconds > most {
-		return 0, &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The duration must be between 5 minutes and 366 days.",
-			fields: []approval.Field{{Path: path, Code: "range", Message: fmt.Sprintf("must be between %d and %d, or absent", least, most)}}}
+		return 0, &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallDurationRange(),
+			fields: []approval.Field{{Path: path, Code: "range", Message: message.FieldRangeOrAbsent(int(least), int(most))}}}
 	}
 	return time.Duration(*seconds) * time.Second, nil
 }
 
 // wrong is a field that does not have the form of the document.
-func wrong(path, message string) error {
-	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The request is not valid; see its fields.",
-		fields: []approval.Field{{Path: path, Code: "invalid", Message: message}}}
+func wrong(path string, m message.Message) error {
+	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallFieldsInvalid(),
+		fields: []approval.Field{{Path: path, Code: "invalid", Message: m}}}
 }
 
 func tooLong(field, text string) error {
 	if utf8.RuneCountInString(text) <= approval.MaxText {
 		return nil
 	}
-	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The " + field + " is too long.",
-		fields: []approval.Field{{Path: field, Code: "length", Message: fmt.Sprintf("must have at most %d characters", approval.MaxText)}}}
+	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallFieldTooLong(field),
+		fields: []approval.Field{{Path: field, Code: "length", Message: message.FieldMaxCharacters(approval.MaxText)}}}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -68,7 +69,7 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 		return nil, approval.NotFound()
 	}
 	if !r.Body.Decision.Valid() {
-		return nil, problemf(http.StatusUnprocessableEntity, "invalid", "decision must be approve or reject.")
+		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
 	}
 	comment := value(r.Body.Comment)
 	if err := tooLong("comment", comment); err != nil {
@@ -92,7 +93,7 @@ func itemOf(path string, p *int) (int, error) {
 	case p == nil:
 		return approval.EveryItem, nil
 	case *p < 0:
-		return 0, wrong(path, "must be the position of one of its items, or absent")
+		return 0, wrong(path, message.FieldItemPosition())
 	}
 	return *p, nil
 }
@@ -104,7 +105,7 @@ func (a *api) WithdrawTicket(ctx context.Context, r openapi.WithdrawTicketReques
 		return nil, err
 	}
 	if r.Body.Item != nil {
-		return nil, wrong("item", "must be absent: all items that wait are withdrawn together")
+		return nil, wrong("item", message.FieldWithdrawnTogether())
 	}
 	t, err := a.Tickets.Withdraw(plain(ctx), actor(ctx), n, r.Body.Reason)
 	if err != nil {

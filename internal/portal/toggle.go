@@ -6,6 +6,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -21,7 +22,7 @@ func (a *api) PutTemporaryAudit(ctx context.Context, r openapi.PutTemporaryAudit
 	}
 	version := value(r.Body.ResourceVersion)
 	if len(version) > maxVersion {
-		return nil, wrong("resourceVersion", "must have at most 64 characters")
+		return nil, wrong("resourceVersion", message.FieldMaxCharacters(64))
 	}
 	p, err := a.Rollout.TemporaryAudit(plain(ctx), actor(ctx), e, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version})
 	if err != nil {
@@ -38,7 +39,7 @@ func (a *api) EndTemporaryAudit(ctx context.Context, r openapi.EndTemporaryAudit
 	}
 	version := value(r.Body.ResourceVersion)
 	if len(version) > maxVersion {
-		return nil, wrong("resourceVersion", "must have at most 64 characters")
+		return nil, wrong("resourceVersion", message.FieldMaxCharacters(64))
 	}
 	p, err := a.Rollout.EndTemporaryAudit(plain(ctx), actor(ctx), e, r.Body.Reason, version)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -108,7 +109,7 @@ func idempotencyKey(k *string) (string, error) {
 		return "", nil
 	}
 	if len(*k) < 8 || len(*k) > 128 || strings.ContainsFunc(*k, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", problemf(http.StatusBadRequest, "invalid", "Idempotency-Key must have 8 to 128 characters, and no spaces.")
+		return "", newProblem(http.StatusBadRequest, "invalid", message.CallIdempotencyKeyForm())
 	}
 	return *k, nil
 }

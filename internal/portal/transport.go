@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // probed are the paths that load balancers ask for from any address. They show nothing.
@@ -29,9 +31,9 @@ func (s *Server) transport(c *gin.Context) {
 			c.Abort()
 			return
 		}
-		s.fail(c, problemf(http.StatusForbidden, "forbidden", "This came over plain HTTP: use %s. What it carried has to be regarded as known to others.", s.origin()))
+		s.fail(c, newProblem(http.StatusForbidden, "forbidden", message.CallPlainHTTP(s.origin())))
 	case !s.trusted(peer) && !peer.IsLoopback():
-		s.fail(c, problemf(http.StatusForbidden, "forbidden", "This came over plain HTTP and not through a proxy of the portal: use %s.", s.origin()))
+		s.fail(c, newProblem(http.StatusForbidden, "forbidden", message.CallPlainHTTPNotProxied(s.origin())))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -52,7 +53,7 @@ func (a *api) RetryUndelivered(ctx context.Context, r openapi.RetryUndeliveredRe
 		for _, text := range *r.Body.Ids {
 			id, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return nil, wrong("ids", "must be ids of undelivered notifications")
+				return nil, wrong("ids", message.FieldUndeliveredIds())
 			}
 			ids = append(ids, id)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -132,7 +133,7 @@ func (a *api) unused(ctx context.Context, days *int, resources []string, keep fu
 	}
 	out := openapi.UnusedList{QuietDays: quiet, Items: []openapi.Unused{}}
 	if quiet < 1 || quiet > maxQuietDays {
-		return out, nil, badParameter("quietDays", "must be between 1 and 31")
+		return out, nil, badParameter("quietDays", message.FieldRange(1, 31))
 	}
 	snap, err := a.snapshot()
 	if err != nil || len(resources) == 0 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const noncePlaceholder = "__CSP_NONCE__"
@@ -23,11 +25,11 @@ const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>AC
 func (s *Server) web(c *gin.Context) {
 	p := path.Clean("/" + c.Request.URL.Path)
 	if p == "/api" || strings.HasPrefix(p, "/api/") || strings.HasPrefix(p, "/auth/") {
-		s.fail(c, problemf(http.StatusNotFound, "not-found", "There is no such address."))
+		s.fail(c, newProblem(http.StatusNotFound, "not-found", message.CallNoAddress()))
 		return
 	}
 	if c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
-		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
+		s.fail(c, newProblem(http.StatusMethodNotAllowed, "invalid", message.CallMethodNotAllowed()))
 		return
 	}
 	name := strings.TrimPrefix(p, "/")
@@ -38,7 +40,7 @@ func (s *Server) web(c *gin.Context) {
 		}
 	}
 	if name != "" && !strings.Contains(c.GetHeader("Accept"), "text/html") {
-		s.fail(c, problemf(http.StatusNotFound, "not-found", "There is no such file."))
+		s.fail(c, newProblem(http.StatusNotFound, "not-found", message.CallNoFile()))
 		return
 	}
 	if s.elsewhere(c) {

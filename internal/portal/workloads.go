@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -86,11 +87,11 @@ func workloadsFrom(in []openapi.Workload) []workloads.Workload {
 func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObject) (openapi.PutWorkloadsResponseObject, error) {
 	in := workloadsFrom(r.Body.Items)
 	if len(in) == 0 || len(in) > workloads.MaxPut {
-		return nil, wrong("items", "must have 1 to 1000 workloads")
+		return nil, wrong("items", message.FieldCount(1000))
 	}
 	for _, w := range in[1:] {
 		if w.Source != in[0].Source {
-			return nil, wrong("items", "must all be of one source")
+			return nil, wrong("items", message.FieldOneSource())
 		}
 	}
 	results, err := a.Workloads.Put(plain(ctx), registrant(ctx), in[0].Source, in)
@@ -130,7 +131,7 @@ func (a *api) DeleteWorkload(ctx context.Context, r openapi.DeleteWorkloadReques
 	}
 	// Who may not remove a workload is told the same as if there were none.
 	if results[0].Outcome != workloads.Removed {
-		return nil, problemf(http.StatusNotFound, "not-found", "There is no such workload, or you may not remove it.")
+		return nil, newProblem(http.StatusNotFound, "not-found", message.WorkloadNotFound())
 	}
 	return openapi.DeleteWorkload204Response{}, nil
 }
@@ -140,7 +141,7 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	in, by := workloadsFrom(r.Body.Items), platform(ctx)
 	for i := range in {
 		if in[i].Source != "" && in[i].Source != r.Body.Source {
-			return nil, wrong("items", "must all be of the source that is synced")
+			return nil, wrong("items", message.FieldSyncedSource())
 		}
 	}
 	var got workloads.Sync

@@ -2,6 +2,7 @@ package portalclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -23,25 +25,30 @@ const maxAnswer = 64 << 20
 type Client struct {
 	base  *url.URL
 	token string
-	http  *http.Client
+	// language is the language of errors.
+	language message.Language
+	http     *http.Client
 }
 
 // Error is a problem (RFC 9457) that the portal answered with.
 type Error struct {
 	Problem
+	// Language is the language in which Error tells the problem.
+	Language message.Language
 	// RetryAfter is how long the portal asks to wait; zero: it does not say.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {
-	text := e.Title
-	if e.Detail != nil && *e.Detail != "" {
+	text := e.Message.Render(e.Language)
+	if text == "" && e.Detail != nil { // a proxy, or a portal that is older
 		text = *e.Detail
 	}
+	text = cmp.Or(text, e.Title)
 	if e.Fields != nil {
 		for _, f := range *e.Fields {
-			if f.Message != text {
-				text += "\n  " + f.Field + ": " + f.Message
+			if m := f.Message.Render(e.Language); m != text {
+				text += "\n  " + f.Field + ": " + m
 			}
 		}
 	}
@@ -77,9 +84,9 @@ func ParseServer(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// New client of the portal at an address that ParseServer made.
-func New(server *url.URL, token string) *Client {
-	return &Client{base: server, token: token, http: &http.Client{
+// New client of the portal at an address that ParseServer made. Its errors are in the language.
+func New(server *url.URL, token string, language message.Language) *Client {
+	return &Client{base: server, token: token, language: language, http: &http.Client{
 		Timeout: 2 * time.Minute,
 		// A redirect could carry the token to another host; the API has none.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -168,7 +175,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 
 func (c *Client) problem(resp *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	e := &Error{}
+	e := &Error{Language: c.language}
 	if kind != "application/problem+json" || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&e.Problem) != nil {
 		return fmt.Errorf("%s answers %s, which is not what an ACP portal says: check the address", c.base, resp.Status)
 	}

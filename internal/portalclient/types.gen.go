@@ -6,6 +6,7 @@ package portalclient
 import (
 	"time"
 
+	"github.com/acp-io/acp/internal/message"
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
@@ -2001,6 +2002,17 @@ type EvidenceScore struct {
 	WindowSeconds int64      `json:"windowSeconds"`
 }
 
+// FieldProblem defines model for FieldProblem.
+type FieldProblem struct {
+	Code *string `json:"code,omitempty"`
+
+	// Field JSON path such as items[0].resource
+	Field string `json:"field"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+}
+
 // Finding defines model for Finding.
 type Finding struct {
 	// Count with disagreement: connections of the last day
@@ -2510,6 +2522,9 @@ type MemberUnit struct {
 	State    ClusterState `json:"state"`
 }
 
+// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+type Message = message.Message
+
 // Mode defines model for Mode.
 type Mode string
 
@@ -2914,15 +2929,14 @@ type PreviewItem struct {
 // Problem defines model for Problem.
 type Problem struct {
 	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
-	Code   string  `json:"code"`
-	Detail *string `json:"detail,omitempty"`
-	Fields *[]struct {
-		Code *string `json:"code,omitempty"`
+	Code string `json:"code"`
 
-		// Field JSON path such as items[0].resource
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"fields,omitempty"`
+	// Detail the English text of the message
+	Detail *string         `json:"detail,omitempty"`
+	Fields *[]FieldProblem `json:"fields,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
 
 	// RequestId to report the problem with
 	RequestId *string `json:"requestId,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -39,23 +40,23 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 	now := s.Now()
 	switch {
 	case n.Message == "" || utf8.RuneCountInString(n.Message) > approval.MaxText:
-		return Announced{}, invalid("message", "Say in 1 to %d characters what will happen, and when.", approval.MaxText)
+		return Announced{}, invalid("message", message.AnnounceTextLength(approval.MaxText))
 	case !n.EnforceAt.IsZero() && n.EnforceAt.Before(now):
-		return Announced{}, invalid("enforceAt", "The planned instant must be in the future.")
+		return Announced{}, invalid("enforceAt", message.AnnounceInstantInPast())
 	}
 	p, err := s.protection(e)
 	if err != nil {
 		return Announced{}, err
 	}
 	if stage := StageOf(Input{Protection: p, Now: now}); stage == StageObserve {
-		return Announced{}, failf(approval.CodeConflict, "%s is in Observe: ask for Audit first, so that what would be refused is reported.", e.Title)
+		return Announced{}, fail(approval.CodeConflict, message.AnnounceObserve(e.Title))
 	}
 	people, unowned := owners(s.Catalog(), e, clients)
 	delete(people, a.ID)
 	told := len(people)
 	_, err = s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		if st.Announcement != nil && now.Before(st.Announcement.At.Add(announceEvery)) {
-			return News{}, failf(approval.CodeConflict, "%s was announced a moment ago, and everybody was told: wait 10 minutes before you correct it.", e.Title)
+			return News{}, fail(approval.CodeConflict, message.AnnounceJustAnnounced(e.Title))
 		}
 		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Told: told}
 		details := map[string]string{"message": n.Message, "told": strconv.Itoa(told), "clients": strconv.Itoa(len(clients))}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -55,7 +56,7 @@ func MayDowngrade(a approval.Actor) bool { return a.Security && !a.Auditor }
 
 // Begin opens every resource in a scope until an instant. Resources that are open for at least as long are not changed.
 func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, want Audit) (Run, error) {
-	reason, err := d.allowedAll(a, want.Reason, "Say why everything may pass: everybody concerned reads it.")
+	reason, err := d.allowedAll(a, want.Reason, message.AuditReasonNeeded())
 	if err != nil {
 		return Run{}, err
 	}
@@ -63,9 +64,9 @@ func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, w
 	until := want.Until.UTC().Truncate(time.Second) // in the resolution of the objects
 	switch {
 	case !until.After(now):
-		return Run{}, invalid("until", "The end must be in the future.")
+		return Run{}, invalid("until", message.AuditEndInPast())
 	case until.Sub(now) > MaxTemporaryAudit:
-		return Run{}, invalid("until", "A downgrade lasts at most 7 days: extend it later if it is still needed.")
+		return Run{}, invalid("until", message.DowngradeTooLong())
 	}
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID, Scope: scope.String()}
 	enforced := 0
@@ -79,7 +80,7 @@ func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, w
 		return Run{}, err
 	}
 	if enforced == 0 {
-		return Run{}, failf(approval.CodeConflict, "Nothing in this scope is enforced, so everything passes already.")
+		return Run{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
 	}
 	return d.start(ctx, Run{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
 		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
@@ -92,7 +93,7 @@ func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) 
 
 // Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began.
 func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, reason string) (Run, error) {
-	reason, err := d.allowedAll(a, reason, "Say why it ends: everybody concerned reads it.")
+	reason, err := d.allowedAll(a, reason, message.AuditEndReasonNeeded())
 	if err != nil {
 		return Run{}, err
 	}
@@ -112,17 +113,17 @@ func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, 
 		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
 			return last, nil // already done
 		}
-		return Run{}, failf(approval.CodeConflict, "No downgrade lasts in this scope.")
+		return Run{}, fail(approval.CodeConflict, message.DowngradeNone())
 	}
 	return d.start(ctx, Run{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
 }
 
-func (d *Downgrades) allowedAll(a approval.Actor, reason, why string) (string, error) {
+func (d *Downgrades) allowedAll(a approval.Actor, reason string, why message.Message) (string, error) {
 	switch {
 	case a.Auditor:
 		return "", approval.AuditorsOnlyRead()
 	case !MayDowngrade(a):
-		return "", failf(approval.CodeForbidden, "Only the security team can do this.")
+		return "", fail(approval.CodeForbidden, message.DowngradeSecurityOnly())
 	}
 	return reasonOf(reason, why)
 }
@@ -146,7 +147,7 @@ func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceS
 		}
 	}
 	if !known {
-		return nil, invalid("class", "No onboarded resource is of the class %q.", scope.Class)
+		return nil, invalid("class", message.DowngradeClassUnknown(scope.Class))
 	}
 	return out, nil
 }
@@ -184,7 +185,7 @@ func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
 			if last.Scope == want.Scope && last.Resume == want.Resume && last.Until.Equal(want.Until) {
 				return d.run, false, nil
 			}
-			return nil, false, failf(approval.CodeConflict, "Another downgrade or its end is under way: wait until it is done.")
+			return nil, false, fail(approval.CodeConflict, message.DowngradeUnderWay())
 		}
 	}
 	d.run = &run{Run: want, finished: make(chan struct{})}

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -244,15 +245,15 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 	if err := s.allowed(a, e); err != nil {
 		return Guard{}, err
 	}
-	reason, err := reasonOf(want.Reason, "Say why: the ledger keeps it.")
+	reason, err := reasonOf(want.Reason, message.GuardReasonNeeded())
 	if err != nil {
 		return Guard{}, err
 	}
 	switch {
 	case want.Limit != nil && (*want.Limit < 0 || *want.Limit > MaxGuardLimit):
-		return Guard{}, invalid("limit", "The limit is between 0 and %d.", MaxGuardLimit)
+		return Guard{}, invalid("limit", message.GuardLimitRange(MaxGuardLimit))
 	case want.Window != nil && (*want.Window < time.Minute || *want.Window > MaxGuardWindow):
-		return Guard{}, invalid("windowSeconds", "The window is between a minute and a day.")
+		return Guard{}, invalid("windowSeconds", message.GuardWindowRange())
 	}
 	st, err := s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		g := &st.Guard
@@ -271,7 +272,7 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 		details := map[string]string{"reason": reason, "enabled": strconv.FormatBool(!g.Off), "reopens": strconv.FormatBool(g.Reopens), "limit": strconv.FormatInt(g.Most(), 10), "window": g.Within().String()}
 		if want.Arm {
 			if g.Stop == nil {
-				return News{}, failf(approval.CodeConflict, "The guard of %s has not stopped anything.", e.Title)
+				return News{}, fail(approval.CodeConflict, message.GuardNotStopped(e.Title))
 			}
 			g.Stop, g.ArmedAt = nil, s.Now().UTC()
 			details["armed"] = "true"

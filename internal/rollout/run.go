@@ -48,7 +48,7 @@ func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
 	message := "The host cluster cannot be reached; try again in a moment."
 	var ours *approval.Error
 	if errors.As(err, &ours) {
-		message = ours.Detail
+		message = ours.Message.Text
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

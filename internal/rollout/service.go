@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -46,7 +47,7 @@ func (s *Service) allowed(a approval.Actor, e catalog.Entity) error {
 	case a.Auditor:
 		return approval.AuditorsOnlyRead()
 	case !May(s.Catalog(), a, e):
-		return failf(approval.CodeForbidden, "Only an owner of %s or the security team can do this.", e.Title)
+		return fail(approval.CodeForbidden, message.RolloutOwnerOrSecurity(e.Title))
 	}
 	return nil
 }
@@ -55,7 +56,7 @@ func (s *Service) allowed(a approval.Actor, e catalog.Entity) error {
 func (s *Service) protection(e catalog.Entity) (*v1alpha1.ProtectedResource, error) {
 	p := s.Host.Protection(e.Name)
 	if p == nil {
-		return nil, failf(approval.CodeConflict, "%s is not onboarded: ask for that first.", e.Title)
+		return nil, fail(approval.CodeConflict, message.RequestNotOnboarded(e.Title))
 	}
 	return p, nil
 }
@@ -92,20 +93,19 @@ func told(e catalog.Entity, err error) error {
 	case err == nil, errors.As(err, &ours):
 		return err
 	case errors.Is(err, ErrGone):
-		return failf(approval.CodeConflict, "%s is not onboarded: ask for that first.", e.Title)
+		return fail(approval.CodeConflict, message.RequestNotOnboarded(e.Title))
 	case errors.Is(err, ErrChanged):
-		return failf(approval.CodeStale, "%s was changed meanwhile: look again, then decide.", e.Title)
+		return fail(approval.CodeStale, message.RolloutChangedMeanwhile(e.Title))
 	case errors.As(err, &refused):
-		return failf(approval.CodeInvalid, "The host cluster refuses this: %s", refused.Message)
+		return fail(approval.CodeInvalid, message.HostRefuses(message.Verbatim(refused.Message)))
 	}
-	return &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster cannot be reached; try again in a moment.", Err: err}
+	return &approval.Error{Code: approval.CodeUnavailable, Message: message.HostUnreachable(), Err: err}
 }
 
-func failf(code approval.Code, format string, args ...any) error {
-	return &approval.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+func fail(code approval.Code, m message.Message) error {
+	return &approval.Error{Code: code, Message: m}
 }
 
-func invalid(field, format string, args ...any) error {
-	m := fmt.Sprintf(format, args...)
-	return &approval.Error{Code: approval.CodeInvalid, Detail: m, Fields: []approval.Field{{Path: field, Code: "invalid", Message: m}}}
+func invalid(field string, m message.Message) error {
+	return &approval.Error{Code: approval.CodeInvalid, Message: m, Fields: []approval.Field{{Path: field, Code: "invalid", Message: m}}}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -39,7 +40,7 @@ func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalo
 	if err := s.allowed(a, e); err != nil {
 		return nil, err
 	}
-	reason, err := reasonOf(want.Reason, "Say why everything may pass: everybody concerned reads it.")
+	reason, err := reasonOf(want.Reason, message.AuditReasonNeeded())
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +48,9 @@ func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalo
 	until := want.Until.UTC().Truncate(time.Second) // what the object can say
 	switch {
 	case !until.After(now):
-		return nil, invalid("until", "The end must be in the future.")
+		return nil, invalid("until", message.AuditEndInPast())
 	case until.Sub(now) > MaxTemporaryAudit:
-		return nil, invalid("until", "A temporary audit lasts at most 7 days: extend it later if it is still needed.")
+		return nil, invalid("until", message.AuditTooLong())
 	}
 	return s.begin(ctx, a.ID, e, want.Version, &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID})
 }
@@ -64,7 +65,7 @@ func (s *Service) begin(ctx context.Context, actor string, e catalog.Entity, ver
 	recorded := false
 	out, err := s.Switch.Toggle(ctx, p.Name, version, audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		if !Enforces(spec) {
-			return failf(approval.CodeConflict, "%s is enforced in no member, so everything passes already.", e.Title)
+			return fail(approval.CodeConflict, message.AuditNothingEnforced(e.Title))
 		}
 		if recorded {
 			return nil
@@ -101,7 +102,7 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 	if err := s.allowed(a, e); err != nil {
 		return nil, err
 	}
-	reason, err := reasonOf(reason, "Say why it ends: everybody concerned reads it.")
+	reason, err := reasonOf(reason, message.AuditEndReasonNeeded())
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 	out, err := s.Switch.Toggle(ctx, p.Name, version, nil, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		now := s.Now()
 		if !Active(spec, now) {
-			return failf(approval.CodeConflict, "%s is in no temporary audit.", e.Title)
+			return fail(approval.CodeConflict, message.AuditNotInAudit(e.Title))
 		}
 		if recorded {
 			return nil
@@ -157,13 +158,13 @@ func Enforces(spec v1alpha1.ProtectedResourceSpec) bool {
 	return false
 }
 
-func reasonOf(text, why string) (string, error) {
+func reasonOf(text string, why message.Message) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return "", invalid("reason", "%s", why)
+		return "", invalid("reason", why)
 	}
 	if utf8.RuneCountInString(text) > maxReason {
-		return "", invalid("reason", "The reason has at most %d characters.", maxReason)
+		return "", invalid("reason", message.RolloutReasonLength(maxReason))
 	}
 	return text, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func numbers(t *testing.T, ctx context.Context, s approval.TicketStore, f approval.Filter) []int64 {
@@ -137,7 +138,7 @@ func delegations(t *testing.T, ctx context.Context, s approval.DelegationStore) 
 			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
 	}
-	boom := &approval.Error{Code: approval.CodeForbidden, Detail: "boom"}
+	boom := &approval.Error{Code: approval.CodeForbidden, Message: message.Verbatim("boom")}
 	if _, err := s.EndDelegation(ctx, now.ID, func(*approval.Delegation) error { return boom }); approval.CodeOf(err) != approval.CodeForbidden {
 		t.Errorf("the change's error is returned as it is, got %v", err)
 	}

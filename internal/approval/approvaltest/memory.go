@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Memory is a Store that keeps everything in memory, for tests that need many. The zero value is empty.
@@ -40,7 +41,7 @@ func (m *Memory) Create(_ context.Context, t *approval.Ticket) (*approval.Ticket
 		}
 	}
 	if n := m.claimedBy(t.Claims()); n != 0 {
-		return nil, &approval.Error{Code: approval.CodeDuplicate, Ticket: n, Detail: "A ticket under way already asks for this access."}
+		return nil, &approval.Error{Code: approval.CodeDuplicate, Ticket: n, Message: message.RequestDuplicate()}
 	}
 	t.Numbered(int64(len(m.tickets)) + 1)
 	m.tickets = append(m.tickets, nil)

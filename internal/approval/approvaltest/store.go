@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Start is the instant at which the suite's tickets begin.
@@ -169,7 +170,7 @@ func claims(t *testing.T, ctx context.Context, s approval.TicketStore) {
 
 func rollback(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	made := create(t, ctx, s, Ticket("a", "r", ""))
-	boom := &approval.Error{Code: approval.CodeConflict, Detail: "boom"}
+	boom := &approval.Error{Code: approval.CodeConflict, Message: message.Verbatim("boom")}
 	_, err := s.Update(ctx, made.Number, func(x *approval.Ticket) error {
 		if err := x.Vote(0, Yes("carol", Start)); err != nil {
 			return err
@@ -257,7 +258,7 @@ func concurrent(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		wg.Go(func() {
 			_, results[i] = s.Update(ctx, made.Number, func(x *approval.Ticket) error {
 				if x.Version != 2 {
-					return &approval.Error{Code: approval.CodeStale, Detail: "stale"}
+					return &approval.Error{Code: approval.CodeStale, Message: message.Verbatim("stale")}
 				}
 				return x.Vote(0, Yes(who, Start))
 			})

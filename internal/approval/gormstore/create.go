@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // creation is a ticket to be created.
@@ -216,7 +217,7 @@ func withAllClaims(tx *gorm.DB, some []*creation) (out []*creation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.err = &approval.Error{Code: approval.CodeDuplicate, Ticket: other, Detail: "A ticket under way already asks for this access."}
+		c.err = &approval.Error{Code: approval.CodeDuplicate, Ticket: other, Message: message.RequestDuplicate()}
 	}
 	return out, nil
 }

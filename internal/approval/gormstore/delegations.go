@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/message"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
@@ -45,7 +46,7 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 			return res.Error
 		}
 		if res.RowsAffected != 1 {
-			return &approval.Error{Code: approval.CodeStale, Detail: "The delegation changed meanwhile: look again."}
+			return &approval.Error{Code: approval.CodeStale, Message: message.DelegationChangedMeanwhile()}
 		}
 		if err := notifystore.EnqueueDelegation(tx, id); err != nil {
 			return err

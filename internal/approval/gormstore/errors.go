@@ -18,12 +18,12 @@ func storeError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, database.ErrOutcomeUnknown):
-		return &approval.Error{Code: approval.CodeOutcomeUnknown, Detail: database.Detail(err), Err: err}
+		return &approval.Error{Code: approval.CodeOutcomeUnknown, Message: database.Detail(err), Err: err}
 	case errors.As(err, &ours), errors.Is(err, approval.ErrNoJob), errors.Is(err, approval.ErrLeaseLost),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, gorm.ErrRecordNotFound):
 		return approval.NotFound()
 	}
-	return &approval.Error{Code: approval.CodeStoreUnavailable, Detail: database.Detail(err), Err: err}
+	return &approval.Error{Code: approval.CodeStoreUnavailable, Message: database.Detail(err), Err: err}
 }

@@ -49,7 +49,7 @@ func TestUnwritableStoreLosesNothing(t *testing.T) {
 				return x.Vote(0, approval.Vote{Person: "carol", Approve: true, Comment: comment, At: approvaltest.Start})
 			})
 			var e *approval.Error
-			if !errors.As(err, &e) || e.Code != approval.CodeStoreUnavailable || !strings.Contains(e.Detail, tc.want) {
+			if !errors.As(err, &e) || e.Code != approval.CodeStoreUnavailable || !strings.Contains(e.Message.Text, tc.want) {
 				t.Fatalf("%s: want %s with %q, got %v", tc.reason, approval.CodeStoreUnavailable, tc.want, err)
 			}
 			got, err := s.Get(t.Context(), made.Number)

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/testenv"
 )
 
@@ -62,7 +63,7 @@ func TestTwoApproversAtTheSameInstant(t *testing.T) {
 			wg.Go(func() {
 				_, results[i] = stores[i].Update(t.Context(), x.Number, func(x *approval.Ticket) error {
 					if x.Version != 2 {
-						return &approval.Error{Code: approval.CodeStale, Detail: "stale"}
+						return &approval.Error{Code: approval.CodeStale, Message: message.Verbatim("stale")}
 					}
 					return approve(x, who)
 				})

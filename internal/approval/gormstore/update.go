@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // transition is a change of a ticket to be stored.
@@ -96,7 +97,7 @@ func (s *Store) update(tx *gorm.DB, some []*transition) error {
 			return err
 		}
 		if n != int64(len(some)) {
-			return &approval.Error{Code: approval.CodeStale, Detail: "The ticket changed meanwhile: look again, then decide."}
+			return &approval.Error{Code: approval.CodeStale, Message: message.DecideTicketChangedMeanwhile()}
 		}
 	}
 	if err := replaceClaims(tx, claims); err != nil {

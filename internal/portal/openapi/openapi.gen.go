@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/gin-gonic/gin"
 	"github.com/oapi-codegen/runtime"
 	openapi_types "github.com/oapi-codegen/runtime/types"
@@ -2010,6 +2011,17 @@ type EvidenceScore struct {
 	WindowSeconds int64      `json:"windowSeconds"`
 }
 
+// FieldProblem defines model for FieldProblem.
+type FieldProblem struct {
+	Code *string `json:"code,omitempty"`
+
+	// Field JSON path such as items[0].resource
+	Field string `json:"field"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+}
+
 // Finding defines model for Finding.
 type Finding struct {
 	// Count with disagreement: connections of the last day
@@ -2519,6 +2531,9 @@ type MemberUnit struct {
 	State    ClusterState `json:"state"`
 }
 
+// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+type Message = message.Message
+
 // Mode defines model for Mode.
 type Mode string
 
@@ -2923,15 +2938,14 @@ type PreviewItem struct {
 // Problem defines model for Problem.
 type Problem struct {
 	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
-	Code   string  `json:"code"`
-	Detail *string `json:"detail,omitempty"`
-	Fields *[]struct {
-		Code *string `json:"code,omitempty"`
+	Code string `json:"code"`
 
-		// Field JSON path such as items[0].resource
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"fields,omitempty"`
+	// Detail the English text of the message
+	Detail *string         `json:"detail,omitempty"`
+	Fields *[]FieldProblem `json:"fields,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
 
 	// RequestId to report the problem with
 	RequestId *string `json:"requestId,omitempty"`

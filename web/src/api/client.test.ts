@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { problem, serve } from "../testing/render";
+import { problem, serve, verbatim } from "../testing/render";
 import { ApiError, client, onSignedOut, signOut, unwrap } from "./client";
 
 const failure = async (call: Promise<unknown>): Promise<ApiError> => {
@@ -39,17 +39,17 @@ describe("unwrap", () => {
 
 describe("fieldMessage", () => {
   const fields = [
-    { field: "items[0].actions[1]", message: "no such action" },
-    { field: "durationSeconds", message: "too long" },
+    { field: "items[0].actions[1]", message: verbatim("no such action") },
+    { field: "durationSeconds", message: verbatim("too long") },
   ];
-  const error = new ApiError("invalid", 400, "", { type: "about:blank", title: "", status: 400, code: "invalid", fields });
+  const error = new ApiError("invalid", 400, "", { type: "about:blank", title: "", status: 400, code: "invalid", message: verbatim("no"), fields });
   const cases = [
     { reason: "an element is its list’s", name: "actions", want: "no such action" },
     { reason: "a field of the body itself", name: "durationSeconds", want: "too long" },
     { reason: "a container is not its fields", name: "items", want: undefined },
     { reason: "another field", name: "reason", want: undefined },
   ];
-  for (const { reason, name, want } of cases) it(reason, () => expect(error.fieldMessage(name)).toBe(want));
+  for (const { reason, name, want } of cases) it(reason, () => expect(error.fieldMessage(name)?.text).toBe(want));
 });
 
 describe("signOut", () => {

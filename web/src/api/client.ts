@@ -5,7 +5,7 @@
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
 import { clearDraft } from "../lib/draft";
-import type { Problem } from "./types";
+import type { Message, Problem } from "./types";
 
 /** The last name of a field's JSON path: `actions` of `items[0].actions[1]`. */
 export const fieldName = (path: string): string => path.replace(/\[\d+\]/g, "").split(".").at(-1) ?? path;
@@ -29,12 +29,12 @@ export class ApiError extends Error {
   }
 
   /** What the server says about a field; `actions` is also meant by `items[0].actions[1]`. */
-  fieldMessage(name: string): string | undefined {
+  fieldMessage(name: string): Message | undefined {
     return this.problem?.fields?.find(({ field }) => fieldName(field) === name)?.message;
   }
 
   /** What the server says about the item at a position, whichever of its fields is meant. */
-  itemMessage(position: number): string | undefined {
+  itemMessage(position: number): Message | undefined {
     return this.problem?.fields?.find(({ field }) => field.startsWith(`items[${position}]`))?.message;
   }
 }

@@ -78,8 +78,8 @@ async function inParts(resources: string[], atOnce: number, key: string, onProgr
     } catch (cause) {
       if (at === 0) throw cause;
       const { code, status, message, problem } = asApiError(cause);
-      const why = problem ?? { type: "about:blank", title: message, status, code, detail: message };
-      const unasked = { type: "about:blank", title: "Not sent", status: 0, code: notSent };
+      const why = problem ?? { type: "about:blank", title: message, status, code, message: { code: "verbatim", text: message } };
+      const unasked = { type: "about:blank", title: "Not sent", status: 0, code: notSent, message: { code: "verbatim", text: "Not sent" } };
       items.push(...some.map((resource) => ({ resource, ok: false, problem: why })), ...resources.slice(at + atOnce).map((resource) => ({ resource, ok: false, problem: unasked })));
       break;
     }

@@ -1515,17 +1515,31 @@ export interface components {
             status: number;
             /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
             code: string;
+            /** @description the English text of the message */
             detail?: string;
+            message: components["schemas"]["Message"];
             /** @description to report the problem with */
             requestId?: string;
             /** @description with code duplicate: the ticket that already asks for this, if the caller may see it */
             ticket?: string;
-            fields?: {
-                /** @description JSON path such as items[0].resource */
-                field: string;
-                code?: string;
-                message: string;
-            }[];
+            fields?: components["schemas"]["FieldProblem"][];
+        };
+        FieldProblem: {
+            /** @description JSON path such as items[0].resource */
+            field: string;
+            code?: string;
+            message: components["schemas"]["Message"];
+        };
+        /** @description what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language */
+        Message: {
+            /** @description such as ticket.waiting-for-adapter; verbatim: a text of another program */
+            code: string;
+            /** @description by name: strings, numbers, lists of strings, Messages and lists of Messages */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** @description the English text */
+            text: string;
         };
         Person: {
             id: string;

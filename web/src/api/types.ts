@@ -3,6 +3,7 @@ import type { components } from "./schema.gen";
 
 type Schemas = components["schemas"];
 
+export type Message = Schemas["Message"];
 export type Me = Schemas["Me"];
 export type Role = Schemas["Role"];
 export type Person = Schemas["Person"];

@@ -1,11 +1,11 @@
 import { screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../api/client";
-import { renderPage } from "../testing/render";
+import { renderPage, verbatim } from "../testing/render";
 import { ErrorState } from "./Feedback";
 
 const refused = (status: number, code: string, detail?: string) =>
-  new ApiError(code, status, code, { type: "about:blank", title: code, status, code, requestId: "req-1", ...(detail ? { detail } : {}) });
+  new ApiError(code, status, code, { type: "about:blank", title: code, status, code, requestId: "req-1", message: verbatim(detail ?? "") });
 
 const show = (error: ApiError) => renderPage(<ErrorState error={error} onRetry={() => undefined} />, { path: "/", at: "/" });
 

@@ -32,7 +32,7 @@ function useErrorText(error: unknown): { text: string; detail: string | undefine
   const words = useWords();
   const problem = asApiError(error);
   const text = t(`error.${isKnown(problem.code) ? problem.code : "internal"}`);
-  const raw = saysAll.has(problem.code) ? undefined : problem.problem?.detail;
+  const raw = saysAll.has(problem.code) ? undefined : problem.problem?.message;
   const detail = raw === undefined ? undefined : words.said(raw);
   const final = isFinal(error);
   const instead = final && hasInstead(problem.code) ? t(`error.instead.${problem.code}`) : undefined;

@@ -13,12 +13,12 @@ const readable = 3;
 export function PlannedDeciders({ items }: { items: TicketPreview["items"] }) {
   const { t } = useTranslation();
   const words = useWords();
-  const problems = items.flatMap(({ problem }) => (problem ? [problem.fields?.[0]?.message ?? problem.detail ?? problem.title] : []));
+  const problems = items.flatMap(({ problem }) => (problem ? [words.said(problem.fields?.[0]?.message ?? problem.message)] : []));
   const chains = byChain(items.filter(({ problem }) => !problem));
   return (
     <>
       {[...new Set(problems)].map((problem) => (
-        <Notice key={problem}>{words.said(problem)}</Notice>
+        <Notice key={problem}>{problem}</Notice>
       ))}
       {chains.length > 0 && chains.length <= readable && (
         <div data-testid="planned-deciders">

@@ -60,7 +60,6 @@ describe("what the server said", () => {
   it.each([
     ["a fixed sentence", "The statement is about to be removed.", "即将删除语句。"],
     ["a sentence with a name", "member m2 does not answer at https://127.0.0.1:6443", "成员集群 m2 在 https://127.0.0.1:6443 没有响应"],
-    ["a quoted name", 'The catalog has no resource "x".', "目录中没有资源 x。"],
     ["the more exact form first", "Waiting for the adapter.", "等待适配器。"],
     ["a form with a semicolon", "Approved; the statement is about to be written.", "已批准，即将写入语句。"],
     ["a part that was made a sentence", "Waiting for m1, m2.", "等待 m1, m2。"],
@@ -71,7 +70,6 @@ describe("what the server said", () => {
     ["a refused statement among the findings", "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it.", "该语句被拒绝，而该策略的状态中放不下原因；可用 kubectl acp lint 查看。"],
     ["a finding without its reason", "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it.", "状态中没有原因，因为它只容得下最严重成员集群的原因；适配器关于该成员集群的事件中有原因。"],
     ["several parts", "Still to be taken back in m2; waiting for the adapter.", "尚未从 m2 收回；等待适配器。"],
-    ["a name that looks like a pattern", "Nobody can decide for the owner of a.*$1: correct its owner in the catalog, or add a member to the group \"sec\".", "没有人可以代表 a.*$1 的负责人审批：请在目录中更正负责人，或为组 sec 添加成员。"],
     ["a sentence in a sentence", "member m2 is being listed, or, if it is gone for good, name it in the annotation a/b of the ProtectedResource", "正在列出成员集群 m2 的对象；如果它已永久下线，请在 ProtectedResource 的注解 a/b 中写上它"],
     ["what it is about", "the dataplane does not accept the policy: bad port", "数据面不接受策略：bad port"],
     ["a group in place of a policy", "group acp-x is not there yet", "地址组 acp-x还没有到达"],

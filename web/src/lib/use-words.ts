@@ -1,5 +1,7 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
+import type { Message } from "../api/types";
+import { render } from "./message";
 import { said } from "./said";
 import { elapsed, wholeUnits } from "./time";
 
@@ -43,8 +45,8 @@ export function useWords() {
       return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
     /** A text that the server wrote for people. */
-    said(text: string): string {
-      return said(text, i18n.language);
+    said(text: Message | string): string {
+      return typeof text === "string" ? said(text, i18n.language) : render(text, i18n.language);
     },
     number(value: number): string {
       return new Intl.NumberFormat(i18n.language).format(value);

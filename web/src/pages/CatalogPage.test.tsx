@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { CatalogSource, Entity, Role, SyncPreview } from "../api/types";
 import { bodyOf } from "../lib/entity";
 import { me } from "../testing/fixtures";
-import { problem, renderRoutes, serve } from "../testing/render";
+import { problem, renderRoutes, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { CatalogPage } from "./CatalogPage";
 import { EntitiesPage } from "./EntitiesPage";
@@ -134,7 +134,7 @@ describe("catalog entities", () => {
   });
 
   it("are new with what is needed, and show what the server refuses at its field", async () => {
-    start("/catalog/entities", { "POST /catalog/entities": () => problem(422, "invalid", { fields: [{ field: "name", message: "is another entity's" }] }) });
+    start("/catalog/entities", { "POST /catalog/entities": () => problem(422, "invalid", { fields: [{ field: "name", message: verbatim("is another entity's") }] }) });
     await userEvent.click(await screen.findByTestId("new-entity"));
     await userEvent.click(await screen.findByTestId("entity-save"));
     for (const text of ["Give it an id.", "Give it a title.", "Give its resource name.", "Name at least one owner."]) expect(await screen.findByText(text)).toBeVisible();

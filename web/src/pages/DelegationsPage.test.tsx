@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Delegation, Role } from "../api/types";
 import { alice, bob, carol, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer } from "../testing/render";
 import { DelegationsPage } from "./DelegationsPage";
 
@@ -75,7 +75,7 @@ describe("delegations", () => {
   });
 
   it("shows the server's refusal at its field", async () => {
-    start([], { create: () => problem(422, "invalid", { fields: [{ field: "end", message: "A delegation lasts at most 90 days." }] }) });
+    start([], { create: () => problem(422, "invalid", { fields: [{ field: "end", message: verbatim("A delegation lasts at most 90 days.") }] }) });
     await fill();
     await userEvent.type(screen.getByTestId("delegate-reason"), "x");
     await userEvent.click(screen.getByTestId("delegate-confirm"));

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { PreviewItem, TicketPreview } from "../api/types";
 import { app888, application, bob, bobsCluster, carol, connection, me, resource, step, ticket } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { NewRequestPage } from "./NewRequestPage";
 
@@ -96,7 +96,7 @@ describe("a new request", () => {
   });
 
   it("shows the server’s word at the field it is about", async () => {
-    start(prefilled, { "POST /tickets": () => problem(400, "invalid", { fields: [{ field: "items[0].actions[0]", message: "redis:connect is not an action of this class any more" }] }) });
+    start(prefilled, { "POST /tickets": () => problem(400, "invalid", { fields: [{ field: "items[0].actions[0]", message: verbatim("redis:connect is not an action of this class any more") }] }) });
     await screen.findByRole("checkbox", { name: /redis:connect/ });
     await userEvent.type(screen.getByTestId("request-reason"), "x");
     await userEvent.click(screen.getByTestId("submit-request"));

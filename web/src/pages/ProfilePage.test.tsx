@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Preferences, Token } from "../api/types";
 import { chooseLanguage } from "../i18n";
 import { carol, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { ProfilePage } from "./ProfilePage";
 
@@ -76,7 +76,7 @@ describe("the profile", () => {
   });
 
   it("shows what the server refuses at its field", async () => {
-    start({ put: () => problem(422, "invalid", { fields: [{ field: "timeZone", message: "Use a name such as Asia/Shanghai." }] }) });
+    start({ put: () => problem(422, "invalid", { fields: [{ field: "timeZone", message: verbatim("Use a name such as Asia/Shanghai.") }] }) });
     await userEvent.click(await screen.findByTestId("pref-save"));
     expect(await screen.findByText("Use a name such as Asia/Shanghai.")).toBeVisible();
   });

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
-import { renderPage, serve } from "../testing/render";
+import { renderPage, serve, verbatim } from "../testing/render";
 import { RolloutPage } from "./RolloutPage";
 
 const may = card().can;
@@ -75,7 +75,7 @@ describe("the board of very many", () => {
 describe("several at once", () => {
   it("change their mode with one reason, in the members that were chosen, and each says what became of it", async () => {
     const { calls } = start([redis, cache], {
-      "POST /rollout/advance": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, ticket: "T-5" }, { resource: "cache", ok: false, problem: { type: "about:blank", title: "not yet", status: 409, code: "evidence", detail: "The score is 31." } }] } }),
+      "POST /rollout/advance": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, ticket: "T-5" }, { resource: "cache", ok: false, problem: { type: "about:blank", title: "not yet", status: 409, code: "evidence", message: verbatim("The score is 31.") } }] } }),
     });
     await userEvent.click(await screen.findByTestId("select-all"));
     await userEvent.click(screen.getByTestId("bulk-advance"));
@@ -102,7 +102,7 @@ describe("several at once", () => {
       "POST /tickets/impact": () => ({ body: { available: true, since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", newlyAllowed: [], newlyDenied: [], allowed: none, denied: none, unchanged: 7, uncertain: [], truncated: false } }),
       "POST /rollout/advance": ({ body }) => {
         parts += 1;
-        if (parts === 3) return { status: 503, body: { type: "about:blank", title: "away", status: 503, code: "unavailable", detail: "Away for a moment." } };
+        if (parts === 3) return { status: 503, body: { type: "about:blank", title: "away", status: 503, code: "unavailable", message: verbatim("Away for a moment.") } };
         return { body: { items: (body as { resources: string[] }).resources.map((resource) => ({ resource, ok: true, ticket: "T-5" })) } };
       },
     });

@@ -8,6 +8,7 @@ import type { RouteObject } from "react-router";
 import { vi } from "vitest";
 import { ToastProvider } from "../components/Toast";
 import { theme } from "../theme";
+import type { Message } from "../api/types";
 import { me } from "./fixtures";
 
 export interface Call {
@@ -37,14 +38,17 @@ export function serve(handlers: Record<string, Handler>): Call[] {
     const answersMe = call.path === "/me" && !handlers["GET /me"];
     if (!answersMe) calls.push(call);
     const handler = answersMe ? () => ({ body: me() }) : handlers[`${call.method} ${path}`];
-    const { status = 200, body }: Answer = handler ? handler(call) : { status: 404, body: { type: "about:blank", title: "not found", status: 404, code: "not-found" } };
+    const { status = 200, body }: Answer = handler ? handler(call) : { status: 404, body: { type: "about:blank", title: "not found", status: 404, code: "not-found", message: verbatim("not found") } };
     return new Response(JSON.stringify(body), { status, headers: { "Content-Type": status < 400 ? "application/json" : "application/problem+json" } });
   });
   return calls;
 }
 
-export function problem(status: number, code: string, over: object = {}): Answer {
-  return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", ...over } };
+/** A message without a translation. */
+export const verbatim = (text: string): Message => ({ code: "verbatim", params: { text }, text });
+
+export function problem(status: number, code: string, over: { detail?: string; [field: string]: unknown } = {}): Answer {
+  return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", message: verbatim(over.detail ?? ""), ...over } };
 }
 
 export function renderRoutes(routes: RouteObject[], at: string, wrap: (children: ReactNode) => ReactNode = (children) => children) {

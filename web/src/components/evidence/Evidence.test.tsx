@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Impact as ImpactData, Proposal, Resource, Unused } from "../../api/types";
 import { app888, bob, bobsCluster, connection, resource, ticket } from "../../testing/fixtures";
-import { problem, renderPage, serve } from "../../testing/render";
+import { problem, renderPage, serve, verbatim } from "../../testing/render";
 import { ImpactShort } from "./Impact";
 import { ProposalReview } from "./ProposalReview";
 import { TemporaryAudit } from "./TemporaryAudit";
@@ -89,7 +89,7 @@ describe("a proposal", () => {
   });
 
   it("says at the field how long the approval policy allows", async () => {
-    const capped = { items: [{ position: 0, steps: [], problem: { type: "about:blank", title: "no", status: 422, code: "invalid", detail: "The approval policy short allows at most 180d: ask for no more." } }], maxDurationSeconds: 180 * 86_400 };
+    const capped = { items: [{ position: 0, steps: [], problem: { type: "about:blank", title: "no", status: 422, code: "invalid", message: verbatim("The approval policy short allows at most 180d: ask for no more.") } }], maxDurationSeconds: 180 * 86_400 };
     const { calls } = show(proposal(), { "POST /tickets/preview": () => ({ body: capped }) });
     await userEvent.click(await screen.findByTestId("choose-app-888"));
     await userEvent.click(screen.getByTestId("adopt"));

@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import { asApiError } from "../../api/client";
 import { resourceQuery } from "../../api/queries";
-import type { Resource } from "../../api/types";
+import type { Message, Resource } from "../../api/types";
 import { shortName } from "../../lib/names";
 import { rememberResources } from "../../lib/recent";
 import { accessBody, accessErrors, accessPreview, basketLimit, durationChoices, isWrong, usualDuration } from "../../lib/request";
@@ -88,7 +88,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
   const cap = query.data?.maxDurationSeconds;
   const errors = accessErrors(request, cap);
   const refusal = error ? asApiError(error) : undefined;
-  const said = (text: string | undefined) => text && words.said(text);
+  const said = (text: Message | undefined) => text && words.said(text);
   const refusedItem = (position: number) => said(refusal?.itemMessage(position));
   const previewed = rows.filter(({ actions }) => actions.length > 0);
   const nameOf = (position: number) => previewed[position]?.resource?.title ?? previewed[position]?.id ?? "";

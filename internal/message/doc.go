@@ -1,0 +1,6 @@
+// Package message holds what ACP tells people, apart from the languages in which it is told: a Message is a code with
+// parameters. catalogue.json is the one source of the texts; the constructors, docs/messages.md and the module that the
+// web UI renders with are generated from it. The package imports nothing of ACP.
+package message
+
+//go:generate go run ./generate

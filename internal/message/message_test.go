@@ -1,0 +1,166 @@
+package message
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func catalogue(t *testing.T) []Entry {
+	t.Helper()
+	entries, err := Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+var placeholder = regexp.MustCompile(`\{(\w*)(:\w*)?\}`)
+
+// TestCatalogueIsComplete checks that each code has a text in every language, and that the texts have the parameters of the code.
+func TestCatalogueIsComplete(t *testing.T) {
+	chinese := regexp.MustCompile(`\p{Han}`)
+	form := regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
+	seen := map[string]bool{}
+	for _, e := range catalogue(t) {
+		if !form.MatchString(e.Code) || seen[e.Code] || e.Code == codeVerbatim {
+			t.Errorf("%s: the code is there twice, reserved, or not of lower-case words", e.Code)
+		}
+		seen[e.Code] = true
+		if strings.TrimSpace(e.En) == "" || strings.TrimSpace(e.Zh) == "" {
+			t.Errorf("%s: a language has no text", e.Code)
+		}
+		if chinese.MatchString(e.En) || !chinese.MatchString(e.Zh) && placeholder.ReplaceAllString(e.Zh, "") != "。" {
+			t.Errorf("%s: the texts are not one in English and one in Chinese", e.Code)
+		}
+		params := map[string]bool{}
+		for _, p := range e.Params {
+			name, _, _ := strings.Cut(p, " ")
+			params[name] = true
+			if !strings.Contains(e.En, "{"+name) {
+				t.Errorf("%s: the English text does not say the parameter %s", e.Code, name)
+			}
+		}
+		for _, text := range []string{e.En, e.Zh} {
+			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+				if !params[m[1]] || m[2] != "" && m[2] != ":sentence" {
+					t.Errorf("%s: %s in %q is no parameter", e.Code, m[0], text)
+				}
+			}
+		}
+	}
+}
+
+// TestEveryCodeIsUsed finds codes that nothing sends any more.
+func TestEveryCodeIsUsed(t *testing.T) {
+	generated, err := os.ReadFile("constructors.gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	call := regexp.MustCompile(`\bmessage\.([A-Z]\w*)\b`)
+	for _, root := range []string{"..", "../../controllers", "../../cmd"} {
+		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range call.FindAllSubmatch(text, -1) {
+				used[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^func (\w+)\(`).FindAllSubmatch(generated, -1) {
+		if !used[string(m[1])] {
+			t.Errorf("no program uses %s: remove its entry from catalogue.json", m[1])
+		}
+	}
+}
+
+// TestGeneratedIsFresh checks that the generator was run after the last change of the catalogue.
+func TestGeneratedIsFresh(t *testing.T) {
+	files := []string{"catalogue.json", "constructors.gen.go", "../../docs/messages.md", "../../web/src/i18n/messages.gen.ts"}
+	before := make([][]byte, len(files))
+	for i, f := range files {
+		var err error
+		if before[i], err = os.ReadFile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("go", "run", "./generate").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, f := range files {
+		after, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(before[i], after) {
+			t.Errorf("%s was not fresh; it is now: commit it", f)
+		}
+	}
+}
+
+// TestRender reads the cases that the web UI's renderer is tested with, too.
+func TestRender(t *testing.T) {
+	data, err := os.ReadFile("testdata/cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Reason  string
+		Message Message
+		En, Zh  string
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if got := c.Message.Render(English); got != c.En {
+			t.Errorf("%s: English is %q, want %q", c.Reason, got, c.En)
+		}
+		if got := c.Message.Render(Chinese); got != c.Zh {
+			t.Errorf("%s: Chinese is %q, want %q", c.Reason, got, c.Zh)
+		}
+	}
+}
+
+func TestMessagesSurviveTheWire(t *testing.T) {
+	want := Sentence(SpecTooLarge(9, 8))
+	if want.Text != "It has 9 bytes, and may have 8." || want.Render(Chinese) != "它有 9 字节，最多允许 8 字节。" {
+		t.Fatalf("the texts are %q and %q", want.Text, want.Render(Chinese))
+	}
+	if got := Decode(want.Encode()); got != want {
+		t.Errorf("Decode(Encode()) = %+v, want %+v", got, want)
+	}
+	if got := Decode("a text of an older program"); got != Verbatim("a text of an older program") {
+		t.Errorf("a text that is no message became %+v", got)
+	}
+	if (Message{}).Encode() != "" || !Decode("").IsZero() {
+		t.Error("nothing to tell did not stay nothing")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	kind := errors.New("kind")
+	err := SpecTrailing().Wrap(kind)
+	if !errors.Is(err, kind) || Of(err) != SpecTrailing() || err.Error() != SpecTrailing().Text {
+		t.Errorf("the error %v lost its kind or its message", err)
+	}
+	if got := Of(kind); got != Verbatim("kind") {
+		t.Errorf("Of(an error without a message) = %+v", got)
+	}
+	if LanguageOf("zh_CN.UTF-8") != Chinese || LanguageOf("C") != English || LanguageOf("") != English {
+		t.Error("a locale has the wrong language")
+	}
+}

@@ -1,0 +1,169 @@
+package message
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Language is a language of the catalogue.
+type Language string
+
+// The languages.
+const (
+	English Language = "en"
+	Chinese Language = "zh"
+)
+
+// Languages returns every language of the catalogue.
+func Languages() []Language { return []Language{English, Chinese} }
+
+// LanguageOf returns the language of a locale such as zh_CN.UTF-8; English where there is no catalogue for it.
+func LanguageOf(locale string) Language {
+	if strings.HasPrefix(strings.ToLower(locale), string(Chinese)) {
+		return Chinese
+	}
+	return English
+}
+
+// Entry is one entry of the catalogue. Each of Params is "name type" with the type string, number, list, message or
+// messages, in the order of the constructor's arguments. Texts have the parameters in braces; {name:sentence} begins
+// with a capital letter.
+type Entry struct {
+	Code   string   `json:"code"`
+	Params []string `json:"params,omitempty"`
+	En     string   `json:"en"`
+	Zh     string   `json:"zh"`
+}
+
+//go:embed catalogue.json
+var source []byte
+
+// Catalogue returns the entries in the order of their codes.
+func Catalogue() ([]Entry, error) {
+	var entries []Entry
+	if err := json.Unmarshal(source, &entries); err != nil {
+		return nil, fmt.Errorf("read the catalogue of messages: %w", err)
+	}
+	return entries, nil
+}
+
+var byCode = sync.OnceValue(func() map[string]Entry {
+	entries, err := Catalogue()
+	if err != nil {
+		panic(err) // The file is compiled in, and a test reads it.
+	}
+	out := make(map[string]Entry, len(entries))
+	for _, e := range entries {
+		out[e.Code] = e
+	}
+	return out
+})
+
+// Render returns the text in a language. A code that this program does not have is rendered as the English text that
+// came with it.
+func (m Message) Render(language Language) string {
+	if _, known := byCode()[m.Code]; language == English || !known {
+		return m.Text
+	}
+	params := map[string]any{}
+	if m.Params != "" {
+		if err := json.Unmarshal([]byte(m.Params), &params); err != nil {
+			return m.Text
+		}
+	}
+	return render(language, m.Code, params)
+}
+
+func render(language Language, code string, params map[string]any) string {
+	entry, known := byCode()[code]
+	if !known {
+		text, _ := params["text"].(string)
+		return text
+	}
+	template := entry.En
+	if language == Chinese {
+		template = entry.Zh
+	}
+	var b strings.Builder
+	for {
+		before, rest, open := strings.Cut(template, "{")
+		b.WriteString(before)
+		if !open {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		name, form, _ := strings.Cut(name, ":")
+		text := value(language, params[name])
+		if form == "sentence" {
+			text = capitalized(text)
+		}
+		b.WriteString(text)
+		template = after
+	}
+}
+
+// value renders a parameter as a constructor holds it, or as JSON decodes it.
+func value(language Language, v any) string {
+	comma, semicolon := ", ", "; "
+	if language == Chinese {
+		comma, semicolon = "、", "；"
+	}
+	switch x := v.(type) {
+	case string:
+		return x
+	case int:
+		return strconv.Itoa(x)
+	case int64:
+		return strconv.FormatInt(x, 10)
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	case []string:
+		return strings.Join(x, comma)
+	case Message:
+		return x.Render(language)
+	case []Message:
+		parts := make([]string, len(x))
+		for i, m := range x {
+			parts[i] = m.Render(language)
+		}
+		return strings.Join(parts, semicolon)
+	case map[string]any:
+		return decoded(x).Render(language)
+	case []any:
+		parts, separator := make([]string, len(x)), comma
+		for i, each := range x {
+			parts[i] = value(language, each)
+			if _, nested := each.(map[string]any); nested {
+				separator = semicolon
+			}
+		}
+		return strings.Join(parts, separator)
+	}
+	return ""
+}
+
+// decoded returns the Message that JSON decoded into a map.
+func decoded(v map[string]any) Message {
+	code, _ := v["code"].(string)
+	text, _ := v["text"].(string)
+	m := Message{Code: code, Text: text}
+	if params, ok := v["params"].(map[string]any); ok {
+		data, _ := json.Marshal(params)
+		m.Params = string(data)
+	}
+	return m
+}
+
+func capitalized(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}
