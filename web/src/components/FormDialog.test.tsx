@@ -7,12 +7,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../api/client";
 import type { Problem } from "../api/types";
 import { chooseLanguage } from "../i18n";
-import { renderPage } from "../testing/render";
+import { renderPage, verbatim } from "../testing/render";
 import { ConfirmDialog } from "./ConfirmDialog";
 import { FormDialog } from "./FormDialog";
 
 const refused = (fields: Problem["fields"], detail?: string) =>
-  new ApiError("invalid", 400, "invalid", { type: "about:blank", title: "invalid", status: 400, code: "invalid", ...(fields ? { fields } : {}), ...(detail ? { detail } : {}) });
+  new ApiError("invalid", 400, "invalid", { type: "about:blank", title: "invalid", status: 400, code: "invalid", message: verbatim(detail ?? ""), ...(fields ? { fields } : {}) });
 
 type Send = (form: { name: string; reason: string }) => Promise<unknown>;
 
@@ -140,7 +140,7 @@ describe("a dialog that sends something", () => {
   });
 
   it("shows what the server refused at the fields, and focuses the first of them", async () => {
-    start(() => Promise.reject(refused([{ field: "reason", message: "Too short." }, { field: "items[0].name", message: "No such name." }])));
+    start(() => Promise.reject(refused([{ field: "reason", message: verbatim("Too short.") }, { field: "items[0].name", message: verbatim("No such name.") }])));
     await userEvent.type(reason(), "x");
     await userEvent.click(screen.getByTestId("send"));
     expect(await screen.findByText("No such name.")).toBeVisible();
@@ -150,14 +150,14 @@ describe("a dialog that sends something", () => {
   });
 
   it("focuses the chosen one of a group that is wrong", async () => {
-    start(() => Promise.reject(refused([{ field: "until", message: "In the past." }])));
+    start(() => Promise.reject(refused([{ field: "until", message: verbatim("In the past.") }])));
     await userEvent.type(reason(), "x");
     await userEvent.click(screen.getByTestId("send"));
     await waitFor(() => expect(screen.getByLabelText("Day")).toHaveFocus());
   });
 
   it("shows a refused field that it does not have, too", async () => {
-    start(() => Promise.reject(refused([{ field: "name", message: "No such name." }, { field: "items[0].port", message: "Not a port." }], "Two fields are wrong.")));
+    start(() => Promise.reject(refused([{ field: "name", message: verbatim("No such name.") }, { field: "items[0].port", message: verbatim("Not a port.") }], "Two fields are wrong.")));
     await userEvent.type(reason(), "x");
     await userEvent.click(screen.getByTestId("send"));
     expect(await screen.findByText("No such name.")).toBeVisible();
@@ -174,7 +174,7 @@ describe("a dialog that sends something", () => {
   });
 
   it("shows no answer to an earlier attempt beside an error of its own", async () => {
-    start(() => Promise.reject(refused([{ field: "port", message: "Not a port." }])));
+    start(() => Promise.reject(refused([{ field: "port", message: verbatim("Not a port.") }])));
     await userEvent.type(reason(), "x");
     await userEvent.click(screen.getByTestId("send"));
     expect(await screen.findByText("port")).toBeVisible();
