@@ -168,13 +168,13 @@ STEPS ?= 200
 SEED ?= 0
 DURATION ?= 0
 OUTAGES ?=
-HANDS ?=
+CHANGES ?=
 
 .PHONY: faults
-faults: web parts ## Break a fleet at random for STEPS steps (SEED= repeats a run, DURATION=1h runs that long, OUTAGES=clock breaks only these, HANDS=beside does only these in members)
+faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= repeats the sequence of a run, DURATION=1h runs that long, OUTAGES=clock and CHANGES=foreign select by name)
 	@hack/step "programs for drills" go build -tags drill -ldflags '$(LDFLAGS)' -o $(BIN)/drill/ ./cmd/acp-adapter ./cmd/flow-collector ./cmd/portal
 	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
-	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --hands '$(HANDS)'
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)'
 
 FUZZTIME ?= 30s
 

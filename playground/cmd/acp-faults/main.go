@@ -1,5 +1,5 @@
-// Command acp-faults breaks a fleet at random and fails when a connection passes that must not, when something is left
-// behind, or when a status lies.
+// Command acp-faults runs the fault drill: it injects random faults into a fleet and fails when a verdict differs from the policies,
+// when an object is left behind, or when a status is false.
 package main
 
 import (
@@ -25,15 +25,16 @@ func main() {
 	}
 }
 
+// start parses the flags and runs the drill.
 func start(ctx context.Context) error {
 	var o faults.Options
 	repo := flag.String("repo", ".", "the ACP repository, or a folder in it")
-	flag.StringVar(&o.BinDir, "bin-dir", "bin", "folder with acp-playground, and in drill/ the programs of ACP, built with the tag drill")
-	flag.IntVar(&o.Steps, "steps", 200, "how many steps")
-	flag.DurationVar(&o.Duration, "duration", 0, "how long, instead of how many steps")
-	flag.Uint64Var(&o.Seed, "seed", 0, "the dice; 0: any, which is printed")
-	flag.StringVar(&o.Outages, "outages", "", "only outages with this in their name")
-	flag.StringVar(&o.Hands, "hands", "", "only what people do in members with this in its name, every other step, and each at least once")
+	flag.StringVar(&o.BinDir, "bin-dir", "bin", "folder with acp-playground and, in drill/, the programs of ACP built with the tag drill")
+	flag.IntVar(&o.Steps, "steps", 200, "number of steps")
+	flag.DurationVar(&o.Duration, "duration", 0, "duration of the run, instead of a number of steps")
+	flag.Uint64Var(&o.Seed, "seed", 0, "seed of the random sequence; 0 chooses one and prints it")
+	flag.StringVar(&o.Outages, "outages", "", "run only outages whose name contains this text")
+	flag.StringVar(&o.Changes, "changes", "", "make only manual changes whose name contains this text, every other step, and each at least once")
 	flag.Parse()
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {

@@ -1,8 +1,9 @@
-// Package faults breaks a real fleet at random while it changes what the fleet has to enforce, and fails when a connection
-// passes that must not, when one is lost that must pass, when something is left behind, or when a status lies.
+// Package faults runs the fault drill: it injects random faults into a real fleet while it changes the policies that the fleet
+// enforces. A run fails when a connection passes that must be refused, when a connection is refused that must pass, when an
+// object is left behind, or when a status is false.
 //
-// It owns the sequence of steps, which follows from a seed, the model of what is wanted, the wires between the host and the
-// members, and the judgement after each step. What is enforced is asked of Cilium's own engine (acp-dataplane ask), and what
-// is meant of internal/policy, the reference evaluator. It changes the fleet only as its people could: through the API
-// servers, the portal, the processes and the network.
+// The package contains the sequence of steps, which follows from a seed, the model of the wanted objects, the proxies between
+// the host and the members, and the checks after each step. It reads the enforced verdicts from Cilium's policy engine
+// (acp-dataplane ask) and computes the expected verdicts with internal/policy, the reference evaluator. It changes the fleet
+// only in ways that are open to users and operators: through the API servers, the portal, the processes and the network.
 package faults

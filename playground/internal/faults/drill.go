@@ -22,52 +22,53 @@ import (
 	"github.com/acp-io/acp/playground/internal/run"
 )
 
-// drill is one run: the fleet, what is wanted of it, and the dice.
+// drill is the state of one run: the fleet, the model of the wanted objects, and the random generator of the run.
 type drill struct {
 	run.Running
 	*rand.Rand
-	out     io.Writer
-	scene   scene
-	known   map[string][]string
-	host    dynamic.Interface
-	members map[string]dynamic.Interface
-	wires   map[string]*wire
-	dogs    map[string]*watchdog
-	world   *world
-	meaning meaning
-	seen    seen
-	outage  *outage
-	// breaking: an outage begins, or a process is killed just after a change.
-	breaking bool
-	// only outages with this in their name come.
-	only string
-	// onlyHands: only hands with this in their name come, and they come more often; empty: all.
-	onlyHands string
-	// handTurn is the order in which the hands come, and handsCame counts what each did.
-	handTurn  []int
-	handsCame map[string]int
-	// clocks is the folder of the files that say how wrong each program's clock is.
+	out         io.Writer
+	topology    topology
+	knownLabels map[string][]string
+	host        dynamic.Interface
+	members     map[string]dynamic.Interface
+	proxies     map[string]*memberProxy
+	probes      map[string]*continuousProbe
+	model       *model
+	evaluator   evaluator
+	observable  observableModels
+	outage      *outage
+	// startingOutage is true while an outage begins, or while a process is killed directly after a change.
+	startingOutage bool
+	// onlyOutages restricts the outages to those whose name contains this text.
+	onlyOutages string
+	// onlyChanges restricts the manual changes to those whose name contains this text, and makes them more frequent. Empty means all.
+	onlyChanges string
+	// changeOrder contains the indexes of the manual changes of the present round that are still to be made. changeCounts counts, by
+	// name, how often each was made.
+	changeOrder  []int
+	changeCounts map[string]int
+	// clocks is the folder with one file per program, which contains the offset of its clock.
 	clocks string
-	// turn is the order in which the kinds of outages come.
-	turn []int
-	// dropped are the names of what was deleted in the present outage, and may still be there until its end.
-	dropped  map[string]bool
-	number   int
-	doing    string
-	began    time.Time
-	slowest  time.Duration
-	statuses int
-	// statements counts those that were written, for their sids.
+	// outageOrder contains the indexes of the outage kinds of the present round that are still to be started.
+	outageOrder []int
+	// removed contains the names of the objects that were deleted in the present outage and may exist until it ends.
+	removed     map[string]bool
+	number      int
+	currentStep string
+	began       time.Time
+	slowest     time.Duration
+	statuses    int
+	// statements counts the statements that were written; their SIDs are numbered with it.
 	statements int
 
-	sessions map[string]bench.Session
-	ticket   *ticket
+	sessionCache map[string]bench.Session
+	ticket       *ticket
 
 	mu         sync.Mutex
 	violations []string
 }
 
-// plural resources of the kinds that steps write.
+// resourceOf returns the resource, name and kind of an object that a step writes.
 func resourceOf(obj runtime.Object) (gvr schema.GroupVersionResource, name, kind string) {
 	at := func(plural, kind string, m metav1.Object) (schema.GroupVersionResource, string, string) {
 		return v1alpha1.GroupVersion.WithResource(plural), m.GetName(), kind
@@ -85,11 +86,11 @@ func resourceOf(obj runtime.Object) (gvr schema.GroupVersionResource, name, kind
 	panic(fmt.Sprintf("no step writes a %T", obj))
 }
 
-// put wants an object, and then writes it.
-func (d *drill) put(ctx context.Context, obj runtime.Object) error {
-	next := d.world.clone()
+// apply adds an object to the wanted model and then writes it to the host.
+func (d *drill) apply(ctx context.Context, obj runtime.Object) error {
+	next := d.model.clone()
 	next.set(obj)
-	d.want(next)
+	d.setWanted(next)
 	gvr, name, kind := resourceOf(obj)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -97,7 +98,7 @@ func (d *drill) put(ctx context.Context, obj runtime.Object) error {
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind,
 		"metadata": map[string]any{"name": name}, "spec": content["spec"]}}
-	return d.patiently(ctx, "write "+kind+" "+name, func(ctx context.Context) error {
+	return d.retry(ctx, "write "+kind+" "+name, func(ctx context.Context) error {
 		present, err := d.host.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			_, err = d.host.Resource(gvr).Create(ctx, u, metav1.CreateOptions{})
@@ -112,16 +113,16 @@ func (d *drill) put(ctx context.Context, obj runtime.Object) error {
 	})
 }
 
-// drop wants an object no more, and then deletes it; gone waits until it is.
-func (d *drill) drop(ctx context.Context, obj runtime.Object) error {
-	next := d.world.clone()
+// remove takes an object out of the wanted model and then deletes it from the host. It does not wait until the object is gone.
+func (d *drill) remove(ctx context.Context, obj runtime.Object) error {
+	next := d.model.clone()
 	next.unset(obj)
-	d.want(next)
+	d.setWanted(next)
 	gvr, name, kind := resourceOf(obj)
 	if d.outage != nil {
-		d.dropped[name] = true
+		d.removed[name] = true
 	}
-	return d.patiently(ctx, "delete "+kind+" "+name, func(ctx context.Context) error {
+	return d.retry(ctx, "delete "+kind+" "+name, func(ctx context.Context) error {
 		err := d.host.Resource(gvr).Delete(ctx, name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -130,29 +131,31 @@ func (d *drill) drop(ctx context.Context, obj runtime.Object) error {
 	})
 }
 
-// want makes a world the wanted one, before anything of it is written.
-func (d *drill) want(next *world) {
-	before := d.meaning
-	d.world, d.meaning = next, next.meaning(d.known)
+// setWanted replaces the wanted model and widens the expectations of the continuous probes. Callers call it before they write the
+// change, so that no probe sees a connection change before it is expected.
+func (d *drill) setWanted(next *model) {
+	before := d.evaluator
+	d.model, d.evaluator = next, next.evaluator(d.knownLabels)
 	now := time.Now()
-	for _, w := range d.seen.add(next) {
-		m := w.meaning(d.known)
-		for _, dog := range d.dogs {
-			dog.expectAlso(m, now)
+	for _, w := range d.observable.add(next) {
+		m := w.evaluator(d.knownLabels)
+		for _, probe := range d.probes {
+			probe.widenExpectation(m, now)
 		}
 	}
-	if d.outage == nil && !d.breaking {
+	if d.outage == nil && !d.startingOutage {
 		return
 	}
-	for _, dog := range d.dogs {
-		dog.release(func(a attempt) bool {
-			return a.source.labels == nil && before.subjectAt(a.From) != d.meaning.subjectAt(a.From)
+	for _, probe := range d.probes {
+		probe.allowLoss(func(a attempt) bool {
+			return a.source.labels == nil && before.subjectAt(a.From) != d.evaluator.subjectAt(a.From)
 		})
 	}
 }
 
-// patiently does what the host may refuse for a while, because it was just killed, or because somebody else wrote.
-func (d *drill) patiently(ctx context.Context, what string, do func(context.Context) error) error {
+// retry calls do until it succeeds, for at most one minute, with 5 s per attempt and 100 ms between attempts. The host may refuse
+// requests for a while after a process was killed or on a write conflict. Invalid, forbidden and bad requests are not retried.
+func (d *drill) retry(ctx context.Context, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -173,18 +176,18 @@ func (d *drill) patiently(ctx context.Context, what string, do func(context.Cont
 	}
 }
 
-// violated notes what must never happen, with its time and step.
-func (d *drill) violated(text string) {
+// recordViolation records a violation with the time and the step. At most 20 violations are kept.
+func (d *drill) recordViolation(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	const most = 20 // one open door is many connections
+	const most = 20 // a single resource that is open by mistake affects many connections
 	if len(d.violations) < most {
-		d.violations = append(d.violations, fmt.Sprintf("%s, step %d (%s): %s", time.Now().Format("15:04:05.000"), d.number, d.doing, text))
+		d.violations = append(d.violations, fmt.Sprintf("%s, step %d (%s): %s", time.Now().Format("15:04:05.000"), d.number, d.currentStep, text))
 	}
 }
 
-// verdict is an error when something happened that must not.
-func (d *drill) verdict() error {
+// violationError returns the recorded violations as one error, or nil.
+func (d *drill) violationError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -194,15 +197,16 @@ func (d *drill) verdict() error {
 	return errors.Join(errs...)
 }
 
-// healthy are the members from which nothing keeps the control plane away now.
+// healthy returns the members that the control plane can reach now.
 func (d *drill) healthy() []string {
 	var out []string
 	for _, m := range fleet.Members() {
-		if d.outage == nil || !d.outage.away(m) {
+		if d.outage == nil || !d.outage.unavailable(m) {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
+// pick returns a random element.
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

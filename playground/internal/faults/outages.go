@@ -13,29 +13,30 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// outage is something that is broken for some steps.
+// outage is an injected fault that lasts for some steps.
 type outage struct {
 	name string
-	// members that the control plane cannot work with.
+	// members contains the members that the control plane cannot fully use.
 	members []string
-	// unreadable: nor read.
+	// unreadable reports whether the control plane cannot read these members either.
 	unreadable bool
-	// frozen: nothing reaches any member.
+	// frozen reports whether no change is propagated to any member.
 	frozen bool
-	// mute: nobody writes statuses.
-	mute bool
-	// void is a member whose settings make policies mean something else than they say, so it must not be called realized.
-	void string
-	// unwatched: a resource is placed in a member whose flows nobody follows.
-	unwatched bool
-	// ahead is how far the clock of whoever leads the adapters is.
-	ahead time.Duration
-	// lasts this many further steps.
-	lasts int
-	end   func(ctx context.Context) error
+	// noStatus reports whether no program updates statuses.
+	noStatus bool
+	// misconfigured is a member whose agent settings disable or change policies, so that nothing may be reported as Realized in it.
+	misconfigured string
+	// uncollected reports whether a resource is placed in a member whose flows no collector reads.
+	uncollected bool
+	// clockAhead is how far the clock of the leading adapter is ahead.
+	clockAhead time.Duration
+	// remaining is the number of further steps that the outage lasts.
+	remaining int
+	end       func(ctx context.Context) error
 }
 
-func (o *outage) away(member string) bool {
+// unavailable reports whether the control plane cannot fully use a member.
+func (o *outage) unavailable(member string) bool {
 	for _, m := range o.members {
 		if m == member {
 			return true
@@ -44,20 +45,23 @@ func (o *outage) away(member string) bool {
 	return false
 }
 
-// harmless: what is asked for has to come, though something is wrong.
-func (o *outage) harmless() bool { return len(o.members) == 0 && !o.frozen && !o.mute && o.void == "" }
+// allowsProgress reports whether changes must still take effect in every member during the outage.
+func (o *outage) allowsProgress() bool {
+	return len(o.members) == 0 && !o.frozen && !o.noStatus && o.misconfigured == ""
+}
 
-// breakage is a kind of outage.
-type breakage struct {
+// outageKind is a kind of outage. begin returns the outage, which is nil when it has already ended, and a description.
+type outageKind struct {
 	name  string
 	begin func(ctx context.Context, d *drill) (*outage, string, error)
 }
 
-func breakages() []breakage {
-	out := []breakage{
-		{"member-cut", onWire((*wire).cutNow)},
-		{"member-black-holed", onWire((*wire).blackHole)},
-		{"member-resets", onWire((*wire).reset)},
+// outageKinds returns all kinds of outages. Their order is part of the random sequence of a seed.
+func outageKinds() []outageKind {
+	out := []outageKind{
+		{"member-cut", withProxy((*memberProxy).disconnect)},
+		{"member-black-holed", withProxy((*memberProxy).blackHole)},
+		{"member-resets", withProxy((*memberProxy).reset)},
 		{"member-slow", slowMember},
 		{"push-cut-in-its-middle", cutPush},
 		{"member-stopped", stopMember},
@@ -65,90 +69,90 @@ func breakages() []breakage {
 		{"token-revoked", revokeToken},
 		{"crd-removed", removeCRD},
 		{"settings-changed", changeSettings},
-		{"members-unwatched", placeUnwatched},
-		{"kubefed-down", down("kubefed")},
-		{"adapters-down", down("adapter", "adapter-2")},
+		{"member-uncollected", placeUncollected},
+		{"kubefed-down", stopProcesses("kubefed")},
+		{"adapters-down", stopProcesses("adapter", "adapter-2")},
 		{"clock-of-adapters", clockOfAdapters},
 		{"clock-of-portal", clockOfPortal},
 		{"clock-of-collector", clockOfCollector},
 	}
 	for _, p := range []string{"adapter", "adapter-2", "kubefed", "portal", "flow-collector", "dataplane-m1", "dataplane-m2",
 		"etcd-members", "etcd-host", "apiserver-host"} {
-		out = append(out, breakage{"kill-" + p, killed(p)})
+		out = append(out, outageKind{"kill-" + p, killAfterChange(p)})
 	}
 	return out
 }
 
-// a member that cannot be reached.
-func onWire(do func(*wire) error) func(context.Context, *drill) (*outage, string, error) {
+// withProxy returns an outage in which a fault of its proxy makes a random member unreachable.
+func withProxy(do func(*memberProxy) error) func(context.Context, *drill) (*outage, string, error) {
 	return func(_ context.Context, d *drill) (*outage, string, error) {
 		m := pick(d.Rand, fleet.Members())
-		w := d.wires[m]
-		return &outage{members: []string{m}, unreadable: true, lasts: 1 + d.IntN(3), end: w.mend}, m, do(w)
+		w := d.proxies[m]
+		return &outage{members: []string{m}, unreadable: true, remaining: 1 + d.IntN(3), end: w.restore}, m, do(w)
 	}
 }
 
-// slowMember still has to follow.
+// slowMember delays the connections to a random member, which must still converge.
 func slowMember(_ context.Context, d *drill) (*outage, string, error) {
 	m := pick(d.Rand, fleet.Members())
-	w := d.wires[m]
-	return &outage{lasts: 1 + d.IntN(3), end: w.mend}, m, w.slow()
+	w := d.proxies[m]
+	return &outage{remaining: 1 + d.IntN(3), end: w.restore}, m, w.delay()
 }
 
-// cutPush ends each connection to a member after a few kilobytes, while something is pushed. Now and then something gets
-// through.
+// cutPush ends each connection to a member after a few kilobytes while a change is propagated. Some requests may succeed.
 func cutPush(ctx context.Context, d *drill) (*outage, string, error) {
 	m, limit := pick(d.Rand, fleet.Members()), int64(2000+d.IntN(20000))
-	w := d.wires[m]
-	o := &outage{members: []string{m}, lasts: 1 + d.IntN(2), end: w.mend}
-	if err := w.cutAfter(limit); err != nil {
+	w := d.proxies[m]
+	o := &outage{members: []string{m}, remaining: 1 + d.IntN(2), end: w.restore}
+	if err := w.limitData(limit); err != nil {
 		return nil, "", err
 	}
-	did, err := d.choose(ctx, quick())
+	did, err := d.choose(ctx, writeOnlySteps())
 	return o, fmt.Sprintf("%s after %d bytes, while %s", m, limit, did), err
 }
 
+// cutAll disconnects every member.
 func cutAll(_ context.Context, d *drill) (*outage, string, error) {
-	for _, w := range d.wires {
-		w.cut()
+	for _, w := range d.proxies {
+		w.disable()
 	}
-	return &outage{members: fleet.Members(), unreadable: true, lasts: 1, end: func(ctx context.Context) error {
+	return &outage{members: fleet.Members(), unreadable: true, remaining: 1, end: func(ctx context.Context) error {
 		var errs []error
-		for _, w := range d.wires {
-			errs = append(errs, w.mend(ctx))
+		for _, w := range d.proxies {
+			errs = append(errs, w.restore(ctx))
 		}
 		return errors.Join(errs...)
 	}}, "both", nil
 }
 
-// revokeToken of KubeFed, of the adapter, or of both, in one member.
+// revokeToken revokes the tokens of KubeFed, of the adapter, or of both in a random member.
 func revokeToken(ctx context.Context, d *drill) (*outage, string, error) {
 	m := pick(d.Rand, fleet.Members())
 	whose := pick(d.Rand, [][]string{{fleet.KubeFed}, {fleet.Adapter}, {fleet.KubeFed, fleet.Adapter}})
-	o := &outage{members: []string{m}, unreadable: slices.Contains(whose, fleet.Adapter), lasts: 1 + d.IntN(2),
+	o := &outage{members: []string{m}, unreadable: slices.Contains(whose, fleet.Adapter), remaining: 1 + d.IntN(2),
 		end: func(ctx context.Context) error { return d.Fleet.Revoke(ctx, m) }}
 	return o, fmt.Sprintf("of %v in %s", whose, m), d.Fleet.Revoke(ctx, m, whose...)
 }
 
-// removeCRD takes a kind away from a member, and with it, but for Istio's, what the dataplane enforces: everything is open
-// there, until the member is set up again. The others must not suffer.
+// removeCRD deletes a CustomResourceDefinition from a random member. Except for Istio's, the dataplane then enforces nothing there
+// until the member is set up again. The other members must not be affected.
 func removeCRD(ctx context.Context, d *drill) (*outage, string, error) {
 	m, crd := pick(d.Rand, fleet.Members()), pick(d.Rand, kinds).target
 	if crd != istio {
-		d.dogs[m].forgive(func(attempt) bool { return true })
+		d.probes[m].exclude(func(attempt) bool { return true })
 	}
-	o := &outage{members: []string{m}, unreadable: crd == policies, lasts: 1 + d.IntN(2),
+	o := &outage{members: []string{m}, unreadable: crd == policies, remaining: 1 + d.IntN(2),
 		end: func(ctx context.Context) error { return d.Fleet.SetUpMember(ctx, m) }}
 	name := crd.Resource + "." + crd.Group
-	return o, name + " of " + m, d.patiently(ctx, "delete CRD "+name, func(ctx context.Context) error {
+	return o, name + " of " + m, d.retry(ctx, "delete CRD "+name, func(ctx context.Context) error {
 		return d.members[m].Resource(crds).Delete(ctx, name, metav1.DeleteOptions{})
 	})
 }
 
-// down holds processes without which nothing moves.
-func down(processes ...string) func(context.Context, *drill) (*outage, string, error) {
+// stopProcesses returns an outage in which processes that are needed for propagation are stopped.
+func stopProcesses(processes ...string) func(context.Context, *drill) (*outage, string, error) {
 	return func(ctx context.Context, d *drill) (*outage, string, error) {
-		o := &outage{frozen: true, mute: len(processes) > 1, lasts: 1 + d.IntN(2),
+		o := &outage{frozen: true, noStatus: len(processes) > 1, remaining: 1 + d.IntN(2),
 			end: func(ctx context.Context) error { return d.Supervisor.StartAndWait(ctx, processes...) }}
 		for _, p := range processes {
 			if err := d.Supervisor.Kill(p); err != nil {
@@ -159,17 +163,18 @@ func down(processes ...string) func(context.Context, *drill) (*outage, string, e
 	}
 }
 
+// stopMember kills the API server of a random member.
 func stopMember(_ context.Context, d *drill) (*outage, string, error) {
 	m := pick(d.Rand, fleet.Members())
 	p := "apiserver-" + m
 	end := func(ctx context.Context) error { return d.Supervisor.StartAndWait(ctx, p) }
-	return &outage{members: []string{m}, unreadable: true, lasts: 1 + d.IntN(2), end: end}, m, d.Supervisor.Kill(p)
+	return &outage{members: []string{m}, unreadable: true, remaining: 1 + d.IntN(2), end: end}, m, d.Supervisor.Kill(p)
 }
 
-// killed is a process that is killed just after something was changed, and started again at once.
-func killed(process string) func(context.Context, *drill) (*outage, string, error) {
+// killAfterChange returns a fault that makes a change, kills a process directly after it, and restarts the process at once.
+func killAfterChange(process string) func(context.Context, *drill) (*outage, string, error) {
 	return func(ctx context.Context, d *drill) (*outage, string, error) {
-		did, err := d.choose(ctx, quick())
+		did, err := d.choose(ctx, writeOnlySteps())
 		if err != nil {
 			return nil, "", err
 		}
@@ -180,34 +185,34 @@ func killed(process string) func(context.Context, *drill) (*outage, string, erro
 	}
 }
 
-// outagesWith something in their name.
-func outagesWith(text string) []breakage {
-	return slices.DeleteFunc(breakages(), func(b breakage) bool { return !strings.Contains(b.name, text) })
+// outagesMatching returns the kinds of outages whose name contains text.
+func outagesMatching(text string) []outageKind {
+	return slices.DeleteFunc(outageKinds(), func(b outageKind) bool { return !strings.Contains(b.name, text) })
 }
 
-// breakSomething begins an outage, of each kind once before any comes again.
-func (d *drill) breakSomething(ctx context.Context) (string, error) {
-	all := outagesWith(d.only)
-	if len(d.turn) == 0 {
-		d.turn = d.Perm(len(all))
+// startOutage starts the next outage. Each kind is started once before any is repeated.
+func (d *drill) startOutage(ctx context.Context) (string, error) {
+	all := outagesMatching(d.onlyOutages)
+	if len(d.outageOrder) == 0 {
+		d.outageOrder = d.Perm(len(all))
 	}
-	b := all[d.turn[0]]
-	d.turn = d.turn[1:]
-	d.doing, d.breaking = b.name, true
+	b := all[d.outageOrder[0]]
+	d.outageOrder = d.outageOrder[1:]
+	d.currentStep, d.startingOutage = b.name, true
 	o, what, err := b.begin(ctx, d)
-	d.breaking = false
+	d.startingOutage = false
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", b.name, err)
 	}
 	if d.outage = o; o != nil {
 		o.name = b.name
-		what = fmt.Sprintf("%s, for %d steps", what, o.lasts)
+		what = fmt.Sprintf("%s, for %d steps", what, o.remaining)
 	}
 	return b.name + ": " + what, nil
 }
 
-// mend ends the present outage.
-func (d *drill) mend(ctx context.Context) error {
+// endOutage ends the present outage, if there is one.
+func (d *drill) endOutage(ctx context.Context) error {
 	o := d.outage
 	if o == nil {
 		return nil
@@ -218,6 +223,6 @@ func (d *drill) mend(ctx context.Context) error {
 		return fmt.Errorf("end %s: %w", o.name, err)
 	}
 	d.outage = nil
-	clear(d.dropped)
+	clear(d.removed)
 	return nil
 }

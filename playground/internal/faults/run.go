@@ -23,36 +23,38 @@ import (
 	"github.com/acp-io/acp/playground/internal/run"
 )
 
-// Options of a run.
+// Options configures a run.
 type Options struct {
 	Repo, BinDir string
-	// Self is acp-playground, which serves the OIDC provider.
+	// Self is the path of acp-playground, which serves the OIDC provider.
 	Self string
-	// Seed of everything that is random.
+	// Seed initializes the random generator of the run.
 	Seed uint64
-	// Steps to take, or, when Duration is not zero, as many as it lasts.
+	// Steps is the number of steps. When Duration is not zero, the run takes steps for that long instead.
 	Steps    int
 	Duration time.Duration
-	// Outages: only those with this in their name; empty: all.
+	// Outages restricts the outages to those whose name contains this text. Empty means all.
 	Outages string
-	// Hands: only those with this in their name, every other step instead of every tenth, and each at least once; empty: all.
-	Hands string
+	// Changes restricts the manual changes to those whose name contains this text. Every other step instead of every tenth is then a
+	// manual change, and the run fails unless each of them was made. Empty means all.
+	Changes string
 }
 
 const (
-	// calm is how long a healthy fleet may take to follow: a hand in a member is repaired by KubeFed after 10 s.
-	calm = 45 * time.Second
-	// stormy is the same after an outage, or in one: KubeFed comes back to a member in its own time.
-	stormy = 3 * time.Minute
+	// healthyTimeout bounds how long a healthy fleet may take to converge. KubeFed repairs a manual change in a member after 10 s.
+	healthyTimeout = 45 * time.Second
+	// outageTimeout bounds the same in an outage and after it, when KubeFed reconnects to a member after its own delay.
+	outageTimeout = 3 * time.Minute
 )
 
-// Run starts a fleet, takes the steps, and is an error when anything happened that must not.
+// Run starts a fleet and takes the steps. It returns an error on the first failed check or recorded violation, and then keeps the
+// state and the logs of the fleet.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
-	if len(outagesWith(o.Outages)) == 0 {
-		return fmt.Errorf("no outage has %q in its name", o.Outages)
+	if len(outagesMatching(o.Outages)) == 0 {
+		return fmt.Errorf("no outage has a name that contains %q", o.Outages)
 	}
-	if len(handsWith(o.Hands)) == 0 {
-		return fmt.Errorf("no hand has %q in its name", o.Hands)
+	if len(manualChangesMatching(o.Changes)) == 0 {
+		return fmt.Errorf("no manual change has a name that contains %q", o.Changes)
 	}
 	dir, err := os.MkdirTemp("", "acp-faults-")
 	if err != nil {
@@ -63,12 +65,12 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			err = os.RemoveAll(dir)
 			return
 		}
-		fmt.Fprintf(out, "the fleet's state and logs are kept in %s\n", dir)
+		fmt.Fprintf(out, "the state and the logs of the fleet are kept in %s\n", dir)
 	}()
-	wires := map[string]*wire{}
+	proxies := map[string]*memberProxy{}
 	defer func() {
-		for _, w := range wires {
-			w.cut()
+		for _, w := range proxies {
+			w.disable()
 		}
 	}()
 	log, err := os.Create(filepath.Join(dir, "playground.log"))
@@ -81,10 +83,10 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		return fmt.Errorf("make a folder for the clocks: %w", err)
 	}
 	catalog := filepath.Join(dir, "catalog")
-	if err := catalogWithUnwatched(filepath.Join(o.Repo, "playground/demo/catalog"), catalog); err != nil {
+	if err := catalogWithUncollected(filepath.Join(o.Repo, "playground/demo/catalog"), catalog); err != nil {
 		return err
 	}
-	port, err := freePort() // another playground may be running
+	port, err := freePort() // another playground may use the default port
 	if err != nil {
 		return err
 	}
@@ -92,15 +94,15 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
 		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks, Catalog: catalog,
 		Between: func(member, address string) (string, error) {
-			w, err := newWire(member, address)
+			w, err := newMemberProxy(member, address)
 			if err != nil {
 				return "", err
 			}
-			wires[member] = w
+			proxies[member] = w
 			return w.address(), nil
 		},
 		Started: func(ctx context.Context, r run.Running) error {
-			d, err := newDrill(ctx, o, r, wires, clocks, out)
+			d, err := newDrill(ctx, o, r, proxies, clocks, out)
 			if err != nil {
 				return err
 			}
@@ -118,26 +120,26 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, clocks string, out io.Writer) (*drill, error) {
-	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, clocks: clocks, only: o.Outages, onlyHands: o.Hands, handsCame: map[string]int{}, began: time.Now(),
-		members: map[string]dynamic.Interface{}, dogs: map[string]*watchdog{}, dropped: map[string]bool{}}
+func newDrill(ctx context.Context, o Options, r run.Running, proxies map[string]*memberProxy, clocks string, out io.Writer) (*drill, error) {
+	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, proxies: proxies, clocks: clocks, onlyOutages: o.Outages, onlyChanges: o.Changes, changeCounts: map[string]int{}, began: time.Now(),
+		members: map[string]dynamic.Interface{}, probes: map[string]*continuousProbe{}, removed: map[string]bool{}}
 	d.host = r.Fleet.Applier(fleet.Host).Client
 	workloads, err := demo.LoadWorkloads(filepath.Join(o.Repo, "playground/demo/workloads.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	workloads = append(workloads, ownWorkloads()...)
-	d.scene = newScene(workloads)
-	d.known = d.scene.knownLabels()
+	workloads = append(workloads, drillWorkloads()...)
+	d.topology = newTopology(workloads)
+	d.knownLabels = d.topology.knownLabels()
 	objects, err := fleet.ParseDir(filepath.Join(o.Repo, "playground/demo/objects"))
 	if err != nil {
 		return nil, err
 	}
-	if d.world, err = newWorld(objects); err != nil {
+	if d.model, err = newModel(objects); err != nil {
 		return nil, err
 	}
-	d.meaning = d.world.meaning(d.known)
-	d.seen.begin(d.world)
+	d.evaluator = d.model.evaluator(d.knownLabels)
+	d.observable.reset(d.model)
 	for _, m := range fleet.Members() {
 		d.members[m] = r.Fleet.Applier(m).Client
 		if err := demo.Place(ctx, r.Fleet.AdminConfig(m), m, workloads); err != nil {
@@ -147,57 +149,57 @@ func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*w
 	return d, nil
 }
 
-// begin brings in what the steps need, waits until it is in force, and lets the dogs out.
-func (d *drill) begin(ctx context.Context) error {
-	safe := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: vault},
-		Spec: v1alpha1.ProtectedResourceSpec{Resource: redisStem + vault, Mode: v1alpha1.ModeEnforce}}
+// prepare starts the enforcement readers, writes the objects that the steps need, and waits until they are enforced.
+func (d *drill) prepare(ctx context.Context) error {
+	protected := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: alwaysEnforced},
+		Spec: v1alpha1.ProtectedResourceSpec{Resource: redisStem + alwaysEnforced, Mode: v1alpha1.ModeEnforce}}
 	program := d.Fleet.Built.Path(parts.Dataplane, parts.ACPDataplane)
 	for _, m := range fleet.Members() {
-		attempts := d.scene.connections(m)
+		attempts := d.topology.connections(m)
 		connections := make([]connection, len(attempts))
 		for i, a := range attempts {
 			connections[i] = a.connection
 		}
-		w, err := startWitness(ctx, program, d.Fleet.Layout.Kubeconfig(fleet.Dataplane), m, filepath.Join(d.Fleet.Layout.Logs(), "witness-"+m+".log"), connections)
+		w, err := startEnforcementReader(ctx, program, d.Fleet.Layout.Kubeconfig(fleet.Dataplane), m, filepath.Join(d.Fleet.Layout.Logs(), "enforcement-"+m+".log"), connections)
 		if err != nil {
 			return err
 		}
-		d.dogs[m] = newWatchdog(m, w, attempts, d.violated)
-		d.dogs[m].expect(d.meaning, time.Now())
+		d.probes[m] = newContinuousProbe(m, w, attempts, d.recordViolation)
+		d.probes[m].setExpectation(d.evaluator, time.Now())
 	}
-	if err := d.put(ctx, queueClass()); err != nil {
+	if err := d.apply(ctx, queueClass()); err != nil {
 		return err
 	}
-	if err := d.put(ctx, safe); err != nil {
+	if err := d.apply(ctx, protected); err != nil {
 		return err
 	}
-	if err := d.settle(ctx, stormy); err != nil {
+	if err := d.waitForConvergence(ctx, outageTimeout); err != nil {
 		return fmt.Errorf("before the first step: %w", err)
 	}
-	if err := d.until(ctx, calm, d.nothingFound); err != nil {
+	if err := d.poll(ctx, healthyTimeout, d.checkNoFindings); err != nil {
 		return fmt.Errorf("before the first step: %w", err)
 	}
 	return nil
 }
 
-// nothingFound: of members that are set up well the adapter has nothing to say.
-func (d *drill) nothingFound(ctx context.Context) error {
+// checkNoFindings returns an error unless every member is reported as Ready and without findings.
+func (d *drill) checkNoFindings(ctx context.Context) error {
 	list, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("memberclusters")).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("read the MemberClusters: %w", err)
 	}
 	members := map[string]*v1alpha1.MemberCluster{}
 	for i := range list.Items {
-		if err := take(members, &list.Items[i]); err != nil {
+		if err := decodeInto(members, &list.Items[i]); err != nil {
 			return err
 		}
 	}
 	for _, m := range fleet.Members() {
-		switch told := members[m]; {
-		case told == nil || told.Status.State != v1alpha1.MemberClusterReady:
-			return fmt.Errorf("member %s is not told of as ready", m)
-		case len(told.Status.Findings) > 0:
-			return fmt.Errorf("member %s has nothing wrong, and the adapter found: %+v", m, told.Status.Findings)
+		switch member := members[m]; {
+		case member == nil || member.Status.State != v1alpha1.MemberClusterReady:
+			return fmt.Errorf("member %s is not reported as Ready", m)
+		case len(member.Status.Findings) > 0:
+			return fmt.Errorf("member %s is set up correctly, but the adapter reports findings: %+v", m, member.Status.Findings)
 		}
 	}
 	return nil
@@ -209,108 +211,108 @@ func (d *drill) run(ctx context.Context, o Options) error {
 	defer func() {
 		cancel()
 		running.Wait()
-		for _, dog := range d.dogs {
-			dog.witness.stop()
+		for _, probe := range d.probes {
+			probe.reader.stop()
 		}
 	}()
-	if err := d.begin(ctx); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	for _, dog := range d.dogs {
-		running.Go(func() { dog.run(ctx) })
+	for _, probe := range d.probes {
+		running.Go(func() { probe.run(ctx) })
 	}
 	fmt.Fprintf(d.out, "ready after %s; seed %d\n", time.Since(d.began).Round(time.Second), o.Seed)
 	if err := d.steps(ctx, o); err != nil {
-		return fmt.Errorf("seed %d, step %d (%s): %w", o.Seed, d.number, d.doing, err)
+		return fmt.Errorf("seed %d, step %d (%s): %w", o.Seed, d.number, d.currentStep, err)
 	}
-	asked := 0
-	for _, m := range slices.Sorted(maps.Keys(d.dogs)) {
-		asked += d.dogs[m].asked
+	probed := 0
+	for _, m := range slices.Sorted(maps.Keys(d.probes)) {
+		probed += d.probes[m].probed
 	}
-	fmt.Fprintf(d.out, "%d steps in %s, seed %d: %d connections probed, none passed or was lost that must not; %d statuses compared; the slowest step took %s\n",
-		d.number, time.Since(d.began).Round(time.Second), o.Seed, asked, d.statuses, d.slowest.Round(100*time.Millisecond))
+	fmt.Fprintf(d.out, "%d steps in %s, seed %d: %d connections probed, none passed or was refused against the policies; %d statuses compared; the slowest step took %s\n",
+		d.number, time.Since(d.began).Round(time.Second), o.Seed, probed, d.statuses, d.slowest.Round(100*time.Millisecond))
 	return nil
 }
 
 func (d *drill) steps(ctx context.Context, o Options) error {
 	began := time.Now()
 	for d.number = 1; (o.Duration == 0 && d.number <= o.Steps) || (o.Duration > 0 && time.Since(began) < o.Duration); d.number++ {
-		limit := calm
+		limit := healthyTimeout
 		var did string
 		var err error
 		switch {
-		case d.outage != nil && d.outage.lasts == 0:
+		case d.outage != nil && d.outage.remaining == 0:
 			name := d.outage.name
-			d.doing = "end of " + name
-			did, err, limit = d.doing, d.mend(ctx), stormy
+			d.currentStep = "end of " + name
+			did, err, limit = d.currentStep, d.endOutage(ctx), outageTimeout
 		case d.outage == nil && d.number%10 == 5:
-			did, err = d.breakSomething(ctx)
-			limit = stormy
-		case d.outage == nil && (d.number%10 == 0 || o.Hands != "" && d.number%2 == 0):
-			did, err = d.byHand(ctx)
+			did, err = d.startOutage(ctx)
+			limit = outageTimeout
+		case d.outage == nil && (d.number%10 == 0 || o.Changes != "" && d.number%2 == 0):
+			did, err = d.changeManually(ctx)
 		default:
 			did, err = d.choose(ctx, steps())
 			if d.outage != nil {
-				d.outage.lasts--
-				limit = stormy
+				d.outage.remaining--
+				limit = outageTimeout
 			}
 		}
 		if err != nil {
 			return err
 		}
 		stepBegan := time.Now()
-		err = d.settle(ctx, limit)
+		err = d.waitForConvergence(ctx, limit)
 		fmt.Fprintf(d.out, "%s %4d %s (%s)\n", time.Now().Format("15:04:05"), d.number, did, time.Since(stepBegan).Round(10*time.Millisecond))
 		if err != nil {
 			return err
 		}
-		if err := d.verdict(); err != nil {
+		if err := d.violationError(); err != nil {
 			return err
 		}
 	}
 	d.number--
-	if err := d.everyHandCame(); err != nil {
+	if err := d.checkEachChangeMade(); err != nil {
 		return err
 	}
-	if err := d.mend(ctx); err != nil {
+	if err := d.endOutage(ctx); err != nil {
 		return err
 	}
-	if err := d.settle(ctx, stormy); err != nil {
+	if err := d.waitForConvergence(ctx, outageTimeout); err != nil {
 		return err
 	}
-	if err := d.clear(ctx); err != nil {
+	if err := d.cleanUp(ctx); err != nil {
 		return err
 	}
-	return d.verdict()
+	return d.violationError()
 }
 
-// clear takes everything off, after which no member may have anything.
-func (d *drill) clear(ctx context.Context) error {
-	d.doing, d.ticket = "clearing", nil
-	for _, o := range sorted(d.world.resources) {
-		if err := d.letGo(ctx, o); err != nil {
+// cleanUp removes all policies and resources, and requires that no object of ACP is left in any member.
+func (d *drill) cleanUp(ctx context.Context) error {
+	d.currentStep, d.ticket = "cleanup", nil
+	for _, o := range sorted(d.model.resources) {
+		if err := d.offboardResource(ctx, o); err != nil {
 			return err
 		}
 	}
-	for _, p := range sorted(d.world.policies) {
-		if err := d.drop(ctx, p); err != nil {
+	for _, p := range sorted(d.model.policies) {
+		if err := d.remove(ctx, p); err != nil {
 			return err
 		}
 	}
-	for _, w := range sorted(d.world.workloads) {
-		if err := d.drop(ctx, w); err != nil {
+	for _, w := range sorted(d.model.workloads) {
+		if err := d.remove(ctx, w); err != nil {
 			return err
 		}
 	}
-	if err := d.settle(ctx, stormy); err != nil {
+	if err := d.waitForConvergence(ctx, outageTimeout); err != nil {
 		return err
 	}
-	if err := d.ledgerIntact(ctx); err != nil {
+	if err := d.checkLedger(ctx); err != nil {
 		return err
 	}
-	return d.until(ctx, calm, func(ctx context.Context) error {
+	return d.poll(ctx, healthyTimeout, func(ctx context.Context) error {
 		for _, m := range fleet.Members() {
-			left, err := d.managed(ctx, m)
+			left, err := d.managedObjects(ctx, m)
 			if err != nil {
 				return fmt.Errorf("read %s: %w", m, err)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// Where a member keeps what configures its agents.
+// These resources of a member hold the configuration and the DaemonSet of its Cilium agents.
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
@@ -24,36 +24,36 @@ const (
 	agentsName      = "cilium"
 )
 
-// voidSettings make agents enforce nothing, or something else than policies say. The empty key takes the whole configuration away,
-// and the key "-" the agents' DaemonSet: then it is unknown how they are configured.
-var voidSettings = []struct{ key, value string }{
+// unsafeSettings are agent settings with which Cilium enforces nothing, or something other than the policies specify. The empty key
+// deletes the whole ConfigMap, and the key "-" deletes the DaemonSet of the agents; in both cases the configuration is unknown.
+var unsafeSettings = []struct{ key, value string }{
 	{"policy-audit-mode", "true"}, {"enable-policy", "never"}, {"enable-cilium-clusterwide-network-policy", "false"},
 	{"enable-non-default-deny-policies", "false"}, {"policy-cidr-match-mode", "nodes"}, {"", ""}, {"-", ""},
 }
 
-// changeSettings changes how the agents of a member are configured. The dataplane here reads nothing of it and goes on enforcing, as
-// agents do until they are restarted; but the member must not be called realized.
+// changeSettings changes the configuration of the agents of a member. The dataplane of the drill does not read the configuration
+// and continues to enforce, as agents do until they restart, but no resource may be reported as Realized in the member.
 func changeSettings(ctx context.Context, d *drill) (*outage, string, error) {
-	m, s := pick(d.Rand, fleet.Members()), pick(d.Rand, voidSettings)
-	o := &outage{void: m, lasts: 1 + d.IntN(2), end: func(ctx context.Context) error {
-		// Anew, without what was added.
-		if err := d.deleteSetting(ctx, m, configMaps, agentsConfig); err != nil {
+	m, s := pick(d.Rand, fleet.Members()), pick(d.Rand, unsafeSettings)
+	o := &outage{misconfigured: m, remaining: 1 + d.IntN(2), end: func(ctx context.Context) error {
+		// The ConfigMap is created again, so that it does not keep the added setting.
+		if err := d.deleteAgentObject(ctx, m, configMaps, agentsConfig); err != nil {
 			return err
 		}
 		return d.Fleet.SetUpMember(ctx, m)
 	}}
 	switch s.key {
 	case "":
-		return o, "none in " + m, d.deleteSetting(ctx, m, configMaps, agentsConfig)
+		return o, "ConfigMap deleted in " + m, d.deleteAgentObject(ctx, m, configMaps, agentsConfig)
 	case "-":
-		return o, "no agents in " + m, d.deleteSetting(ctx, m, daemonSets, agentsName)
+		return o, "DaemonSet deleted in " + m, d.deleteAgentObject(ctx, m, daemonSets, agentsName)
 	}
-	return o, fmt.Sprintf("%s=%s in %s", s.key, s.value, m), d.set(ctx, m, s.key, s.value)
+	return o, fmt.Sprintf("%s=%s in %s", s.key, s.value, m), d.setAgentSetting(ctx, m, s.key, s.value)
 }
 
-// set changes one setting of the agents of a member.
-func (d *drill) set(ctx context.Context, member, key, value string) error {
-	return d.patiently(ctx, "change "+key, func(ctx context.Context) error {
+// setAgentSetting changes one key of the ConfigMap of the agents of a member.
+func (d *drill) setAgentSetting(ctx context.Context, member, key, value string) error {
+	return d.retry(ctx, "change "+key, func(ctx context.Context) error {
 		configs := d.members[member].Resource(configMaps).Namespace(agentsNamespace)
 		u, err := configs.Get(ctx, agentsConfig, metav1.GetOptions{})
 		if err != nil {
@@ -67,8 +67,9 @@ func (d *drill) set(ctx context.Context, member, key, value string) error {
 	})
 }
 
-func (d *drill) deleteSetting(ctx context.Context, member string, kind schema.GroupVersionResource, name string) error {
-	return d.patiently(ctx, "delete "+name, func(ctx context.Context) error {
+// deleteAgentObject deletes an object from the namespace of the agents of a member. An absent object is not an error.
+func (d *drill) deleteAgentObject(ctx context.Context, member string, kind schema.GroupVersionResource, name string) error {
+	return d.retry(ctx, "delete "+name, func(ctx context.Context) error {
 		err := d.members[member].Resource(kind).Namespace(agentsNamespace).Delete(ctx, name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -11,18 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// asked is what a Federated object asks of the members.
-type asked struct {
+// federatedSpec is the content of a Federated object: the members it is placed in, and the spec and labels that each must have.
+type federatedSpec struct {
 	placement []string
 	spec      any
 	labels    map[string]string
-	// specs and others are the overrides of members.
-	specs  map[string]any
-	others map[string]map[string]string
+	// specOverrides and labelOverrides contain the overrides by member.
+	specOverrides  map[string]any
+	labelOverrides map[string]map[string]string
 }
 
-func parseAsked(u *unstructured.Unstructured) (asked, error) {
-	a := asked{specs: map[string]any{}, others: map[string]map[string]string{}}
+// parseFederated reads the placement, template and overrides of a Federated object.
+func parseFederated(u *unstructured.Unstructured) (federatedSpec, error) {
+	a := federatedSpec{specOverrides: map[string]any{}, labelOverrides: map[string]map[string]string{}}
 	placement, _, err := unstructured.NestedSlice(u.Object, "spec", "placement", "clusters")
 	if err != nil {
 		return a, fmt.Errorf("read the placement of %s: %w", u.GetName(), err)
@@ -38,40 +39,40 @@ func parseAsked(u *unstructured.Unstructured) (asked, error) {
 	for _, o := range overrides {
 		entry, ok := o.(map[string]any)
 		if !ok {
-			return a, fmt.Errorf("%s has an override that is none", u.GetName())
+			return a, fmt.Errorf("%s has a malformed override", u.GetName())
 		}
 		member := fmt.Sprint(entry["clusterName"])
 		patches, _, _ := unstructured.NestedSlice(entry, "clusterOverrides")
 		for _, p := range patches {
 			patch, ok := p.(map[string]any)
 			if !ok {
-				return a, fmt.Errorf("%s has an override that is none", u.GetName())
+				return a, fmt.Errorf("%s has a malformed override", u.GetName())
 			}
 			path := fmt.Sprint(patch["path"])
 			if label, ok := strings.CutPrefix(path, "/metadata/labels/"); ok {
-				if a.others[member] == nil {
-					a.others[member] = map[string]string{}
+				if a.labelOverrides[member] == nil {
+					a.labelOverrides[member] = map[string]string{}
 				}
-				a.others[member][strings.NewReplacer("~1", "/", "~0", "~").Replace(label)] = fmt.Sprint(patch["value"])
+				a.labelOverrides[member][strings.NewReplacer("~1", "/", "~0", "~").Replace(label)] = fmt.Sprint(patch["value"])
 			} else {
-				a.specs[member] = patch["value"]
+				a.specOverrides[member] = patch["value"]
 			}
 		}
 	}
 	return a, nil
 }
 
-// differs tells in what an object of a member is not as it is asked; "": it is.
-func (a asked) differs(member string, u *unstructured.Unstructured) string {
+// difference returns which part of an object of a member differs from the Federated object, or "" when none does.
+func (a federatedSpec) difference(member string, u *unstructured.Unstructured) string {
 	spec, labels := a.spec, a.labels
-	if own, ok := a.specs[member]; ok {
+	if own, ok := a.specOverrides[member]; ok {
 		spec = own
 	}
 	if !equality.Semantic.DeepEqual(u.Object["spec"], spec) {
 		return "its spec"
 	}
 	for k, v := range labels {
-		if own, ok := a.others[member][k]; ok {
+		if own, ok := a.labelOverrides[member][k]; ok {
 			v = own
 		}
 		if u.GetLabels()[k] != v {
@@ -81,42 +82,42 @@ func (a asked) differs(member string, u *unstructured.Unstructured) string {
 	return ""
 }
 
-// asAsked compares the objects in the healthy members with what the host asks for: nothing is left behind, and nothing that
-// a hand changed stays.
-func (d *drill) asAsked(ctx context.Context) error {
-	all := map[string]asked{}
+// checkObjects compares the objects in the healthy members with the Federated objects of the host. It returns an error when an
+// object is left behind, missing, or still differs after a manual change.
+func (d *drill) checkObjects(ctx context.Context) error {
+	all := map[string]federatedSpec{}
 	for _, k := range kinds {
 		list, err := d.host.Resource(k.federated).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("read the Federated objects: %w", err)
 		}
 		for i := range list.Items {
-			if all[called(k.kind, &list.Items[i])], err = parseAsked(&list.Items[i]); err != nil {
+			if all[displayName(k.kind, &list.Items[i])], err = parseFederated(&list.Items[i]); err != nil {
 				return err
 			}
 		}
 	}
 	for _, m := range d.healthy() {
-		present, err := d.managed(ctx, m)
+		present, err := d.managedObjects(ctx, m)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", m, err)
 		}
-		there := map[string]bool{}
+		found := map[string]bool{}
 		for i := range present {
 			u := &present[i]
-			name := called(u.GetKind(), u)
-			there[name] = true
+			name := displayName(u.GetKind(), u)
+			found[name] = true
 			a := all[name]
 			if !slices.Contains(a.placement, m) {
 				return fmt.Errorf("%s leaked in %s", name, m)
 			}
-			if what := a.differs(m, u); what != "" {
-				return fmt.Errorf("%s in %s is not as the host asks: %s", name, m, what)
+			if what := a.difference(m, u); what != "" {
+				return fmt.Errorf("%s in %s differs from its Federated object: %s", name, m, what)
 			}
 		}
 		for object, a := range all {
-			if slices.Contains(a.placement, m) && !there[object] {
-				return fmt.Errorf("%s lacks %s, for which the host asks", m, object)
+			if slices.Contains(a.placement, m) && !found[object] {
+				return fmt.Errorf("%s lacks %s, which a Federated object requires", m, object)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestAsked(t *testing.T) {
+func TestFederatedSpecDifference(t *testing.T) {
 	parse := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
@@ -15,7 +15,7 @@ func TestAsked(t *testing.T) {
 		}
 		return u
 	}
-	a, err := parseAsked(parse(`
+	a, err := parseFederated(parse(`
 spec:
   placement: {clusters: [{name: m1}, {name: m2}]}
   template: {metadata: {labels: {acp.io/revision: one, acp.io/unit: u}}, spec: {open: false}}
@@ -29,13 +29,13 @@ spec:
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ reason, member, object, want string }{
-		{"as the template", "m1", `{metadata: {labels: {acp.io/revision: one, acp.io/unit: u, more: x}}, spec: {open: false}}`, ""},
-		{"opened by hand", "m1", `{metadata: {labels: {acp.io/revision: one, acp.io/unit: u}}, spec: {open: true}}`, "its spec"},
-		{"as its override", "m2", `{metadata: {labels: {acp.io/revision: two, acp.io/unit: u}}, spec: {open: true}}`, ""},
+		{"equal to the template", "m1", `{metadata: {labels: {acp.io/revision: one, acp.io/unit: u, more: x}}, spec: {open: false}}`, ""},
+		{"opened manually", "m1", `{metadata: {labels: {acp.io/revision: one, acp.io/unit: u}}, spec: {open: true}}`, "its spec"},
+		{"equal to its override", "m2", `{metadata: {labels: {acp.io/revision: two, acp.io/unit: u}}, spec: {open: true}}`, ""},
 		{"without its override", "m2", `{metadata: {labels: {acp.io/revision: one, acp.io/unit: u}}, spec: {open: false}}`, "its spec"},
 		{"relabelled", "m1", `{metadata: {labels: {acp.io/revision: one}}, spec: {open: false}}`, "its label acp.io/unit"},
 	} {
-		if got := a.differs(c.member, parse(c.object)); got != c.want {
+		if got := a.difference(c.member, parse(c.object)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}

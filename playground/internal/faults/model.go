@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// world is what is wanted: the objects that were written to the host. They are never changed, only replaced.
-type world struct {
+// model contains the wanted objects: those that were written to the host. The objects are immutable; a change replaces them.
+type model struct {
 	policies  map[string]*v1alpha1.AccessControlPolicy
 	resources map[string]*v1alpha1.ProtectedResource
 	classes   map[string]*v1alpha1.ResourceClass
@@ -24,9 +24,9 @@ type world struct {
 	workloads map[string]*v1alpha1.ExternalWorkload
 }
 
-// newWorld takes the objects that the fleet began with; those of other kinds decide nothing.
-func newWorld(objects []*unstructured.Unstructured) (*world, error) {
-	w := &world{
+// newModel returns a model of the objects that the fleet starts with. It ignores kinds that do not affect verdicts.
+func newModel(objects []*unstructured.Unstructured) (*model, error) {
+	w := &model{
 		policies: map[string]*v1alpha1.AccessControlPolicy{}, resources: map[string]*v1alpha1.ProtectedResource{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{}, workloads: map[string]*v1alpha1.ExternalWorkload{},
 	}
@@ -34,15 +34,15 @@ func newWorld(objects []*unstructured.Unstructured) (*world, error) {
 		var err error
 		switch u.GetKind() {
 		case "AccessControlPolicy":
-			err = take(w.policies, u)
+			err = decodeInto(w.policies, u)
 		case "ProtectedResource":
-			err = take(w.resources, u)
+			err = decodeInto(w.resources, u)
 		case "ResourceClass":
-			err = take(w.classes, u)
+			err = decodeInto(w.classes, u)
 		case "SubjectClass":
-			err = take(w.subjects, u)
+			err = decodeInto(w.subjects, u)
 		case "ExternalWorkload":
-			err = take(w.workloads, u)
+			err = decodeInto(w.workloads, u)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s %s: %w", u.GetKind(), u.GetName(), err)
@@ -51,7 +51,8 @@ func newWorld(objects []*unstructured.Unstructured) (*world, error) {
 	return w, nil
 }
 
-func take[T any](into map[string]*T, u *unstructured.Unstructured) error {
+// decodeInto decodes an object and stores it under its name.
+func decodeInto[T any](into map[string]*T, u *unstructured.Unstructured) error {
 	var out T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &out); err != nil {
 		return err
@@ -60,18 +61,19 @@ func take[T any](into map[string]*T, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// clone shares the objects, which never change.
-func (w *world) clone() *world {
-	return &world{maps.Clone(w.policies), maps.Clone(w.resources), maps.Clone(w.classes), maps.Clone(w.subjects), maps.Clone(w.workloads)}
+// clone returns a copy that shares the objects, which are immutable.
+func (w *model) clone() *model {
+	return &model{maps.Clone(w.policies), maps.Clone(w.resources), maps.Clone(w.classes), maps.Clone(w.subjects), maps.Clone(w.workloads)}
 }
 
-// meaning is what a world says of connections.
-type meaning struct {
+// evaluator computes the verdicts of connections for a model.
+type evaluator struct {
 	*policy.Snapshot
-	world *world
+	model *model
 }
 
-func (w *world) meaning(known map[string][]string) meaning {
+// evaluator returns the evaluator of the model for pods with the known labels.
+func (w *model) evaluator(known map[string][]string) evaluator {
 	in := policy.Input{
 		Policies: sorted(w.policies), Resources: sorted(w.resources), ResourceClasses: sorted(w.classes),
 		SubjectClasses: sorted(w.subjects), Workloads: sorted(w.workloads), Members: 2,
@@ -87,9 +89,10 @@ func (w *world) meaning(known map[string][]string) meaning {
 	for _, c := range in.SubjectClasses {
 		name(c.Spec.LabelKey, c.Spec.Pattern)
 	}
-	return meaning{policy.NewSnapshot(in), w}
+	return evaluator{policy.NewSnapshot(in), w}
 }
 
+// sorted returns the values of a map in the order of their keys.
 func sorted[T any](m map[string]T) []T {
 	out := make([]T, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -98,8 +101,8 @@ func sorted[T any](m map[string]T) []T {
 	return out
 }
 
-// passes reports whether a connection has to pass in a member at an instant.
-func (m meaning) passes(member string, a attempt, at time.Time) bool {
+// passes reports whether a connection must pass in a member at an instant.
+func (m evaluator) passes(member string, a attempt, at time.Time) bool {
 	q := policy.Query{Cluster: member, Protocol: v1alpha1.ProtocolTCP, Port: a.Port, At: at}
 	if a.source.labels == nil {
 		q.Source = netip.MustParseAddr(a.source.id)
@@ -114,20 +117,20 @@ func (m meaning) passes(member string, a attempt, at time.Time) bool {
 	return len(q.Resources) == 0 || m.Decide(q).Verdict.LetsThrough()
 }
 
-// subjectAt is the subject of an address outside; "": nobody's.
-func (m meaning) subjectAt(address string) string {
+// subjectAt returns the subject of an address outside the fleet, or "" when no external workload has it.
+func (m evaluator) subjectAt(address string) string {
 	subject, _ := m.SubjectOfAddress(netip.MustParseAddr(address))
 	return subject
 }
 
-// placed: a class has its units in a member.
+// placed reports whether the placement of a class includes a member.
 func placed(c *v1alpha1.ResourceClass, member string) bool {
 	p := c.Spec.Placement
 	return p.ClusterSelector != nil || p.Clusters != nil && slices.Contains(*p.Clusters, v1alpha1.ClusterName(member))
 }
 
-// instants are now and those at which what it says changes within a horizon.
-func (m meaning) instants(now time.Time, horizon time.Duration) []time.Time {
+// changeTimes returns now and the times within the horizon at which a verdict changes.
+func (m evaluator) changeTimes(now time.Time, horizon time.Duration) []time.Time {
 	out := []time.Time{now}
 	for at := now; ; {
 		next, ok := m.NextChange(at)
@@ -138,8 +141,8 @@ func (m meaning) instants(now time.Time, horizon time.Duration) []time.Time {
 	}
 }
 
-// set takes an object in, and unset forgets it.
-func (w *world) set(obj runtime.Object) {
+// set adds or replaces an object. The caller owns the model exclusively, as after clone.
+func (w *model) set(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.AccessControlPolicy:
 		w.policies[o.Name] = o
@@ -152,7 +155,8 @@ func (w *world) set(obj runtime.Object) {
 	}
 }
 
-func (w *world) unset(obj runtime.Object) {
+// unset removes an object.
+func (w *model) unset(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.AccessControlPolicy:
 		delete(w.policies, o.Name)

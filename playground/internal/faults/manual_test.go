@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A hand touches what is about one server, in either dataplane.
+// TestPodOf checks that a manual change finds the single server that a policy selects, for Cilium and for Istio.
 func TestPodOf(t *testing.T) {
-	s, _ := onePair(t)
-	d := &drill{scene: s}
+	s, _ := newPair(t)
+	d := &drill{topology: s}
 	for _, c := range []struct{ reason, object, want string }{
 		{"Cilium's", `{kind: CiliumClusterwideNetworkPolicy, spec: {endpointSelector: {matchLabels: {"k8s:com.trip/queue": jobs}}}}`, "b/server-0"},
 		{"Istio's", `{kind: AuthorizationPolicy, spec: {selector: {matchLabels: {com.trip/queue: jobs}}}}`, "b/server-0"},
@@ -29,30 +29,30 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
-// A run that asks for some hands fails unless each of them came, so that a form that never runs is noticed.
-func TestEveryHandCame(t *testing.T) {
+// TestCheckEachChangeMade checks that a run with selected manual changes fails unless each of them was made.
+func TestCheckEachChangeMade(t *testing.T) {
 	names := map[string]bool{}
-	for _, h := range hands() {
+	for _, h := range manualChanges() {
 		if names[h.name] {
-			t.Errorf("two hands are called %s", h.name)
+			t.Errorf("two manual changes have the name %s", h.name)
 		}
 		names[h.name] = true
 	}
-	beside := handsWith("beside")
-	if len(beside) != 8 || len(handsWith("")) != len(names) || len(handsWith("nothing like it")) != 0 {
-		t.Fatalf("%d hands beside, %d in all", len(beside), len(handsWith("")))
+	foreign := manualChangesMatching("foreign")
+	if len(foreign) != 8 || len(manualChangesMatching("")) != len(names) || len(manualChangesMatching("nothing like it")) != 0 {
+		t.Fatalf("%d foreign policy changes, %d in all", len(foreign), len(manualChangesMatching("")))
 	}
-	d := &drill{onlyHands: "beside", handsCame: map[string]int{}}
-	for _, h := range beside {
-		if err := d.everyHandCame(); err == nil || !strings.Contains(err.Error(), h.name) {
-			t.Errorf("%s never came: %v", h.name, err)
+	d := &drill{onlyChanges: "foreign", changeCounts: map[string]int{}}
+	for _, h := range foreign {
+		if err := d.checkEachChangeMade(); err == nil || !strings.Contains(err.Error(), h.name) {
+			t.Errorf("%s was never made: %v", h.name, err)
 		}
-		d.handsCame[h.name]++
+		d.changeCounts[h.name]++
 	}
-	if err := d.everyHandCame(); err != nil {
+	if err := d.checkEachChangeMade(); err != nil {
 		t.Error(err)
 	}
-	if err := (&drill{}).everyHandCame(); err != nil {
-		t.Errorf("nobody asked for any: %v", err)
+	if err := (&drill{}).checkEachChangeMade(); err != nil {
+		t.Errorf("a run without a filter fails: %v", err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// clusterPoliciesSetting makes the agents of a member take ClusterNetworkPolicies.
+// clusterPoliciesSetting is the agent setting with which Cilium applies ClusterNetworkPolicies.
 const clusterPoliciesSetting = "enable-k8s-cluster-network-policy"
 
-// takes makes every member serve a kind, and the agents of one take it or not. Kinds that nothing here sets up are served as
-// their names alone, since few clusters have ClusterNetworkPolicies, and the dataplane here reads neither these nor those in
-// namespaces.
-func (d *drill) takes(ctx context.Context, member string, kind carried, on bool) error {
+// serveKind makes every member serve a foreign kind, and for ClusterNetworkPolicies sets whether the agents of one member apply them.
+// The CustomResourceDefinition has no schema: few clusters serve ClusterNetworkPolicies, and the dataplane of the drill reads neither
+// these nor namespaced Cilium policies.
+func (d *drill) serveKind(ctx context.Context, member string, kind objectKind, on bool) error {
 	if !kind.foreign {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (d *drill) takes(ctx context.Context, member string, kind carried, on bool)
 		if _, err := d.members[m].Resource(crds).Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make %s serve %s: %w", m, kind.kind, err)
 		}
-		if err := d.until(ctx, calm, func(ctx context.Context) error {
+		if err := d.poll(ctx, healthyTimeout, func(ctx context.Context) error {
 			_, err := d.members[m].Resource(kind.target).List(ctx, metav1.ListOptions{Limit: 1})
 			return err
 		}); err != nil {
@@ -45,5 +45,5 @@ func (d *drill) takes(ctx context.Context, member string, kind carried, on bool)
 	if kind.kind != clusterPolicies.kind {
 		return nil
 	}
-	return d.set(ctx, member, clusterPoliciesSetting, fmt.Sprint(on))
+	return d.setAgentSetting(ctx, member, clusterPoliciesSetting, fmt.Sprint(on))
 }

@@ -1,0 +1,100 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+)
+
+// connection is a TCP connection to a pod of a member. From is a pod as cluster/namespace/name or an address outside the fleet, and To
+// is namespace/name.
+type connection struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Port uint16 `json:"port"`
+}
+
+func (c connection) String() string { return fmt.Sprintf("%s -> %s:%d", c.From, c.To, c.Port) }
+
+// enforcementReader reads the verdicts of a member from Cilium's policy engine (acp-dataplane ask). The process watches the member
+// directly, so faults of the proxies do not affect it.
+type enforcementReader struct {
+	cmd *exec.Cmd
+
+	mu  sync.Mutex
+	in  io.WriteCloser
+	out *bufio.Reader
+	// connectionsSent reports whether the connections were sent to the process, which keeps them for later requests.
+	connectionsSent bool
+	connections     []connection
+}
+
+// startEnforcementReader starts the process for a member. Its standard error is written to logFile.
+func startEnforcementReader(ctx context.Context, program, kubeconfig, member, logFile string, connections []connection) (*enforcementReader, error) {
+	log, err := os.Create(logFile)
+	if err != nil {
+		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
+	}
+	defer log.Close() // the child has its own descriptor
+	w := &enforcementReader{connections: connections, cmd: exec.CommandContext(ctx, program, "ask", "--cluster="+member, "--kubeconfig="+kubeconfig)}
+	w.cmd.Stderr = log
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
+	}
+	w.out = bufio.NewReaderSize(out, 1<<20)
+	if err := w.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
+	}
+	return w, nil
+}
+
+// stop ends the process and waits for it.
+func (w *enforcementReader) stop() {
+	_ = w.in.Close()
+	_ = w.cmd.Wait() // the exit status after a requested end is not relevant
+}
+
+// outcomes returns the verdict of each connection: no-policy, allowed, default-denied or denied.
+func (w *enforcementReader) outcomes() ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	request := map[string]any{}
+	if !w.connectionsSent {
+		request["connections"] = w.connections
+	}
+	if err := json.NewEncoder(w.in).Encode(request); err != nil {
+		return nil, fmt.Errorf("request verdicts: %w", err)
+	}
+	w.connectionsSent = true
+	line, err := w.out.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("read verdicts: %w", err)
+	}
+	var a struct {
+		Outcomes []string
+		Error    string
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("read verdicts: %w", err)
+	}
+	if a.Error != "" {
+		return nil, errors.New("the enforcement reader failed: " + a.Error)
+	}
+	if len(a.Outcomes) != len(w.connections) {
+		return nil, fmt.Errorf("the enforcement reader returned %d of %d verdicts", len(a.Outcomes), len(w.connections))
+	}
+	return a.Outcomes, nil
+}
+
+// passes reports whether a connection with this outcome passes.
+func passes(outcome string) bool { return outcome == "no-policy" || outcome == "allowed" }

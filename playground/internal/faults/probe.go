@@ -1,0 +1,138 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// probeInterval is the interval of the continuous probe.
+	probeInterval = 100 * time.Millisecond
+	// expectationHorizon is how far ahead the beginnings and ends of grants are included in an expectation. It covers programs whose
+	// clock is ahead.
+	expectationHorizon = 10*time.Minute + clockSkew
+)
+
+// continuousProbe probes all connections to one member during the whole run. A connection may pass only if it may in at least one
+// model that was wanted since the member last converged, and must pass if it must in all of them. So no change may temporarily open
+// a connection that is refused before and after it, or refuse one that is open before and after it.
+type continuousProbe struct {
+	member   string
+	reader   *enforcementReader
+	attempts []attempt
+
+	report func(text string)
+
+	mu sync.Mutex
+	// may and must contain, for each attempt, whether it may and whether it must pass.
+	may, must []bool
+	// probed counts the probed connections.
+	probed int
+}
+
+func newContinuousProbe(member string, w *enforcementReader, attempts []attempt, violated func(string)) *continuousProbe {
+	return &continuousProbe{member: member, reader: w, attempts: attempts, report: violated}
+}
+
+// setExpectation replaces the expectation by that of a model.
+func (w *continuousProbe) setExpectation(m evaluator, now time.Time) {
+	may, must := w.expectation(m, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.may, w.must = may, must
+}
+
+// widenExpectation adds the expectation of a model that is wanted from now on.
+func (w *continuousProbe) widenExpectation(m evaluator, now time.Time) {
+	may, must := w.expectation(m, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range may {
+		may[i] = may[i] || w.may[i]
+		must[i] = must[i] && w.must[i]
+	}
+	w.may, w.must = may, must
+}
+
+// allowLoss accepts that some connections are refused until the member has converged again. An address that moves from one subject to
+// another stays in the address group of the former for a limited time until it is enforced in that of the latter, so during an outage
+// it may temporarily be in neither and be refused.
+func (w *continuousProbe) allowLoss(of func(attempt) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	must := make([]bool, len(w.must))
+	for i, a := range w.attempts {
+		must[i] = w.must[i] && !of(a)
+	}
+	w.must = must
+}
+
+// exclude accepts every verdict of some connections until the member has converged again.
+func (w *continuousProbe) exclude(of func(attempt) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	may, must := make([]bool, len(w.may)), make([]bool, len(w.must))
+	for i, a := range w.attempts {
+		hit := of(a)
+		may[i], must[i] = w.may[i] || hit, w.must[i] && !hit
+	}
+	w.may, w.must = may, must
+}
+
+// expectation returns whether each attempt may and must pass in a model, now and at all change times within the horizon.
+func (w *continuousProbe) expectation(m evaluator, now time.Time) (may, must []bool) {
+	may, must = make([]bool, len(w.attempts)), make([]bool, len(w.attempts))
+	instants := m.changeTimes(now, expectationHorizon)
+	for i, a := range w.attempts {
+		must[i] = true
+		for _, at := range instants {
+			pass := m.passes(w.member, a, at)
+			may[i], must[i] = may[i] || pass, must[i] && pass
+		}
+	}
+	return may, must
+}
+
+// run probes every probeInterval until the context ends or a probe fails.
+func (w *continuousProbe) run(ctx context.Context) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !w.probeOnce() || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// probeOnce probes every connection once and reports violations. It returns false when the verdicts cannot be read.
+func (w *continuousProbe) probeOnce() bool {
+	w.mu.Lock()
+	may, must := w.may, w.must
+	w.mu.Unlock()
+	outcomes, err := w.reader.outcomes()
+	if err != nil {
+		w.report(fmt.Sprintf("%s cannot be probed: %s", w.member, err))
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.probed += len(outcomes)
+	for i, outcome := range outcomes {
+		pass := passes(outcome)
+		// A verdict is correct if it was expected before the request or is expected after the response.
+		switch {
+		case pass && !may[i] && !w.may[i]:
+			w.report(fmt.Sprintf("in %s %s passes (%s), but no wanted policy allowed it", w.member, w.attempts[i], outcome))
+		case !pass && must[i] && w.must[i]:
+			w.report(fmt.Sprintf("in %s %s is refused (%s), but every wanted policy allowed it", w.member, w.attempts[i], outcome))
+		}
+	}
+	return true
+}
