@@ -3,13 +3,13 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Access } from "../api/types";
-import { ClusterChips } from "./ClusterStates";
+import { ClusterChips } from "./ClusterChips";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { RefName } from "./Names";
 import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
 interface Props {
@@ -51,8 +51,8 @@ export function AccessTable({ items, peer, label }: Props) {
         </span>
       ),
     },
-    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} />, sortBy: (row) => instant(row.since) },
-    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <Ago at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
+    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {
       key: "ticket",

@@ -3,11 +3,11 @@ import { useTranslation } from "react-i18next";
 import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketKind, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
 import { useWords } from "../lib/use-words";
-import { breakGlassLook, clusterLooks, decisionLooks, modeLooks, stepLooks, ticketLooks } from "./states";
-import type { Look } from "./states";
+import { breakGlassStyle, clusterStateStyles, decisionStyles, modeStyles, stepStateStyles, ticketStateStyles } from "./state-styles";
+import type { StateStyle } from "./state-styles";
 
 interface BadgeProps {
-  look: Look;
+  look: StateStyle;
   word: string;
   help?: string | undefined;
   testId?: string | undefined;
@@ -27,7 +27,7 @@ function Badge({ look, word, help, testId, value }: BadgeProps) {
 
 export function TicketStateBadge({ state, testId }: { state: TicketState; testId?: string }) {
   const { t } = useTranslation();
-  return <Badge look={ticketLooks[state]} word={t(`ticketState.${state}`)} testId={testId} value={state} />;
+  return <Badge look={ticketStateStyles[state]} word={t(`ticketState.${state}`)} testId={testId} value={state} />;
 }
 
 /** What kind of request it is; for the usual one nothing is said. */
@@ -35,7 +35,7 @@ export function KindBadge({ kind, breakGlass = false }: { kind: TicketKind; brea
   const { t } = useTranslation();
   return (
     <>
-      {breakGlass && <Badge look={breakGlassLook} word={t("ticket.breakGlass")} help={t("ticket.breakGlassHelp")} testId="break-glass-badge" />}
+      {breakGlass && <Badge look={breakGlassStyle} word={t("ticket.breakGlass")} help={t("ticket.breakGlassHelp")} testId="break-glass-badge" />}
       {kind !== "grant" && <span className={`${classes.badge} ${classes.idle}`} data-testid="kind-badge" data-value={kind}>{t(`kind.${kind}`)}</span>}
     </>
   );
@@ -43,7 +43,7 @@ export function KindBadge({ kind, breakGlass = false }: { kind: TicketKind; brea
 
 export function StepStateBadge({ state }: { state: StepState }) {
   const { t } = useTranslation();
-  return <Badge look={stepLooks[state]} word={t(`stepState.${state}`)} value={state} />;
+  return <Badge look={stepStateStyles[state]} word={t(`stepState.${state}`)} value={state} />;
 }
 
 interface ClusterStateProps {
@@ -59,17 +59,17 @@ export function ClusterStateBadge({ state, message, gone = false, testId }: Clus
   const words = useWords();
   const ended = gone && state === "Realized";
   const help = message ? words.said(message) : ended ? t("clusterHelp.gone") : t(`clusterHelp.${state}`);
-  return <Badge look={clusterLooks[state]} word={ended ? t("clusterState.gone") : t(`clusterState.${state}`)} help={help} testId={testId} value={state} />;
+  return <Badge look={clusterStateStyles[state]} word={ended ? t("clusterState.gone") : t(`clusterState.${state}`)} help={help} testId={testId} value={state} />;
 }
 
 export function DecisionBadge({ decision }: { decision: Decision }) {
   const { t } = useTranslation();
-  return <Badge look={decisionLooks[decision]} word={t(`decision.${decision}`)} help={t(`decisionHelp.${decision}`)} testId="decision-badge" value={decision} />;
+  return <Badge look={decisionStyles[decision]} word={t(`decision.${decision}`)} help={t(`decisionHelp.${decision}`)} testId="decision-badge" value={decision} />;
 }
 
 export function ModeBadge({ mode, testId }: { mode: Mode; testId?: string }) {
   const { t } = useTranslation();
-  return <Badge look={modeLooks[mode]} word={t(`mode.${mode}`)} help={t(`modeHelp.${mode}`)} testId={testId} value={mode} />;
+  return <Badge look={modeStyles[mode]} word={t(`mode.${mode}`)} help={t(`modeHelp.${mode}`)} testId={testId} value={mode} />;
 }
 
 const sensitivityClass: Record<Sensitivity, string | undefined> = { low: classes.idle, medium: classes.idle, high: classes.warn };
@@ -82,6 +82,6 @@ export function SensitivityBadge({ sensitivity }: { sensitivity: Sensitivity }) 
 const toneIcons = { ok: IconCircleCheck, warn: IconAlertTriangle, bad: IconCircleX, busy: IconClock, idle: IconCircleDashed } as const;
 
 /** A state that has no look of its own: one of five tones, its icon, and a word. */
-export function Word({ tone, word, help, testId, value }: { tone: keyof typeof toneIcons; word: string; help?: string | undefined; testId?: string; value?: string }) {
+export function ToneBadge({ tone, word, help, testId, value }: { tone: keyof typeof toneIcons; word: string; help?: string | undefined; testId?: string; value?: string }) {
   return <Badge look={{ tone, icon: toneIcons[tone] }} word={word} help={help} testId={testId} value={value} />;
 }

@@ -1,9 +1,9 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterShare } from "../lib/fold";
 import { useWords } from "../lib/use-words";
-import { Count } from "./Count";
+import { ConnectionCount } from "./ConnectionCount";
 import classes from "./Tables.module.css";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 
 /** Where connections arrived: the names at a glance, how many each on hover, and everything when opened. */
 export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
@@ -19,7 +19,7 @@ export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
           const away = share.from.filter((cluster) => cluster !== share.cluster);
           return (
             <li key={share.cluster}>
-              <strong>{share.cluster}</strong> <Count of={share.count} /> · <Ago at={share.lastSeen} />
+              <strong>{share.cluster}</strong> <ConnectionCount of={share.count} /> · <RelativeTime at={share.lastSeen} />
               {away.length > 0 && <span> · {t(away.length === share.from.length ? "connections.from" : "connections.alsoFrom", { cluster: words.list(away) })}</span>}
             </li>
           );

@@ -6,7 +6,7 @@ import { useFilters } from "../lib/use-filters";
 import { ConnectionsTable } from "./ConnectionsTable";
 import { Loaded } from "./Feedback";
 import { Section } from "./Page";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 import classes from "./Page.module.css";
 import tables from "./Tables.module.css";
 
@@ -55,7 +55,7 @@ export function ConnectionsSection({ id, title, query, peer, request = false, fl
               <ConnectionsTable list={list} peer={peer} label={title} empty={onlyRefused ? t("connections.emptyRefused") : t("connections.emptyAll")} request={request} />
               {list.available && list.lastFlow && (
                 <p className={`${classes.aside} ${tables.sentence}`}>
-                  {t("connections.lastFlow")}: <Ago at={list.lastFlow} /> · <Link to={flows}>{t("connections.explore")}</Link>
+                  {t("connections.lastFlow")}: <RelativeTime at={list.lastFlow} /> · <Link to={flows}>{t("connections.explore")}</Link>
                 </p>
               )}
             </>

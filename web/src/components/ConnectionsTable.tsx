@@ -8,15 +8,15 @@ import { grantOf } from "../lib/grants";
 import { unlisted } from "../lib/members";
 import { useWords } from "../lib/use-words";
 import { DecisionBadge } from "./Badge";
-import { ClusterChips } from "./ClusterStates";
+import { ClusterChips } from "./ClusterChips";
 import { ClusterShares } from "./ClusterShares";
-import { Count } from "./Count";
+import { ConnectionCount } from "./ConnectionCount";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
 import { RefName } from "./Names";
 import { RequestAccessLink } from "./RequestAccessLink";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 import classes from "./Tables.module.css";
 import { instant } from "../lib/table-sort";
 
@@ -132,8 +132,8 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
     },
     { key: "decision", header: t("connections.decision"), cell: (row) => <Verdict row={row} /> },
     { key: "cluster", header: t("connections.cluster"), cell: (row) => <ClusterShares shares={row.clusters} /> },
-    { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} />, sortBy: (row) => row.count },
-    { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
+    { key: "count", header: t("connections.count"), end: true, cell: (row) => <ConnectionCount of={row.count} />, sortBy: (row) => row.count },
+    { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <RelativeTime at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
     {
       key: "why",
       header: offers ? t("action.column") : t("connections.why"),

@@ -3,9 +3,9 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
-import { Decide } from "./Decide";
+import { DecisionForm } from "./DecisionForm";
 import classes from "./DecisionBar.module.css";
-import { Sentences } from "./Sentence";
+import { ItemSentences } from "./ItemSentence";
 import { TicketDialogs } from "./TicketDialogs";
 import type { TicketDialog } from "./TicketDialogs";
 
@@ -34,12 +34,12 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   return (
     <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>
       <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
-        {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} items={waiting} onDecided={onDecided} />}
+        {decides && <DecisionForm key={`${ticket.id}-${ticket.version}`} ticket={ticket} items={waiting} onDecided={onDecided} />}
         {offered.length > 0 && (
           <div className={classes.row}>
             {!decides && (
               <div className={classes.text}>
-                <Sentences items={ticket.items} kind={ticket.kind} limit={3} />
+                <ItemSentences items={ticket.items} kind={ticket.kind} limit={3} />
                 <small>{t(why)}</small>
               </div>
             )}

@@ -9,7 +9,7 @@ import { useWords } from "../lib/use-words";
 import { TicketStateBadge } from "./Badge";
 import { ItemActions } from "./ItemActions";
 import classes from "./ItemsTable.module.css";
-import { LiveLine } from "./LiveLine";
+import { TicketProgress } from "./TicketProgress";
 import { Timeline } from "./Timeline";
 
 function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketItem; open: boolean; onToggle: () => void }) {
@@ -28,7 +28,7 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
         <div className={classes.second}>
           {item.workload && <code>{item.workload.before.length > 0 ? `${words.list(item.workload.before)} → ` : ""}{words.list(item.workload.after)}</code>}
           {item.actions && item.actions.length > 0 && <code>{words.list(item.actions)}</code>}
-          <LiveLine items={[item]} />
+          <TicketProgress items={[item]} />
         </div>
         <div className={classes.actions}>
           <ItemActions ticket={ticket} item={item} />

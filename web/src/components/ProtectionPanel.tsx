@@ -5,9 +5,9 @@ import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
-import { MemberSummary, useWorst } from "./Members";
+import { MemberSummary, useWorstMembers } from "./MemberSummary";
 import tables from "./Tables.module.css";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
 /** Rows that are shown at first. */
@@ -17,7 +17,7 @@ const mostRows = 20;
 export function ProtectionPanel({ protection }: { protection: Protection | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { shown, more } = useWorst(protection?.clusters ?? [], mostRows, (cluster) => cluster.state);
+  const { shown, more } = useWorstMembers(protection?.clusters ?? [], mostRows, (cluster) => cluster.state);
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
   // The rows say it per member; above them it would only be said twice.
   const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
@@ -47,7 +47,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
         </code>
       ),
     },
-    { key: "since", header: t("resource.since"), nowrap: true, cell: (row) => (row.since ? <Ago at={row.since} /> : null), sortBy: (row) => instant(row.since) },
+    { key: "since", header: t("resource.since"), nowrap: true, cell: (row) => (row.since ? <RelativeTime at={row.since} /> : null), sortBy: (row) => instant(row.since) },
   ];
   return (
     <>

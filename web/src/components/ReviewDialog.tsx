@@ -6,7 +6,7 @@ import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
 import { textLimit } from "../lib/request";
 import { FormDialog } from "./FormDialog";
-import { Sentences } from "./Sentence";
+import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
 
 /** Asks the reviewer whether access that was granted by break-glass was right, or ends now. */
@@ -46,7 +46,7 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
         <>
           <div>
             <Text size="sm" c="dimmed" mb={6}>{t("review.text", { name: ticket.requester.displayName })}</Text>
-            <Sentences items={items} kind={ticket.kind} />
+            <ItemSentences items={items} kind={ticket.kind} />
           </div>
           <Textarea
             label={t("decide.comment")}

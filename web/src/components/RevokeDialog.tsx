@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { useTicketImpact } from "../api/flows";
 import { useRevoke } from "../api/mutations";
 import { useWords } from "../lib/use-words";
-import { ImpactShort } from "./evidence/Impact";
+import { ImpactSummary } from "./evidence/Impact";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
@@ -40,7 +40,7 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
           <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeExtensions")}</Text>
           {impact.data && (
             <div style={{ marginTop: 10 }} data-testid="revoke-impact">
-              <ImpactShort impact={impact.data} />
+              <ImpactSummary impact={impact.data} />
             </div>
           )}
           {clusters.length > 0 && <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeClusters", { clusters: words.list(clusters) })}</Text>}

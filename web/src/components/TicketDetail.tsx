@@ -9,16 +9,16 @@ import type { Ticket } from "../api/types";
 import { matterOf } from "../lib/items";
 import { useWords } from "../lib/use-words";
 import { KindBadge, TicketStateBadge } from "./Badge";
-import { TicketChange } from "./Change";
+import { TicketChanges } from "./ObjectChanges";
 import { CommentBox } from "./CommentBox";
 import { DecisionBar } from "./DecisionBar";
-import { Impact, ImpactShort } from "./evidence/Impact";
+import { Impact, ImpactSummary } from "./evidence/Impact";
 import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
-import { History } from "./History";
+import { TicketHistory } from "./TicketHistory";
 import { ItemsTable } from "./ItemsTable";
 import { RequestAccessLink } from "./RequestAccessLink";
 import classes from "./TicketDetail.module.css";
-import { Clusters, Facts } from "./TicketFacts";
+import { TicketClusters, TicketFacts } from "./TicketFacts";
 import { Timeline } from "./Timeline";
 
 /** Who may not see the ledger's lines is told so by the server; for him there is no such tab. */
@@ -78,7 +78,7 @@ function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
         <h3>{t("impact.short")}</h3>
         <button type="button" onClick={onMore}>{t("impact.more")}</button>
       </div>
-      {query.data ? <ImpactShort impact={query.data} /> : <RowsSkeleton rows={1} />}
+      {query.data ? <ImpactSummary impact={query.data} /> : <RowsSkeleton rows={1} />}
     </section>
   );
 }
@@ -132,7 +132,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
               )}
             </Tabs.Panel>
             <Tabs.Panel value="change">
-              <TicketChange ticket={ticket} />
+              <TicketChanges ticket={ticket} />
             </Tabs.Panel>
             {replay && (
               <Tabs.Panel value="impact">
@@ -140,14 +140,14 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
               </Tabs.Panel>
             )}
             <Tabs.Panel value="history">
-              {history.query.data ? <History lines={history.query.data.items} /> : history.query.error ? <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} /> : <RowsSkeleton />}
+              {history.query.data ? <TicketHistory lines={history.query.data.items} /> : history.query.error ? <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} /> : <RowsSkeleton />}
             </Tabs.Panel>
           </Tabs>
           <DecisionBar ticket={ticket} {...(onDecided ? { onDecided } : {})} />
         </div>
         <div className={classes.side}>
-          <Facts ticket={ticket} />
-          <Clusters ticket={ticket} />
+          <TicketFacts ticket={ticket} />
+          <TicketClusters ticket={ticket} />
           {closes?.resource?.id && (
             <Button component={Link} size="compact-sm" variant="light" to={`/resources/${encodeURIComponent(closes.resource.id)}`} data-testid="next-step-of">
               {t("ticket.nextStep", { resource: closes.resource.title })}

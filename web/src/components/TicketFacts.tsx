@@ -5,11 +5,11 @@ import { expiryOf, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
-import { MemberSummary, useWorst } from "./Members";
+import { MemberSummary, useWorstMembers } from "./MemberSummary";
 import { PersonName, RefName } from "./Names";
 import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 
 /** A client outside the fleet, with its addresses before and after. */
 function Registration({ workload }: { workload: NonNullable<TicketItem["workload"]> }) {
@@ -109,7 +109,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
         <>
           <dt>{t("ticket.ended")}</dt>
           <dd data-testid="ticket-ended">
-            <Ago at={ended} />
+            <RelativeTime at={ended} />
           </dd>
         </>
       )}
@@ -117,7 +117,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
         <>
           <dt>{t("ticket.expires")}</dt>
           <dd>
-            <Ago at={expires} />
+            <RelativeTime at={expires} />
           </dd>
         </>
       )}
@@ -133,7 +133,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   );
 }
 
-export function Facts({ ticket }: { ticket: Ticket }) {
+export function TicketFacts({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const [first] = ticket.items;
   const only = ticket.items.length === 1 ? first : undefined;
@@ -153,7 +153,7 @@ export function Facts({ ticket }: { ticket: Ticket }) {
         )}
         <dt>{t("ticket.asked")}</dt>
         <dd>
-          <Ago at={ticket.createdAt} />
+          <RelativeTime at={ticket.createdAt} />
         </dd>
       </dl>
     </section>
@@ -163,11 +163,11 @@ export function Facts({ ticket }: { ticket: Ticket }) {
 /** Members that are shown at first. */
 const mostMembers = 20;
 
-export function Clusters({ ticket }: { ticket: Ticket }) {
+export function TicketClusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
   const clusters = sumClusters(ticket.items);
-  const { shown, more } = useWorst(clusters, mostMembers, (cluster) => cluster.state);
+  const { shown, more } = useWorstMembers(clusters, mostMembers, (cluster) => cluster.state);
   // The counts of one item are those of the ticket; of several, the members that are listed are counted.
   const counts = ticket.items.length === 1 ? ticket.items[0]?.members : undefined;
   // Once it is over, or before anything was read, there is nothing to say of the members.

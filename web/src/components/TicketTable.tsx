@@ -7,10 +7,10 @@ import { useWords } from "../lib/use-words";
 import { KindBadge, TicketStateBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
-import { LiveLine } from "./LiveLine";
+import { TicketProgress } from "./TicketProgress";
 import { PersonName } from "./Names";
 import classes from "./Tables.module.css";
-import { Ago } from "./Time";
+import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
 export function TicketTable({ tickets, label, requester = true, partial = false }: { tickets: Ticket[]; label: string; requester?: boolean; partial?: boolean }) {
@@ -53,18 +53,18 @@ export function TicketTable({ tickets, label, requester = true, partial = false 
         const expires = expiryOfTicket(ticket);
         return (
           <span className={classes.stack}>
-            <LiveLine items={ticket.items} testId={`live-line-${ticket.id}`} />
+            <TicketProgress items={ticket.items} testId={`live-line-${ticket.id}`} />
             {message && <span className={classes.muted}>{words.said(message)}</span>}
             {expires && (
               <span className={classes.muted}>
-                {t("ticket.expires")} <Ago at={expires} />
+                {t("ticket.expires")} <RelativeTime at={expires} />
               </span>
             )}
           </span>
         );
       },
     },
-    { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <Ago at={ticket.createdAt} />, sortBy: (ticket) => instant(ticket.createdAt) },
+    { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <RelativeTime at={ticket.createdAt} />, sortBy: (ticket) => instant(ticket.createdAt) },
   );
   return <DataTable partial={partial} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
 }

@@ -32,7 +32,7 @@ function useNow(): number {
 }
 
 /** A relative time; the exact one, with its zone, on hover. */
-export function Ago({ at }: { at: string }) {
+export function RelativeTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const current = useNow();
   const zone = useZone();
@@ -47,7 +47,7 @@ export function Ago({ at }: { at: string }) {
 }
 
 /** Time of day to the millisecond. */
-export function Precise({ at }: { at: string }) {
+export function PreciseTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const zone = useZone();
   const date = new Date(at);
@@ -59,7 +59,7 @@ export function Precise({ at }: { at: string }) {
 }
 
 /** The day and the minute, for what is planned. */
-export function At({ at }: { at: string }) {
+export function DayAndTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const zone = useZone();
   const date = new Date(at);

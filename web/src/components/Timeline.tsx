@@ -10,10 +10,10 @@ import { useWords } from "../lib/use-words";
 import { ClusterStateBadge } from "./Badge";
 import { Comment } from "./Comment";
 import { PersonName } from "./Names";
-import { useWorst } from "./Members";
-import { StepPeople } from "./StepPeople";
-import { Ago, Precise } from "./Time";
-import { iconOf, useNodeTitle } from "./timeline-looks";
+import { useWorstMembers } from "./MemberSummary";
+import { StepVotes } from "./StepVotes";
+import { RelativeTime, PreciseTime } from "./Time";
+import { nodeIcon, useNodeTitle } from "./timeline-nodes";
 import classes from "./Timeline.module.css";
 
 /** From here on what matters is milliseconds, before that it is days. */
@@ -36,7 +36,7 @@ function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNo
       <span className={classes.marks}>
         {line.realizedAt && (
           <span>
-            {t("timeline.readBack")} <Precise at={line.realizedAt} />
+            {t("timeline.readBack")} <PreciseTime at={line.realizedAt} />
           </span>
         )}
         {line.revision && <span className={classes.mono}>{line.revision.slice(0, 8)}</span>}
@@ -47,7 +47,7 @@ function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNo
 }
 
 function Dot({ node }: { node: TimelineNode }) {
-  const icon = iconOf(node);
+  const icon = nodeIcon(node);
   return (
     <span className={classes.dot}>
       {createElement(icon, { size: 14, stroke: 2.2, "aria-hidden": true, ...(icon === IconLoader2 ? { className: classes.spin } : {}) })}
@@ -68,7 +68,7 @@ const mostMembers = 20;
 
 function Clusters({ lines, phase }: { lines: NonNullable<TimelineNode["clusters"]>; phase: TimelineNode["phase"] }) {
   // A member without a live state has had its line: it is done.
-  const { shown, more } = useWorst(lines, mostMembers, (line) => line.live?.state);
+  const { shown, more } = useWorstMembers(lines, mostMembers, (line) => line.live?.state);
   return (
     <>
       <ul className={classes.clusters}>
@@ -94,7 +94,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
       <div className={classes.body}>
         <div className={classes.head}>
           <span className={classes.title}>{title(node)}</span>
-          {node.at && !open && <span className={classes.when}>{precise.has(node.kind) ? <Precise at={node.at} /> : <Ago at={node.at} />}</span>}
+          {node.at && !open && <span className={classes.when}>{precise.has(node.kind) ? <PreciseTime at={node.at} /> : <RelativeTime at={node.at} />}</span>}
           {node.afterMs !== undefined && precise.has(node.kind) && (
             <span className={classes.when}>{t(node.phase === "revoke" ? "timeline.afterRevoke" : "timeline.after", { duration: elapsed(node.afterMs, i18n.language) })}</span>
           )}
@@ -105,7 +105,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
             {node.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: node.onBehalfOf.displayName })}</span>}
           </div>
         )}
-        {isStep && node.step && <StepPeople step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
+        {isStep && node.step && <StepVotes step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${ticket.kind === "workload" ? "registration" : matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}

@@ -9,7 +9,7 @@ import { AccessEdges } from "../components/access/AccessEdges";
 import { PathFinder } from "../components/access/PathFinder";
 import { Loaded, Notice } from "../components/Feedback";
 import govern from "../components/govern/Govern.module.css";
-import { Overseers } from "../components/Overseers";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import { expiryDays, filterNames, filterOf, focusChange, focusIn, levelOf } from "../lib/access-filter";
@@ -99,9 +99,9 @@ export function AccessMapPage() {
   const { t } = useTranslation();
   return (
     <Page wide title={t("accessMap.title")} sub={t("accessMap.intro")}>
-      <Overseers>
+      <GovernanceOnly>
         <Map />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

@@ -3,18 +3,18 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useAccessPolicies } from "../api/fleet";
 import type { PolicySummary } from "../api/types";
-import { Word } from "../components/Badge";
+import { ToneBadge } from "../components/Badge";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { Loaded, Notice } from "../components/Feedback";
 import { CountFilter } from "../components/govern/CountFilter";
 import { NoRows } from "../components/govern/NoRows";
 import classes from "../components/govern/Govern.module.css";
-import { IssueBadge } from "../components/govern/looks";
-import { Origin } from "../components/govern/Origin";
+import { IssueBadge } from "../components/govern/badges";
+import { PolicyOriginText } from "../components/govern/PolicyOriginText";
 import { LoadMore } from "../components/LoadMore";
 import { RefName } from "../components/Names";
-import { Overseers } from "../components/Overseers";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
@@ -26,9 +26,9 @@ function Force({ policy }: { policy: PolicySummary }) {
   const { t } = useTranslation();
   const words = useWords();
   const help = policy.message ? words.said(policy.message) : undefined;
-  if (!policy.accepted) return <Word tone="bad" word={t("acp.notAccepted")} help={help} value="rejected" />;
-  if (policy.realized === undefined) return <Word tone="idle" word={t("acp.nowhere")} value="nowhere" />;
-  return policy.realized ? <Word tone="ok" word={t("acp.realized")} value="realized" /> : <Word tone="busy" word={t("acp.pending")} help={help} value="pending" />;
+  if (!policy.accepted) return <ToneBadge tone="bad" word={t("acp.notAccepted")} help={help} value="rejected" />;
+  if (policy.realized === undefined) return <ToneBadge tone="idle" word={t("acp.nowhere")} value="nowhere" />;
+  return policy.realized ? <ToneBadge tone="ok" word={t("acp.realized")} value="realized" /> : <ToneBadge tone="busy" word={t("acp.pending")} help={help} value="pending" />;
 }
 
 export function Issues({ issues }: { issues: PolicySummary["issues"] }) {
@@ -78,7 +78,7 @@ function List() {
         );
       },
     },
-    { key: "origin", header: t("acp.origin"), cell: (row) => <Origin origin={row.origin} />, sortBy: (row) => row.origin.kind },
+    { key: "origin", header: t("acp.origin"), cell: (row) => <PolicyOriginText origin={row.origin} />, sortBy: (row) => row.origin.kind },
     { key: "statements", header: t("acp.statements"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.statements)}</span>, sortBy: (row) => row.statements },
     { key: "force", header: t("acp.force"), nowrap: true, cell: (row) => <Force policy={row} /> },
     { key: "issues", header: t("acp.issues"), cell: (row) => <Issues issues={row.issues} /> },
@@ -112,9 +112,9 @@ export function AccessPoliciesPage() {
   const { t } = useTranslation();
   return (
     <Page wide title={t("acp.title")} sub={t("acp.intro")}>
-      <Overseers>
+      <GovernanceOnly>
         <List />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

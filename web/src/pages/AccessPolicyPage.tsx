@@ -7,15 +7,15 @@ import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import classes from "../components/govern/Govern.module.css";
-import { IssueBadge } from "../components/govern/looks";
-import { Origin } from "../components/govern/Origin";
+import { IssueBadge } from "../components/govern/badges";
+import { PolicyOriginText } from "../components/govern/PolicyOriginText";
 import { RefName } from "../components/Names";
 import type { RefKind } from "../components/Names";
-import { Overseers } from "../components/Overseers";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
-import { Yaml, YamlText } from "../components/policies/Yaml";
+import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
-import { Ago, At } from "../components/Time";
+import { RelativeTime, DayAndTime } from "../components/Time";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
@@ -84,7 +84,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
       ),
     },
     { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} />, sortBy: (row) => row.resources[0]?.title },
-    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
     {
       key: "issues",
       header: t("acp.issues"),
@@ -107,7 +107,7 @@ function Managers({ detail }: { detail: PolicyDetail }) {
         <div>
           <dt>{t("acp.origin")}</dt>
           <dd>
-            <Origin origin={detail.policy.origin} />
+            <PolicyOriginText origin={detail.policy.origin} />
           </dd>
         </div>
         {detail.managers.map((manager) => (
@@ -116,7 +116,7 @@ function Managers({ detail }: { detail: PolicyDetail }) {
               {t("acp.manager")} · {manager.operation}
             </dt>
             <dd>
-              {manager.name} {manager.at && <span className={tables.muted}><Ago at={manager.at} /></span>}
+              {manager.name} {manager.at && <span className={tables.muted}><RelativeTime at={manager.at} /></span>}
             </dd>
           </div>
         ))}
@@ -136,13 +136,13 @@ function Detail({ name }: { name: string }) {
           <Statements detail={detail} />
           <Managers detail={detail} />
           {detail.yaml && (
-            <Yaml>
+            <YamlDetails>
               {() => (
                 <div className={classes.yaml}>
                   <YamlText text={detail.yaml ?? ""} label={t("policies.yaml")} />
                 </div>
               )}
-            </Yaml>
+            </YamlDetails>
           )}
         </>
       )}
@@ -165,9 +165,9 @@ export function AccessPolicyPage() {
         </Button>
       }
     >
-      <Overseers>
+      <GovernanceOnly>
         <Detail name={name} />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

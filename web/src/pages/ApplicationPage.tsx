@@ -4,10 +4,10 @@ import { useApplicationUnused } from "../api/flows";
 import { refused, useApplication, useApplicationAccess, useApplicationConnections, useMe } from "../api/queries";
 import { AccessTable } from "../components/AccessTable";
 import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
-import { UnusedSection, useQuietDays } from "../components/evidence/UnusedSection";
+import { UnusedSection, useUnusedDays } from "../components/evidence/UnusedSection";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Owners, ShortName } from "../components/Names";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketsSection } from "../components/TicketsSection";
@@ -17,8 +17,8 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
   const { t } = useTranslation();
   const access = useApplicationAccess(id);
   const onlyRefused = useOnlyRefused();
-  const answers = oversees(useMe().data) || mine;
-  const unused = useApplicationUnused(id, useQuietDays(), answers);
+  const answers = canSeeGovernance(useMe().data) || mine;
+  const unused = useApplicationUnused(id, useUnusedDays(), answers);
   const connections = useApplicationConnections(id, onlyRefused ? refused : undefined);
   return (
     <>

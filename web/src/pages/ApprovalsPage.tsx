@@ -5,12 +5,12 @@ import { useTranslation } from "react-i18next";
 import { Link, useSearchParams } from "react-router";
 import { useTicket, useTickets } from "../api/queries";
 import type { Ticket } from "../api/types";
-import { Bulk } from "../components/approvals/Bulk";
-import type { BulkVerb } from "../components/approvals/Bulk";
+import { BulkDecisionDialog } from "../components/approvals/BulkDecisionDialog";
+import type { BulkVerb } from "../components/approvals/BulkDecisionDialog";
 import classes from "../components/approvals/Approvals.module.css";
-import { Keys } from "../components/approvals/Keys";
+import { ShortcutsDialog } from "../components/approvals/ShortcutsDialog";
 import { focusFirst, useShortcuts } from "../components/approvals/shortcuts";
-import { List } from "../components/approvals/List";
+import { ApprovalList } from "../components/approvals/ApprovalList";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
@@ -110,7 +110,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
         </div>
         <Filters search={search} onChange={change} />
         {tickets.length === 0 && <EmptyState>{t(filtered ? "requests.noMatch" : "approvals.empty")}</EmptyState>}
-        <List tickets={tickets} current={id} pathOf={pathOf} selection={ids} onSelect={toggle} />
+        <ApprovalList tickets={tickets} current={id} pathOf={pathOf} selection={ids} onSelect={toggle} />
         <LoadMore query={query} />
         {selected.length > 0 && (
           <div className={classes.selected} role="region" aria-label={t("approvals.selection")} data-testid="selection">
@@ -134,7 +134,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
         {id ? <Detail key={id} id={id} onDecided={() => change({ ticket: id })} /> : <EmptyState>{t("approvals.choose")}</EmptyState>}
       </div>
       {bulk && (
-        <Bulk
+        <BulkDecisionDialog
           verb={bulk}
           tickets={selected}
           onClose={(done) => {
@@ -143,7 +143,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
           }}
         />
       )}
-      {help && <Keys onClose={() => setHelp(false)} />}
+      {help && <ShortcutsDialog onClose={() => setHelp(false)} />}
     </div>
   );
 }

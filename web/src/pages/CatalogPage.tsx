@@ -7,14 +7,14 @@ import { useMe } from "../api/queries";
 import type { CatalogSource, SyncPreview } from "../api/types";
 import { CatalogNav } from "../components/catalog/CatalogNav";
 import { SyncReview } from "../components/catalog/SyncReview";
-import { UploadDialog } from "../components/catalog/UploadDialog";
+import { UploadSourceDialog } from "../components/catalog/UploadSourceDialog";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { ErrorState, Loaded, Notice } from "../components/Feedback";
-import { governs, Overseers } from "../components/Overseers";
+import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { useWords } from "../lib/use-words";
 
 interface Reviewed {
@@ -46,7 +46,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
       header: t("sources.lastSync"),
       cell: (row) => (
         <span className={tables.stack}>
-          {row.lastSync ? <Ago at={row.lastSync} /> : row.kind === "portal" ? null : t("sources.never")}
+          {row.lastSync ? <RelativeTime at={row.lastSync} /> : row.kind === "portal" ? null : t("sources.never")}
           {row.lastError && <Notice>{words.said(row.lastError)}</Notice>}
           {row.waiting && (
             <Notice testId={`waiting-${row.id}`}>
@@ -98,7 +98,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
 /** Where the catalog comes from, and what a sync would change. */
 export function CatalogPage() {
   const { t } = useTranslation();
-  const mayChange = governs(useMe().data);
+  const mayChange = canManageGovernance(useMe().data);
   const [reviewed, setReviewed] = useState<Reviewed>();
   const [uploading, setUploading] = useState(false);
   return (
@@ -114,12 +114,12 @@ export function CatalogPage() {
         )
       }
     >
-      <Overseers>
+      <GovernanceOnly>
         <CatalogNav />
         <SourceList onReview={setReviewed} mayChange={mayChange} />
         {reviewed && <SyncReview key={`${reviewed.source} ${reviewed.preview.token}`} {...reviewed} mayApply={mayChange} onClose={() => setReviewed(undefined)} />}
         {uploading && (
-          <UploadDialog
+          <UploadSourceDialog
             onClose={() => setUploading(false)}
             onPreview={(source, preview) => {
               setUploading(false);
@@ -127,7 +127,7 @@ export function CatalogPage() {
             }}
           />
         )}
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

@@ -3,13 +3,13 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useClasses, useMayRequest } from "../api/queries";
 import type { ClassInfo } from "../api/types";
-import { Word } from "../components/Badge";
+import { ToneBadge } from "../components/Badge";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Page, Section } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
-import { Yaml, YamlText } from "../components/policies/Yaml";
+import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
 import { changePath } from "../lib/policies";
 import { useWords } from "../lib/use-words";
@@ -18,8 +18,8 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
   const { t } = useTranslation();
   const words = useWords();
   const state = ({ accepted }: ClassInfo) => {
-    if (accepted === undefined) return <Word tone="idle" word={t("classes.unknown")} />;
-    return accepted ? <Word tone="ok" word={t("classes.accepted")} /> : <Word tone="bad" word={t("classes.notAccepted")} />;
+    if (accepted === undefined) return <ToneBadge tone="idle" word={t("classes.unknown")} />;
+    return accepted ? <ToneBadge tone="ok" word={t("classes.accepted")} /> : <ToneBadge tone="bad" word={t("classes.notAccepted")} />;
   };
   const columns: Column<ClassInfo>[] = [
     {
@@ -29,7 +29,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
       cell: (row) => (
         <div>
           <span className={tables.title}>{row.name}</span>
-          <Yaml>{() => <YamlText text={row.yaml} label={row.name} />}</Yaml>
+          <YamlDetails>{() => <YamlText text={row.yaml} label={row.name} />}</YamlDetails>
         </div>
       ),
     },

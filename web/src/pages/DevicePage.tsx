@@ -8,7 +8,7 @@ import type { DeviceLogin } from "../api/types";
 import { EmptyState, ErrorState, Notice, RowsSkeleton } from "../components/Feedback";
 import { Page, Section } from "../components/Page";
 import classes from "../components/profile/Profile.module.css";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { scopeWords } from "../lib/scopes";
 import { userCodeOf } from "../lib/user-code";
 import { useWords } from "../lib/use-words";
@@ -73,7 +73,7 @@ function Asked({ login, code, onDone }: { login: DeviceLogin; code: string; onDo
           <dt>{t("device.address")}</dt>
           <dd><code>{login.address}</code></dd>
           <dt>{t("device.started")}</dt>
-          <dd><Ago at={login.startedAt} /></dd>
+          <dd><RelativeTime at={login.startedAt} /></dd>
           <dt>{t("device.may")}</dt>
           <dd>
             {login.scopes.map((scope) => (

@@ -4,14 +4,14 @@ import { useTranslation } from "react-i18next";
 import { useDowngrade, useFleet } from "../api/fleet";
 import type { Scope } from "../api/fleet";
 import type { Downgrade } from "../api/types";
-import { Active } from "../components/downgrade/Active";
+import { ActiveDowngrades } from "../components/downgrade/ActiveDowngrades";
 import { DowngradeDialog } from "../components/downgrade/DowngradeDialog";
-import { Extent } from "../components/downgrade/Extent";
-import { Progress } from "../components/downgrade/Progress";
+import { DowngradeExtent } from "../components/downgrade/DowngradeExtent";
+import { DowngradeProgress } from "../components/downgrade/DowngradeProgress";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import classes from "../components/govern/Govern.module.css";
 import { MemberLink } from "../components/govern/MemberParts";
-import { Overseers } from "../components/Overseers";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { useFilters } from "../lib/use-filters";
@@ -65,7 +65,7 @@ function Content() {
       {(extent) => (
         <>
           <Choose extent={extent} scope={scope} onChange={(next) => change({ scope: next.scope === "class" ? "class" : undefined, class: next.class })} />
-          <Extent extent={extent} />
+          <DowngradeExtent extent={extent} />
           {extent.enforced === 0 && <EmptyState testId="nothing-enforced">{t("downgrade.nothing")}</EmptyState>}
           {extent.canAct ? (
             extent.enforced > extent.open && (
@@ -76,8 +76,8 @@ function Content() {
           ) : (
             <Notice testId="look-only">{t("downgrade.lookOnly")}</Notice>
           )}
-          {extent.run && <Progress run={extent.run} />}
-          <Active extent={extent} />
+          {extent.run && <DowngradeProgress run={extent.run} />}
+          <ActiveDowngrades extent={extent} />
           <Marked />
           {opening && <DowngradeDialog extent={opening} onClose={() => setOpening(undefined)} />}
         </>
@@ -91,9 +91,9 @@ export function DowngradePage() {
   const { t } = useTranslation();
   return (
     <Page wide title={t("downgrade.title")} sub={t("downgrade.intro")}>
-      <Overseers>
+      <GovernanceOnly>
         <Content />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

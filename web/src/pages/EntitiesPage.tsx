@@ -9,9 +9,9 @@ import { EntityDialog } from "../components/catalog/EntityDialog";
 import { EntityTable } from "../components/catalog/EntityTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
-import { governs, Overseers } from "../components/Overseers";
+import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
-import filters from "../components/requests/Filters.module.css";
+import filters from "../components/requests/RequestFilters.module.css";
 import { SearchField } from "../components/SearchField";
 import { entityKinds } from "../lib/entity";
 import { useFilters } from "../lib/use-filters";
@@ -66,7 +66,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
 /** Everything that the catalog knows, wherever it comes from. */
 export function EntitiesPage() {
   const { t } = useTranslation();
-  const mayChange = governs(useMe().data);
+  const mayChange = canManageGovernance(useMe().data);
   const [creating, setCreating] = useState(false);
   return (
     <Page
@@ -82,10 +82,10 @@ export function EntitiesPage() {
         )
       }
     >
-      <Overseers>
+      <GovernanceOnly>
         <CatalogNav />
         <Entities mayChange={mayChange} />
-      </Overseers>
+      </GovernanceOnly>
       {creating && <EntityDialog entity={undefined} onClose={() => setCreating(false)} />}
     </Page>
   );

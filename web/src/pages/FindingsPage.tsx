@@ -9,15 +9,15 @@ import { Loaded, Notice } from "../components/Feedback";
 import { CountFilter } from "../components/govern/CountFilter";
 import { NoRows } from "../components/govern/NoRows";
 import classes from "../components/govern/Govern.module.css";
-import { FindingBadge } from "../components/govern/looks";
+import { FindingBadge } from "../components/govern/badges";
 import { MemberLink } from "../components/govern/MemberParts";
 import { LoadMore } from "../components/LoadMore";
 import { RefName } from "../components/Names";
-import { Overseers } from "../components/Overseers";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { findingKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
@@ -52,7 +52,7 @@ function List() {
     { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
     { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} />, sortBy: (row) => row.resource?.title ?? row.policy ?? row.member ?? row.object },
     { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.said}>{row.message ? words.said(row.message) : t("finding.noMessage")}</span> },
-    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} />, sortBy: (row) => instant(row.since) },
+    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
   ];
   const filtered = kind.length > 0 || q !== "" || member !== "";
   return (
@@ -83,9 +83,9 @@ export function FindingsPage() {
   const { t } = useTranslation();
   return (
     <Page wide title={t("finding.title")} sub={t("finding.intro")}>
-      <Overseers>
+      <GovernanceOnly>
         <List />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

@@ -4,12 +4,12 @@ import type { Member } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
-import { GuardBadge, HealthBadge } from "../components/govern/looks";
-import { Behind, FindingCounts, Identities, MemberLink, Versions } from "../components/govern/MemberParts";
-import { Overseers } from "../components/Overseers";
+import { GuardBadge, HealthBadge } from "../components/govern/badges";
+import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberVersions } from "../components/govern/MemberParts";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { useWords } from "../lib/use-words";
 
 function Members() {
@@ -29,16 +29,16 @@ function Members() {
           {row.state !== "Ready" && row.message && <span className={tables.why}>{words.said(row.message)}</span>}
           {row.since && (
             <span className={tables.muted}>
-              {t("fleet.since")} <Ago at={row.since} />
+              {t("fleet.since")} <RelativeTime at={row.since} />
             </span>
           )}
         </span>
       ),
     },
-    { key: "versions", header: t("fleet.versions"), cell: (row) => <Versions member={row} /> },
-    { key: "identities", header: t("fleet.identities"), cell: (row) => <Identities member={row} />, sortBy: (row) => row.identities?.used },
+    { key: "versions", header: t("fleet.versions"), cell: (row) => <MemberVersions member={row} /> },
+    { key: "identities", header: t("fleet.identities"), cell: (row) => <MemberIdentities member={row} />, sortBy: (row) => row.identities?.used },
     { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span>, sortBy: (row) => row.objects?.managed },
-    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <Behind member={row} />, sortBy: (row) => row.behind },
+    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <MemberRevisionLag member={row} />, sortBy: (row) => row.behind },
     { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} />, sortBy: (row) => row.guard },
     { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} />, sortBy: (row) => 1_000_000 * row.stops + 1_000 * row.fails + row.warns },
   ];
@@ -59,9 +59,9 @@ export function FleetPage() {
   const { t } = useTranslation();
   return (
     <Page wide title={t("fleet.title")} sub={t("fleet.intro")}>
-      <Overseers>
+      <GovernanceOnly>
         <Members />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

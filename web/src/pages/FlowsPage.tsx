@@ -8,14 +8,14 @@ import { FlowDrawer } from "../components/flows/FlowDrawer";
 import { FlowFilters } from "../components/flows/FlowFilters";
 import { FlowTable } from "../components/flows/FlowTable";
 import { LossBanner } from "../components/flows/LossBanner";
-import { Losses } from "../components/flows/Losses";
+import { FlowLosses } from "../components/flows/FlowLosses";
 import { RawFlows } from "../components/flows/RawFlows";
-import { Series } from "../components/flows/Series";
+import { FlowTimeSeries } from "../components/flows/FlowTimeSeries";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
 import pageClasses from "../components/Page.module.css";
 import { SavedViews } from "../components/SavedViews";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { connectionKey } from "../lib/connection-key";
 import { filterKeys, flowFilterOf, isFiltered } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
@@ -55,7 +55,7 @@ function Connections({ filter, search, onChange }: Props) {
   const filtered = isFiltered(search);
   return (
     <>
-      <Series filter={filter} onChange={onChange} />
+      <FlowTimeSeries filter={filter} onChange={onChange} />
       <Loaded query={query}>
         {({ pages }) => {
           if (pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
@@ -80,7 +80,7 @@ function Connections({ filter, search, onChange }: Props) {
       <LoadMore query={query} />
       {query.data?.pages[0]?.lastFlow && (
         <p className={pageClasses.aside}>
-          {t("connections.lastFlow")}: <Ago at={query.data.pages[0].lastFlow} />
+          {t("connections.lastFlow")}: <RelativeTime at={query.data.pages[0].lastFlow} />
         </p>
       )}
       <FlowDrawer
@@ -137,7 +137,7 @@ export function FlowsPage() {
         <Tabs.Panel value={tab}>
           {(tab === "connections" || tab === "disagreements") && <Connections key={tab} filter={filter} search={search} onChange={narrow} />}
           {tab === "raw" && <RawFlows filter={filter} search={search} />}
-          {tab === "losses" && <Losses filter={filter} />}
+          {tab === "losses" && <FlowLosses filter={filter} />}
         </Tabs.Panel>
       </Tabs>
     </Page>

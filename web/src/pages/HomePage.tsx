@@ -3,11 +3,11 @@ import { Link } from "react-router";
 import { useHome, useMe, useTickets } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { EmptyState, Loaded, RowsSkeleton } from "../components/Feedback";
-import { Closing } from "../components/home/Closing";
-import { Denied } from "../components/home/Denied";
-import { Expiring } from "../components/home/Expiring";
-import { Watch } from "../components/home/Watch";
-import { Reviews, Waiting } from "../components/home/Waiting";
+import { NextRolloutSteps } from "../components/home/NextRolloutSteps";
+import { DeniedConnections } from "../components/home/DeniedConnections";
+import { ExpiringAccess } from "../components/home/ExpiringAccess";
+import { EnforcementIssues } from "../components/home/EnforcementIssues";
+import { PendingReviews, PendingApprovals } from "../components/home/PendingDecisions";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketTable } from "../components/TicketTable";
@@ -57,13 +57,13 @@ export function HomePage() {
       <Loaded query={home} skeleton={<RowsSkeleton rows={6} />}>
         {(data) => (
           <>
-            <Waiting tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
-            <Reviews tickets={data.reviews} />
+            <PendingApprovals tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
+            <PendingReviews tickets={data.reviews} />
             <UnderWay tickets={data.underWay} />
-            {me?.roles.includes("resource-owner") && <Closing />}
-            <Expiring home={data} />
-            {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <Watch home={data} />}
-            <Denied home={data} />
+            {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
+            <ExpiringAccess home={data} />
+            {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <EnforcementIssues home={data} />}
+            <DeniedConnections home={data} />
           </>
         )}
       </Loaded>

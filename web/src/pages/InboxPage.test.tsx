@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { InboxItem } from "../api/types";
 import { renderPage, serve } from "../testing/render";
-import { Bell } from "../shell/Bell";
+import { NotificationMenu } from "../shell/NotificationMenu";
 import { InboxPage } from "./InboxPage";
 
 const notice = (over: Partial<InboxItem> = {}): InboxItem => ({ id: "1", at: "2026-11-20T10:00:00Z", kind: "approval-needed", title: "Alice Zhang asks you to decide", body: "Checkout needs it.", ticket: "T-42", read: false, ...over });
@@ -62,7 +62,7 @@ describe("notifications", () => {
 
   it("rings in the top bar with a number, and opens the newest", async () => {
     mailbox([notice()]);
-    renderPage(<Bell unread={1} />, { path: "/", at: "/" });
+    renderPage(<NotificationMenu unread={1} />, { path: "/", at: "/" });
     const bell = screen.getByRole("button", { name: "Notifications, 1 unread" });
     await userEvent.click(bell);
     expect(await screen.findByTestId("notice-1")).toBeInTheDocument();

@@ -4,9 +4,9 @@ import { Link } from "react-router";
 import { useInbox, useMarkInbox } from "../api/own";
 import { useMe } from "../api/queries";
 import { EmptyState, ErrorState, Loaded } from "../components/Feedback";
-import { Notices } from "../components/inbox/Notices";
+import { NotificationList } from "../components/inbox/NotificationList";
 import { LoadMore } from "../components/LoadMore";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { useFilters } from "../lib/use-filters";
 
@@ -25,7 +25,7 @@ export function InboxPage() {
       sub={t("inbox.intro")}
       actions={
         <Group gap="sm">
-          {oversees(me) && (
+          {canSeeGovernance(me) && (
             <Button component={Link} to="/inbox/undelivered" variant="default" data-testid="open-undelivered">
               {t("undelivered.title")}
             </Button>
@@ -57,7 +57,7 @@ export function InboxPage() {
       <Loaded query={query}>
         {(data) => {
           const items = data.pages.flatMap((page) => page.items);
-          return items.length > 0 ? <Notices items={items} /> : <EmptyState>{t(unread ? "inbox.emptyUnread" : "inbox.empty")}</EmptyState>;
+          return items.length > 0 ? <NotificationList items={items} /> : <EmptyState>{t(unread ? "inbox.emptyUnread" : "inbox.empty")}</EmptyState>;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -7,9 +7,9 @@ import { PersonSelect } from "../components/EntitySelect";
 import { EmptyState, Loaded } from "../components/Feedback";
 import classes from "../components/ledger/Ledger.module.css";
 import { LedgerTable } from "../components/ledger/LedgerTable";
-import { Verify } from "../components/ledger/Verify";
+import { LedgerVerifier } from "../components/ledger/LedgerVerifier";
 import { LoadMore } from "../components/LoadMore";
-import { oversees, Overseers } from "../components/Overseers";
+import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import { ledgerFilterOf, ledgerKeys } from "../lib/ledger-filter";
@@ -41,7 +41,7 @@ function Lines() {
   const filtered = ledgerKeys.some((key) => search.has(key));
   return (
     <>
-      <Verify />
+      <LedgerVerifier />
       <Filters search={search} onChange={change} />
       <Loaded query={query}>
         {(data) => {
@@ -81,10 +81,10 @@ export function LedgerPage() {
   const { t } = useTranslation();
   const me = useMe().data;
   return (
-    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={oversees(me) && <Export />}>
-      <Overseers>
+    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={canSeeGovernance(me) && <Export />}>
+      <GovernanceOnly>
         <Lines />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

@@ -2,8 +2,8 @@ import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import { useMember } from "../api/fleet";
 import { Loaded } from "../components/Feedback";
-import { Health, Labels, MemberFindings, Objects, Units } from "../components/govern/MemberParts";
-import { Overseers } from "../components/Overseers";
+import { MemberHealthDetails, MemberLabels, MemberFindings, MemberObjects, MemberUnits } from "../components/govern/MemberParts";
+import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 
 function Detail({ name }: { name: string }) {
@@ -11,11 +11,11 @@ function Detail({ name }: { name: string }) {
     <Loaded query={useMember(name)}>
       {({ member, findings, units, unitsTotal }) => (
         <>
-          <Health member={member} />
+          <MemberHealthDetails member={member} />
           <MemberFindings findings={findings} />
-          <Units units={units} unitsTotal={unitsTotal} />
-          <Objects member={member} />
-          <Labels member={member} />
+          <MemberUnits units={units} unitsTotal={unitsTotal} />
+          <MemberObjects member={member} />
+          <MemberLabels member={member} />
         </>
       )}
     </Loaded>
@@ -28,9 +28,9 @@ export function MemberPage() {
   const { member = "" } = useParams();
   return (
     <Page wide title={member} crumbs={[{ to: "/fleet", label: t("fleet.allMembers") }, { label: member }]}>
-      <Overseers>
+      <GovernanceOnly>
         <Detail name={member} />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

@@ -3,10 +3,10 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useApprovalPolicies, useMayRequest, useMe } from "../api/queries";
 import { Loaded } from "../components/Feedback";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import classes from "../components/policies/Policies.module.css";
-import { Policy } from "../components/policies/Policy";
+import { ApprovalPolicyView } from "../components/policies/ApprovalPolicyView";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { changePath } from "../lib/policies";
 
@@ -15,7 +15,7 @@ export function PoliciesPage() {
   const { t } = useTranslation();
   const me = useMe().data;
   const query = useApprovalPolicies();
-  const mayPropose = useMayRequest() && oversees(me);
+  const mayPropose = useMayRequest() && canSeeGovernance(me);
   return (
     <Page
       title={t("policies.title")}
@@ -33,7 +33,7 @@ export function PoliciesPage() {
         {({ items }) => (
           <ol className={classes.list} data-testid="policies">
             {items.map((policy) => (
-              <Policy key={policy.name} policy={policy} whole={oversees(me)} mayPropose={mayPropose} />
+              <ApprovalPolicyView key={policy.name} policy={policy} whole={canSeeGovernance(me)} mayPropose={mayPropose} />
             ))}
           </ol>
         )}

@@ -3,7 +3,7 @@ import { usePreferences } from "../api/own";
 import { useMe } from "../api/queries";
 import { Loaded } from "../components/Feedback";
 import { Page } from "../components/Page";
-import { Identity } from "../components/profile/Identity";
+import { ProfileIdentity } from "../components/profile/ProfileIdentity";
 import { PreferencesForm } from "../components/profile/PreferencesForm";
 import page from "../components/Page.module.css";
 import { Sessions } from "../components/profile/Sessions";
@@ -15,7 +15,7 @@ export function ProfilePage() {
   const preferences = usePreferences();
   return (
     <Page title={t("profile.title")}>
-      <Loaded query={me}>{(data) => <Identity me={data} />}</Loaded>
+      <Loaded query={me}>{(data) => <ProfileIdentity me={data} />}</Loaded>
       <div className={page.section}>
         <Loaded query={preferences}>{(stored) => (me.data ? <PreferencesForm me={me.data} stored={stored} /> : null)}</Loaded>
       </div>

@@ -5,19 +5,19 @@ import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
-import { filterKeys, filterOf, Filters } from "../components/requests/Filters";
+import { requestFilterKeys, requestFilterOf, RequestFilters } from "../components/requests/RequestFilters";
 import { SavedViews } from "../components/SavedViews";
 import { TicketTable } from "../components/TicketTable";
 import { useFilters } from "../lib/use-filters";
 
-const cleared = Object.fromEntries(filterKeys.map((key) => [key, undefined]));
+const cleared = Object.fromEntries(requestFilterKeys.map((key) => [key, undefined]));
 
 export function RequestsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const filter = filterOf(search);
+  const filter = requestFilterOf(search);
   const query = useTickets(filter);
-  const filtered = filterKeys.some((key) => search.has(key));
+  const filtered = requestFilterKeys.some((key) => search.has(key));
   const newRequest = <RequestAccessLink primary label={t("action.newRequest")} testId="new-request" />;
   const address = search.toString();
 
@@ -32,7 +32,7 @@ export function RequestsPage() {
         </Group>
       }
     >
-      <Filters search={search} onChange={change} />
+      <RequestFilters search={search} onChange={change} />
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages.flatMap((page) => page.items);

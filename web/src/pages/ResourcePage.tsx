@@ -11,15 +11,15 @@ import { DataTable } from "../components/DataTable";
 import { EvidencePanel } from "../components/evidence/EvidencePanel";
 import { ProposalReview } from "../components/evidence/ProposalReview";
 import { TemporaryAudit } from "../components/evidence/TemporaryAudit";
-import { UnusedSection, useQuietDays } from "../components/evidence/UnusedSection";
+import { UnusedSection, useUnusedDays } from "../components/evidence/UnusedSection";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Owners, ShortName } from "../components/Names";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import { ProtectionPanel } from "../components/ProtectionPanel";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import tables from "../components/Tables.module.css";
-import { NextStep } from "../components/rollout/NextStep";
+import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
 import { useWords } from "../lib/use-words";
 
@@ -48,7 +48,7 @@ function ModeRequests({ resource }: { resource: Resource }) {
 function Known({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const evidence = useEvidence(resource.id);
-  const unused = useResourceUnused(resource.id, useQuietDays());
+  const unused = useResourceUnused(resource.id, useUnusedDays());
   return (
     <>
       <Section anchor="evidence" title={t("evidence.title")} aside={t("evidence.aside")} testId="evidence">
@@ -66,12 +66,12 @@ function Sections({ resource }: { resource: Resource }) {
   const access = useResourceAccess(resource.id);
   const onlyRefused = useOnlyRefused();
   const connections = useResourceConnections(resource.id, onlyRefused ? refused : undefined);
-  const answers = oversees(useMe().data) || resource.mine;
+  const answers = canSeeGovernance(useMe().data) || resource.mine;
   const { protection } = resource;
   const closed = protection?.effectiveMode === "Enforce";
   return (
     <>
-      {answers && resource.class && <NextStep resource={resource} />}
+      {answers && resource.class && <RolloutNextStep resource={resource} />}
       <Section title={t("resource.who")} count={access.data?.items.length} aside={resource.mine ? undefined : t("resource.othersHidden")} testId="access">
         <Loaded query={access}>
           {({ items }) =>

@@ -4,7 +4,7 @@ import { useResources } from "../api/queries";
 import type { Resource } from "../api/types";
 import { ModeBadge, SensitivityBadge } from "../components/Badge";
 import { CatalogFilters } from "../components/CatalogFilters";
-import { ClusterChips } from "../components/ClusterStates";
+import { ClusterChips } from "../components/ClusterChips";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded } from "../components/Feedback";

@@ -6,11 +6,11 @@ import type { RolloutCard } from "../api/types";
 import { PersonSelect } from "../components/EntitySelect";
 import evidence from "../components/evidence/Evidence.module.css";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
-import { Board } from "../components/rollout/Board";
-import { Dialogs } from "../components/rollout/Dialogs";
-import type { Doing } from "../components/rollout/Dialogs";
+import { RolloutBoard } from "../components/rollout/RolloutBoard";
+import { RolloutDialogs } from "../components/rollout/RolloutDialogs";
+import type { Doing } from "../components/rollout/RolloutDialogs";
 import classes from "../components/rollout/Rollout.module.css";
 import { SearchField } from "../components/SearchField";
 import { cardKey, split, stages } from "../lib/rollout";
@@ -21,7 +21,7 @@ import { useWords } from "../lib/use-words";
 
 function Filters({ search, onChange }: { search: URLSearchParams; onChange: (change: FilterChange) => void }) {
   const { t } = useTranslation();
-  const sees = oversees(useMe().data);
+  const sees = canSeeGovernance(useMe().data);
   const names = (useClasses().data?.items ?? []).filter(({ kind }) => kind === "ResourceClass").map(({ name }) => name);
   const chosen = search.get("class");
   return (
@@ -89,7 +89,7 @@ export function RolloutPage() {
           <>
             {pages.some((page) => !page.flowsAvailable) && <Notice testId="flows-unavailable">{t("rollout.noFlows")}</Notice>}
             {cards.length > 0 ? (
-              <Board key={search.toString()} columns={board} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
+              <RolloutBoard key={search.toString()} columns={board} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
             ) : (
               <EmptyState
                 action={
@@ -122,7 +122,7 @@ export function RolloutPage() {
           </div>
         </div>
       )}
-      <Dialogs
+      <RolloutDialogs
         doing={doing}
         onClose={(done) => {
           setDoing(undefined);

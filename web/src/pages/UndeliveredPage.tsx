@@ -7,7 +7,7 @@ import { ConfirmDialog } from "../components/ConfirmDialog";
 import { EmptyState, ErrorState, Loaded } from "../components/Feedback";
 import { UndeliveredTable } from "../components/inbox/UndeliveredTable";
 import { LoadMore } from "../components/LoadMore";
-import { governs, Overseers } from "../components/Overseers";
+import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { useToast } from "../components/toast-context";
 
@@ -71,12 +71,12 @@ function Letters({ mayRetry }: { mayRetry: boolean }) {
 /** What could not be delivered, and why: for those who can do something about the channel. */
 export function UndeliveredPage() {
   const { t } = useTranslation();
-  const mayRetry = governs(useMe().data);
+  const mayRetry = canManageGovernance(useMe().data);
   return (
     <Page wide title={t("undelivered.title")} sub={t("undelivered.intro")} crumbs={[{ to: "/inbox", label: t("inbox.title") }]}>
-      <Overseers>
+      <GovernanceOnly>
         <Letters mayRetry={mayRetry} />
-      </Overseers>
+      </GovernanceOnly>
     </Page>
   );
 }

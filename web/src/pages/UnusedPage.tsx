@@ -3,11 +3,11 @@ import { useTranslation } from "react-i18next";
 import { useUnused } from "../api/flows";
 import { useMe } from "../api/queries";
 import { PersonSelect } from "../components/EntitySelect";
-import { QuietSelect, Unobserved, useQuietDays } from "../components/evidence/UnusedSection";
+import { UnusedDaysSelect, Unobserved, useUnusedDays } from "../components/evidence/UnusedSection";
 import { UnusedTable } from "../components/evidence/UnusedTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import { useFilters } from "../lib/use-filters";
@@ -16,8 +16,8 @@ import { useFilters } from "../lib/use-filters";
 export function UnusedPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const quietDays = useQuietDays();
-  const sees = oversees(useMe().data);
+  const quietDays = useUnusedDays();
+  const sees = canSeeGovernance(useMe().data);
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const [q, owner, of] = [text("q"), text("owner"), text("class")];
   const query = useUnused({ quietDays, ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...(of ? { class: of } : {}) });
@@ -28,7 +28,7 @@ export function UnusedPage() {
         <SearchField size="xs" label={t("unused.search")} value={q ?? ""} onChange={(next) => change({ q: next })} testId="unused-search" />
         <SearchField size="xs" label={t("rollout.class")} value={of ?? ""} onChange={(next) => change({ class: next })} testId="unused-class" />
         {sees && <PersonSelect size="xs" clearable placeholder={t("rollout.anyOwner")} value={owner ?? ""} onChange={(next) => change({ owner: next })} nothingFound={t("person.noMatch")} testId="unused-owner" />}
-        <QuietSelect />
+        <UnusedDaysSelect />
       </Group>
       <Loaded query={query}>
         {({ pages }) => {

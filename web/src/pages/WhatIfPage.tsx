@@ -10,7 +10,7 @@ import type { Me, Mode, NewTicket } from "../api/types";
 import { DurationField } from "../components/DurationField";
 import { ApplicationSelect, PersonSelect, ResourceSelect } from "../components/EntitySelect";
 import { Loaded } from "../components/Feedback";
-import { oversees } from "../components/Overseers";
+import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { Basket } from "../components/request/Basket";
@@ -66,12 +66,12 @@ function Question({ me }: { me: Me }) {
   return (
     <div className={classes.layout}>
       <Stack gap="lg" role="form" aria-label={t("whatIf.title")}>
-        {oversees(me) && <PersonSelect label={t("whatIf.as")} description={t("whatIf.asHint")} clearable value={form.as} onChange={(as) => change({ as })} nothingFound={t("person.noMatch")} testId="what-if-as" />}
+        {canSeeGovernance(me) && <PersonSelect label={t("whatIf.as")} description={t("whatIf.asHint")} clearable value={form.as} onChange={(as) => change({ as })} nothingFound={t("person.noMatch")} testId="what-if-as" />}
         <SegmentedControl aria-label={t("whatIf.kind")} data={kinds.map((kind) => ({ value: kind, label: t(`whatIf.kinds.${kind}`) }))} value={form.kind} onChange={(kind) => change({ kind: kinds.find((each) => each === kind) ?? form.kind })} data-testid="what-if-kind" />
         {form.kind === "grant" ? (
           <>
             {/* Whoever oversees may ask about every application; others only about their own. */}
-            <ApplicationSelect mine={!oversees(me)} label={t("request.application")} required value={form.application} onChange={(application) => change({ application })} nothingFound={t("applications.noMatch")} testId="select-application" />
+            <ApplicationSelect mine={!canSeeGovernance(me)} label={t("request.application")} required value={form.application} onChange={(application) => change({ application })} nothingFound={t("applications.noMatch")} testId="select-application" />
             <div>
               <ResourceSearch application={form.application} person={me.person.id} taken={rows.map(({ id }) => id)} error={undefined} onAdd={(resource) => change({ basket: [...form.basket, { resource }] })} />
               <Basket

@@ -10,12 +10,12 @@ import { ApplicationSelect } from "../components/EntitySelect";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
-import filters from "../components/requests/Filters.module.css";
+import filters from "../components/requests/RequestFilters.module.css";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
-import { AddDialog } from "../components/workloads/AddDialog";
-import { SyncDialog } from "../components/workloads/SyncDialog";
-import { UploadDialog } from "../components/workloads/UploadDialog";
+import { AddWorkloadDialog } from "../components/workloads/AddWorkloadDialog";
+import { SyncWorkloadsDialog } from "../components/workloads/SyncWorkloadsDialog";
+import { UploadWorkloadsDialog } from "../components/workloads/UploadWorkloadsDialog";
 import { WorkloadTable } from "../components/workloads/WorkloadTable";
 import { useFilters } from "../lib/use-filters";
 
@@ -88,9 +88,9 @@ export function WorkloadsPage() {
           {t("machines.platform")} <Link to="/profile#tokens">{t("machines.tokens")}</Link>
         </p>
       )}
-      {dialog === "add" && <AddDialog all={security} onClose={close} />}
-      {dialog === "upload" && <UploadDialog onClose={close} />}
-      {dialog === "sync" && <SyncDialog onClose={close} />}
+      {dialog === "add" && <AddWorkloadDialog all={security} onClose={close} />}
+      {dialog === "upload" && <UploadWorkloadsDialog onClose={close} />}
+      {dialog === "sync" && <SyncWorkloadsDialog onClose={close} />}
     </Page>
   );
 }

@@ -6,13 +6,13 @@ import { useLiveStream } from "../api/live";
 import { LiveContext } from "../api/live-context";
 import { useMe } from "../api/queries";
 import { Notice } from "../components/Feedback";
-import { Ago } from "../components/Time";
+import { RelativeTime } from "../components/Time";
 import { adoptLanguage } from "../i18n";
 import { ZoneContext } from "../lib/use-zone";
-import { Bell } from "./Bell";
+import { NotificationMenu } from "./NotificationMenu";
 import { AccountMenu, LanguageMenu, SchemeMenu } from "./Menus";
 import { Brand, Nav } from "./Nav";
-import { Palette, PaletteButton } from "./Palette";
+import { CommandPalette, CommandPaletteButton } from "./CommandPalette";
 import classes from "./Shell.module.css";
 
 /** After a change of page, keyboard and screen reader continue at its content. */
@@ -36,10 +36,10 @@ function TopBar({ onMenu, menuOpen }: { onMenu: () => void; menuOpen: boolean })
       <span className={classes.burger}>
         <Burger size="sm" opened={menuOpen} onClick={onMenu} aria-label={t("nav.open")} data-testid="nav-open" />
       </span>
-      <PaletteButton />
+      <CommandPaletteButton />
       <span className={classes.gap} />
       {me.data?.demo && <span className={classes.demo} title={t("header.demoHint")}>{t("header.demo")}</span>}
-      <Bell unread={me.data?.unread ?? 0} />
+      <NotificationMenu unread={me.data?.unread ?? 0} />
       <LanguageMenu />
       <SchemeMenu />
       {me.data ? <AccountMenu me={me.data} /> : <Skeleton circle height={30} />}
@@ -81,7 +81,7 @@ export function Shell() {
             {me.data?.hostUnavailableSince && live !== "lost" && (
               <div className={classes.lost}>
                 <Notice live testId="host-away">
-                  {t("live.hostAway")} <Ago at={me.data.hostUnavailableSince} />
+                  {t("live.hostAway")} <RelativeTime at={me.data.hostUnavailableSince} />
                 </Notice>
               </div>
             )}
@@ -90,7 +90,7 @@ export function Shell() {
             </main>
           </div>
         </div>
-        <Palette />
+        <CommandPalette />
         <ScrollRestoration />
       </ZoneContext>
     </LiveContext>

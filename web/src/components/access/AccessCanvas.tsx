@@ -10,7 +10,7 @@ import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";
 import classes from "./Access.module.css";
 import { colorsOf, fitted, nodeAt, painter } from "./draw";
-import { Finder } from "./Finder";
+import { NodeSearch } from "./NodeSearch";
 
 const step = 60;
 const click = 4;
@@ -142,7 +142,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
     <div className={classes.frame} data-testid="access-graph">
       <div className={classes.tools}>
         {children}
-        <Finder picture={picture} titles={titles} onPick={find} />
+        <NodeSearch picture={picture} titles={titles} onPick={find} />
         <ActionIcon variant="default" onClick={() => nearer(1.3)} aria-label={t("accessMap.zoomIn")}>
           <IconPlus size={15} aria-hidden />
         </ActionIcon>

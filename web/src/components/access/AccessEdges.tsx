@@ -5,23 +5,23 @@ import type { AccessFilter } from "../../api/fleet";
 import type { AccessEdge, CatalogRef } from "../../api/types";
 import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";
-import { ModeBadge, Word } from "../Badge";
+import { ModeBadge, ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { Loaded, Notice } from "../Feedback";
 import { NoRows } from "../govern/NoRows";
-import { Origin } from "../govern/Origin";
+import { PolicyOriginText } from "../govern/PolicyOriginText";
 import { LoadMore } from "../LoadMore";
 import { Owners, RefName } from "../Names";
 import type { RefKind } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import classes from "./Access.module.css";
-import { Ago, At } from "../Time";
+import { RelativeTime, DayAndTime } from "../Time";
 import { instant } from "../../lib/table-sort";
 
 /** What covers many names has words of its own. */
-export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
+export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
   const { t } = useTranslation();
   return (
     <span className={tables.stack}>
@@ -39,14 +39,14 @@ export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: R
 export function useEdgeColumns(): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
-    { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div>, sortBy: (row) => (row.subjectKind === "anyone" ? "*" : row.subject.title || row.subject.name) },
+    { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><EdgeEnd about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div>, sortBy: (row) => (row.subjectKind === "anyone" ? "*" : row.subject.title || row.subject.name) },
     {
       key: "resource",
       header: t("accessMap.resource"),
       sortBy: (row) => row.resource.title || row.resource.name,
       cell: (row) => (
         <div className={classes.end}>
-          <End about={row.resource} kind="resources" teams={row.resourceTeams} />
+          <EdgeEnd about={row.resource} kind="resources" teams={row.resourceTeams} />
           {row.mode && <ModeBadge mode={row.mode} />}
         </div>
       ),
@@ -58,7 +58,7 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
         <span className={tables.stack}>
           {row.effect === "Deny" && (
             <span>
-              <Word tone="bad" word={t("effect.Deny")} />
+              <ToneBadge tone="bad" word={t("effect.Deny")} />
             </span>
           )}
           {row.actions.map((action) => (
@@ -90,11 +90,11 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
       cell: (row) => (
         <span className={tables.stack}>
           {row.ticket ? <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> : null}
-          <Origin origin={row.origin} ticket={row.ticket} />
+          <PolicyOriginText origin={row.origin} ticket={row.ticket} />
         </span>
       ),
     },
-    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
   ];
 }
 
@@ -109,7 +109,7 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
   const { t } = useTranslation();
   const words = useWords();
   const query = useAccessEdges(filter);
-  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>), sortBy: (row) => instant(row.lastUsed) };
+  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>), sortBy: (row) => instant(row.lastUsed) };
   const columns = useEdgeColumns();
   const first = query.data?.pages[0];
   const used = first?.flowsAvailable !== false;

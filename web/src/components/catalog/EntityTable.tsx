@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { useDeleteEntity } from "../../api/governance";
 import type { Entity } from "../../api/types";
 import { useWords } from "../../lib/use-words";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { ReasonDialog } from "../ReasonDialog";
@@ -81,7 +81,7 @@ export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayC
       header: t("entities.state"),
       cell: (row) => (
         <span className={tables.stack}>
-          <span>{row.gone ? <Word tone="warn" word={t("entities.gone")} value="gone" /> : <Word tone="ok" word={t("entities.present")} value="present" />}</span>
+          <span>{row.gone ? <ToneBadge tone="warn" word={t("entities.gone")} value="gone" /> : <ToneBadge tone="ok" word={t("entities.present")} value="present" />}</span>
           {row.consequences?.map((each) => (
             <span key={each} className={tables.why}>{words.said(each)}</span>
           ))}

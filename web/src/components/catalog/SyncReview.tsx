@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useApplySync } from "../../api/governance";
 import type { SyncChange, SyncPreview } from "../../api/types";
 import { useWords } from "../../lib/use-words";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { ReasonDialog } from "../ReasonDialog";
@@ -59,7 +59,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
         </span>
       ),
     },
-    { key: "what", header: t("sync.what"), cell: (row) => <Word tone={tones[row.verb]} word={t(`sync.verb.${row.verb}`)} value={row.verb} /> },
+    { key: "what", header: t("sync.what"), cell: (row) => <ToneBadge tone={tones[row.verb]} word={t(`sync.verb.${row.verb}`)} value={row.verb} /> },
     { key: "details", header: t("sync.details"), cell: (row) => <Fields change={row} /> },
   ];
   return (

@@ -8,9 +8,9 @@ import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { PersonName } from "../Names";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import tables from "../Tables.module.css";
-import { Ago, At } from "../Time";
+import { RelativeTime, DayAndTime } from "../Time";
 import { useToast } from "../toast-context";
 import { instant } from "../../lib/table-sort";
 
@@ -66,11 +66,11 @@ export function DelegationTable({ label, rows, show, partial = false }: Props) {
       cell: (row) => (
         <span className={tables.stack}>
           <span>
-            <At at={row.start} /> – <At at={row.end} />
+            <DayAndTime at={row.start} /> – <DayAndTime at={row.end} />
           </span>
           {row.endedAt && (
             <span className={tables.muted}>
-              {t("delegations.endedAt")} <Ago at={row.endedAt} />
+              {t("delegations.endedAt")} <RelativeTime at={row.endedAt} />
             </span>
           )}
         </span>
@@ -82,7 +82,7 @@ export function DelegationTable({ label, rows, show, partial = false }: Props) {
       header: t("delegations.state"),
       cell: (row) => {
         const state = stateOf(row, now);
-        return <Word tone={tones[state]} word={t(`delegations.states.${state}`)} testId="delegation-state" value={state} />;
+        return <ToneBadge tone={tones[state]} word={t(`delegations.states.${state}`)} testId="delegation-state" value={state} />;
       },
     },
     {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Impact as ImpactData, Proposal, Resource, Unused } from "../../api/types";
 import { app888, bob, bobsCluster, connection, resource, ticket } from "../../testing/fixtures";
 import { problem, renderPage, serve, verbatim } from "../../testing/render";
-import { ImpactShort } from "./Impact";
+import { ImpactSummary } from "./Impact";
 import { ProposalReview } from "./ProposalReview";
 import { TemporaryAudit } from "./TemporaryAudit";
 import { UnusedTable } from "./UnusedTable";
@@ -159,7 +159,7 @@ describe("the impact in short", () => {
     ["says that it cannot tell", impact({ available: false, message: "The replay took too long." }), "The replay took too long."],
   ])("%s", (_, of, want) => {
     serve({});
-    renderPage(<ImpactShort impact={of} />, { path: "/", at: "/" });
+    renderPage(<ImpactSummary impact={of} />, { path: "/", at: "/" });
     expect(screen.getByTestId("impact-short")).toHaveTextContent(want);
   });
 });

@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { EvidenceScore } from "../../api/types";
 import { useWords } from "../../lib/use-words";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import tables from "../Tables.module.css";
 import classes from "./Evidence.module.css";
 
@@ -38,7 +38,7 @@ export function EvidencePanel({ score }: { score: EvidenceScore }) {
         <span className={classes.value}>
           {score.value} <small>/ 100</small>
         </span>
-        <Word tone={score.enough ? "ok" : "warn"} word={t(score.enough ? "evidence.enough" : score.value < score.threshold ? "evidence.notEnough" : "evidence.partLacking", { threshold: score.threshold })} value={score.enough ? "enough" : "missing"} testId="evidence-enough" />
+        <ToneBadge tone={score.enough ? "ok" : "warn"} word={t(score.enough ? "evidence.enough" : score.value < score.threshold ? "evidence.notEnough" : "evidence.partLacking", { threshold: score.threshold })} value={score.enough ? "enough" : "missing"} testId="evidence-enough" />
         <span className={tables.muted}>{t("evidence.window", { duration: words.duration(score.windowSeconds) })}</span>
       </div>
       <ScoreBar value={score.value} threshold={score.threshold} enough={score.enough} />

@@ -4,13 +4,13 @@ import type { Impact as ImpactData, ImpactLine } from "../../api/types";
 import { lossReasons } from "../../lib/coverage";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
-import { Count } from "../Count";
+import { ConnectionCount } from "../ConnectionCount";
 import { DataTable } from "../DataTable";
 import { Notice } from "../Feedback";
 import { Owners, RefName } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
-import { Ago, At } from "../Time";
+import { RelativeTime, DayAndTime } from "../Time";
 import classes from "./Evidence.module.css";
 import { EvidencePanel } from "./EvidencePanel";
 
@@ -38,8 +38,8 @@ function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
         { key: "resource", header: t("connections.peerResource"), cell: (line) => <RefName kind="resources" about={line.resource} /> },
         { key: "action", header: t("connections.action"), cell: (line) => <span className={tables.stack}>{line.action && <code className={tables.code}>{line.action}</code>}<span className={tables.muted}>{`${line.port}/${line.protocol}`}</span></span> },
         { key: "change", header: t("impact.change"), cell: (line) => <span className={tables.badges}><DecisionBadge decision={line.before} /><span aria-hidden>→</span><DecisionBadge decision={line.after} /></span> },
-        { key: "count", header: t("connections.count"), end: true, cell: (line) => <Count of={line.count} /> },
-        { key: "seen", header: t("impact.seen"), cell: (line) => <span className={tables.stack}><Ago at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <Ago at={line.firstSeen} /></span></span> },
+        { key: "count", header: t("connections.count"), end: true, cell: (line) => <ConnectionCount of={line.count} /> },
+        { key: "seen", header: t("impact.seen"), cell: (line) => <span className={tables.stack}><RelativeTime at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <RelativeTime at={line.firstSeen} /></span></span> },
         { key: "cluster", header: t("connections.cluster"), cell: (line) => line.cluster },
       ]}
     />
@@ -84,8 +84,8 @@ function Uncertain({ impact }: { impact: ImpactData }) {
         rowKey={(row) => [row.cluster, row.from, row.to, row.reason].join("|")}
         columns={[
           { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster },
-          { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <At at={row.from} /> },
-          { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <At at={row.to} /> },
+          { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <DayAndTime at={row.from} /> },
+          { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <DayAndTime at={row.to} /> },
           { key: "reason", header: t("flows.losses.reason"), cell: (row) => reasonWord(row.reason) },
         ]}
       />
@@ -104,7 +104,7 @@ export function Impact({ impact }: { impact: ImpactData }) {
   return (
     <div data-testid="impact">
       <p className={tables.muted}>
-        {t("impact.window")} <At at={impact.since} /> – <At at={impact.until} />
+        {t("impact.window")} <DayAndTime at={impact.since} /> – <DayAndTime at={impact.until} />
       </p>
       <Figures impact={impact} />
       {impact.truncated && <Notice>{t("impact.truncated")}</Notice>}
@@ -146,7 +146,7 @@ function useNames() {
 }
 
 /** The same in a few lines, beside a form or a decision. */
-export function ImpactShort({ impact }: { impact: ImpactData }) {
+export function ImpactSummary({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
   const namesOf = useNames();

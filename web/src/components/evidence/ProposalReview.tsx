@@ -10,13 +10,13 @@ import { useWords } from "../../lib/use-words";
 import { EmptyState, Loaded } from "../Feedback";
 import { CopyName } from "../Names";
 import { Section } from "../Page";
-import { YamlText } from "../policies/Yaml";
+import { YamlText } from "../policies/YamlDetails";
 import policies from "../policies/Policies.module.css";
-import { At } from "../Time";
+import { DayAndTime } from "../Time";
 import { AdoptDialog } from "./AdoptDialog";
 import classes from "./Evidence.module.css";
 import { ProposalTable } from "./ProposalTable";
-import { Unknowns } from "./Unknowns";
+import { UnproposedTraffic } from "./UnproposedTraffic";
 
 const days = ["1", "7", "14", "31"] as const;
 
@@ -108,13 +108,13 @@ export function ProposalReview({ resource }: { resource: Resource }) {
       testId="proposal"
     >
       <p className={classes.todo}>
-        {t("proposal.intro")} {data && <><At at={data.since} /> – <At at={data.until} /></>}
+        {t("proposal.intro")} {data && <><DayAndTime at={data.since} /> – <DayAndTime at={data.until} /></>}
       </p>
       <Loaded query={query}>
         {(proposal) => (
           <>
             <Open resource={resource} proposal={proposal} />
-            <Unknowns resource={resource} proposal={proposal} />
+            <UnproposedTraffic resource={resource} proposal={proposal} />
             <Yaml yaml={proposal.yaml} />
           </>
         )}

@@ -2,13 +2,13 @@ import { Checkbox } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ProposalLine } from "../../api/types";
 import { isAdoptable, lineKey } from "../../lib/proposal";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { Owners, RefName } from "../Names";
 import tables from "../Tables.module.css";
 import classes from "./Evidence.module.css";
-import { Seen } from "./Seen";
+import { EvidenceSummary } from "./EvidenceSummary";
 
 const signs = { covered: "=", new: "+", audited: "+", denied: "−" } as const;
 const tones = { covered: "idle", new: "busy", audited: "warn", denied: "bad" } as const;
@@ -44,12 +44,12 @@ export function ProposalTable({ label, lines, chosen, onToggle }: Props) {
       header: t("proposal.stateColumn"),
       cell: (line) => (
         <span className={tables.stack}>
-          <span><Word tone={tones[line.state]} word={t(`proposal.state.${line.state}`)} help={t(`proposal.stateHelp.${line.state}`)} testId="proposal-state" value={line.state} /></span>
+          <span><ToneBadge tone={tones[line.state]} word={t(`proposal.state.${line.state}`)} help={t(`proposal.stateHelp.${line.state}`)} testId="proposal-state" value={line.state} /></span>
           {line.state !== "covered" && !isAdoptable(line) && <span className={tables.why}>{t("proposal.notGrantable")}</span>}
         </span>
       ),
     },
-    { key: "evidence", header: t("evidence.title"), cell: (line) => <Seen evidence={line.evidence} /> },
+    { key: "evidence", header: t("evidence.title"), cell: (line) => <EvidenceSummary evidence={line.evidence} /> },
   ];
   if (chosen && onToggle) {
     columns.unshift({

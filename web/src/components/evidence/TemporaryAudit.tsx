@@ -9,7 +9,7 @@ import { useWords } from "../../lib/use-words";
 import { PersonName } from "../Names";
 import { ReasonDialog } from "../ReasonDialog";
 import tables from "../Tables.module.css";
-import { Ago, At } from "../Time";
+import { RelativeTime, DayAndTime } from "../Time";
 import { useToast } from "../toast-context";
 import classes from "./Evidence.module.css";
 import { TemporaryAuditDialog } from "./TemporaryAuditDialog";
@@ -62,7 +62,7 @@ function Running({ audit }: { audit: Audit }) {
   return (
     <div>
       <p>
-        <strong>{t("audit.running")}</strong> <At at={audit.until} /> (<TimeLeft until={audit.until} />)
+        <strong>{t("audit.running")}</strong> <DayAndTime at={audit.until} /> (<TimeLeft until={audit.until} />)
       </p>
       <p>
         {audit.guard ? t("audit.byGuard") : <Trans i18nKey="audit.by" components={{ p: <PersonName person={audit.by} /> }} />} {audit.reason}
@@ -100,7 +100,7 @@ export function TemporaryAudit({ resource }: { resource: Resource }) {
       )}
       {audit && !audit.active && (
         <p className={tables.muted} data-testid="audit-ended">
-          {t("audit.ended")} <Ago at={audit.until} />. {audit.reason}
+          {t("audit.ended")} <RelativeTime at={audit.until} />. {audit.reason}
         </p>
       )}
       {!audit?.active && may && enforces && (

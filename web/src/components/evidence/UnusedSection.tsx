@@ -13,16 +13,16 @@ const quiet = ["7", "14", "30"] as const;
 const usualQuiet = 14;
 
 /** For how long a statement must have been quiet; kept in the address. */
-export function useQuietDays(): number {
+export function useUnusedDays(): number {
   const [search] = useFilters();
   return Number(among(search.getAll("quiet"), quiet)[0] ?? usualQuiet);
 }
 
-export function QuietSelect() {
+export function UnusedDaysSelect() {
   const { t } = useTranslation();
   const words = useWords();
   const [, change] = useFilters();
-  const days = useQuietDays();
+  const days = useUnusedDays();
   return (
     <Select
       size="xs"
@@ -51,7 +51,7 @@ interface Props {
 export function UnusedSection({ query, about }: Props) {
   const { t } = useTranslation();
   return (
-    <Section anchor="unused" title={t("unused.title")} count={query.data?.items.length} aside={<QuietSelect />} testId="unused">
+    <Section anchor="unused" title={t("unused.title")} count={query.data?.items.length} aside={<UnusedDaysSelect />} testId="unused">
       <Loaded query={query}>
         {({ items, unobserved }) => (
           <>

@@ -9,9 +9,9 @@ import type { Column } from "../DataTable";
 import { RefName } from "../Names";
 import type { RefKind } from "../Names";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import classes from "./Evidence.module.css";
-import { RevokeUnused } from "./RevokeUnused";
+import { RevokeUnusedDialog } from "./RevokeUnusedDialog";
 import { instant } from "../../lib/table-sort";
 
 const unusedKey = ({ policy, sid }: Unused) => `${policy}/${sid}`;
@@ -75,7 +75,7 @@ export function UnusedTable({ rows, label, about, partial = false }: Props) {
         </span>
       ),
     },
-    { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>), sortBy: (row) => instant(row.lastUsed) },
+    { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>), sortBy: (row) => instant(row.lastUsed) },
     { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.said(row.reason)}</span> },
     {
       key: "ticket",
@@ -101,7 +101,7 @@ export function UnusedTable({ rows, label, about, partial = false }: Props) {
         </div>
       )}
       {revoking && (
-        <RevokeUnused
+        <RevokeUnusedDialog
           rows={revoking}
           onClose={(done) => {
             setRevoking(undefined);

@@ -7,13 +7,13 @@ import { Link } from "react-router";
 import type { CatalogRef, Connection } from "../../api/types";
 import { isRefused } from "../../lib/fold";
 import { DecisionBadge } from "../Badge";
-import { Count } from "../Count";
+import { ConnectionCount } from "../ConnectionCount";
 import { Notice } from "../Feedback";
 import { CopyName, PersonName, RefName } from "../Names";
 import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
-import { Ago, At } from "../Time";
-import { Verdict } from "./FlowTable";
+import { RelativeTime, DayAndTime } from "../Time";
+import { FlowVerdict } from "./FlowTable";
 import classes from "./Flows.module.css";
 
 function Step({ icon: Icon, title, testId, children }: { icon: Icon; title: string; testId: string; children: ReactNode }) {
@@ -49,13 +49,13 @@ function Flow({ row }: { row: Connection }) {
         <dt>{t("connections.decision")}</dt>
         <dd><DecisionBadge decision={row.decision} /></dd>
         <dt>{t("flows.verdict")}</dt>
-        <dd><Verdict verdict={row.verdict} disagrees={row.disagrees} /></dd>
+        <dd><FlowVerdict verdict={row.verdict} disagrees={row.disagrees} /></dd>
         <dt>{t("connections.count")}</dt>
-        <dd><Count of={row.count} /></dd>
+        <dd><ConnectionCount of={row.count} /></dd>
         <dt>{t("flows.firstSeen")}</dt>
-        <dd><At at={row.firstSeen} /></dd>
+        <dd><DayAndTime at={row.firstSeen} /></dd>
         <dt>{t("connections.lastSeen")}</dt>
-        <dd><Ago at={row.lastSeen} /></dd>
+        <dd><RelativeTime at={row.lastSeen} /></dd>
       </dl>
       {row.disagrees && (
         <div className={tables.above}>

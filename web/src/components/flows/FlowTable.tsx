@@ -3,18 +3,18 @@ import { IconChevronRight } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Connection } from "../../api/types";
 import { connectionKey } from "../../lib/connection-key";
-import { DecisionBadge, Word } from "../Badge";
-import { Count } from "../Count";
+import { DecisionBadge, ToneBadge } from "../Badge";
+import { ConnectionCount } from "../ConnectionCount";
 import { DataTable } from "../DataTable";
 import { RefName } from "../Names";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import { instant } from "../../lib/table-sort";
 
-export function Verdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
+export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
   const { t } = useTranslation();
   const word = t(`verdict.${verdict}`);
-  return disagrees ? <Word tone="bad" word={word} help={t("flows.disagreesHelp")} testId="disagrees" value={verdict} /> : <span className={tables.muted}>{word}</span>;
+  return disagrees ? <ToneBadge tone="bad" word={word} help={t("flows.disagreesHelp")} testId="disagrees" value={verdict} /> : <span className={tables.muted}>{word}</span>;
 }
 
 /** Each row is one way from a client to a resource; a row opens what decided about it and who wanted it so. */
@@ -52,13 +52,13 @@ export function FlowTable({ rows, label, onOpen, partial }: { rows: Connection[]
               <span>
                 <DecisionBadge decision={row.decision} />
               </span>
-              <Verdict verdict={row.verdict} disagrees={row.disagrees} />
+              <FlowVerdict verdict={row.verdict} disagrees={row.disagrees} />
             </span>
           ),
         },
         { key: "cluster", header: t("connections.cluster"), nowrap: true, cell: (row) => (row.sourceCluster && row.sourceCluster !== row.cluster ? `${row.sourceCluster} → ${row.cluster}` : row.cluster) },
-        { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} />, sortBy: (row) => row.count },
-        { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => <ConnectionCount of={row.count} />, sortBy: (row) => row.count },
+        { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <RelativeTime at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
         {
           key: "open",
           header: t("action.column"),

@@ -11,8 +11,8 @@ import { EmptyState, Loaded, Notice } from "../Feedback";
 import { LoadMore } from "../LoadMore";
 import { RefName } from "../Names";
 import tables from "../Tables.module.css";
-import { Precise } from "../Time";
-import { Verdict } from "./FlowTable";
+import { PreciseTime } from "../Time";
+import { FlowVerdict } from "./FlowTable";
 import classes from "./Flows.module.css";
 
 function End({ kind, about, address }: { kind: "applications" | "resources"; about: CatalogRef; address: string | undefined }) {
@@ -40,7 +40,7 @@ function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
       rowTestId={() => "raw-row"}
       testId="raw-table"
       columns={[
-        { key: "time", header: t("flows.time"), nowrap: true, cell: (row) => <Precise at={row.time} />, sortBy: (row) => row.time },
+        { key: "time", header: t("flows.time"), nowrap: true, cell: (row) => <PreciseTime at={row.time} />, sortBy: (row) => row.time },
         { key: "subject", header: t("flows.from"), cell: (row) => <End kind="applications" about={row.subject} address={withPort(row.sourceAddress, row.sourcePort)} /> },
         { key: "resource", header: t("flows.to"), cell: (row) => <End kind="resources" about={row.resource} address={withPort(row.destinationAddress, row.port)} /> },
         { key: "port", header: t("connections.action"), cell: (row) => <span className={tables.stack}>{row.action && <code className={tables.code}>{row.action}</code>}<span className={tables.muted}>{`${row.port}/${row.protocol}`}</span></span> },
@@ -51,7 +51,7 @@ function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
           cell: (row) => (
             <span className={tables.stack}>
               <span><DecisionBadge decision={row.decision} /></span>
-              <Verdict verdict={row.verdict} disagrees={row.disagrees} />
+              <FlowVerdict verdict={row.verdict} disagrees={row.disagrees} />
               {row.reason && <span className={tables.muted}>{words.said(row.reason)}</span>}
             </span>
           ),

@@ -2,20 +2,20 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Member, MemberDetail, MemberFinding, MemberUnit } from "../../api/types";
 import { useWords } from "../../lib/use-words";
-import { ClusterStateBadge, Word } from "../Badge";
+import { ClusterStateBadge, ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { EmptyState, Notice } from "../Feedback";
 import { RefName } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import classes from "./Govern.module.css";
-import { GuardBadge, HealthBadge, SeverityBadge } from "./looks";
-import { Meter } from "./Meter";
+import { GuardBadge, HealthBadge, SeverityBadge } from "./badges";
+import { UsageMeter } from "./UsageMeter";
 import { instant } from "../../lib/table-sort";
 
-export function Versions({ member }: { member: Member }) {
+export function MemberVersions({ member }: { member: Member }) {
   const versions = [
     ["Kubernetes", member.kubernetesVersion],
     ["Cilium", member.ciliumVersion],
@@ -28,12 +28,12 @@ export function Versions({ member }: { member: Member }) {
   );
 }
 
-export function Identities({ member }: { member: Member }) {
+export function MemberIdentities({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
   if (!member.identities) return <span className={tables.muted}>{t("fleet.notRead")}</span>;
   const { used, limit } = member.identities;
-  return <Meter used={used} limit={limit} label={t("fleet.identities")} text={t("fleet.of", { used: words.number(used), limit: words.number(limit) })} />;
+  return <UsageMeter used={used} limit={limit} label={t("fleet.identities")} text={t("fleet.of", { used: words.number(used), limit: words.number(limit) })} />;
 }
 
 export function FindingCounts({ member }: { member: Member }) {
@@ -41,21 +41,21 @@ export function FindingCounts({ member }: { member: Member }) {
   if (member.stops + member.fails + member.warns === 0) return <span className={tables.muted}>{t("fleet.none")}</span>;
   return (
     <span className={classes.chips}>
-      {member.stops > 0 && <Word tone="bad" word={t("fleet.stops", { count: member.stops })} />}
-      {member.fails > 0 && <Word tone="bad" word={t("fleet.fails", { count: member.fails })} />}
-      {member.warns > 0 && <Word tone="warn" word={t("fleet.warns", { count: member.warns })} />}
+      {member.stops > 0 && <ToneBadge tone="bad" word={t("fleet.stops", { count: member.stops })} />}
+      {member.fails > 0 && <ToneBadge tone="bad" word={t("fleet.fails", { count: member.fails })} />}
+      {member.warns > 0 && <ToneBadge tone="warn" word={t("fleet.warns", { count: member.warns })} />}
     </span>
   );
 }
 
-export function Behind({ member }: { member: Member }) {
+export function MemberRevisionLag({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
   if (member.behind === 0) return <span className={tables.muted}>{t("fleet.upToDate")}</span>;
-  return <Word tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
+  return <ToneBadge tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
 }
 
-export function Health({ member }: { member: Member }) {
+export function MemberHealthDetails({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
   const mark = member.downgrade;
@@ -71,13 +71,13 @@ export function Health({ member }: { member: Member }) {
         <div>
           <dt>{t("fleet.state")}</dt>
           <dd>
-            <HealthBadge state={member.state} testId="member-state" /> {member.since && <span className={tables.muted}>{t("fleet.since")} <Ago at={member.since} /></span>}
+            <HealthBadge state={member.state} testId="member-state" /> {member.since && <span className={tables.muted}>{t("fleet.since")} <RelativeTime at={member.since} /></span>}
           </dd>
         </div>
         <div>
           <dt>{t("fleet.versions")}</dt>
           <dd>
-            <Versions member={member} />
+            <MemberVersions member={member} />
           </dd>
         </div>
         <div>
@@ -89,20 +89,20 @@ export function Health({ member }: { member: Member }) {
         <div>
           <dt>{t("fleet.behind")}</dt>
           <dd>
-            <Behind member={member} />
+            <MemberRevisionLag member={member} />
           </dd>
         </div>
         <div>
           <dt>{t("fleet.identities")}</dt>
           <dd>
-            <Identities member={member} />
+            <MemberIdentities member={member} />
           </dd>
         </div>
         {member.policyMap && (
           <div>
             <dt>{t("fleet.policyMap")}</dt>
             <dd>
-              <Meter used={member.policyMap.highest} limit={member.policyMap.limit} label={t("fleet.policyMap")} text={t("fleet.policyMapOf", { used: words.number(member.policyMap.highest), limit: words.number(member.policyMap.limit) })} />
+              <UsageMeter used={member.policyMap.highest} limit={member.policyMap.limit} label={t("fleet.policyMap")} text={t("fleet.policyMapOf", { used: words.number(member.policyMap.highest), limit: words.number(member.policyMap.limit) })} />
             </dd>
           </div>
         )}
@@ -110,7 +110,7 @@ export function Health({ member }: { member: Member }) {
           <div>
             <dt>{t("fleet.observed")}</dt>
             <dd>
-              <Ago at={member.observedAt} />
+              <RelativeTime at={member.observedAt} />
             </dd>
           </div>
         )}
@@ -121,7 +121,7 @@ export function Health({ member }: { member: Member }) {
 
 const objectStates = ["managed", "realized", "pending", "drifted", "leaked", "overridden"] as const;
 
-export function Objects({ member }: { member: Member }) {
+export function MemberObjects({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
   if (!member.objects) return null;
@@ -165,7 +165,7 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   );
 }
 
-export function Labels({ member }: { member: Member }) {
+export function MemberLabels({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
   const labels = member.identities?.labels ?? [];
@@ -201,7 +201,7 @@ function Revisions({ state }: { state: MemberUnit["state"] }) {
   );
 }
 
-export function Units({ units, unitsTotal }: Pick<MemberDetail, "units" | "unitsTotal">) {
+export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | "unitsTotal">) {
   const { t } = useTranslation();
   const words = useWords();
   const columns: Column<MemberUnit>[] = [
@@ -209,7 +209,7 @@ export function Units({ units, unitsTotal }: Pick<MemberDetail, "units" | "units
     { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} />, sortBy: (row) => row.state.state },
     { key: "revision", header: t("fleet.revision"), cell: (row) => <Revisions state={row.state} /> },
     { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.said}>{words.said(row.state.message)}</span> },
-    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <Ago at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
+    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <RelativeTime at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
   ];
   return (
     <Section title={t("fleet.unitsTitle")} count={unitsTotal}>

@@ -1,6 +1,6 @@
 /** What each state of the whole looks like: a tone; its word comes from the catalogue. */
 import type { FindingKind, FindingSeverity, GuardState, MemberHealth, StatementIssueKind } from "../../api/types";
-import type { Tone } from "../states";
+import type { Tone } from "../state-styles";
 
 export const healthTones: Record<MemberHealth, Tone> = { Ready: "ok", Unreachable: "bad", Quarantined: "bad", Downgraded: "warn", Leaving: "idle", Unknown: "idle" };
 export const guardTones: Record<GuardState, Tone> = { Present: "ok", Missing: "warn", Changed: "bad", Unknown: "idle" };

@@ -7,7 +7,7 @@ import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import { instant } from "../../lib/table-sort";
 
 const channels = ["inbox", "mail", "slack"] as const;
@@ -50,7 +50,7 @@ export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
         </span>
       ),
     },
-    { key: "givenUp", header: t("undelivered.givenUp"), nowrap: true, cell: ({ givenUpAt }) => <Ago at={givenUpAt} />, sortBy: ({ givenUpAt }) => instant(givenUpAt) },
+    { key: "givenUp", header: t("undelivered.givenUp"), nowrap: true, cell: ({ givenUpAt }) => <RelativeTime at={givenUpAt} />, sortBy: ({ givenUpAt }) => instant(givenUpAt) },
     {
       key: "retry",
       header: t("action.column"),

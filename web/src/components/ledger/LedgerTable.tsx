@@ -7,7 +7,7 @@ import type { Column } from "../DataTable";
 import { InfoDialog } from "../InfoDialog";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
 import { instant } from "../../lib/table-sort";
 
@@ -74,7 +74,7 @@ export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: 
         </button>
       ),
     },
-    { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <Ago at={line.at} />, sortBy: (line) => instant(line.at) },
+    { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <RelativeTime at={line.at} />, sortBy: (line) => instant(line.at) },
     { key: "actor", header: t("ledger.actor"), cell: (line) => <Actor line={line} />, sortBy: (line) => line.actor?.displayName },
     { key: "action", header: t("ledger.action"), cell: (line) => <code className={tables.code}>{line.action}</code>, sortBy: (line) => line.action },
     { key: "object", header: t("ledger.object"), cell: (line) => <About object={line.object} />, sortBy: (line) => line.object },

@@ -3,13 +3,13 @@ import { useTranslation } from "react-i18next";
 import { useEndOtherSessions, useSessions } from "../../api/own";
 import type { SessionInfo } from "../../api/types";
 import { browserName } from "../../lib/browser-name";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { ErrorState, Loaded } from "../Feedback";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import { instant } from "../../lib/table-sort";
 
@@ -26,12 +26,12 @@ export function Sessions() {
       cell: (row) => (
         <span className={tables.badges}>
           <span title={row.userAgent}>{browserName(row.userAgent ?? "") ?? t("profile.unknownBrowser")}</span>
-          {row.current && <Word tone="ok" word={t("profile.thisOne")} />}
+          {row.current && <ToneBadge tone="ok" word={t("profile.thisOne")} />}
         </span>
       ),
     },
-    { key: "created", header: t("profile.signedIn"), nowrap: true, cell: (row) => <Ago at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
-    { key: "expires", header: t("profile.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
+    { key: "created", header: t("profile.signedIn"), nowrap: true, cell: (row) => <RelativeTime at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
+    { key: "expires", header: t("profile.ends"), nowrap: true, cell: (row) => <RelativeTime at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
   ];
   return (
     <Section title={t("profile.sessions")} testId="sessions">

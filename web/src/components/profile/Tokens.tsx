@@ -9,7 +9,7 @@ import type { Column } from "../DataTable";
 import { EmptyState, Loaded } from "../Feedback";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
-import { Ago } from "../Time";
+import { RelativeTime } from "../Time";
 import { scopeWords } from "../../lib/scopes";
 import { useToast } from "../toast-context";
 import { TokenDialog } from "./TokenDialog";
@@ -70,9 +70,9 @@ export function Tokens() {
         </span>
       ),
     },
-    { key: "created", header: t("tokens.created"), nowrap: true, cell: (row) => <Ago at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
-    { key: "used", header: t("tokens.lastUsed"), nowrap: true, cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : t("tokens.never")), sortBy: (row) => instant(row.lastUsedAt) },
-    { key: "ends", header: t("tokens.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
+    { key: "created", header: t("tokens.created"), nowrap: true, cell: (row) => <RelativeTime at={row.createdAt} />, sortBy: (row) => instant(row.createdAt) },
+    { key: "used", header: t("tokens.lastUsed"), nowrap: true, cell: (row) => (row.lastUsedAt ? <RelativeTime at={row.lastUsedAt} /> : t("tokens.never")), sortBy: (row) => instant(row.lastUsedAt) },
+    { key: "ends", header: t("tokens.ends"), nowrap: true, cell: (row) => <RelativeTime at={row.expiresAt} />, sortBy: (row) => instant(row.expiresAt) },
     {
       key: "revoke",
       header: t("action.column"),

@@ -15,7 +15,7 @@ import { Notice } from "../Feedback";
 import classes from "./Request.module.css";
 import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
-import { Threshold } from "./Threshold";
+import { EvidenceThreshold } from "./EvidenceThreshold";
 
 export const modes: Mode[] = ["Observe", "Audit", "Enforce"];
 
@@ -115,7 +115,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
         </Radio.Group>
       )}
       {kind === "mode" && form.mode && clusters.length > 1 && <Members clusters={clusters} mode={form.mode} value={form.clusterModes} onChange={(clusterModes) => change({ clusterModes })} />}
-      {form.resource !== "" && now !== "Enforce" && enforces({ kind, mode: form.mode, clusterModes: form.clusterModes }) && <Threshold resource={form.resource} value={form.override} onChange={(override) => change({ override })} />}
+      {form.resource !== "" && now !== "Enforce" && enforces({ kind, mode: form.mode, clusterModes: form.clusterModes }) && <EvidenceThreshold resource={form.resource} value={form.override} onChange={(override) => change({ override })} />}
     </RequestFrame>
   );
 }

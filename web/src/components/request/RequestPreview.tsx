@@ -5,10 +5,10 @@ import type { Impact, PreviewItem, TicketPreview } from "../../api/types";
 import { byChain } from "../../lib/items";
 import { useWords } from "../../lib/use-words";
 import { ModeBadge } from "../Badge";
-import { Change } from "../Change";
-import { ClusterChips } from "../ClusterStates";
+import { ObjectChanges } from "../ObjectChanges";
+import { ClusterChips } from "../ClusterChips";
 import { Deciders } from "../Deciders";
-import { ImpactShort } from "../evidence/Impact";
+import { ImpactSummary } from "../evidence/Impact";
 import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
@@ -126,7 +126,7 @@ function Facts({ preview, nameOf, onRemove }: FactsProps) {
       {preview.change && (
         <div className={classes.block}>
           <h3 className={classes.blockTitle}>{t("request.preview.change")}</h3>
-          <Change change={preview.change} compact />
+          <ObjectChanges change={preview.change} compact />
         </div>
       )}
     </>
@@ -148,7 +148,7 @@ function Replay({ query }: { query: ImpactQuery }) {
   return (
     <div className={`${classes.block} ${classes.replay}`} aria-busy={query.isFetching} data-testid="preview-impact">
       <h3 className={classes.blockTitle}>{t("impact.short")}</h3>
-      {query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><ImpactShort impact={query.data} /></div> : <RowsSkeleton rows={1} />}
+      {query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><ImpactSummary impact={query.data} /></div> : <RowsSkeleton rows={1} />}
     </div>
   );
 }

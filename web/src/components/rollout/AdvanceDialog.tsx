@@ -9,13 +9,13 @@ import { basketLimit, textLimit } from "../../lib/request";
 import { useKey } from "../../lib/use-key";
 import { usePlan, useReplay } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
-import { ImpactShort } from "../evidence/Impact";
+import { ImpactSummary } from "../evidence/Impact";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
 import { PlannedDeciders } from "../PlannedDeciders";
-import { Override } from "../request/Threshold";
-import { Affected } from "./Affected";
-import { Results } from "./Results";
+import { ThresholdOverride } from "../request/EvidenceThreshold";
+import { AffectedResources } from "./AffectedResources";
+import { RolloutResults } from "./RolloutResults";
 
 interface Props {
   cards: RolloutCard[];
@@ -32,7 +32,7 @@ function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard";
   return (
     <div data-testid={`replayed-${kind}`}>
       <Text size="xs" c="dimmed" fw={560} mb={4}>{t(kind === "mode" ? "impact.short" : "impact.shortOnboard")}</Text>
-      <ImpactShort impact={data} />
+      <ImpactSummary impact={data} />
       {count > basketLimit && (
         <Text size="xs" mt={4} data-testid={`covered-${kind}`}>
           {t("rollout.advance.covered", { count, number: words.number(count), limit: basketLimit })}
@@ -66,7 +66,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const unknown = target === "enforce" ? lacking(able) : [];
   const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
 
-  if (advance.data) return <Results results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
+  if (advance.data) return <RolloutResults results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
 
   const submit = () => {
     setTried(true);
@@ -96,7 +96,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
     >
       {(fieldError) => (
         <>
-          {!only && <Affected able={able} others={others} />}
+          {!only && <AffectedResources able={able} others={others} />}
           <Radio.Group label={t("rollout.advance.to")} value={target} onChange={(next) => setTarget(targets.find((each) => each === next) ?? target)}>
             <Stack gap={8} mt={6}>
               {targets.map((each) => (
@@ -110,7 +110,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
           {unknown.length > 0 && <Notice testId="advance-lacking">{t("rollout.advance.lacking", { count: unknown.length, names: words.list(unknown.slice(0, 5).map(({ resource }) => resource.title)) })}</Notice>}
           <Decided kind="mode" cards={able} target={target} clusters={clusters} />
           <Decided kind="onboard" cards={able} target={target} clusters={clusters} />
-          {mayOverride && <Override value={override} onChange={setOverride} />}
+          {mayOverride && <ThresholdOverride value={override} onChange={setOverride} />}
           <Textarea
             label={t("decide.reason")}
             description={t("decide.reasonHint")}

@@ -9,8 +9,8 @@ import { useKey } from "../../lib/use-key";
 import { useZone } from "../../lib/use-zone";
 import { instantOf } from "../../lib/zone";
 import { FormDialog } from "../FormDialog";
-import { Affected } from "./Affected";
-import { Results } from "./Results";
+import { AffectedResources } from "./AffectedResources";
+import { RolloutResults } from "./RolloutResults";
 
 interface Props {
   cards: RolloutCard[];
@@ -29,7 +29,7 @@ export function AnnounceDialog({ cards, onClose }: Props) {
   const [wall, setWall] = useState("");
   const [tried, setTried] = useState(false);
   const clients = able.reduce((sum, card) => sum + card.clients, 0);
-  if (announce.data) return <Results results={announce.data.items} cards={able} onClose={() => onClose(true)} />;
+  if (announce.data) return <RolloutResults results={announce.data.items} cards={able} onClose={() => onClose(true)} />;
 
   const submit = () => {
     setTried(true);
@@ -54,7 +54,7 @@ export function AnnounceDialog({ cards, onClose }: Props) {
       {(fieldError) => (
         <>
           <Text size="sm">{t("rollout.announce.text", { count: clients })}</Text>
-          {!only && <Affected able={able} others={others} />}
+          {!only && <AffectedResources able={able} others={others} />}
           <Textarea
             label={t("rollout.announce.message")}
             description={t("rollout.announce.messageHint")}

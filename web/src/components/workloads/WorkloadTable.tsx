@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useDeleteWorkload } from "../../api/governance";
 import type { Workload } from "../../api/types";
 import { useWords } from "../../lib/use-words";
-import { Word } from "../Badge";
+import { ToneBadge } from "../Badge";
 import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
@@ -71,7 +71,7 @@ export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; 
       header: t("workloads.state"),
       cell: (row) => (
         <span className={tables.stack}>
-          {row.accepted !== undefined && <span>{row.accepted ? <Word tone="ok" word={t("workloads.accepted")} /> : <Word tone="busy" word={t("workloads.waiting")} />}</span>}
+          {row.accepted !== undefined && <span>{row.accepted ? <ToneBadge tone="ok" word={t("workloads.accepted")} /> : <ToneBadge tone="busy" word={t("workloads.waiting")} />}</span>}
           {row.message && <span className={tables.why}>{words.said(row.message)}</span>}
         </span>
       ),

@@ -1,0 +1,15 @@
+import { useTranslation } from "react-i18next";
+import { useWords } from "../lib/use-words";
+import tables from "./Tables.module.css";
+
+/** How many connections; of those that were opened before and are only still in use, that in words. */
+export function ConnectionCount({ of }: { of: number }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (of > 0) return words.number(of);
+  return (
+    <span className={tables.muted} title={t("connections.openHelp")} data-testid="still-open">
+      {t("connections.open")}
+    </span>
+  );
+}

@@ -1,0 +1,141 @@
+import { Button, Select, Textarea } from "@mantine/core";
+import { useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { asApiError } from "../api/client";
+import { useComment, useDecide } from "../api/mutations";
+import { useMe } from "../api/queries";
+import type { Ticket, TicketItem } from "../api/types";
+import { currentStep, votesOf } from "../lib/items";
+import { textLimit } from "../lib/request";
+import { useHeading } from "../lib/use-heading";
+import { useWords } from "../lib/use-words";
+import classes from "./DecisionBar.module.css";
+import { ErrorState } from "./Feedback";
+import { ItemSentences } from "./ItemSentence";
+import { useToast } from "./toast-context";
+
+const everything = "all";
+
+/** In whose place the reader decides, and how far the step is. */
+function DecisionCapacity({ item }: { item: TicketItem }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const me = useMe().data?.person.id;
+  const step = currentStep(item);
+  if (!step) return null;
+  const { has, needs } = votesOf(step);
+  const own = me === undefined || step.approvers.some((person) => person.id === me);
+  return (
+    <small>
+      {t(own ? "decide.asStep" : "decide.asDelegate", { step: words.step(step.name) })} {needs > 1 && t("timeline.quorum", { has, needs, of: step.approvers.length })}
+    </small>
+  );
+}
+
+interface Props {
+  ticket: Ticket;
+  items: TicketItem[];
+  onDecided?: (() => void) | undefined;
+}
+
+/** The decision, with what it decides in words; about every item that waits for the reader, or about one of them. */
+export function DecisionForm({ ticket, items, onDecided }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const heading = useHeading();
+  const toast = useToast();
+  const decide = useDecide(ticket.id);
+  const say = useComment(ticket.id);
+  const [comment, setComment] = useState("");
+  const [missing, setMissing] = useState(false);
+  const [chosen, setChosen] = useState(everything);
+  const input = useRef<HTMLTextAreaElement>(null);
+  const about = items.filter((item) => chosen === everything || String(item.position) === chosen);
+  const [first] = about;
+
+  const need = (): string | undefined => {
+    const text = comment.trim();
+    setMissing(text === "");
+    if (text === "") input.current?.focus();
+    return text || undefined;
+  };
+  const send = (decision: "approve" | "reject") => {
+    const text = decision === "reject" ? need() : comment.trim();
+    if (text === undefined) return;
+    decide.mutate(
+      { decision, version: ticket.version, item: chosen === everything ? undefined : Number(chosen), ...(text === "" ? {} : { comment: text }) },
+      {
+        onSuccess: () => {
+          toast(t(`decide.done.${decision}`, { id: ticket.id }));
+          setComment("");
+          onDecided?.();
+        },
+      },
+    );
+  };
+  const only = () => {
+    const text = need();
+    if (text !== undefined) say.mutate(text, { onSuccess: () => setComment("") });
+  };
+  const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
+  const error = decide.error ?? say.error;
+  const refusal = error ? asApiError(error).fieldMessage("comment") : undefined;
+  const fieldError = refusal === undefined ? undefined : words.said(refusal);
+
+  return (
+    <>
+      {items.length > 1 && (
+        <Select
+          size="xs"
+          label={t("decide.about")}
+          allowDeselect={false}
+          data={[{ value: everything, label: t("decide.aboutAll", { count: items.length }) }, ...items.map((item) => ({ value: String(item.position), label: heading.item(item, ticket.kind) }))]}
+          value={chosen}
+          onChange={(value) => setChosen(value ?? everything)}
+          data-testid="decision-about"
+        />
+      )}
+      <div className={classes.text}>
+        <ItemSentences items={about} kind={ticket.kind} limit={3} />
+        {first && <DecisionCapacity item={first} />}
+      </div>
+      {error && !fieldError ? <ErrorState error={error} title={t("error.actionTitle")} /> : null}
+      <div className={classes.row}>
+        <Textarea
+          ref={input}
+          className={classes.comment}
+          aria-label={t("decide.comment")}
+          placeholder={t("decide.commentHint")}
+          value={comment}
+          onChange={(event) => {
+            setComment(event.currentTarget.value);
+            setMissing(false);
+          }}
+          error={missing ? t("decide.rejectNeedsComment", { name: ticket.requester.displayName }) : fieldError}
+          maxLength={textLimit}
+          autosize
+          minRows={1}
+          maxRows={6}
+          data-testid="decision-comment"
+        />
+        <div className={classes.buttons}>
+          {comment.trim() !== "" && (
+            <Button variant="subtle" color="gray" onClick={only} loading={say.isPending} data-testid="comment-only">
+              {t("comment.only")}
+            </Button>
+          )}
+          {about.some((item) => item.can.reject) && (
+            <Button variant="default" onClick={() => send("reject")} loading={busy("reject")} disabled={decide.isPending} data-testid="reject-button">
+              {t("decide.reject")}
+            </Button>
+          )}
+          {about.some((item) => item.can.approve) && (
+            <Button onClick={() => send("approve")} loading={busy("approve")} disabled={decide.isPending} data-testid="approve-button">
+              {t("decide.approve")}
+            </Button>
+          )}
+        </div>
+      </div>
+    </>
+  );
+}

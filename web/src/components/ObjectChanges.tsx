@@ -1,0 +1,103 @@
+import { SegmentedControl } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { Suspense, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useTicketChange } from "../api/queries";
+import type { ChangeView, ObjectDiff, Ticket } from "../api/types";
+import { lazyPart } from "../lib/page-load";
+import { useWords } from "../lib/use-words";
+import classes from "./ObjectChanges.module.css";
+import type { DiffLayout } from "./DiffView";
+import { Loaded, Notice, RowsSkeleton } from "./Feedback";
+
+const DiffView = lazyPart(async () => (await import("./DiffView")).DiffView);
+
+function Layer({ title, objects, layout }: { title: string; objects: ObjectDiff[]; layout: DiffLayout }) {
+  if (objects.length === 0) return null;
+  return (
+    <section className={classes.layer}>
+      <h3 className={classes.title}>{title}</h3>
+      <Suspense fallback={<RowsSkeleton rows={2} />}>
+        {objects.map((object) => (
+          <DiffView key={`${object.kind}/${object.name}/${object.enforcer ?? ""}/${object.clusters?.join(",") ?? ""}`} object={object} layout={layout} />
+        ))}
+      </Suspense>
+    </section>
+  );
+}
+
+/** What changes: the objects that people wrote, and what each dataplane makes of them. */
+export function ObjectChanges({ change, compact = false }: { change: ChangeView; compact?: boolean }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const narrow = useMediaQuery("(max-width: 62em)", undefined, { getInitialValueInEffect: false });
+  const [chosen, setChosen] = useState<DiffLayout>("unified");
+  // Two columns of code need a wide place.
+  const choice = !narrow && !compact;
+  const layout = choice ? chosen : "unified";
+  const dataplane = change.objects.filter((object) => object.layer === "dataplane");
+  const acp = change.objects.filter((object) => object.layer !== "dataplane");
+  return (
+    <div data-testid="change">
+      {choice && change.objects.length > 0 && (
+        <SegmentedControl
+          className={classes.choice}
+          size="xs"
+          aria-label={t("diff.layout")}
+          data={[
+            { value: "unified", label: t("diff.unified") },
+            { value: "split", label: t("diff.split") },
+          ]}
+          value={chosen}
+          onChange={(next) => setChosen(next === "split" ? "split" : "unified")}
+          data-testid="diff-layout"
+        />
+      )}
+      {change.message && <Notice>{words.said(change.message)}</Notice>}
+      {change.objects.length === 0 && !change.message && <p className={classes.empty}>{t("diff.empty")}</p>}
+      {change.refused && change.refused.length > 0 && (
+        <div className={classes.refused} role="note" data-testid="change-refused">
+          <strong>{t("diff.refused")}</strong>
+          <ul>
+            {change.refused.map((each) => (
+              <li key={each}>{words.said(each)}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <Layer title={t("diff.acp")} objects={acp} layout={layout} />
+      <Layer title={t("diff.dataplane")} objects={dataplane} layout={layout} />
+    </div>
+  );
+}
+
+/** What the approvals are bound to, word for word. */
+function Brings({ ticket }: { ticket: Ticket }) {
+  const { t } = useTranslation();
+  const lines = [...new Set(ticket.items.flatMap((item) => item.brings ?? []))];
+  if (lines.length === 0) return null;
+  return (
+    <section className={classes.layer} data-testid="brings">
+      <h3 className={classes.title}>{t("ticket.brings")}</h3>
+      <p className={classes.empty}>{t("ticket.bringsHelp")}</p>
+      <ul className={classes.lines}>
+        {lines.map((line) => (
+          <li key={line}>
+            <code>{line}</code>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Of a ticket; asked for when the tab is opened. */
+export function TicketChanges({ ticket }: { ticket: Ticket }) {
+  const query = useTicketChange(ticket.id);
+  return (
+    <>
+      <Loaded query={query}>{(change) => <ObjectChanges change={change} />}</Loaded>
+      <Brings ticket={ticket} />
+    </>
+  );
+}

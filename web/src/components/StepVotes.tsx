@@ -1,0 +1,77 @@
+import { IconCheck, IconX } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import type { Step, Vote } from "../api/types";
+import { votesOf } from "../lib/items";
+import { useWords } from "../lib/use-words";
+import { Comment } from "./Comment";
+import { PersonName } from "./Names";
+import classes from "./Timeline.module.css";
+import { RelativeTime } from "./Time";
+
+function VoteLine({ vote, plain }: { vote: Vote; plain: boolean }) {
+  const { t } = useTranslation();
+  const Icon = vote.approve ? IconCheck : IconX;
+  return (
+    <li data-testid={`vote-${vote.person.id}`} data-value={vote.approve ? "approve" : "reject"}>
+      <div className={classes.who}>
+        <PersonName person={vote.person} />
+        {vote.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: vote.onBehalfOf.displayName })}</span>}
+        {!plain && (
+          <>
+            <span className={vote.approve ? classes.for : classes.against}>
+              <Icon size={13} stroke={2.4} aria-hidden />
+              {t(vote.approve ? "timeline.votedFor" : "timeline.votedAgainst")}
+            </span>
+            <span className={classes.when}>
+              <RelativeTime at={vote.at} />
+            </span>
+          </>
+        )}
+      </div>
+      {vote.comment && <Comment text={vote.comment} />}
+    </li>
+  );
+}
+
+function Deadline({ step }: { step: Step }) {
+  const { t } = useTranslation();
+  if (!step.deadline) return null;
+  return (
+    <p className={classes.note}>
+      {t(`timeline.deadline.${step.onTimeout ?? "Remind"}`)} <RelativeTime at={step.deadline} />
+    </p>
+  );
+}
+
+/** Who has voted in a step and how, and who still can. What one vote decided, the step’s title says already. */
+export function StepVotes({ step, votes, open, decided }: { step: Step; votes: Vote[]; open: boolean; decided: boolean }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { has, needs } = votesOf(step);
+  const voted = new Set(votes.flatMap((vote) => [vote.person.id, vote.onBehalfOf?.id]));
+  const can = open ? step.approvers.filter((person) => !voted.has(person.id)) : [];
+  return (
+    <>
+      {needs > 1 && step.approvers.length > 0 && <p className={classes.note} data-testid="step-quorum">{t("timeline.quorum", { has, needs, of: step.approvers.length })}</p>}
+      {votes.length > 0 && (
+        <ul className={classes.votes}>
+          {votes.map((vote) => (
+            <VoteLine key={`${vote.person.id}-${vote.at}`} vote={vote} plain={decided && votes.length === 1} />
+          ))}
+        </ul>
+      )}
+      {can.length > 0 && (
+        <div className={classes.who}>
+          <span className={classes.label}>{t("timeline.canDecide")}</span>
+          {can.map((person) => (
+            <PersonName key={person.id} person={person} />
+          ))}
+        </div>
+      )}
+      {step.auto && <p className={classes.note}>{t("timeline.auto")}</p>}
+      {step.note && <p className={classes.note}>{words.said(step.note)}</p>}
+      {open && step.escalated && <p className={classes.note}>{t("timeline.escalatedNow")}</p>}
+      {open && <Deadline step={step} />}
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+import { Button, Textarea } from "@mantine/core";
+import { IconCheck, IconX } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useDecideMany } from "../../api/mutations";
+import type { BulkResult, Ticket } from "../../api/types";
+import { itemsThatMay } from "../../lib/items";
+import { textLimit } from "../../lib/request";
+import { useHeading } from "../../lib/use-heading";
+import { useWords } from "../../lib/use-words";
+import { TicketStateBadge } from "../Badge";
+import { FormDialog } from "../FormDialog";
+import { InfoDialog } from "../InfoDialog";
+import { ItemSentences } from "../ItemSentence";
+import classes from "./Approvals.module.css";
+
+export type BulkVerb = "approve" | "reject";
+
+function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {
+  const { t } = useTranslation();
+  return (
+    <ul className={classes.summary} data-testid="bulk-summary">
+      {tickets.map((ticket) => {
+        const items = itemsThatMay(ticket, verb);
+        return (
+          <li key={ticket.id}>
+            <small>
+              {ticket.id} · {ticket.requester.displayName} · {ticket.reason}
+            </small>
+            {items.length > 0 ? <ItemSentences items={items} kind={ticket.kind} limit={50} /> : <p>{t("approvals.nothingLeft")}</p>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Each with its own result: some may have changed since they were selected. */
+function Results({ result, tickets }: { result: BulkResult; tickets: Ticket[] }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const heading = useHeading();
+  return (
+    <ul className={classes.summary} data-testid="bulk-results">
+      {result.items.map((each) => {
+        const ticket = tickets.find(({ id }) => id === each.ticket);
+        const item = ticket?.items.find(({ position }) => position === each.item);
+        const Icon = each.ok ? IconCheck : IconX;
+        return (
+          <li key={`${each.ticket}/${each.item ?? ""}`} className={classes.result} data-testid={`result-${each.ticket}`} data-value={each.ok ? "ok" : "refused"}>
+            <Icon size={15} className={each.ok ? classes.ok : classes.bad} aria-label={t(each.ok ? "approvals.done" : "approvals.refused")} />
+            <span>
+              <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link> {ticket && (item ? heading.item(item, ticket.kind) : heading.ticket(ticket))} {each.state && <TicketStateBadge state={each.state} />}
+              {each.problem && <small>{each.problem.code === "stale" ? t("error.stale") : words.said(each.problem.message)}</small>}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+interface Props {
+  verb: BulkVerb;
+  tickets: Ticket[];
+  onClose: (done: boolean) => void;
+}
+
+/** Says in full what is about to be decided, decides it, and says what became of each. */
+export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
+  const { t } = useTranslation();
+  const decide = useDecideMany();
+  // What was selected when it was sent: afterwards the list is another one.
+  const [shown] = useState(tickets);
+  const [comment, setComment] = useState("");
+  const [missing, setMissing] = useState(false);
+  const result = decide.data;
+  const items = shown.reduce((sum, ticket) => sum + itemsThatMay(ticket, verb).length, 0);
+
+  const submit = () => {
+    const text = comment.trim();
+    if (verb === "reject" && text === "") {
+      setMissing(true);
+      return false;
+    }
+    decide.mutate({ decision: verb, items: shown.map(({ id, version }) => ({ ticket: id, version })), ...(text ? { comment: text } : {}) });
+    return true;
+  };
+
+  if (result) {
+    return (
+      <InfoDialog
+        title={t("approvals.resultTitle")}
+        size="xl"
+        onClose={() => onClose(true)}
+        actions={
+          <Button variant="default" onClick={() => onClose(true)} data-testid="bulk-close">
+            {t("action.close")}
+          </Button>
+        }
+      >
+        <Results result={result} tickets={shown} />
+      </InfoDialog>
+    );
+  }
+
+  return (
+    <FormDialog
+      title={t(`approvals.bulk.${verb}`, { count: items })}
+      size="xl"
+      testId="bulk-dialog"
+      submit={{ label: t(`decide.${verb}`), danger: verb === "reject", disabled: items === 0, testId: "bulk-confirm", onSubmit: submit }}
+      pending={decide.isPending}
+      error={decide.error}
+      values={comment}
+      onClose={() => onClose(false)}
+    >
+      {(fieldError) => (
+        <>
+          <Summary tickets={shown} verb={verb} />
+          <Textarea
+            label={t("decide.comment")}
+            description={t("approvals.commentHint")}
+            required={verb === "reject"}
+            value={comment}
+            onChange={(event) => {
+              setComment(event.currentTarget.value);
+              setMissing(false);
+            }}
+            error={missing ? t("decide.reasonNeeded") : fieldError("comment")}
+            maxLength={textLimit}
+            autosize
+            minRows={1}
+            maxRows={6}
+            data-autofocus
+            data-testid="bulk-comment"
+          />
+        </>
+      )}
+    </FormDialog>
+  );
+}

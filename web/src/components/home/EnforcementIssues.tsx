@@ -1,0 +1,43 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useFlowCoverage } from "../../api/flows";
+import type { Home } from "../../api/types";
+import { missing } from "../../lib/coverage";
+import { useWords } from "../../lib/use-words";
+import { Section } from "../Page";
+import classes from "./Home.module.css";
+
+const day = { window: "24h", since: undefined, until: undefined } as const;
+
+/** For those who govern: where the dataplane and the policies differ, what was not seen, and what the guard stopped. Each number leads to its rows. */
+export function EnforcementIssues({ home }: { home: Home }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const coverage = useFlowCoverage(day).data;
+  const { lost, gapSeconds } = missing(coverage?.items ?? []);
+  const stopped = home.stopped ?? [];
+  return (
+    <Section title={t("home.watch")} aside={<Link to="/flows">{t("home.explore")}</Link>} testId="watch">
+      <div className={classes.watch}>
+        {home.disagreements !== undefined && (
+          <Link to="/flows?disagree=true" className={classes.figure} data-tone={home.disagreements > 0 ? "bad" : undefined} data-testid="home-disagreements">
+            <strong>{words.number(home.disagreements)}</strong>
+            <span>{t("home.disagreements", { count: home.disagreements })}</span>
+          </Link>
+        )}
+        {coverage?.available && (
+          <Link to="/flows?tab=losses" className={classes.figure} data-tone={lost > 0 || gapSeconds > 0 ? "warn" : undefined} data-testid="home-losses">
+            <strong>{words.number(lost)}</strong>
+            <span>{gapSeconds > 0 ? t("home.lostAndGap", { count: lost, duration: words.span(gapSeconds) }) : t("home.lost", { count: lost })}</span>
+          </Link>
+        )}
+        {stopped.length > 0 && (
+          <Link to="/rollout?stage=enforce&stage=announced&stage=refine&stage=initial" className={classes.figure} data-tone="bad" data-testid="home-stopped">
+            <strong>{words.number(stopped.length)}</strong>
+            <span>{t("home.stopped", { count: stopped.length, names: words.list(stopped.slice(0, 3).map((each) => each.title)) })}</span>
+          </Link>
+        )}
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,118 @@
+import { Button, Menu } from "@mantine/core";
+import { IconChevronDown } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { Home, Ticket, TicketItem } from "../../api/types";
+import { secondsPerDay } from "../../lib/time";
+import { textLimit } from "../../lib/request";
+import { useHeading } from "../../lib/use-heading";
+import { useSend } from "../../lib/use-send";
+import { useWords } from "../../lib/use-words";
+import { DataTable } from "../DataTable";
+import { ExtendDialog } from "../ExtendDialog";
+import { ErrorState } from "../Feedback";
+import { Section } from "../Page";
+import tables from "../Tables.module.css";
+import { RelativeTime } from "../Time";
+import { useToast } from "../toast-context";
+import classes from "./Home.module.css";
+
+const days = [7, 30, 90] as const;
+
+interface Row {
+  ticket: Ticket;
+  item: TicketItem;
+  /** The request for more time that is under way already. */
+  asked: string | undefined;
+}
+
+function rowsOf({ expiring, underWay }: Pick<Home, "expiring" | "underWay">): Row[] {
+  const extensions = underWay.filter((ticket) => ticket.kind === "extend");
+  return expiring
+    .flatMap((ticket) =>
+      ticket.items
+        .filter((item) => item.expiresAt !== undefined && item.state === "effective")
+        .map((item) => ({ ticket, item, asked: extensions.find((each) => each.items.some(({ target }) => target?.ticket === ticket.id && target.item === item.position))?.id })),
+    )
+    .sort((a, b) => (a.item.expiresAt ?? "").localeCompare(b.item.expiresAt ?? ""));
+}
+
+/** One click and a length: the reason is the one that held so far. Whoever wants to say more opens the dialog. */
+function Extend({ row }: { row: Row }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const heading = useHeading();
+  const toast = useToast();
+  const [open, setOpen] = useState(false);
+  const { send, create } = useSend();
+  const { ticket, item } = row;
+  const asked = create.data?.id ?? row.asked;
+  if (asked) {
+    return (
+      <span className={tables.sentence} data-testid={`extension-of-${ticket.id}`}>
+        {t("extend.asked")} <Link to={`/tickets/${asked}`}>{asked}</Link>
+      </span>
+    );
+  }
+  const ask = (count: number) => {
+    const reason = t("extend.reason", { reason: ticket.reason }).slice(0, textLimit);
+    send({ kind: "extend", items: [{ target: { ticket: ticket.id, item: item.position } }], durationSeconds: count * secondsPerDay, reason }, (made) => toast(t("extend.done", { id: made.id })));
+  };
+  return (
+    <div className={classes.asks}>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button size="compact-sm" variant="light" loading={create.isPending} rightSection={<IconChevronDown size={13} aria-hidden />} aria-label={t("extend.of", { what: heading.item(item, "grant") })} data-testid={`extend-${ticket.id}`}>
+            {t("decide.extend")}
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {days.map((count) => (
+            <Menu.Item key={count} onClick={() => ask(count)} data-testid={`extend-${ticket.id}-${count}`}>
+              {words.duration(count * secondsPerDay)}
+            </Menu.Item>
+          ))}
+          <Menu.Item onClick={() => setOpen(true)}>{t("extend.other")}</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {create.error ? <ErrorState error={create.error} title={t("error.actionTitle")} /> : null}
+      {open && <ExtendDialog of={{ ticket: ticket.id, item: item.position, heading: heading.item(item, "grant"), reason: ticket.reason }} onClose={() => setOpen(false)} />}
+    </div>
+  );
+}
+
+/** Grants that end soon. Nothing is shown where there is none. */
+export function ExpiringAccess({ home }: { home: Home }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const heading = useHeading();
+  const rows = rowsOf(home);
+  if (rows.length === 0) return null;
+  return (
+    <Section title={t("home.expiring")} count={rows.length} aside={<Link to="/requests?view=all&expiring=14">{t("home.seeAll")}</Link>} testId="expiring">
+      <DataTable
+        label={t("home.expiring")}
+        rows={rows}
+        rowKey={({ ticket, item }) => `${ticket.id}/${item.position}`}
+        rowTestId={({ ticket }) => `expiring-${ticket.id}`}
+        columns={[
+          {
+            key: "what",
+            header: t("requests.request"),
+            cell: ({ ticket, item }) => (
+              <span className={tables.stack}>
+                <Link className={tables.title} to={`/tickets/${ticket.id}`}>{heading.item(item, "grant")}</Link>
+                <span className={tables.muted}>
+                  {ticket.id} · {words.list(item.actions ?? [])}
+                </span>
+              </span>
+            ),
+          },
+          { key: "ends", header: t("ticket.expires"), nowrap: true, cell: ({ item }) => item.expiresAt && <RelativeTime at={item.expiresAt} /> },
+          { key: "extend", header: t("action.column"), silent: true, end: true, cell: (row) => (row.item.can.extend || row.asked ? <Extend row={row} /> : null) },
+        ]}
+      />
+    </Section>
+  );
+}

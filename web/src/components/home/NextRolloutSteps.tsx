@@ -1,0 +1,58 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useRollout } from "../../api/flows";
+import type { RolloutCard } from "../../api/types";
+import { cardKey, columns } from "../../lib/rollout";
+import { useWords } from "../../lib/use-words";
+import { EmptyState } from "../Feedback";
+import { Section } from "../Page";
+import classes from "./Home.module.css";
+
+const shown = 4;
+
+function Next({ card }: { card: RolloutCard }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <li>
+      <Link className={classes.step} to={`/resources/${encodeURIComponent(card.resource.id ?? card.resource.name)}`} data-testid={`closing-${cardKey(card)}`}>
+        <strong>{card.resource.title}</strong>
+        <span className={classes.muted}>{t(`rollout.stage.${card.stage}`)}</span>
+        {card.hint && <p>{words.said(card.hint.text)}</p>}
+      </Link>
+    </li>
+  );
+}
+
+/** What the reader's resources need next on their way to Enforce: those in audit, the farthest first, and where to begin when there is none. */
+export function NextRolloutSteps() {
+  const { t } = useTranslation();
+  const words = useWords();
+  const first = useRollout({ stage: ["initial", "refine", "announced"] }).data?.pages[0];
+  if (!first) return null;
+  const { announced, refine, initial } = columns(first.items);
+  const cards = [...announced, ...refine, ...initial];
+  const more = Math.max(cards.length, ["initial", "refine", "announced"].reduce((sum, stage) => sum + (first.stages[stage] ?? 0), 0)) - shown;
+  const watched = first.stages.observe ?? 0;
+  if (cards.length === 0 && watched === 0) return null;
+  return (
+    <Section title={t("home.closing")} aside={<Link to="/rollout">{t("governing.rollout")}</Link>} testId="closing">
+      {cards.length > 0 ? (
+        <>
+          <ul className={classes.cards}>
+            {cards.slice(0, shown).map((card) => (
+              <Next key={cardKey(card)} card={card} />
+            ))}
+          </ul>
+          {more > 0 && (
+            <p data-testid="closing-more">
+              <Link to="/rollout">{t("home.closingMore", { count: more, number: words.number(more) })}</Link>
+            </p>
+          )}
+        </>
+      ) : (
+        <EmptyState>{t("home.closingBegin", { count: watched, number: words.number(watched) })}</EmptyState>
+      )}
+    </Section>
+  );
+}

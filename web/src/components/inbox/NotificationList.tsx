@@ -1,0 +1,59 @@
+import { ActionIcon, VisuallyHidden } from "@mantine/core";
+import { IconMail, IconMailOpened } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useMarkInbox } from "../../api/own";
+import type { InboxItem } from "../../api/types";
+import { isNoticeKind } from "../../lib/notices";
+import { RelativeTime } from "../Time";
+import classes from "./NotificationList.module.css";
+
+interface Props {
+  items: InboxItem[];
+  /** Without the text, for a small place. */
+  compact?: boolean;
+  onLeave?: () => void;
+}
+
+function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; onLeave: (() => void) | undefined }) {
+  const { t } = useTranslation();
+  const mark = useMarkInbox();
+  const { id, at, kind, title, body, ticket, read } = item;
+  const label = t(read ? "inbox.markUnread" : "inbox.markRead");
+  const to = ticket ? `/tickets/${ticket}` : kind === "delegation" ? "/delegations" : undefined;
+  const Icon = read ? IconMail : IconMailOpened;
+  const open = () => {
+    if (!read) mark.mutate({ ids: [id], read: true });
+    onLeave?.();
+  };
+  return (
+    <li className={`${classes.notice} ${read ? "" : classes.unread}`} data-testid={`notice-${id}`} data-value={read ? "read" : "unread"}>
+      <span className={classes.dot} aria-hidden />
+      <div>
+        {!read && <VisuallyHidden>{t("inbox.isUnread")} </VisuallyHidden>}
+        {to ? <Link className={classes.title} to={to} onClick={open}>{title}</Link> : <span className={classes.title}>{title}</span>}
+      </div>
+      <ActionIcon variant="subtle" color="gray" size="sm" loading={mark.isPending} onClick={() => mark.mutate({ ids: [id], read: !read })} aria-label={`${label}: ${title}`} title={label} data-testid={`mark-${id}`}>
+        <Icon size={15} aria-hidden />
+      </ActionIcon>
+      <div className={classes.meta}>
+        <span>{t(`kindOfNotice.${isNoticeKind(kind) ? kind : "other"}`)}</span>
+        {ticket && <span>{ticket}</span>}
+        <RelativeTime at={at} />
+      </div>
+      {body && !compact && <p className={classes.body}>{body}</p>}
+    </li>
+  );
+}
+
+/** Notifications, newest first. Opening what one is about reads it. */
+export function NotificationList({ items, compact = false, onLeave }: Props) {
+  const { t } = useTranslation();
+  return (
+    <ul className={`${classes.list} ${compact ? classes.compact : ""}`} aria-label={t("inbox.title")} data-testid="notices">
+      {items.map((item) => (
+        <One key={item.id} item={item} compact={compact} onLeave={onLeave} />
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,115 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useApprovalPolicy } from "../../api/governance";
+import type { ApprovalPolicy, PolicyStep } from "../../api/types";
+import { approverOf, changePath, quorumOf } from "../../lib/policies";
+import { useWords } from "../../lib/use-words";
+import { ToneBadge } from "../Badge";
+import { Loaded } from "../Feedback";
+import { PersonName } from "../Names";
+import classes from "./Policies.module.css";
+import { YamlDetails, YamlText } from "./YamlDetails";
+
+function Step({ step }: { step: PolicyStep }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const quorum = quorumOf(step);
+  const approvers = step.approvers.map((text) => {
+    const { kind, id } = approverOf(text);
+    return t(`policies.approver.${kind}`, { id });
+  });
+  return (
+    <li>
+      <strong>{t("policies.step", { name: words.step(step.name) })}</strong>{" "}
+      <span>
+        {quorum && `${t(`policies.quorum.${quorum.kind}`, { count: quorum.count })} `}
+        {words.list(approvers)}
+      </span>
+      {step.condition && (
+        <div className={classes.condition}>
+          {t("policies.onlyIf")} <code className={classes.code}>{step.condition}</code>
+        </div>
+      )}
+      {step.autoApprove && (
+        <div className={classes.condition}>
+          {t("policies.byItself")} <code className={classes.code}>{step.autoApprove}</code>
+        </div>
+      )}
+      {step.timeout && (
+        <div className={classes.condition}>
+          {t("policies.timeout")} {words.said(step.timeout)}
+        </div>
+      )}
+    </li>
+  );
+}
+
+function PolicyYaml({ name }: { name: string }) {
+  const query = useApprovalPolicy(name);
+  return <Loaded query={query}>{(policy) => (policy.yaml ? <YamlText text={policy.yaml} label={name} /> : null)}</Loaded>;
+}
+
+interface Props {
+  policy: ApprovalPolicy;
+  /** Sees the whole of it, with the people who may break the glass. */
+  whole: boolean;
+  mayPropose: boolean;
+}
+
+/** One policy, as people read it; the object itself below. */
+export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { name, builtin, accepted, steps, breakGlassPeople: glass } = policy;
+  return (
+    <li className={`${classes.policy} ${builtin ? classes.builtin : ""}`} data-testid={`policy-${name}`}>
+      <div className={classes.head}>
+        <h2 className={classes.name}>{builtin ? t("policies.builtin") : name}</h2>
+        {!builtin && <span className={classes.muted}>{t("policies.priority", { priority: policy.priority })}</span>}
+        {!accepted && <ToneBadge tone="bad" word={t("policies.notAccepted")} help={t("policies.notAcceptedHelp")} testId="not-accepted" />}
+        {!builtin && mayPropose && (
+          <Button component={Link} to={changePath("ApprovalPolicy", name)} size="compact-sm" variant="default" aria-label={t("policies.proposeOf", { name })} data-testid={`propose-${name}`}>
+            {t("policies.propose")}
+          </Button>
+        )}
+      </div>
+      {builtin && <p className={classes.muted}>{t("policies.builtinText")}</p>}
+      {!accepted && policy.message && <p>{words.said(policy.message)}</p>}
+      <dl className={classes.facts}>
+        {!builtin && (
+          <>
+            <dt>{t("policies.matches")}</dt>
+            <dd>{policy.match ? <code className={classes.code}>{policy.match}</code> : t("policies.everything")}</dd>
+          </>
+        )}
+        <dt>{t("policies.steps")}</dt>
+        <dd>
+          {steps.length === 0 ? (
+            t("policies.noSteps")
+          ) : (
+            <ol className={classes.steps}>
+              {steps.map((step) => (
+                <Step key={step.name} step={step} />
+              ))}
+            </ol>
+          )}
+          {policy.samePersonManySteps && <div className={classes.muted}>{t("policies.samePerson")}</div>}
+          {policy.maxDurationSeconds !== undefined && <div className={classes.muted}>{t("policies.cap", { duration: words.duration(policy.maxDurationSeconds) })}</div>}
+        </dd>
+        {glass && (
+          <>
+            <dt>{t("policies.breakGlass")}</dt>
+            <dd>
+              {glass.map((person) => (
+                <PersonName key={person.id} person={person} />
+              ))}
+              {glass.length === 0 && t(whole ? "policies.nobody" : "policies.breakGlassHidden")}
+            </dd>
+          </>
+        )}
+      </dl>
+      {whole && !builtin && <YamlDetails>{() => <PolicyYaml name={name} />}</YamlDetails>}
+    </li>
+  );
+}

@@ -1,0 +1,52 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
+import { describe, expect, it } from "vitest";
+import type { EvidenceScore, Role } from "../../api/types";
+import { me } from "../../testing/fixtures";
+import { problem, renderPage, serve } from "../../testing/render";
+import { EvidenceThreshold } from "./EvidenceThreshold";
+
+const score = (value: number): EvidenceScore => ({ value, threshold: 70, enough: value >= 70, windowSeconds: 1_209_600, parts: [{ name: "observed", points: 12, of: 40, missing: "Wait until the window is full." }] });
+
+function Form() {
+  const [value, setValue] = useState<string>();
+  return (
+    <>
+      <EvidenceThreshold resource="bobs-cluster" value={value} onChange={setValue} />
+      <p data-testid="value">{String(value)}</p>
+    </>
+  );
+}
+
+function start(roles: Role[], of: EvidenceScore | undefined) {
+  serve({ "GET /me": () => ({ body: me({ roles }) }), "GET /resources/bobs-cluster/evidence": () => (of ? { body: of } : problem(403, "forbidden")) });
+  renderPage(<Form />, { path: "/", at: "/" });
+}
+
+describe("before Enforce", () => {
+  it("says what is missing, and whom to ask", async () => {
+    start(["resource-owner"], score(31));
+    const threshold = await screen.findByTestId("threshold");
+    expect(threshold).toHaveTextContent("The evidence is 31, and Enforce needs 70.");
+    expect(threshold).toHaveTextContent("Wait until the window is full.");
+    expect(threshold).toHaveTextContent("ask a security administrator");
+    expect(screen.queryByTestId("override-check")).toBeNull();
+  });
+
+  it("lets a security administrator override it, with a reason", async () => {
+    start(["security"], score(31));
+    await userEvent.click(await screen.findByTestId("override-check"));
+    expect(screen.getByText("Give a reason.")).toBeVisible();
+    await userEvent.type(screen.getByTestId("override-reason"), "Monday");
+    expect(screen.getByTestId("value")).toHaveTextContent("Monday");
+    await userEvent.click(screen.getByTestId("override-check"));
+    expect(screen.getByTestId("value")).toHaveTextContent("undefined");
+  });
+
+  it("offers no override where none is needed", async () => {
+    start(["security"], score(82));
+    expect(await screen.findByTestId("threshold")).toHaveAttribute("data-value", "enough");
+    expect(screen.queryByTestId("override-check")).toBeNull();
+  });
+});

@@ -1,0 +1,48 @@
+import { Checkbox, Stack, Textarea } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useEvidence } from "../../api/flows";
+import { useMe } from "../../api/queries";
+import { textLimit } from "../../lib/request";
+import { EvidencePanel } from "../evidence/EvidencePanel";
+import { Notice } from "../Feedback";
+import tables from "../Tables.module.css";
+
+interface OverrideProps {
+  value: string | undefined;
+  onChange: (value: string | undefined) => void;
+}
+
+/** The way past the threshold, which has a name and a reason and stays in the ledger. */
+export function ThresholdOverride({ value, onChange }: OverrideProps) {
+  const { t } = useTranslation();
+  return (
+    <Stack gap="xs">
+      <Checkbox label={t("override.label")} description={t("override.help")} checked={value !== undefined} onChange={(event) => onChange(event.currentTarget.checked ? "" : undefined)} data-testid="override-check" />
+      {value !== undefined && (
+        <Textarea label={t("override.reason")} required autosize minRows={2} maxLength={textLimit} value={value} onChange={(event) => onChange(event.currentTarget.value)} error={value.trim() === "" ? t("decide.reasonNeeded") : undefined} data-testid="override-reason" />
+      )}
+    </Stack>
+  );
+}
+
+/** Before Enforce: whether enough is known, what is missing, and what can be done about it. */
+export function EvidenceThreshold({ resource, ...override }: OverrideProps & { resource: string }) {
+  const { t } = useTranslation();
+  const security = useMe().data?.roles.includes("security") ?? false;
+  const { data: score } = useEvidence(resource);
+  if (!score) return null;
+  return (
+    <Stack gap="sm" data-testid="threshold" data-value={score.enough ? "enough" : "missing"}>
+      {!score.enough && (
+        <Notice>
+          <span className={tables.sentence}>
+            {t(score.value < score.threshold ? "override.missing" : "override.partLacking", { value: score.value, threshold: score.threshold })} {!security && t("override.askSecurity")} <Link to={`/resources/${encodeURIComponent(resource)}#proposal`}>{t("override.review")}</Link>
+          </span>
+        </Notice>
+      )}
+      <EvidencePanel score={score} />
+      {!score.enough && security && <ThresholdOverride {...override} />}
+    </Stack>
+  );
+}

@@ -1,0 +1,18 @@
+import type { RolloutCard } from "../../api/types";
+import type { BulkVerb } from "../../lib/rollout";
+import { AdvanceDialog } from "./AdvanceDialog";
+import { AnnounceDialog } from "./AnnounceDialog";
+import { GuardDialog } from "./GuardDialog";
+
+export interface Doing {
+  verb: BulkVerb | "guard";
+  cards: RolloutCard[];
+}
+
+/** What is being done with one resource or several. */
+export function RolloutDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: (done: boolean) => void }) {
+  const [first] = doing?.cards ?? [];
+  if (doing?.verb === "advance") return <AdvanceDialog cards={doing.cards} onClose={onClose} />;
+  if (doing?.verb === "announce") return <AnnounceDialog cards={doing.cards} onClose={onClose} />;
+  return doing && first ? <GuardDialog card={first} onClose={() => onClose(false)} /> : null;
+}

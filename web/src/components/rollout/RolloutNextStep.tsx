@@ -1,0 +1,65 @@
+import { Button, Group } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useRolloutCard } from "../../api/flows";
+import type { Resource, RolloutCard } from "../../api/types";
+import { anchors, stages, verbOf } from "../../lib/rollout";
+import { useWords } from "../../lib/use-words";
+import { Section } from "../Page";
+import { RolloutDialogs } from "./RolloutDialogs";
+import type { Doing } from "./RolloutDialogs";
+import classes from "./Rollout.module.css";
+
+/** The five stages in their order, with the one that it is in. */
+function Way({ card }: { card: RolloutCard }) {
+  const { t } = useTranslation();
+  return (
+    <ol className={classes.way} aria-label={t("rollout.way")} data-testid="rollout-way">
+      {stages.map((stage) => (
+        <li key={stage} aria-current={stage === card.stage ? "step" : undefined} title={t(`rollout.stageHelp.${stage}`)} data-value={stage}>
+          {t(`rollout.stage.${stage}`)}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Where a resource is on the way to Enforce and what is next, with the button for it. Nothing of it happens by itself. */
+export function RolloutNextStep({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { data: card } = useRolloutCard(resource.id);
+  const [doing, setDoing] = useState<Doing>();
+  if (!card) return null;
+  const { hint } = card;
+  const verb = verbOf(card);
+  const anchor = anchors[hint?.code ?? ""];
+  // What is under way already is not asked for twice.
+  const asked = verb === "advance" && card.ticket !== undefined;
+  return (
+    <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
+      <Way card={card} />
+      <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
+      {hint && !asked && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.said(hint.text)}</p>}
+      {card.ticket && (
+        <p className={classes.hint} data-testid="next-waits">
+          {t("rollout.underWay")} <Link to={`/tickets/${card.ticket}`}>{card.ticket}</Link> · {t("rollout.thenNext")}
+        </p>
+      )}
+      <Group gap={8} mt={10}>
+        {verb && hint && !asked && (
+          <Button size="xs" onClick={() => setDoing({ verb, cards: [card] })} data-testid={`next-${verb}`}>
+            {t(`rollout.next.${hint.code}`)}
+          </Button>
+        )}
+        {anchor && hint && (
+          <Button size="xs" component="a" href={anchor} data-testid="next-look">
+            {t(`rollout.next.${hint.code}`)}
+          </Button>
+        )}
+      </Group>
+      <RolloutDialogs doing={doing} onClose={() => setDoing(undefined)} />
+    </Section>
+  );
+}

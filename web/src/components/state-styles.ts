@@ -1,0 +1,82 @@
+/** What each state looks like: a tone and an icon. The word comes from the catalogue. */
+import {
+  IconAlertTriangle,
+  IconArrowBackUp,
+  IconBan,
+  IconCheck,
+  IconCircleCheck,
+  IconCircleDashed,
+  IconCircleX,
+  IconClock,
+  IconClockOff,
+  IconEye,
+  IconEyeCheck,
+  IconFlame,
+  IconHourglassOff,
+  IconLoader2,
+  IconLock,
+  IconPlayerTrackNext,
+  IconPlugConnectedX,
+  IconShieldCheck,
+  IconShieldLock,
+  IconShieldX,
+} from "@tabler/icons-react";
+import type { Icon } from "@tabler/icons-react";
+import type { ClusterState, Decision, Mode, StepState, TicketState } from "../api/types";
+
+export type Tone = "ok" | "bad" | "warn" | "busy" | "idle";
+
+export interface StateStyle {
+  tone: Tone;
+  icon: Icon;
+}
+
+export const ticketStateStyles: Record<TicketState, StateStyle> = {
+  pending: { tone: "busy", icon: IconClock },
+  approved: { tone: "busy", icon: IconCheck },
+  applying: { tone: "busy", icon: IconLoader2 },
+  effective: { tone: "ok", icon: IconShieldCheck },
+  rejected: { tone: "bad", icon: IconCircleX },
+  withdrawn: { tone: "idle", icon: IconArrowBackUp },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
+  failed: { tone: "bad", icon: IconAlertTriangle },
+  revoking: { tone: "warn", icon: IconLoader2 },
+  revoked: { tone: "idle", icon: IconBan },
+  expired: { tone: "idle", icon: IconClockOff },
+};
+
+export const stepStateStyles: Record<StepState, StateStyle> = {
+  waiting: { tone: "idle", icon: IconCircleDashed },
+  current: { tone: "busy", icon: IconClock },
+  approved: { tone: "ok", icon: IconCircleCheck },
+  rejected: { tone: "bad", icon: IconCircleX },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
+  skipped: { tone: "idle", icon: IconPlayerTrackNext },
+};
+
+export const clusterStateStyles: Record<ClusterState["state"], StateStyle> = {
+  Pending: { tone: "busy", icon: IconClock },
+  Realized: { tone: "ok", icon: IconCircleCheck },
+  Drifted: { tone: "warn", icon: IconAlertTriangle },
+  Unreachable: { tone: "bad", icon: IconPlugConnectedX },
+  Leaked: { tone: "bad", icon: IconAlertTriangle },
+  Overridden: { tone: "warn", icon: IconAlertTriangle },
+  Quarantined: { tone: "warn", icon: IconLock },
+  Downgraded: { tone: "bad", icon: IconAlertTriangle },
+};
+
+export const decisionStyles: Record<Decision, StateStyle> = {
+  allowed: { tone: "ok", icon: IconCircleCheck },
+  denied: { tone: "bad", icon: IconBan },
+  "default-denied": { tone: "bad", icon: IconShieldX },
+  audited: { tone: "warn", icon: IconEyeCheck },
+  unmanaged: { tone: "idle", icon: IconCircleDashed },
+};
+
+export const modeStyles: Record<Mode, StateStyle> = {
+  Observe: { tone: "idle", icon: IconEye },
+  Audit: { tone: "warn", icon: IconEyeCheck },
+  Enforce: { tone: "ok", icon: IconShieldLock },
+};
+
+export const breakGlassStyle: StateStyle = { tone: "warn", icon: IconFlame };

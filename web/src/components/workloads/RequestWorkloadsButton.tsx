@@ -1,0 +1,20 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { useNavigate } from "react-router";
+import { clearDraft } from "../../lib/draft";
+import type { WantedWorkload } from "../../lib/request";
+
+/** Goes on with what was refused by a bound that the resource's side can lift: to a request that shows who decides. */
+export function RequestWorkloadsButton({ workloads, label }: { workloads: WantedWorkload[]; label?: string }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const ask = () => {
+    clearDraft(); // another workload that was typed before is another request
+    void navigate("/requests/new?kind=workload", { state: { workloads } });
+  };
+  return (
+    <Button variant="light" onClick={ask} data-testid="ask-owners">
+      {label ?? t("machines.ask")}
+    </Button>
+  );
+}
