@@ -18,7 +18,7 @@ interface Props {
   label: string;
 }
 
-/** Statements that give (or deny) access, each with where it came from and where it holds. */
+/** AccessTable lists the statements that allow or deny access, with their origin and the members in which they apply. */
 export function AccessTable({ items, peer, label }: Props) {
   const { t } = useTranslation();
   const [revoking, setRevoking] = useState<Access>();

@@ -1,7 +1,7 @@
 import { initials } from "../lib/names";
 import classes from "./Names.module.css";
 
-/** A face, as long as nobody has pictures: the initials. */
+/** Avatar shows a person's initials. */
 export function Avatar({ name, size = 22 }: { name: string; size?: number }) {
   return (
     <span className={classes.avatar} style={{ width: size, height: size, fontSize: size * 0.42 }} aria-hidden>

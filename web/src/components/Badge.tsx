@@ -14,7 +14,7 @@ interface BadgeProps {
   value?: string | undefined;
 }
 
-/** A state in a tone, an icon and a word; never in colour alone. */
+/** Shows a state with a tone, an icon and a text, never by colour alone. */
 function Badge({ look, word, help, testId, value }: BadgeProps) {
   const Icon = look.icon;
   return (
@@ -30,7 +30,7 @@ export function TicketStateBadge({ state, testId }: { state: TicketState; testId
   return <Badge look={ticketStateStyles[state]} word={t(`ticketState.${state}`)} testId={testId} value={state} />;
 }
 
-/** What kind of request it is; for the usual one nothing is said. */
+/** KindBadge shows the kind of a request, except for the most common one, a grant. */
 export function KindBadge({ kind, breakGlass = false }: { kind: TicketKind; breakGlass?: boolean | undefined }) {
   const { t } = useTranslation();
   return (
@@ -49,7 +49,7 @@ export function StepStateBadge({ state }: { state: StepState }) {
 interface ClusterStateProps {
   state: ClusterState["state"];
   message?: string | undefined;
-  /** What is wanted is that the access is gone. */
+  /** Whether the access should be gone. */
   gone?: boolean;
   testId?: string;
 }
@@ -81,7 +81,7 @@ export function SensitivityBadge({ sensitivity }: { sensitivity: Sensitivity }) 
 
 const toneIcons = { ok: IconCircleCheck, warn: IconAlertTriangle, bad: IconCircleX, busy: IconClock, idle: IconCircleDashed } as const;
 
-/** A state that has no look of its own: one of five tones, its icon, and a word. */
+/** ToneBadge shows a text with one of five tones and its icon. */
 export function ToneBadge({ tone, word, help, testId, value }: { tone: keyof typeof toneIcons; word: string; help?: string | undefined; testId?: string; value?: string }) {
   return <Badge look={{ tone, icon: toneIcons[tone] }} word={word} help={help} testId={testId} value={value} />;
 }

@@ -11,7 +11,7 @@ interface Props {
   scopeLabel: string;
 }
 
-/** Which part of the catalogue, and a search in it. */
+/** CatalogFilters switches between all and the reader's own entries, and searches in them. */
 export function CatalogFilters({ search, onChange, placeholder, scopeLabel }: Props) {
   const { t } = useTranslation();
   const owner = search.get("owner");

@@ -6,10 +6,10 @@ import badge from "./Badge.module.css";
 import { useWorstMembers } from "./MemberSummary";
 import { clusterStateStyles } from "./state-styles";
 
-/** More than these do not fit into a table cell. */
+/** The maximum number of chips in a table cell. */
 const mostChips = 6;
 
-/** The members of a statement in a table cell: name and icon; the state's word and message on hover and for screen readers. */
+/** ClusterChips shows the members of a statement in a table cell as names with icons. The state and its message appear on hover and for screen readers. */
 export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefined }) {
   const { t } = useTranslation();
   const words = useWords();

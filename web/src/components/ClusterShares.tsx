@@ -5,7 +5,7 @@ import { ConnectionCount } from "./ConnectionCount";
 import classes from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 
-/** Where connections arrived: the names at a glance, how many each on hover, and everything when opened. */
+/** ClusterShares shows the members in which connections arrived: the names, the counts on hover, and all details when it is opened. */
 export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -3,11 +3,11 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import classes from "./Timeline.module.css";
 
-/** Longer than this, a text would push what happened since out of sight. */
+/** Longer texts are collapsed, in characters, so that later events stay visible. */
 const longText = 420;
 const manyLines = 6;
 
-/** What somebody wrote, as he wrote it; a long one opens on demand. */
+/** Comment shows a person's text unchanged. A long text is collapsed until it is opened. */
 export function Comment({ text }: { text: string }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);

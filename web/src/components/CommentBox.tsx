@@ -5,7 +5,7 @@ import { useComment } from "../api/mutations";
 import { textLimit } from "../lib/request";
 import { ErrorState } from "./Feedback";
 
-/** Says something on the ticket without deciding. */
+/** CommentBox comments on the ticket without deciding. */
 export function CommentBox({ id }: { id: string }) {
   const { t } = useTranslation();
   const [text, setText] = useState("");

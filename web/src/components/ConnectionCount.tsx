@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { useWords } from "../lib/use-words";
 import tables from "./Tables.module.css";
 
-/** How many connections; of those that were opened before and are only still in use, that in words. */
+/** ConnectionCount shows the number of new connections. If there are none, it says that older connections are still open. */
 export function ConnectionCount({ of }: { of: number }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -16,7 +16,7 @@ interface Props {
   query: { data: ConnectionList | undefined; error: unknown; isPending: boolean; refetch: () => unknown };
   peer: "application" | "resource";
   request?: boolean;
-  /** The same connections in the explorer. */
+  /** The path of the same connections in the flow explorer. */
   flows: string;
 }
 

@@ -24,11 +24,11 @@ type Peer = "application" | "resource" | "both";
 
 interface Props {
   list: ConnectionList;
-  /** Which end to name; the other one is the page's. */
+  /** Which end of a connection to show; the page is about the other one. */
   peer: Peer;
   label: string;
   empty: string;
-  /** Offers to ask for what was refused. */
+  /** Whether refused connections can be requested. */
   request?: boolean;
   limit?: number;
 }
@@ -55,7 +55,7 @@ function Verdict({ row }: { row: FoldedConnection }) {
   );
 }
 
-/** What can be done about a refused row, or in words why nothing can. */
+/** Offers what can be done about a refused connection, or explains why nothing can. */
 function Ask({ row }: { row: FoldedConnection }) {
   const { t } = useTranslation();
   if (row.subject.id && row.resource.id && row.action) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
@@ -69,7 +69,7 @@ function DecidedBy({ row }: { row: FoldedConnection }) {
   return <span className={classes.muted}>{t("connections.default")}</span>;
 }
 
-/** What has been granted since, from the list that the page's person may read. */
+/** Returns the grant that allows the connection now, from the list that the reader may see. */
 function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefined; pending: boolean } {
   const { subject, resource, action } = row;
   const ofResource = peer === "application";
@@ -83,7 +83,7 @@ function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefine
 function Granted({ grant }: { grant: Access }) {
   const { t } = useTranslation();
   const late = grant.clusters?.filter((cluster) => cluster.state !== "Realized");
-  // Members that are not listed may lack the grant as well.
+  // Members that are not listed may also lack the grant.
   const missing = (grant.members?.waiting ?? 0) > 0 ? unlisted(grant.members) : 0;
   return (
     <span className={`${classes.stack} ${classes.sentence}`} data-testid="granted">
@@ -97,12 +97,12 @@ function Granted({ grant }: { grant: Access }) {
   );
 }
 
-/** A refused row: what allows it by now, else what can be done, else what refused it. */
+/** Shows for a refused connection the statement that now allows it, otherwise what can be done, otherwise what refused it. */
 function Refused({ row, peer, offers }: { row: FoldedConnection; peer: Peer; offers: boolean }) {
   const { grant, pending } = useGrant(row, peer);
   if (grant) return <Granted grant={grant} />;
   if (!offers) return <DecidedBy row={row} />;
-  // Nothing is offered before it is known whether it is there already.
+  // Nothing is offered until it is known whether the access already exists.
   return pending ? null : <Ask row={row} />;
 }
 

@@ -28,7 +28,7 @@ interface DataTableProps<Row> {
   rowKey: (row: Row) => string;
   rowTestId?: (row: Row) => string;
   dim?: (row: Row) => boolean;
-  /** What a click anywhere in a row does; a control in the row must do the same for the keyboard. */
+  /** Called when a row is clicked. A control in the row must do the same for the keyboard. */
   onRow?: (row: Row) => void;
   testId?: string;
   /** More rows are on the server. Sorting only those that were read would show a wrong order, so the table cannot be sorted. */
@@ -49,7 +49,7 @@ const guessedHeight = 56;
 
 const classOf = <Row,>(column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
 
-/** A click on a control, or one that ends a selection of text, is not one on the row. */
+/** Clicks on a control, and clicks that end a text selection, do not count as clicks on the row. */
 function isOnRow(event: MouseEvent): boolean {
   return !(event.target as Element).closest("a, button, input, label, summary") && (globalThis.getSelection()?.isCollapsed ?? true);
 }
@@ -92,10 +92,10 @@ function Spacer({ height, span }: { height: number; span: number }) {
   );
 }
 
-/** Only the rows near the window, with space in place of the others. */
+/** Renders only the rows near the visible area, with space in place of the others. */
 function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<Row>, "label" | "testId"> & { frame: RefObject<HTMLDivElement | null> }) {
   const [margin, setMargin] = useState(0);
-  // Whatever above the table grows or shrinks makes the page taller or shorter.
+  // A change of size above the table changes the height of the page, so the offset is measured then.
   useEffect(() => {
     const observer = new ResizeObserver(() => setMargin((frame.current?.getBoundingClientRect().top ?? 0) + window.scrollY));
     observer.observe(document.body);
@@ -104,7 +104,7 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => guessedHeight,
-    // What is not laid out (in a hidden part of the page) has no height, and would let all rows in.
+    // A hidden table has no height, and all rows would be rendered.
     measureElement: (row) => row.getBoundingClientRect().height || guessedHeight,
     getItemKey: (index) => {
       const row = rows[index];
@@ -215,7 +215,7 @@ function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<Da
   );
 }
 
-/** The one table. It can be sorted by the columns that say how, when all rows are there. */
+/** DataTable is the table of all pages. It can be sorted by columns with `sortBy` when all rows were read. */
 export function DataTable<Row>({ partial = false, sortParam, ...rest }: DataTableProps<Row>) {
   const sortable = !partial && rest.rows.length > 1 && rest.columns.some(({ sortBy }) => sortBy !== undefined);
   return sortable ? <SortedRows sortParam={sortParam} {...rest} /> : <Rows {...rest} />;

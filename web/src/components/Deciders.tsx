@@ -25,7 +25,7 @@ function DecidingStep({ step }: { step: Step }) {
   );
 }
 
-/** Who decides, by name, in the order of the steps. */
+/** Deciders names the people who decide, in the order of the steps. */
 export function Deciders({ steps }: { steps: Step[] }) {
   const { t } = useTranslation();
   if (steps.length === 0) return <p className={classes.note}>{t("request.preview.nobody")}</p>;

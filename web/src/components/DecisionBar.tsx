@@ -16,13 +16,13 @@ const buttons = [
   { dialog: "review", variant: "filled", color: "accent" },
 ] as const satisfies readonly { dialog: TicketDialog; variant: string; color: string }[];
 
-/** For whom the ticket concerns: what he can do about it now. Absent when that is nothing. */
+/** DecisionBar offers what the reader can do about the ticket now. It renders nothing if there is no action. */
 export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?: () => void }) {
   const { t } = useTranslation();
   const [dialog, setDialog] = useState<TicketDialog>();
   const waiting = ticket.items.filter((item) => item.can.approve || item.can.reject);
   const decides = waiting.length > 0;
-  // With several items the rows have these buttons; the bar has what is about all of them.
+  // With several items the rows have the buttons of each item, and the bar has those for all items.
   const offered = buttons.filter(({ dialog: each }) => {
     const items = itemsThatMay(ticket, each);
     if (items.length === 0) return false;

@@ -16,7 +16,7 @@ import { useToast } from "./toast-context";
 
 const everything = "all";
 
-/** In whose place the reader decides, and how far the step is. */
+/** DecisionCapacity shows in whose place the reader decides, and how many approvals the step has. */
 function DecisionCapacity({ item }: { item: TicketItem }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -38,7 +38,7 @@ interface Props {
   onDecided?: (() => void) | undefined;
 }
 
-/** The decision, with what it decides in words; about every item that waits for the reader, or about one of them. */
+/** DecisionForm approves or rejects all items that wait for the reader, or one of them. It shows in words what is decided. */
 export function DecisionForm({ ticket, items, onDecided }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -1,4 +1,4 @@
-/** The diff of one object. Loaded only when a change is looked at: the lines are compared in the browser. */
+/** The diff of one object. This module is loaded only when a change is opened, because it contains the library that compares lines. */
 import { UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { IconArrowsVertical } from "@tabler/icons-react";
 import { useState } from "react";

@@ -9,7 +9,7 @@ interface Props {
   onChange: (value: DurationValue) => void;
   error: string | undefined;
   description?: string | undefined;
-  /** There has to be an end. */
+  /** Whether an end is required. */
   limited?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Searchable choices out of the catalog. The server searches; what is chosen stays known whatever is typed. */
+/** Searchable selects of catalog entities. The server searches; the chosen entity stays available whatever is typed. */
 import { Loader, Select, Text } from "@mantine/core";
 import type { ComboboxItem, SelectProps } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
@@ -24,7 +24,7 @@ export function Option({ choice }: { choice: Choice | undefined }) {
   );
 }
 
-/** What was typed, unless it is only the chosen one's title standing in the field. */
+/** useTyped returns the typed text, or nothing while the field shows the title of the chosen entity. */
 export function useTyped(chosen: Choice | undefined) {
   const [text, setText] = useState("");
   const typed = text === chosen?.title ? "" : text.trim();

@@ -19,7 +19,7 @@ export interface Extendable {
   reason: string;
 }
 
-/** Asks for more time. What is extended is a request like another: it says who will decide. */
+/** ExtendDialog requests a later end of a grant. An extension is a request like any other, so the dialog shows who will decide. */
 export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();

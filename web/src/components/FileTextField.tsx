@@ -14,7 +14,7 @@ interface Props {
   testId: string;
 }
 
-/** Text out of a file, or pasted. */
+/** FileTextField takes text that is read from a file or pasted. */
 export function FileTextField({ label, description, accept, choose, value, onChange, error, testId }: Props) {
   const { t } = useTranslation();
   return (

@@ -8,10 +8,10 @@ import { EmptyState, Loaded } from "./Feedback";
 
 export const canSeeGovernance = (me: Me | undefined): boolean => me?.roles.some((role) => role === "security" || role === "auditor") ?? false;
 
-/** The security team changes the catalog; auditors only look. */
+/** canManageGovernance returns whether the person may change the catalog. Auditors may only read it. */
 export const canManageGovernance = (me: Me | undefined): boolean => me !== undefined && me.roles.includes("security") && !me.roles.includes("auditor");
 
-/** What only the security team and auditors see. Others are told so, and nothing is asked of the server. */
+/** GovernanceOnly shows its children to the security team and to auditors. Others see an explanation, and nothing is requested from the server. */
 export function GovernanceOnly({ children }: { children: ReactNode }) {
   const { t } = useTranslation();
   const me = useMe();

@@ -5,7 +5,7 @@ import type { Ticket, TicketItem } from "../api/types";
 import { TicketDialogs } from "./TicketDialogs";
 import type { TicketDialog } from "./TicketDialogs";
 
-/** What can be done with one item of several, apart from the decision. */
+/** ItemActions offers the actions for one item of several, except the decision. */
 export function ItemActions({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
   const [dialog, setDialog] = useState<TicketDialog>();

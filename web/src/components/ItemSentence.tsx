@@ -2,7 +2,7 @@ import { Trans, useTranslation } from "react-i18next";
 import type { TicketItem, TicketKind } from "../api/types";
 import { useWords } from "../lib/use-words";
 
-/** What happens to the item if it is approved, in one sentence: bars, dialogs and summaries say the same. */
+/** ItemSentence says in one sentence what happens if the item is approved. */
 export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKind }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -38,7 +38,7 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
   }
 }
 
-/** The same for several items: the first ones, and how many there are beyond. */
+/** ItemSentences shows the sentences of the first items, and how many more there are. */
 export function ItemSentences({ items, kind, limit = 5 }: { items: TicketItem[]; kind: TicketKind; limit?: number }) {
   const { t } = useTranslation();
   const [only] = items;

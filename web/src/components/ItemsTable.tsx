@@ -46,11 +46,11 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
   );
 }
 
-/** Several items, compact: each opens its own line. */
+/** ItemsTable lists several items; each row opens the item's timeline. */
 export function ItemsTable({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
-  // What waits for the reader is open, else the first one: in it is what was said.
+  // The item that waits for the reader is open, otherwise the first one, because it has the comments.
   const first = (itemsThatMay(ticket, "approve")[0] ?? ticket.items[0])?.position;
   return (
     <ul className={classes.items} aria-label={t("ticket.items")} data-testid="items">

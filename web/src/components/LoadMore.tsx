@@ -9,7 +9,7 @@ interface Props {
   param?: string;
 }
 
-/** An address cannot make the browser read more pages than this by itself. */
+/** The maximum number of pages that are read again because a URL asks for them. */
 export const mostRestored = 20;
 
 function pagesOf(value: string | null): number {

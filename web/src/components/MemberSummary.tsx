@@ -8,7 +8,7 @@ import badge from "./Badge.module.css";
 import { clusterStateStyles } from "./state-styles";
 import tables from "./Tables.module.css";
 
-/** How many members are in which state, where there are too many to see it. */
+/** MemberSummary counts the members in each state if there are too many to see it at a glance. */
 export function MemberSummary({ members, counts, above }: { members: ClusterState[]; counts?: MemberCounts; above: number }) {
   const { t } = useTranslation();
   const total = counts?.total ?? members.length;
@@ -31,7 +31,7 @@ export function MemberSummary({ members, counts, above }: { members: ClusterStat
   );
 }
 
-/** The worst members, and the others when somebody asks for them. With few members, all as they come. */
+/** useWorstMembers returns the members in the worst states, and a button that shows the others. With at most `most` members it returns all in their order. */
 export function useWorstMembers<T extends { cluster: string }>(members: T[], most: number, state: (member: T) => ClusterState["state"] | undefined): { shown: T[]; more: ReactNode } {
   const { t } = useTranslation();
   const [all, setAll] = useState(false);

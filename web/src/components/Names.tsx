@@ -1,4 +1,4 @@
-/** How things and people are named: every name a link, every resource name copyable, in its short form. */
+/** Names of entities and people: each is a link, and resource names are shortened and can be copied. */
 import { ActionIcon, CopyButton, Popover, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useState } from "react";
@@ -64,7 +64,7 @@ export function RefName({ kind, about, full = false }: RefNameProps) {
   );
 }
 
-/** A person's name; it opens a card that says who that is. */
+/** PersonName shows a person's name; a click opens the person's card. */
 export function PersonName({ person, size }: { person: Person; size?: number }) {
   const [open, setOpen] = useState(false);
   return (

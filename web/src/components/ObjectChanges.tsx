@@ -26,13 +26,13 @@ function Layer({ title, objects, layout }: { title: string; objects: ObjectDiff[
   );
 }
 
-/** What changes: the objects that people wrote, and what each dataplane makes of them. */
+/** ObjectChanges shows the changed objects of ACP, and the objects that are generated from them for each dataplane. */
 export function ObjectChanges({ change, compact = false }: { change: ChangeView; compact?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const narrow = useMediaQuery("(max-width: 62em)", undefined, { getInitialValueInEffect: false });
   const [chosen, setChosen] = useState<DiffLayout>("unified");
-  // Two columns of code need a wide place.
+  // Two columns of code need a wide screen.
   const choice = !narrow && !compact;
   const layout = choice ? chosen : "unified";
   const dataplane = change.objects.filter((object) => object.layer === "dataplane");
@@ -71,7 +71,7 @@ export function ObjectChanges({ change, compact = false }: { change: ChangeView;
   );
 }
 
-/** What the approvals are bound to, word for word. */
+/** Shows the exact text that the approvals refer to. */
 function Brings({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const lines = [...new Set(ticket.items.flatMap((item) => item.brings ?? []))];
@@ -91,7 +91,7 @@ function Brings({ ticket }: { ticket: Ticket }) {
   );
 }
 
-/** Of a ticket; asked for when the tab is opened. */
+/** TicketChanges shows the changes of a ticket. They are read when the tab is opened. */
 export function TicketChanges({ ticket }: { ticket: Ticket }) {
   const query = useTicketChange(ticket.id);
   return (

@@ -5,13 +5,13 @@ import { Link } from "react-router";
 import classes from "./Page.module.css";
 
 export interface Crumb {
-  /** Absent: the page itself. */
+  /** Absent for the page itself. */
   to?: string;
   label: string;
 }
 
 interface PageProps {
-  /** Also the document's title. */
+  /** The heading, which is also the document's title. */
   title: string;
   heading?: ReactNode;
   sub?: ReactNode;

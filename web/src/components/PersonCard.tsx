@@ -8,7 +8,7 @@ import { ErrorState } from "./Feedback";
 import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
 
-/** Who it is, in a few lines. */
+/** PersonCard shows a person's title, leader and groups. */
 export function PersonCard({ person }: { person: Person }) {
   const { t } = useTranslation();
   const words = useWords();

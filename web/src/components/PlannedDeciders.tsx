@@ -6,10 +6,10 @@ import { useWords } from "../lib/use-words";
 import { Deciders } from "./Deciders";
 import { Notice } from "./Feedback";
 
-/** More chains than these tell nothing at a glance. */
+/** The maximum number of approval chains that are shown. */
 const readable = 3;
 
-/** Who would decide a request that is about to be sent, and what stands against it. */
+/** PlannedDeciders shows who would decide a request before it is sent, and its problems. */
 export function PlannedDeciders({ items }: { items: TicketPreview["items"] }) {
   const { t } = useTranslation();
   const words = useWords();

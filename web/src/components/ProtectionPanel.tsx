@@ -13,13 +13,13 @@ import { instant } from "../lib/table-sort";
 /** Rows that are shown at first. */
 const mostRows = 20;
 
-/** The truth per member: what it should have, what was read back. */
+/** ProtectionPanel shows for each member what it should have and what was read back. */
 export function ProtectionPanel({ protection }: { protection: Protection | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
   const { shown, more } = useWorstMembers(protection?.clusters ?? [], mostRows, (cluster) => cluster.state);
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
-  // The rows say it per member; above them it would only be said twice.
+  // The rows show this for each member, so it is not repeated above them.
   const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
   const columns: Column<ClusterState>[] = [
     { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong>, sortBy: (row) => row.cluster },

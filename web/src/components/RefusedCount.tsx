@@ -5,7 +5,7 @@ import { useWords } from "../lib/use-words";
 import badge from "./Badge.module.css";
 import tables from "./Tables.module.css";
 
-/** A number that is a link to the rows behind it. */
+/** RefusedCount shows a number as a link to its rows. */
 export function RefusedCount({ count, to }: { count: number | undefined; to: string }) {
   const { t } = useTranslation();
   const words = useWords();

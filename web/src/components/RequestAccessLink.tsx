@@ -9,10 +9,10 @@ export interface Prefill {
   application?: string | undefined;
   resource?: string | undefined;
   action?: string | undefined;
-  /** The object that is to change, of a kind and a name. */
+  /** The kind and the name of the object that should change. */
   object?: ObjectChange["kind"] | undefined;
   name?: string | undefined;
-  /** The grant that is to end. */
+  /** The grant that should end. */
   target?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ interface Props extends Prefill {
   testId?: string;
 }
 
-/** Absent for those who may not ask. */
+/** RequestAccessLink renders nothing for people who may not request access. */
 export function RequestAccessLink({ primary = false, quiet = false, label, testId = "request-access", ...prefill }: Props) {
   const { t } = useTranslation();
   if (!useMayRequest()) return null;

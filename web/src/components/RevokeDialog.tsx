@@ -16,7 +16,7 @@ export interface Revocable {
 
 interface Props {
   ticketId: string;
-  /** Absent: every item that can be revoked. */
+  /** Absent for all items that can be revoked. */
   item?: number | undefined;
   targets: Revocable[];
   onClose: () => void;

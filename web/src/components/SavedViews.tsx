@@ -44,7 +44,7 @@ function Views({ place, person, search, onChosen }: { place: Place; person: stri
   );
 }
 
-/** Filters under a name of the person's own. */
+/** SavedViews stores the current filters under a name that the person chooses. */
 export function SavedViews({ place, search }: { place: Place; search: string }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);

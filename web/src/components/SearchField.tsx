@@ -6,13 +6,13 @@ import { useState } from "react";
 
 interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "maw"> {
   label: string;
-  /** What the address says; when that changes from elsewhere, the field follows. */
+  /** The value in the URL. The field follows when it changes elsewhere. */
   value: string;
   onChange: (text: string) => void;
   testId: string;
 }
 
-/** Text that is searched for once the typing pauses. */
+/** SearchField reports its text after the person stops typing for a moment. */
 export function SearchField({ label, value, onChange, testId, ...rest }: Props) {
   const [text, setText] = useState(value);
   const [known, setKnown] = useState(value);

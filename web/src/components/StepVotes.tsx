@@ -43,7 +43,7 @@ function Deadline({ step }: { step: Step }) {
   );
 }
 
-/** Who has voted in a step and how, and who still can. What one vote decided, the step’s title says already. */
+/** StepVotes shows who voted in a step and how, and who can still vote. The outcome of a single vote is already in the step’s title. */
 export function StepVotes({ step, votes, open, decided }: { step: Step; votes: Vote[]; open: boolean; decided: boolean }) {
   const { t } = useTranslation();
   const words = useWords();

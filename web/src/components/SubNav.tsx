@@ -6,7 +6,7 @@ interface Props {
   places: { to: string; label: string }[];
 }
 
-/** The pages of one subject, side by side. */
+/** SubNav links the pages of one subject. */
 export function SubNav({ label, places }: Props) {
   const { pathname } = useLocation();
   return (

@@ -21,7 +21,7 @@ import classes from "./TicketDetail.module.css";
 import { TicketClusters, TicketFacts } from "./TicketFacts";
 import { Timeline } from "./Timeline";
 
-/** Who may not see the ledger's lines is told so by the server; for him there is no such tab. */
+/** The server refuses the ledger's lines to some readers. For them the history tab is not shown. */
 function useHistory(id: string) {
   const query = useTicketLedger(id);
   const { status } = asApiError(query.error);
@@ -48,7 +48,7 @@ function State({ ticket }: { ticket: Ticket }) {
   );
 }
 
-/** Which change is worth replaying: the one that is not done yet, else, of a grant, its end. */
+/** Returns which change to replay: the requested change until it is applied, and afterwards the end of a grant. */
 function replayed(ticket: Ticket): "ticket" | "revoke" | undefined {
   const matter = matterOf(ticket.kind);
   if (matter === "object") return undefined;
@@ -67,7 +67,7 @@ function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" 
   );
 }
 
-/** Who decides sees in a few lines what it would do, before anything else. */
+/** Shows the people who decide a summary of the effect above all details. */
 function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
   const { t } = useTranslation();
   const query = useTicketImpact(id, "ticket");
@@ -85,21 +85,21 @@ function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
 
 interface Props {
   ticket: Ticket;
-  /** The detail stands beside a list. */
+  /** Whether the detail is shown next to a list. */
   narrow?: boolean;
   onDecided?: () => void;
 }
 
-/** Everything about a ticket on one screen. */
+/** TicketDetail shows everything about a ticket on one screen. */
 export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   const { t } = useTranslation();
   const history = useHistory(ticket.id);
   const says = useMayRequest();
   const [tab, setTab] = useState<string | null>("timeline");
   const [only, ...others] = ticket.items;
-  // Who may not end it himself asks those who may.
+  // People who may not revoke the grant themselves can request its end.
   const ends = only && others.length === 0 && !ticket.can.revoke && matterOf(ticket.kind) === "access" && only.state === "effective" ? only : undefined;
-  // Who closes a resource goes on at its page.
+  // Owners of the resource continue on its page.
   const me = useMe().data?.person.id;
   const closes = ticket.state === "effective" && ticket.requester.id === me && (ticket.adopt || ticket.kind === "mode" || ticket.kind === "onboard") ? only : undefined;
   const decides = ticket.items.some((item) => item.can.approve || item.can.reject);

@@ -16,7 +16,7 @@ const revocable = (item: TicketItem): Revocable => ({
   clusters: item.clusters.map((cluster) => cluster.cluster),
 });
 
-/** The dialog that was asked for, about one item or about all that it can be about. */
+/** TicketDialogs shows the chosen dialog for one item, or for all items that it applies to. */
 export function TicketDialogs({ ticket, item, dialog, onClose }: { ticket: Ticket; item?: TicketItem | undefined; dialog: TicketDialog | undefined; onClose: () => void }) {
   const heading = useHeading();
   switch (dialog) {

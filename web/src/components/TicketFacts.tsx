@@ -11,7 +11,7 @@ import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
 import { RelativeTime } from "./Time";
 
-/** A client outside the fleet, with its addresses before and after. */
+/** Shows a client outside the fleet with its addresses before and after the change. */
 function Registration({ workload }: { workload: NonNullable<TicketItem["workload"]> }) {
   const { t } = useTranslation();
   const addresses = (list: string[]) =>
@@ -33,12 +33,12 @@ function Registration({ workload }: { workload: NonNullable<TicketItem["workload
   );
 }
 
-/** What the item is about, as far as its kind has it. */
+/** TicketFacts shows the fields of the item that its kind has. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
   const words = useWords();
   const ended = endedAt(ticket, item);
-  // What is being taken back will not last until its date.
+  // Access that is being revoked ends before its expiry date.
   const expires = expiryOf(item);
   const lasts = ticket.kind === "grant" || ticket.kind === "extend";
   return (
@@ -168,10 +168,10 @@ export function TicketClusters({ ticket }: { ticket: Ticket }) {
   const words = useWords();
   const clusters = sumClusters(ticket.items);
   const { shown, more } = useWorstMembers(clusters, mostMembers, (cluster) => cluster.state);
-  // The counts of one item are those of the ticket; of several, the members that are listed are counted.
+  // With one item the ticket's counts are used; with several, the listed members are counted.
   const counts = ticket.items.length === 1 ? ticket.items[0]?.members : undefined;
-  // Once it is over, or before anything was read, there is nothing to say of the members.
-  // The members' states of addresses are on the pages of the resources that they reach.
+  // The members are not shown after the end, or before any state was read.
+  // For workloads the members' states are on the pages of the resources that they reach.
   if (clusters.length === 0 && (ticket.state !== "pending" || ticket.kind === "workload")) return null;
   return (
     <section className={classes.card} aria-label={t("ticket.clusters")}>

@@ -12,7 +12,7 @@ const details = (line: LedgerLine) =>
     .map(([key, value]) => `${key}: ${value}`)
     .join("\n");
 
-/** The ledger's lines about a ticket, oldest first, as they are: they are evidence. */
+/** TicketHistory lists the ledger's lines about a ticket, oldest first. They are evidence, so nothing is translated. */
 export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
   const { t } = useTranslation();
   if (lines.length === 0) return <EmptyState>{t("history.empty")}</EmptyState>;

@@ -7,7 +7,7 @@ import { TicketTable } from "./TicketTable";
 
 const shown = 5;
 
-/** The newest tickets about an application or a resource, and the way to all of them. */
+/** TicketsSection shows the newest tickets about an application or a resource, and a link to all of them. */
 export function TicketsSection({ about, id, empty }: { about: "application" | "resource"; id: string; empty: string }) {
   const { t } = useTranslation();
   const query = useTickets({ view: "all", [about]: id, limit: shown });

@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { dayAndTime, exactTime, preciseTime, relativeTime } from "../lib/time";
 import { useZone } from "../lib/use-zone";
 
-/** One clock for all relative times of the page, so that they change together. */
+/** All relative times of the page share one clock, in milliseconds, so that they change together. */
 const tick = 15_000;
 const listeners = new Set<() => void>();
 let now = Date.now();
@@ -31,13 +31,13 @@ function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
 
-/** A relative time; the exact one, with its zone, on hover. */
+/** RelativeTime shows a relative time, and the exact one with its zone on hover. */
 export function RelativeTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const current = useNow();
   const zone = useZone();
   const date = new Date(at);
-  // What happened after the last tick would read as the future.
+  // An event after the last tick would be shown as in the future.
   const reference = new Date(date.getTime() > current && date.getTime() <= current + tick ? date.getTime() : current);
   return (
     <time dateTime={at} title={exactTime(date, i18n.language, zone)}>
@@ -46,7 +46,7 @@ export function RelativeTime({ at }: { at: string }) {
   );
 }
 
-/** Time of day to the millisecond. */
+/** PreciseTime shows the time of day with milliseconds. */
 export function PreciseTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const zone = useZone();
@@ -58,7 +58,7 @@ export function PreciseTime({ at }: { at: string }) {
   );
 }
 
-/** The day and the minute, for what is planned. */
+/** DayAndTime shows a planned time to the minute. */
 export function DayAndTime({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const zone = useZone();

@@ -16,16 +16,16 @@ import { RelativeTime, PreciseTime } from "./Time";
 import { nodeIcon, useNodeTitle } from "./timeline-nodes";
 import classes from "./Timeline.module.css";
 
-/** From here on what matters is milliseconds, before that it is days. */
+/** After the approval times are shown in milliseconds; before it, days matter. */
 const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
-/** What the server wrote into the comment of these; in the others a person did. */
+/** Events whose comment was written by the server; the comments of other events are from people. */
 const saidByServer = new Set<TimelineNode["kind"]>(["failed", "escalated", "reminded", "timed-out", "expires-soon", "reopened"]);
 
-/** Lines of access, one each: what the approvals did not cover, or what is left of it. */
+/** Events that list access line by line: access that the approvals did not cover, or that remains. */
 const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
 
-/** A member that was read back without a revision has nothing any more: it was revoked, or went to Observe. */
+/** A member that was read back without a revision has no policy any more: the access was revoked, or the mode is Observe. */
 function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -67,7 +67,7 @@ function Remark({ node }: { node: TimelineNode }) {
 const mostMembers = 20;
 
 function Clusters({ lines, phase }: { lines: NonNullable<TimelineNode["clusters"]>; phase: TimelineNode["phase"] }) {
-  // A member without a live state has had its line: it is done.
+  // A member without a live state is done.
   const { shown, more } = useWorstMembers(lines, mostMembers, (line) => line.live?.state);
   return (
     <>

@@ -10,7 +10,7 @@ import { LoadMore } from "./LoadMore";
 import { Section } from "./Page";
 import tables from "./Tables.module.css";
 
-/** Machines outside the fleet that act as the application. */
+/** WorkloadsSection lists machines outside the fleet that act as the application. */
 export function WorkloadsSection({ application }: { application: string }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -40,7 +40,7 @@ export function WorkloadsSection({ application }: { application: string }) {
       ),
     },
   ];
-  // Who may not see them is not told that there is something to see.
+  // The section is hidden from people who may not see the workloads.
   if (query.error && asApiError(query.error).status === 403) return null;
   return (
     <Section title={t("workloads.title")} testId="workloads">

@@ -1,4 +1,4 @@
-/** What each state looks like: a tone and an icon. The word comes from the catalogue. */
+/** The tone and the icon of each state. The texts come from the message catalogue. */
 import {
   IconAlertTriangle,
   IconArrowBackUp,

@@ -1,4 +1,4 @@
-/** What a node of the timeline looks like and is called. */
+/** Icons and titles of the nodes of the timeline. */
 import {
   IconAlarm, IconArrowBackUp, IconArrowsMinimize, IconBan, IconBell, IconCheck, IconCircleDashed, IconClock, IconClockOff, IconEyeCheck, IconFlame,
   IconHourglassOff, IconLoader2, IconMessage, IconPencil, IconPlayerTrackNext, IconRefresh, IconShieldCheck, IconTrendingUp, IconX,

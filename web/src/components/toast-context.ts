@@ -1,6 +1,6 @@
 import { createContext, useContext } from "react";
 
-/** Says briefly that something was done; also to screen readers. */
+/** useToast returns a function that briefly shows that something was done, also to screen readers. */
 export const ToastContext = createContext<(text: string) => void>(() => undefined);
 
 export function useToast() {

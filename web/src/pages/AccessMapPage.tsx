@@ -38,7 +38,7 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: (cha
   );
 }
 
-/** What is looked at, in words: a title where the answer knows one. */
+/** Shows the selected node by its title if the answer contains one. */
 function focusName(focus: Focus, graph: AccessGraph | undefined): string {
   if (focus === undefined) return "";
   if ("team" in focus) return graph?.teams.find((team) => `${team.kind}:${team.id}` === focus.team)?.displayName ?? focus.team;
@@ -94,7 +94,7 @@ function Map() {
   );
 }
 
-/** Who can reach what: a picture and a table of the same selection, and the way from one to another. */
+/** AccessMapPage shows who can reach what as a graph and a table, and the path from a subject to a resource. */
 export function AccessMapPage() {
   const { t } = useTranslation();
   return (

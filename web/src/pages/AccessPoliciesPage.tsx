@@ -107,7 +107,7 @@ function List() {
   );
 }
 
-/** Every AccessControlPolicy, its origin, and what is odd about its statements. */
+/** AccessPoliciesPage lists all AccessControlPolicies with their origin and the issues of their statements. */
 export function AccessPoliciesPage() {
   const { t } = useTranslation();
   return (

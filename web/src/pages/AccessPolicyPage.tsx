@@ -150,7 +150,7 @@ function Detail({ name }: { name: string }) {
   );
 }
 
-/** One policy, statement by statement, and whose hand wrote it. */
+/** AccessPolicyPage shows the statements of one policy and its origin. */
 export function AccessPolicyPage() {
   const { t } = useTranslation();
   const { name = "" } = useParams();

@@ -58,7 +58,7 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: Retu
 
 function useSelection(tickets: Ticket[]) {
   const [selection, setSelection] = useState<ReadonlySet<string>>(new Set());
-  // What is not there any more was decided by somebody else.
+  // Tickets that left the list were decided by somebody else.
   const selected = tickets.filter(({ id }) => selection.has(id));
   const toggle = (id: string) =>
     setSelection((before) => {
@@ -76,7 +76,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
   const [help, setHelp] = useState(false);
   const { selected, ids, toggle, clear } = useSelection(tickets);
   const chosen = search.get("ticket");
-  // On a wide screen the first one is open already; a chosen one stays open after it was decided.
+  // On a wide screen the first ticket is open; a chosen ticket stays open after it was decided.
   const id = chosen ?? tickets[0]?.id;
   const index = tickets.findIndex((ticket) => ticket.id === id);
   const pathOf = (next: string | undefined) => `/approvals?${applyChange(search, { ticket: next }).toString()}`;

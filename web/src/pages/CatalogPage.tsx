@@ -95,7 +95,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
   );
 }
 
-/** Where the catalog comes from, and what a sync would change. */
+/** CatalogPage shows the sources of the catalog, and what a sync would change. */
 export function CatalogPage() {
   const { t } = useTranslation();
   const mayChange = canManageGovernance(useMe().data);

@@ -62,7 +62,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
   return <DataTable sortParam={sortParam} label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
 }
 
-/** What is one kind of resource or of client. */
+/** ClassesPage lists the classes of resources and subjects. */
 export function ClassesPage() {
   const { t } = useTranslation();
   const query = useClasses();

@@ -98,7 +98,7 @@ function Asked({ login, code, onDone }: { login: DeviceLogin; code: string; onDo
   );
 }
 
-/** Where a command line that wants to log in sends its user. A link only fills the code in: to look at it is a decision. */
+/** DevicePage approves the login of a command line. A link only fills in the code; the person has to submit it. */
 export function DevicePage() {
   const { t } = useTranslation();
   const [search] = useSearchParams();
@@ -136,7 +136,7 @@ export function DevicePage() {
           initial={code || (search.get("code") ?? "").slice(0, 16)}
           error={unknown ? t("device.unknown") : undefined}
           onLook={(next) => {
-            // The same code again is a wish to look again.
+            // The same code again reads it again.
             if (next === code) void login.refetch();
             setCode(next);
           }}

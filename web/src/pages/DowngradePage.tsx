@@ -36,7 +36,7 @@ function Choose({ extent, scope, onChange }: { extent: Downgrade; scope: Scope; 
   );
 }
 
-/** Members that somebody turned to audit without the control plane. */
+/** Lists members that an operator opened without the control plane. */
 function Marked() {
   const { t } = useTranslation();
   const marked = (useFleet().data?.items ?? []).filter((member) => member.downgrade || member.state === "Downgraded");
@@ -58,7 +58,7 @@ function Content() {
   const [opening, setOpening] = useState<Downgrade>();
   const named = search.get("class") ?? "";
   const scope: Scope = search.get("scope") === "class" ? { scope: "class", ...(named ? { class: named } : {}) } : { scope: "all" };
-  // Without a class there is nothing to ask about; what is shown stays.
+  // Without a class nothing is requested, and the previous result stays visible.
   const query = useDowngrade(scope.scope === "class" && !scope.class ? { scope: "all" } : scope);
   return (
     <Loaded query={query}>
@@ -86,7 +86,7 @@ function Content() {
   );
 }
 
-/** Turns everything, or a class, to audit at once, and back. */
+/** DowngradePage turns all resources, or those of a class, to Audit at once, and back. */
 export function DowngradePage() {
   const { t } = useTranslation();
   return (

@@ -63,7 +63,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
   );
 }
 
-/** Everything that the catalog knows, wherever it comes from. */
+/** EntitiesPage lists the entities of the catalog from all sources. */
 export function EntitiesPage() {
   const { t } = useTranslation();
   const mayChange = canManageGovernance(useMe().data);

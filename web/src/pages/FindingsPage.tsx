@@ -23,7 +23,7 @@ import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
-/** What a finding is about, each part a link. */
+/** Links the objects of a finding. */
 function Where({ finding }: { finding: Finding }) {
   return (
     <span className={tables.stack}>
@@ -78,7 +78,7 @@ function List() {
   );
 }
 
-/** Everything that is not as it should be, the worst first. */
+/** FindingsPage lists all findings, the most severe first. */
 export function FindingsPage() {
   const { t } = useTranslation();
   return (

@@ -54,7 +54,7 @@ function Members() {
   );
 }
 
-/** The members: health, versions, headroom, revisions behind. */
+/** FleetPage lists the members with health, versions, headroom and revision lag. */
 export function FleetPage() {
   const { t } = useTranslation();
   return (

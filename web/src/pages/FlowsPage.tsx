@@ -103,13 +103,13 @@ function Refresh() {
   );
 }
 
-/** Who connected to what, what was decided about it, and on whose word. */
+/** FlowsPage shows who connected to what, the decisions, and the statements that decided. */
 export function FlowsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const filter = flowFilterOf(search);
   const tab = tabOf(search);
-  // A view is kept without the row that happens to be open.
+  // The open row is not part of a saved view.
   const address = applyChange(search, { row: undefined }).toString();
   const narrow = (next: FilterChange) => change({ row: undefined, ...next });
   return (

@@ -23,7 +23,7 @@ function UnderWay({ tickets }: { tickets: Ticket[] }) {
   );
 }
 
-/** For those who only read: what was asked for lately, by anyone. */
+/** Shows recent requests of all people to readers who cannot request anything, such as auditors. */
 function Latest() {
   const { t } = useTranslation();
   const query = useTickets({ view: "all", limit: shownTickets });
@@ -44,7 +44,7 @@ export function HomePage() {
   const me = useMe().data;
   const auditor = me?.roles.includes("auditor") ?? false;
   const home = useHome(me !== undefined && !auditor);
-  // An auditor decides nothing, asks for nothing and is refused nothing.
+  // Auditors have no decisions, requests or refused connections of their own.
   if (auditor) {
     return (
       <Page title={t("home.title")} sub={t("home.auditor")}>

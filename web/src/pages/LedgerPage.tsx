@@ -66,7 +66,7 @@ function Lines() {
   );
 }
 
-/** A plain link: the browser streams it to a file, however long it is. */
+/** A plain link lets the browser stream the export to a file. */
 function Export() {
   const { t } = useTranslation();
   return (
@@ -76,7 +76,7 @@ function Export() {
   );
 }
 
-/** Every decision and every change, as it was written down. */
+/** LedgerPage lists all decisions and changes as they were recorded. */
 export function LedgerPage() {
   const { t } = useTranslation();
   const me = useMe().data;

@@ -22,7 +22,7 @@ function Detail({ name }: { name: string }) {
   );
 }
 
-/** One member: what it lacks, what is not as it should be there, and what consumes its identities. */
+/** MemberPage shows one member: missing capabilities, findings, and what consumes its identities. */
 export function MemberPage() {
   const { t } = useTranslation();
   const { member = "" } = useParams();

@@ -11,7 +11,7 @@ import { ObjectForm } from "../components/request/ObjectForm";
 import { WorkloadForm } from "../components/request/WorkloadForm";
 import { ticketKinds } from "../lib/items";
 
-/** Who owns no application has nobody to ask for. */
+/** Shown to people who own no application, because access is requested for an application. */
 function Access({ person }: { person: string }) {
   const { t } = useTranslation();
   const mine = useApplications({ mine: true, limit: 2 });
@@ -37,7 +37,7 @@ function Access({ person }: { person: string }) {
   );
 }
 
-/** The form for what the address says, or what to do instead for those who have nothing to ask for. */
+/** NewRequestPage shows the form for the kind in the URL, or what to do instead for people who cannot request access. */
 export function NewRequestPage() {
   const { t } = useTranslation();
   const [search] = useSearchParams();

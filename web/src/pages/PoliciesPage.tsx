@@ -10,7 +10,7 @@ import { ApprovalPolicyView } from "../components/policies/ApprovalPolicyView";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { changePath } from "../lib/policies";
 
-/** Who decides about what, in the order in which it is found. */
+/** PoliciesPage lists the approval policies in the order in which they are matched. */
 export function PoliciesPage() {
   const { t } = useTranslation();
   const me = useMe().data;

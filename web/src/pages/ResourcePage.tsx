@@ -23,7 +23,7 @@ import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
 import { useWords } from "../lib/use-words";
 
-/** Who answers for the resource asks for its protection; everybody else has the owner to turn to. */
+/** Owners of the resource can request its protection; others are referred to the owner. */
 function ModeRequests({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const security = useMe().data?.roles.includes("security") ?? false;
@@ -44,7 +44,7 @@ function ModeRequests({ resource }: { resource: Resource }) {
   );
 }
 
-/** What was seen and what follows from it; for those who answer for the resource. */
+/** Shows the owners of the resource the evidence and the proposal that follows from it. */
 function Known({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const evidence = useEvidence(resource.id);

@@ -50,7 +50,7 @@ function useSelection(cards: RolloutCard[]) {
   };
 }
 
-/** Where each resource is on the way to Enforce, what it lacks, and the next step for many at once. */
+/** RolloutPage shows the rollout stage of each resource, what is missing, and actions for many resources at once. */
 export function RolloutPage() {
   const { t } = useTranslation();
   const words = useWords();

@@ -21,7 +21,7 @@ function Broken({ reload }: Required<Props>) {
   );
 }
 
-/** The page's code did not come. It opens by itself as soon as it can. */
+/** Shown when the code of a page could not be loaded. The page opens as soon as it can be loaded. */
 function Unreached({ reload }: Required<Props>) {
   const { t } = useTranslation();
   const { state, tryNow } = useRecovery(reload);
@@ -35,7 +35,7 @@ function Unreached({ reload }: Required<Props>) {
   );
 }
 
-/** What stands where a page cannot. */
+/** RouteError is shown in place of a page that failed. */
 export function RouteError({ reload = reloadDocument }: Props) {
   return useRouteError() instanceof PageLoadError ? <Unreached reload={reload} /> : <Broken reload={reload} />;
 }

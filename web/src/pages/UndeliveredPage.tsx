@@ -68,7 +68,7 @@ function Letters({ mayRetry }: { mayRetry: boolean }) {
   );
 }
 
-/** What could not be delivered, and why: for those who can do something about the channel. */
+/** UndeliveredPage lists notifications that could not be delivered, and why. */
 export function UndeliveredPage() {
   const { t } = useTranslation();
   const mayRetry = canManageGovernance(useMe().data);

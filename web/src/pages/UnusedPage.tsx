@@ -12,7 +12,7 @@ import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import { useFilters } from "../lib/use-filters";
 
-/** Statements that nobody uses, so that what was granted once does not stay for ever. */
+/** UnusedPage lists statements without traffic, so that unused access can be revoked. */
 export function UnusedPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

@@ -36,7 +36,7 @@ interface WhatIfForm {
 
 const pause = 200;
 
-/** Typing asks once it pauses. */
+/** useAnswer requests the answer after typing pauses. */
 function useAnswer(body: NewTicket | undefined, as: string) {
   const wanted = JSON.stringify({ body, as });
   const [settled] = useDebouncedValue(wanted, pause);
@@ -109,7 +109,7 @@ function Question({ me }: { me: Me }) {
   );
 }
 
-/** Who would have to approve this? */
+/** WhatIfPage shows who would have to approve a request. */
 export function WhatIfPage() {
   const { t } = useTranslation();
   const me = useMe();

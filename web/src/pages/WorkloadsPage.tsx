@@ -22,7 +22,7 @@ import { useFilters } from "../lib/use-filters";
 const keys = ["q", "source", "application"] as const;
 const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
 
-/** Machines outside the fleet and what they act as. */
+/** WorkloadsPage lists machines outside the fleet and the applications that they act as. */
 export function WorkloadsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

@@ -15,7 +15,7 @@ import classes from "./Shell.module.css";
 
 type Kind = SearchHit["kind"];
 
-/** In the order in which people look for them, each with where it leads. */
+/** The kinds of results in display order, each with its path. */
 const kinds: { kind: Kind; icon: Icon; path: (id: string) => string }[] = [
   { kind: "ticket", icon: IconListDetails, path: (id) => `/tickets/${id}` },
   { kind: "application", icon: IconKey, path: (id) => `/applications/${id}` },
@@ -50,7 +50,7 @@ function usePlaces(): { pages: Place[]; actions: Place[] } {
   return { pages, actions };
 }
 
-/** Finds pages, actions, tickets, applications, resources and people from anywhere. */
+/** CommandPalette finds pages, actions, tickets, applications, resources and people. */
 export function CommandPalette() {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -63,7 +63,7 @@ export function CommandPalette() {
   const go = (to: string) => () => void navigate(to);
   const fits = ({ label }: Place) => label.toLocaleLowerCase().includes(low);
   const hits = asked === "" || low === "" ? [] : (found.data?.items ?? []);
-  // A ticket's number opens it, found or not: the page says why not.
+  // A ticket id opens its page even if the search found nothing; the page reports the reason.
   const number = /^t-\d{1,12}$/i.test(low) ? low.toUpperCase() : undefined;
   const ticket = hits.some((hit) => hit.kind === "ticket" && hit.id === number) ? undefined : number;
   const places = [

@@ -11,7 +11,7 @@ import classes from "./Shell.module.css";
 
 const shown = 6;
 
-/** The newest that is not read yet. */
+/** Shows the newest unread notifications. */
 function Newest({ onLeave }: { onLeave: () => void }) {
   const { t } = useTranslation();
   const query = useInbox({ unread: true, limit: shown });
@@ -38,7 +38,7 @@ function Newest({ onLeave }: { onLeave: () => void }) {
   );
 }
 
-/** What happened since the person last looked, from every page. */
+/** NotificationMenu shows the number of unread notifications and the newest of them on every page. */
 export function NotificationMenu({ unread }: { unread: number }) {
   const { t } = useTranslation();
   const words = useWords();

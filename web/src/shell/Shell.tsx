@@ -15,7 +15,7 @@ import { Brand, Nav } from "./Nav";
 import { CommandPalette, CommandPaletteButton } from "./CommandPalette";
 import classes from "./Shell.module.css";
 
-/** After a change of page, keyboard and screen reader continue at its content. */
+/** Moves the focus to the content after a navigation, for keyboards and screen readers. */
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
@@ -47,7 +47,7 @@ function TopBar({ onMenu, menuOpen }: { onMenu: () => void; menuOpen: boolean })
   );
 }
 
-/** The frame of every page but the login. */
+/** Shell is the frame of all pages except the login. */
 export function Shell() {
   const { t } = useTranslation();
   const me = useMe();

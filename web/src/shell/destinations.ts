@@ -1,4 +1,4 @@
-/** Where one can go from anywhere, and for whom. */
+/** The destinations of the navigation, and the roles that see them. */
 import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
@@ -14,7 +14,7 @@ export const destinations = [
 
 const overseers: readonly Role[] = ["security", "auditor"];
 
-/** Absent roles: for everybody. */
+/** Absent for everybody. */
 const governing = [
   { to: "/rollout", key: "rollout", icon: IconStairsUp, roles: ["resource-owner", ...overseers] as const },
   { to: "/flows", key: "flows", icon: IconArrowsExchange, roles: undefined },
@@ -31,14 +31,14 @@ const governing = [
   { to: "/ledger", key: "ledger", icon: IconBook2, roles: overseers },
 ] as const satisfies readonly { to: string; key: string; icon: Icon; roles: readonly Role[] | undefined }[];
 
-/** One's own, which the top bar leads to. */
+/** The person's own pages, which the top bar links. */
 export const own = [
   { to: "/inbox", key: "inbox", icon: IconBell },
   { to: "/profile", key: "profile", icon: IconUserCog },
   { to: "/device", key: "device", icon: IconTerminal2 },
 ] as const satisfies readonly { to: string; key: string; icon: Icon }[];
 
-/** Nothing until it is known who asks: what appears stays. */
+/** Empty until the person is known, so that links do not disappear again. */
 export function useGoverning() {
   const mine = useMe().data?.roles;
   return mine ? governing.filter(({ roles }) => roles === undefined || roles.some((role) => mine.includes(role))) : [];

@@ -15,7 +15,7 @@ import { NodeSearch } from "./NodeSearch";
 const step = 60;
 const click = 4;
 
-/** The names as people see them: groups have words of their own, and no name is longer than it has to be. */
+/** Returns the displayed names: groups have translated texts, and resource names are shortened. */
 function useTitles(picture: Picture): string[] {
   const { t } = useTranslation();
   return useMemo(() => {
@@ -31,11 +31,11 @@ interface Props {
   graph: AccessGraph;
   level: Level;
   onPick: (node: PictureNode) => void;
-  /** What is beside the search: the level. */
+  /** Shown next to the search, for example the level. */
   children: ReactNode;
 }
 
-/** The picture, to be moved and zoomed, searched, and looked into. */
+/** AccessCanvas shows the access graph, which can be moved, zoomed and searched. A click selects a node. */
 export function AccessCanvas({ graph, level, onPick, children }: Props) {
   const { t } = useTranslation();
   const words = useWords();
@@ -61,7 +61,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
     if (element.width !== width || element.height !== height) [element.width, element.height] = [width, height];
     draw(context, { picture, view, size, colors: colorsOf(element), titles, active });
   });
-  // After each change of what is shown; several in one frame are one.
+  // Draws after each change; changes in one frame are drawn once.
   useLayoutEffect(() => {
     const frame = requestAnimationFrame(() => paint());
     return () => cancelAnimationFrame(frame);
@@ -131,7 +131,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
     event.preventDefault();
     act();
   };
-  // The finder has thousands of names: it is not to be made again with each move of the pointer.
+  // NodeSearch has thousands of names, so it must not render again on each pointer move.
   const picked = useRef(onPick);
   useEffect(() => {
     picked.current = onPick;

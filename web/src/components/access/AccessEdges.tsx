@@ -20,7 +20,7 @@ import classes from "./Access.module.css";
 import { RelativeTime, DayAndTime } from "../Time";
 import { instant } from "../../lib/table-sort";
 
-/** What covers many names has words of its own. */
+/** EdgeEnd shows one end of an edge. An end that covers many names has its own text. */
 export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
   const { t } = useTranslation();
   return (
@@ -35,7 +35,7 @@ export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kin
   );
 }
 
-/** The columns of a statement between two names; the path finder has fewer of them. */
+/** Returns the columns of a statement between two names. */
 export function useEdgeColumns(): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
@@ -104,7 +104,7 @@ export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }
   return <DataTable sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
 }
 
-/** The same selection as the picture, row by row. */
+/** AccessEdges lists the selection of the graph as rows. */
 export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();

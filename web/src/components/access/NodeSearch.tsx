@@ -4,17 +4,17 @@ import { useTranslation } from "react-i18next";
 import type { Picture, PictureNode } from "../../lib/access-graph";
 import classes from "./Access.module.css";
 
-/** A longer list cannot be read; typing shortens it. */
+/** The maximum number of suggestions; typing narrows them. */
 const offered = 100;
 
 interface Props {
   picture: Picture;
-  /** By the place of the node. */
+  /** Called with the index of the node. */
   titles: string[];
   onPick: (node: PictureNode) => void;
 }
 
-/** Leads to a name of the picture. */
+/** NodeSearch finds a node of the graph by its name. */
 export const NodeSearch = memo(function Finder({ picture, titles, onPick }: Props) {
   const { t } = useTranslation();
   const names = useMemo(() => picture.nodes.flatMap((node, index) => (node.focus ? [{ value: String(index), label: titles[index] ?? node.name }] : [])), [picture, titles]);

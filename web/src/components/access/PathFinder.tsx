@@ -53,7 +53,7 @@ function Answer({ path }: { path: AccessPath }) {
   );
 }
 
-/** How can one reach another? The answer is in the address, so that it can be shown to somebody. */
+/** PathFinder shows how a subject can reach a resource. Both are in the URL, so that the answer can be shared. */
 export function PathFinder() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

@@ -1,14 +1,14 @@
-/** Draws the picture. Ten thousand lines take a canvas some tens of milliseconds, and a document seconds. */
+/** Draws the access graph on a canvas: 10,000 lines take tens of milliseconds there, and seconds as DOM elements. */
 import { rowHeight } from "../../lib/access-graph";
 import type { Picture, PictureNode, View } from "../../lib/access-graph";
 
 /** Between the two columns, and what is left for the names beside them; in the picture's own units. */
 const wide = { gap: 420, margin: 230 };
-/** On a telephone the sides stand closer, so that names can still be read. */
+/** On narrow screens the columns are closer together, so that names stay readable. */
 const narrow = { gap: 90, margin: 125 };
 const shapeOf = (width: number) => (width < 560 ? narrow : wide);
 const radius = 5;
-/** Smaller names cannot be read, so only those that are looked at are written. */
+/** Names smaller than this, in pixels, cannot be read, so only those of selected nodes are drawn. */
 const readable = 8;
 const many = 400;
 
@@ -20,7 +20,7 @@ export interface Colors {
   deny: string;
   idle: string;
   accent: string;
-  /** The family of the words around it. */
+  /** The font family of the page. */
   font: string;
 }
 
@@ -38,14 +38,14 @@ interface Scene {
   size: { width: number; height: number };
   colors: Colors;
   titles: string[];
-  /** Place of what is looked at; its lines come to the fore. */
+  /** Index of the selected node; its lines are drawn on top. */
   active: number | undefined;
 }
 
 type Link = Picture["links"][number];
 type Lines = Omit<Scene, "titles" | "active">;
 
-/** Lines of one look are one path: setting the pen for each would take longer than drawing. */
+/** Lines of the same style are drawn as one path, because changing the style for each line takes longer than drawing it. */
 function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Lines, color: string, alpha: number, width: number, wanted: (link: Link) => boolean) {
   const { gap } = shapeOf(size.width);
   const { top, bottom } = seen(view, size);
@@ -74,7 +74,7 @@ function clean(context: CanvasRenderingContext2D, size: Scene["size"]) {
   context.clearRect(0, 0, size.width, size.height);
 }
 
-/** All lines as they are when nothing is looked at. */
+/** Draws all lines without a selection. */
 function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
   const { picture, size, colors } = lines;
   const faint = picture.links.length > many ? 0.16 : 0.45;
@@ -86,7 +86,7 @@ function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
 
 const alike = (a: Lines, b: Lines) => a.picture === b.picture && a.view.k === b.view.k && a.view.x === b.view.x && a.view.y === b.view.y && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.colors) === JSON.stringify(b.colors);
 
-/** Draws one canvas. The lines are kept apart, so that looking at a node does not draw ten thousand of them again. */
+/** Returns the function that draws one canvas. The lines are cached, so that selecting a node does not draw all of them again. */
 export function painter() {
   const layer = document.createElement("canvas");
   let kept: Lines | undefined;
@@ -142,7 +142,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
   context.globalAlpha = 1;
 }
 
-/** The node at a point of the screen, its name included; undefined: none is near. */
+/** Returns the node at a point of the screen, including its name; undefined if none is near. */
 export function nodeAt(picture: Picture, view: View, width: number, px: number, py: number): number | undefined {
   const { gap } = shapeOf(width);
   const [x, y] = [(px - view.x) / view.k, (py - view.y) / view.k];
@@ -160,7 +160,7 @@ export function nodeAt(picture: Picture, view: View, width: number, px: number, 
   return best;
 }
 
-/** All of it, or as much as can be read of its width. */
+/** Returns the view that shows the whole graph, or as much of its width as stays readable. */
 export function fitted(picture: Picture, size: { width: number; height: number }, whole: boolean): View {
   const { gap, margin } = shapeOf(size.width);
   const across = size.width / (gap + 2 * margin);

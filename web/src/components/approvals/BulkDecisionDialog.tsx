@@ -36,7 +36,7 @@ function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {
   );
 }
 
-/** Each with its own result: some may have changed since they were selected. */
+/** Shows the result of each ticket, because some may have changed after they were selected. */
 function Results({ result, tickets }: { result: BulkResult; tickets: Ticket[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -67,11 +67,11 @@ interface Props {
   onClose: (done: boolean) => void;
 }
 
-/** Says in full what is about to be decided, decides it, and says what became of each. */
+/** BulkDecisionDialog shows what will be decided, decides it, and shows the result of each item. */
 export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
   const { t } = useTranslation();
   const decide = useDecideMany();
-  // What was selected when it was sent: afterwards the list is another one.
+  // The selection is copied, because decided tickets leave the list.
   const [shown] = useState(tickets);
   const [comment, setComment] = useState("");
   const [missing, setMissing] = useState(false);

@@ -1,11 +1,11 @@
 import { useHotkeys } from "@mantine/hooks";
 import type { HotkeyItem } from "@mantine/hooks";
 
-/** The keys of the approvals page. Those that decide only bring to the button; Enter presses it. */
+/** The keys of the approvals page. The keys for decisions only focus the button; Enter presses it. */
 export const shortcuts = ["j", "k", "a", "r", "c", "x", "?"] as const;
 export type Shortcut = (typeof shortcuts)[number];
 
-/** Whether the letters belong to a text. A box that was just ticked is no text. */
+/** Returns whether the focused element takes text. A checkbox does not. */
 function isTyping(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return target.type !== "checkbox" && target.type !== "radio";
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
@@ -17,12 +17,12 @@ export function useShortcuts(actions: Record<Shortcut, () => void>, enabled: boo
     event.preventDefault();
     actions[key]();
   };
-  // The default would swallow letters before anybody asked whose they are.
+  // The default would ignore keys in more elements than those that take text.
   const own = { preventDefault: false };
   useHotkeys([...shortcuts.map((key): HotkeyItem => [key, press(key), own]), ["shift+?", press("?"), own]], []);
 }
 
-/** Brings the keyboard to the first of these that is there. */
+/** Focuses the first of these elements that exists. */
 export function focusFirst(within: string, ...testIds: string[]) {
   for (const testId of testIds) {
     const found = document.querySelector<HTMLElement>(`#${within} [data-testid="${testId}"]`);

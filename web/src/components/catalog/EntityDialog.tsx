@@ -10,7 +10,7 @@ import { useToast } from "../toast-context";
 
 const sensitivities: Sensitivity[] = ["low", "medium", "high"];
 
-/** An entity that is kept here: a new one, or one with what it has now. */
+/** EntityDialog creates an entity of the portal's own source, or edits one. */
 export function EntityDialog({ entity, onClose }: { entity: Entity | undefined; onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();

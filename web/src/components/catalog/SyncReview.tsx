@@ -13,7 +13,7 @@ import { useToast } from "../toast-context";
 import classes from "./Catalog.module.css";
 
 const tones = { add: "ok", change: "busy", gone: "bad", conflict: "warn" } as const;
-/** From api/openapi.yaml: what a preview lists of its changes. */
+/** The maximum number of changes that a preview lists, from api/openapi.yaml. */
 const listed = 500;
 
 function Fields({ change }: { change: SyncChange }) {
@@ -38,7 +38,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** What a sync would change, entity by entity, before anybody lets it happen. */
+/** SyncReview lists what a sync would change, entity by entity, and asks for confirmation before it is applied. */
 export function SyncReview({ source, preview, mayApply, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -14,7 +14,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Entities out of a file, as a source of their own; nothing changes before the preview was looked at. */
+/** UploadSourceDialog reads entities from a file into a source of their own. It only requests the preview; the sync is applied afterwards. */
 export function UploadSourceDialog({ onPreview, onClose }: Props) {
   const { t } = useTranslation();
   const [source, setSource] = useState("");

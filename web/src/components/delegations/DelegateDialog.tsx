@@ -14,7 +14,7 @@ import { useToast } from "../toast-context";
 
 const week = 7 * 86_400_000;
 
-/** Names somebody who decides in one's place for some days. */
+/** DelegateDialog names a person who decides in the reader's place for some days. */
 export function DelegateDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();

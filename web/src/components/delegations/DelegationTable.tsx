@@ -45,7 +45,7 @@ function EndDialog({ delegation, onClose }: { delegation: Delegation; onClose: (
 interface Props {
   label: string;
   rows: Delegation[];
-  /** Which of the two people is not obvious from where the table stands. */
+  /** Which of the two people of a delegation the table names. */
   show: "from" | "to" | "both";
   partial?: boolean;
 }

@@ -17,7 +17,7 @@ import { useToast } from "../toast-context";
 const scopeOf = (active: ActiveDowngrade): Scope => ({ scope: active.scope, ...(active.class ? { class: active.class } : {}) });
 const keyOf = (active: ActiveDowngrade) => [active.scope, active.class, active.until, active.reason, active.by.id].join("/");
 
-/** What is open by downgrades, each with its way back. */
+/** ActiveDowngrades lists the active downgrades, each with the button that ends it. */
 export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -13,7 +13,7 @@ import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
 
-/** Opens many resources at once: says how many, and asks for an end, a reason, and a typed word. */
+/** DowngradeDialog opens many resources at once. It shows how many, and requires an end, a reason, and a typed confirmation. */
 export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();

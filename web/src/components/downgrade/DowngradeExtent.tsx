@@ -5,7 +5,7 @@ import classes from "../govern/Govern.module.css";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
 
-/** What a downgrade of this scope would open, and how long that takes. */
+/** DowngradeExtent shows what a downgrade of this scope would open, and how long that takes. */
 export function DowngradeExtent({ extent }: { extent: Downgrade }) {
   const { t } = useTranslation();
   const words = useWords();

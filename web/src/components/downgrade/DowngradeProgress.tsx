@@ -8,7 +8,7 @@ import { RefName } from "../Names";
 import { Section } from "../Page";
 import { RelativeTime } from "../Time";
 
-/** How far the last one has come, and what failed of it. */
+/** DowngradeProgress shows the progress of the last downgrade or resumption, and what failed. */
 export function DowngradeProgress({ run }: { run: DowngradeRun }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -21,7 +21,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** One request for all that was chosen: those who connect already may stay. */
+/** AdoptDialog requests access for all selected lines of a proposal, so that observed clients keep their access. */
 export function AdoptDialog({ resource, lines, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
@@ -34,7 +34,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
   const { query } = usePlan(durationError(duration) ? undefined : body);
   const cap = query.data?.maxDurationSeconds;
   const wrong = durationError(duration, cap);
-  // A cap is worth saying before the button is pressed: the preview knows it already.
+  // The preview reports the maximum duration, so it is shown before the form is submitted.
   const capped = wrong === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
   const over = leftOut(lines);
 

@@ -24,7 +24,7 @@ export function ScoreBar({ value, of = 100, threshold, enough }: Bar) {
   );
 }
 
-/** How well the resource is known, part by part, and what is missing for all points. */
+/** EvidencePanel shows the parts of the evidence score, and what is missing for the full score. */
 export function EvidencePanel({ score }: { score: EvidenceScore }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -4,7 +4,7 @@ import { useWords } from "../../lib/use-words";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 
-/** What speaks for a line: how often, on how many of the watched days, where, since when. */
+/** EvidenceSummary shows how often a connection was seen, on how many of the watched days, in which members, and since when. */
 export function EvidenceSummary({ evidence }: { evidence: SeenEvidence }) {
   const { t } = useTranslation();
   const words = useWords();

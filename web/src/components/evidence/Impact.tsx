@@ -67,7 +67,7 @@ function Figures({ impact }: { impact: ImpactData }) {
   );
 }
 
-/** When flows were lost or not watched: there the replay says nothing. */
+/** Lists the periods in which flows were lost or not watched. The replay knows nothing about them. */
 function Uncertain({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -93,10 +93,10 @@ function Uncertain({ impact }: { impact: ImpactData }) {
   );
 }
 
-/** What would pass as before, but be reported as what Enforce refuses: what Audit is for. */
+/** Returns connections that would still pass but be reported as audited. */
 const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before, after }) => after === "audited" && before !== after);
 
-/** What the change would have done to the connections of the last days. */
+/** Shows what the change would have done to the connections of the last days. */
 export function Impact({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -135,7 +135,7 @@ export function Impact({ impact }: { impact: ImpactData }) {
 
 const shortest = 4;
 
-/** Whom lines are of, each once; of many, some and how many more. */
+/** useNames returns a function that lists the names of lines without duplicates; of many names, the first and the number of others. */
 function useNames() {
   const { t } = useTranslation();
   const words = useWords();
@@ -145,7 +145,7 @@ function useNames() {
   };
 }
 
-/** The same in a few lines, beside a form or a decision. */
+/** ImpactSummary shows the impact in a few lines, next to a form or a decision. */
 export function ImpactSummary({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();

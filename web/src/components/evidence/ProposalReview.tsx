@@ -20,7 +20,7 @@ import { UnproposedTraffic } from "./UnproposedTraffic";
 
 const days = ["1", "7", "14", "31"] as const;
 
-/** Lines to choose from, and one request for all that were chosen. */
+/** Shows the proposal's lines for selection, and opens one request for all selected lines. */
 function Open({ resource, proposal }: { resource: Resource; proposal: Proposal }) {
   const { t } = useTranslation();
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
@@ -79,13 +79,13 @@ function Yaml({ yaml }: { yaml: string }) {
   );
 }
 
-/** Who was seen and would be refused, as a difference to review. Nothing of it happens by itself. */
+/** ProposalReview shows the observed clients that would be refused, as a proposal to review. Nothing is granted automatically. */
 export function ProposalReview({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const words = useWords();
   const [search, change] = useFilters();
   const chosen = among(search.getAll("seen"), days)[0];
-  // To the minute, so that the same question is asked again and not a new one with each look.
+  // Rounded to the minute, so that the query keeps its key.
   const [now] = useState(() => Math.floor(Date.now() / 60_000) * 60_000);
   const query = useProposal(resource.id, chosen ? { since: new Date(now - Number(chosen) * secondsPerDay * 1_000).toISOString() } : {});
   const data = query.data;

@@ -16,12 +16,12 @@ const tones = { covered: "idle", new: "busy", audited: "warn", denied: "bad" } a
 interface Props {
   label: string;
   lines: ProposalLine[];
-  /** Absent: there is nothing to choose. */
+  /** Absent if lines cannot be selected. */
   chosen?: ReadonlySet<string>;
   onToggle?: (key: string) => void;
 }
 
-/** The lines of a policy that what was seen would need, as a difference to what is there, each with what speaks for it. */
+/** ProposalTable lists the policy lines that the observed traffic needs, as a difference to the existing ones, each with its evidence. */
 export function ProposalTable({ label, lines, chosen, onToggle }: Props) {
   const { t } = useTranslation();
   const columns: Column<ProposalLine>[] = [

@@ -20,7 +20,7 @@ function Line({ row }: { row: Unused }) {
   );
 }
 
-/** Each with its own result: one may have ended meanwhile. */
+/** Shows the result of each grant, because one may have ended meanwhile. */
 function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[]; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -54,7 +54,7 @@ function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[
   );
 }
 
-/** Ends many grants with one reason. */
+/** RevokeUnusedDialog revokes many grants with one reason. */
 export function RevokeUnusedDialog({ rows, onClose }: { rows: Unused[]; onClose: (done: boolean) => void }) {
   const { t } = useTranslation();
   const revoke = useRevokeMany();

@@ -14,7 +14,7 @@ import { useToast } from "../toast-context";
 import classes from "./Evidence.module.css";
 import { TemporaryAuditDialog } from "./TemporaryAuditDialog";
 
-/** Counts down by the second; the exact end stands beside it, so screen readers are spared this. */
+/** TimeLeft counts down by the second. It is hidden from screen readers, because the exact end is next to it. */
 export function TimeLeft({ until }: { until: string }) {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -71,14 +71,14 @@ function Running({ audit }: { audit: Audit }) {
   );
 }
 
-/** The switch that lets everything pass for a while: who threw it, why, and until when. */
+/** TemporaryAudit shows who turned on temporary audit, why, and until when, with the buttons to begin, extend and end it. */
 export function TemporaryAudit({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<"begin" | "end">();
   const { protection } = resource;
   if (!protection) return null;
   const audit = protection.temporaryAudit;
-  // Where nothing is enforced there is nothing to switch off.
+  // Without an enforced member there is nothing to open.
   const enforces = protection.mode === "Enforce" || protection.clusters.some((each) => each.mode === "Enforce");
   const may = protection.canToggle ?? false;
   return (

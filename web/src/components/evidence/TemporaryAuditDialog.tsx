@@ -14,7 +14,7 @@ import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
 
-/** Begins a temporary audit, or sets its end anew. */
+/** TemporaryAuditDialog begins a temporary audit, or changes its end. */
 export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource; onClose: () => void }) {
   const { t, i18n } = useTranslation();
   const words = useWords();

@@ -12,7 +12,7 @@ import { UnusedTable } from "./UnusedTable";
 const quiet = ["7", "14", "30"] as const;
 const usualQuiet = 14;
 
-/** For how long a statement must have been quiet; kept in the address. */
+/** useUnusedDays reads from the URL after how many days without traffic a statement counts as unused. */
 export function useUnusedDays(): number {
   const [search] = useFilters();
   return Number(among(search.getAll("quiet"), quiet)[0] ?? usualQuiet);
@@ -36,7 +36,7 @@ export function UnusedDaysSelect() {
   );
 }
 
-/** Of what was not watched well enough nothing is said, and that is said. */
+/** Unobserved explains that statements are left out if their members were not watched well enough. */
 export function Unobserved({ names }: { names: string[] | undefined }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -29,12 +29,12 @@ function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
 interface Props {
   rows: Unused[];
   label: string;
-  /** Which end the page itself is. */
+  /** Which end of the statement the page is about. */
   about?: RefKind;
   partial?: boolean;
 }
 
-/** Statements without traffic, with what makes one believe so; those that came from a ticket can be ended together. */
+/** UnusedTable lists statements without traffic and the evidence for it. Those that were granted by tickets can be revoked together. */
 export function UnusedTable({ rows, label, about, partial = false }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -86,7 +86,7 @@ function Approvers({ row }: { row: Connection }) {
   );
 }
 
-/** From the flow to the statement that decided, to the ticket that it came from, to those who approved it. */
+/** Links the flow to the statement that decided, its ticket, and the people who approved it. */
 function Chain({ row }: { row: Connection }) {
   const { t } = useTranslation();
   return (
@@ -118,12 +118,12 @@ const refOf = ({ id, name }: CatalogRef) => name || id;
 
 interface Props {
   row: Connection | undefined;
-  /** The address with other filters, the window kept. */
+  /** Returns the URL with other filters and the same window. */
   pathWith: (change: Record<string, string | undefined>) => string;
   onClose: () => void;
 }
 
-/** What else to look at from here. */
+/** Links to related flows. */
 function Narrowing({ row, pathWith }: { row: Connection; pathWith: Props["pathWith"] }) {
   const { t } = useTranslation();
   const subject = refOf(row.subject);

@@ -19,7 +19,7 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** The window: counted back from now, or between two instants in the person's zone. */
+/** Selects the window: back from now, or between two instants in the person's time zone. */
 function Window({ filter, onChange }: Omit<Props, "search">) {
   const { t } = useTranslation();
   const zone = useZone();
@@ -50,7 +50,7 @@ function Window({ filter, onChange }: Omit<Props, "search">) {
   );
 }
 
-/** Text that becomes one more value when it is entered. */
+/** A text field whose text is added to the values on Enter. */
 function Add({ label, testId, onAdd }: { label: string; testId: string; onAdd: (text: string) => void }) {
   const [text, setText] = useState("");
   return (
@@ -66,7 +66,7 @@ function Add({ label, testId, onAdd }: { label: string; testId: string; onAdd: (
   );
 }
 
-/** Less used, behind a button; open when one of them is set. */
+/** Less common filters behind a button. They are open if one of them is set. */
 function More({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
   const add = (key: string) => (value: string) => value !== "" && onChange({ [key]: [...search.getAll(key).filter((each) => each !== value), value] });
@@ -90,7 +90,7 @@ function More({ filter, search, onChange }: Props) {
   );
 }
 
-/** Values that no control shows by itself, each to be taken away. */
+/** Lists filter values that no other control shows, each with a button that removes it. */
 function HeldPills({ all, search, onChange }: { all: Held[]; search: URLSearchParams; onChange: Props["onChange"] }) {
   const { t } = useTranslation();
   const named = ({ key, value }: Held) => (key === "subject" || key === "resource" ? shortName(value) : value);
@@ -104,7 +104,7 @@ function HeldPills({ all, search, onChange }: { all: Held[]; search: URLSearchPa
   });
 }
 
-/** The one filter bar; everything that it says is in the address. */
+/** FlowFilters is the filter bar. All of its values are in the URL. */
 export function FlowFilters({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
   const coverage = useFlowCoverage(filter).data;

@@ -15,7 +15,7 @@ import { instant } from "../../lib/table-sort";
 
 const reasonOf = (reason: string) => lossReasons.find((each) => each === reason) ?? "unknown";
 
-/** One row per member, one column per day: how much of it was watched. */
+/** Shows the watched share of each day: one row per member, one column per day. */
 function Days({ list }: { list: FlowCoverageList }) {
   const { t, i18n } = useTranslation();
   const words = useWords();
@@ -84,7 +84,7 @@ function LossTable({ losses, partial }: { losses: FlowLoss[]; partial: boolean }
   );
 }
 
-/** What is missing, as far as it is known: what was not seen proves nothing. */
+/** FlowLosses shows which flows are known to be missing, because an absent flow proves nothing where flows were lost. */
 export function FlowLosses({ filter }: { filter: FlowFilter }) {
   const { t } = useTranslation();
   const coverage = useFlowCoverage(filter);

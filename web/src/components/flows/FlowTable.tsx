@@ -17,7 +17,7 @@ export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" |
   return disagrees ? <ToneBadge tone="bad" word={word} help={t("flows.disagreesHelp")} testId="disagrees" value={verdict} /> : <span className={tables.muted}>{word}</span>;
 }
 
-/** Each row is one way from a client to a resource; a row opens what decided about it and who wanted it so. */
+/** FlowTable lists connections from clients to resources. A row opens the statement that decided and its approvals. */
 export function FlowTable({ rows, label, onOpen, partial }: { rows: Connection[]; partial: boolean; label: string; onOpen: (key: string) => void }) {
   const { t } = useTranslation();
   return (

@@ -19,7 +19,7 @@ const SeriesChart = lazyPart(async () => (await import("./SeriesChart")).SeriesC
 
 const waiting = <Skeleton height={180} data-testid="skeleton" />;
 
-/** Each number is the way to its rows. */
+/** Shows the totals; each total filters the rows by its decision. */
 function Legend({ totals, chosen, onChange }: { totals: ReturnType<typeof totalsOf>; chosen: Decision[]; onChange: (change: FilterChange) => void }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -46,7 +46,7 @@ function Legend({ totals, chosen, onChange }: { totals: ReturnType<typeof totals
   );
 }
 
-/** What the picture says, for those who do not see it. */
+/** The numbers of the chart as a table, for screen readers. */
 function AsTable({ series, shown }: { series: FlowSeries; shown: Decision[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -74,7 +74,7 @@ function AsTable({ series, shown }: { series: FlowSeries; shown: Decision[] }) {
   );
 }
 
-/** How many connections there were over the window, by decision; a bar narrows the window to its step. */
+/** FlowTimeSeries shows the number of connections in the window by decision. A bar narrows the window to its step. */
 export function FlowTimeSeries({ filter, onChange }: { filter: FlowFilter; onChange: (change: FilterChange) => void }) {
   const { t } = useTranslation();
   const query = useFlowSeries(filter);

@@ -7,7 +7,7 @@ import { useWords } from "../../lib/use-words";
 import { Notice } from "../Feedback";
 import tables from "../Tables.module.css";
 
-/** Says above the flows that they are not all of them; nothing where nothing is known to be missing. */
+/** LossBanner warns above the flows that some are missing. It renders nothing if no loss is known. */
 export function LossBanner({ filter, to }: { filter: FlowFilter; to: string }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -24,7 +24,7 @@ function End({ kind, about, address }: { kind: "applications" | "resources"; abo
   );
 }
 
-/** An IPv6 address and its port are kept apart by brackets. */
+/** Returns address and port; an IPv6 address is in brackets. */
 const withPort = (address: string | undefined, port: number | undefined): string | undefined =>
   address === undefined || port === undefined || port === 0 ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 
@@ -62,7 +62,7 @@ function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
   );
 }
 
-/** Most stores keep only some flows one by one; every one of them is among the connections. */
+/** Explains that most stores keep only a sample of single flows, while connections count all of them. */
 function NoneKept({ search }: { search: URLSearchParams }) {
   const { t } = useTranslation();
   const counted = new URLSearchParams(search);
@@ -80,7 +80,7 @@ function NoneKept({ search }: { search: URLSearchParams }) {
   );
 }
 
-/** Flow by flow, with addresses and nodes; kept for days, not for weeks. */
+/** RawFlows lists single flows with addresses and nodes. The store keeps them for days. */
 export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSearchParams }) {
   const { t } = useTranslation();
   const query = useRawFlows(filter);

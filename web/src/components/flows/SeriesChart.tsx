@@ -12,7 +12,7 @@ import { decisionColors } from "./decision-colors";
 interface Props {
   steps: Step[];
   shown: Decision[];
-  /** Within a day only the time is told. */
+  /** Labels within one day show only the time. */
   days: boolean;
   onStep: (start: number) => void;
 }
@@ -23,7 +23,7 @@ const indexOf = (state: unknown): number | undefined => {
   return Number.isInteger(index) ? index : undefined;
 };
 
-/** Loads when it is first looked at: the drawing library is larger than the rest of the page. What it shows stands in a table beside it. */
+/** SeriesChart is loaded lazily, because the chart library is larger than the rest of the page. A table next to it has the same numbers. */
 export function SeriesChart({ steps, shown, days, onStep }: Props) {
   const { t, i18n } = useTranslation();
   const words = useWords();

@@ -1,6 +1,6 @@
 import type { Decision } from "../../api/types";
 
-/** What was refused is told apart by its shade: somebody's word is darker than the default. */
+/** Refused connections differ by shade: a deny statement is darker than the default deny. */
 export const decisionColors: Record<Decision, string> = {
   allowed: "var(--acp-ok-solid)",
   audited: "var(--acp-warn-solid)",

@@ -2,7 +2,7 @@ import classes from "./Govern.module.css";
 
 interface Props<T extends string> {
   label: string;
-  /** Those that there are, in this order. */
+  /** The kinds that can be chosen, in this order. */
   values: readonly T[];
   counts: Record<string, number>;
   word: (value: T) => string;
@@ -11,7 +11,7 @@ interface Props<T extends string> {
   testId: string;
 }
 
-/** How many there are of each kind; each number leads to its rows. */
+/** CountFilter shows the count of each kind; a count filters the rows by its kind. */
 export function CountFilter<T extends string>({ label, values, counts, word, chosen, onChange, testId }: Props<T>) {
   const shown = values.filter((value) => (counts[value] ?? 0) > 0 || chosen.includes(value));
   if (shown.length === 0) return null;

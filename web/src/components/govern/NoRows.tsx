@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { EmptyState } from "../Feedback";
 
-/** No rows: because of the filters, which can be cleared, or for the reason that is given. */
+/** NoRows explains an empty table: the filters match nothing and can be cleared, or the reason that is given. */
 export function NoRows({ onClear, children }: { onClear: (() => void) | undefined; children: ReactNode }) {
   const { t } = useTranslation();
   if (!onClear) return <EmptyState>{children}</EmptyState>;

@@ -4,7 +4,7 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import classes from "./Govern.module.css";
 
-/** By which way a policy came, and by whose hand. */
+/** PolicyOriginText shows how a policy was created, and by which field manager. */
 export function PolicyOriginText({ origin, ticket }: { origin: PolicyOrigin; ticket?: string | undefined }) {
   const { t } = useTranslation();
   return (

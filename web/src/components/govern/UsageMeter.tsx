@@ -9,7 +9,7 @@ interface Props {
   text: string;
 }
 
-/** How full something is: a bar, and the numbers beside it. */
+/** UsageMeter shows a used share as a bar and as numbers. */
 export function UsageMeter({ used, limit, label, text }: Props) {
   const { t, i18n } = useTranslation();
   const share = limit > 0 ? Math.min(1, used / limit) : 0;

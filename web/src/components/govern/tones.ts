@@ -1,4 +1,4 @@
-/** What each state of the whole looks like: a tone; its word comes from the catalogue. */
+/** Tones of the states of members, findings, guards and issues. Their texts come from the message catalogue. */
 import type { FindingKind, FindingSeverity, GuardState, MemberHealth, StatementIssueKind } from "../../api/types";
 import type { Tone } from "../state-styles";
 
@@ -22,5 +22,5 @@ export const findingTones: Record<FindingKind, Tone> = {
 };
 export const issueTones: Record<StatementIssueKind, Tone> = { shadowed: "warn", contradictory: "warn", redundant: "idle", refused: "bad", unused: "idle", expiring: "busy", expired: "idle" };
 
-/** Of identities and policy maps: the adapter warns at 70 % and at 90 %. */
+/** Tone of the usage of identities and policy maps; the adapter warns at 70 % and at 90 %. */
 export const fillTone = (share: number): Tone => (share > 0.9 ? "bad" : share > 0.7 ? "warn" : "ok");

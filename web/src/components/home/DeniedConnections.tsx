@@ -11,7 +11,7 @@ import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 
-/** The request that already asks for what was refused. */
+/** Returns the id of the request that already asks for the refused access. */
 function askedFor(row: DeniedConnection, underWay: Ticket[]): string | undefined {
   return underWay.find(
     ({ kind, items }) => kind === "grant" && items.some((item) => item.application?.name === row.application.name && item.resource?.name === row.resource.name && (row.action === undefined || item.actions?.includes(row.action))),
@@ -32,7 +32,7 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
   return <span className={tables.why} data-testid="cannot-ask">{row.resource.id ? t("connections.noAction") : t("connections.notInCatalog")}</span>;
 }
 
-/** What the reader's applications were refused, each with the way to ask for it. */
+/** DeniedConnections lists refused connections of the reader's applications, each with a link that requests the access. */
 export function DeniedConnections({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -23,7 +23,7 @@ const days = [7, 30, 90] as const;
 interface Row {
   ticket: Ticket;
   item: TicketItem;
-  /** The request for more time that is under way already. */
+  /** The id of the extension that is already requested. */
   asked: string | undefined;
 }
 
@@ -38,7 +38,7 @@ function rowsOf({ expiring, underWay }: Pick<Home, "expiring" | "underWay">): Ro
     .sort((a, b) => (a.item.expiresAt ?? "").localeCompare(b.item.expiresAt ?? ""));
 }
 
-/** One click and a length: the reason is the one that held so far. Whoever wants to say more opens the dialog. */
+/** Requests an extension by choosing a duration, with the reason of the grant. The dialog allows another reason. */
 function Extend({ row }: { row: Row }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -82,7 +82,7 @@ function Extend({ row }: { row: Row }) {
   );
 }
 
-/** Grants that end soon. Nothing is shown where there is none. */
+/** ExpiringAccess lists grants that end soon. It renders nothing if there is none. */
 export function ExpiringAccess({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -24,7 +24,7 @@ function Next({ card }: { card: RolloutCard }) {
   );
 }
 
-/** What the reader's resources need next on their way to Enforce: those in audit, the farthest first, and where to begin when there is none. */
+/** NextRolloutSteps lists the reader's resources in Audit with their next step, the most advanced first. If there is none, it shows where to begin. */
 export function NextRolloutSteps() {
   const { t } = useTranslation();
   const words = useWords();

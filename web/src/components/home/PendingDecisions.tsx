@@ -32,7 +32,7 @@ function Card({ ticket, to }: { ticket: Ticket; to: string }) {
   );
 }
 
-/** What waits for the reader's decision; the oldest first, as the server says. */
+/** PendingApprovals lists the tickets that wait for the reader's decision, oldest first. */
 export function PendingApprovals({ tickets, count }: { tickets: Ticket[]; count: number }) {
   const { t } = useTranslation();
   return (
@@ -50,7 +50,7 @@ export function PendingApprovals({ tickets, count }: { tickets: Ticket[]; count:
   );
 }
 
-/** Glass that was broken, to be looked at. Nothing is shown where there is none: it is the exception. */
+/** PendingReviews lists break-glass access that waits for the reader's review. It renders nothing if there is none. */
 export function PendingReviews({ tickets }: { tickets: Ticket[] }) {
   const { t } = useTranslation();
   if (tickets.length === 0) return null;

@@ -10,7 +10,7 @@ import classes from "./NotificationList.module.css";
 
 interface Props {
   items: InboxItem[];
-  /** Without the text, for a small place. */
+  /** Leaves out the texts where there is little space. */
   compact?: boolean;
   onLeave?: () => void;
 }
@@ -46,7 +46,7 @@ function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; on
   );
 }
 
-/** Notifications, newest first. Opening what one is about reads it. */
+/** NotificationList lists notifications, newest first. Opening the link of a notification marks it as read. */
 export function NotificationList({ items, compact = false, onLeave }: Props) {
   const { t } = useTranslation();
   return (

@@ -14,7 +14,7 @@ const channels = ["inbox", "mail", "slack"] as const;
 
 interface Props {
   letters: Undelivered[];
-  /** Undefined: who looks may not. */
+  /** Undefined if the reader may not do this. */
   onRetry: ((id: string) => void) | undefined;
   busy: boolean;
   partial: boolean;
@@ -22,7 +22,7 @@ interface Props {
 
 export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
   const { t } = useTranslation();
-  /** A receiver that somebody configured has a name of his choice. */
+  /** The name of a receiver is chosen by the operator who configures it. */
   const channelOf = (name: string) => {
     const known = channels.find((each) => each === name);
     return known ? t(`profile.channel.${known}`) : name;

@@ -63,7 +63,7 @@ function Result({ result }: { result: LedgerVerification }) {
   );
 }
 
-/** Recomputes the chain when asked to, and says what came out. */
+/** LedgerVerifier recomputes the hash chain on request and shows the result. */
 export function LedgerVerifier() {
   const { t } = useTranslation();
   const verify = useVerifyLedger();

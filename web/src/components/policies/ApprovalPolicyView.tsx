@@ -52,12 +52,12 @@ function PolicyYaml({ name }: { name: string }) {
 
 interface Props {
   policy: ApprovalPolicy;
-  /** Sees the whole of it, with the people who may break the glass. */
+  /** Whether the reader may see the full policy, including the people who may use break-glass. */
   whole: boolean;
   mayPropose: boolean;
 }
 
-/** One policy, as people read it; the object itself below. */
+/** ApprovalPolicyView shows a policy in words, and its YAML below. */
 export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
   const { t } = useTranslation();
   const words = useWords();

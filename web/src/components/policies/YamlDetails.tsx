@@ -11,7 +11,7 @@ export function YamlText({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** Folded away; what is in it is made only once it is opened. */
+/** YamlDetails is collapsed at first. Its content is rendered when it is opened. */
 export function YamlDetails({ children }: { children: () => ReactNode }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);

@@ -25,7 +25,7 @@ const known = ["inbox", "mail", "slack"] as const;
 const isKnown = (channel: string): channel is (typeof known)[number] => known.some((each) => each === channel);
 
 interface MatrixProps {
-  /** Those that can be chosen for; the inbox has everything. */
+  /** Kinds of notifications whose channels can be chosen. The inbox always contains all kinds. */
   channels: string[];
   value: Preferences["channels"];
   onChange: (value: Preferences["channels"]) => void;
@@ -56,14 +56,14 @@ function Matrix({ channels, value, onChange }: MatrixProps) {
   return <DataTable label={t("profile.notifications")} columns={columns} rows={[...noticeKinds]} rowKey={(kind) => kind} testId="notice-matrix" />;
 }
 
-/** Language, time zone, and what is told where. One button keeps all of it. */
+/** PreferencesForm edits the language, the time zone and the channels of notifications, and saves them together. */
 export function PreferencesForm({ me, stored }: { me: Me; stored: Preferences }) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
   const put = usePutPreferences();
   const here = browserZone();
-  // Who never chose sees the browser's choice, and keeps it by saving.
+  // Without a stored choice the browser's setting is shown, and saved with the form.
   const [form, setForm] = useState<Preferences>(() => ({ ...stored, language: me.language ?? (document.documentElement.lang === "zh" ? "zh" : "en"), timeZone: me.timeZone ?? here }));
   const change = (next: Partial<Preferences>) => setForm((before) => ({ ...before, ...next }));
   const refusal = put.error ? asApiError(put.error) : undefined;

@@ -6,7 +6,7 @@ import { PersonName } from "../Names";
 import { Section } from "../Page";
 import classes from "./Profile.module.css";
 
-/** Who the person is to ACP, and as what. */
+/** ProfileIdentity shows the person, their roles and their groups. */
 export function ProfileIdentity({ me }: { me: Me }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -13,7 +13,7 @@ import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import { instant } from "../../lib/table-sort";
 
-/** Where the person is signed in; everywhere else can be ended at once. */
+/** Sessions lists where the person is signed in. All other sessions can be ended together. */
 export function Sessions() {
   const { t } = useTranslation();
   const toast = useToast();

@@ -41,7 +41,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
   );
 }
 
-/** Tokens of programs that act in the person's name. */
+/** Tokens lists the API tokens that act in the person's name. */
 export function Tokens() {
   const { t } = useTranslation();
   const query = useTokens();

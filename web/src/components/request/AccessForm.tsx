@@ -22,9 +22,9 @@ import { RequestPreview } from "./RequestPreview";
 import { ResourceSearch } from "./ResourceSearch";
 
 interface AccessState {
-  /** Absent: the only one there is. */
+  /** Absent if the person owns only one application. */
   application?: string | undefined;
-  /** Actions only when the person chose them: the usual ones are known once the resource is. */
+  /** Actions are absent until the person chooses some; the default actions are known once the resource was read. */
   basket: { resource: string; actions?: string[] | undefined }[];
   duration: DurationValue;
   reason: string;
@@ -75,7 +75,7 @@ function useForm(person: string, only: string | undefined) {
   };
 }
 
-/** Access of one application to one or several resources. */
+/** AccessForm requests access of one application to one or several resources. */
 export function AccessForm({ person, only }: { person: string; only: string | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -98,7 +98,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
     error: tried && errors.actions.includes(row.id) && row.resource?.actions.length !== 0 ? t("request.error.actions") : refusedItem(position),
   }));
   const applicationError = (tried && errors.application && t("request.error.application")) || said(refusal?.fieldMessage("application"));
-  // A cap is worth saying before the button is pressed: the preview knows it already.
+  // The preview reports the maximum duration, so it is shown before the form is submitted.
   const capError = errors.duration === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
   const durationMessage = capError ?? ((tried && errors.duration && t("request.error.duration")) || said(refusal?.fieldMessage("durationSeconds")));
   const atField = Boolean(applicationError) || Boolean(durationMessage) || shownRows.some((row) => row.error);

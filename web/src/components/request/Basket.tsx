@@ -62,7 +62,7 @@ function Row({ row, onActions, onRemove }: RowProps) {
   );
 }
 
-/** What is asked for, each with its actions. */
+/** Basket lists the resources that are requested, each with its actions. */
 export function Basket({ rows, onActions, onRemove }: { rows: BasketRow[]; onActions: (id: string, actions: string[]) => void; onRemove: (id: string) => void }) {
   const { t } = useTranslation();
   if (rows.length === 0) return null;

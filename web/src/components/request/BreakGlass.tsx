@@ -89,7 +89,7 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
 }
 
 interface Props {
-  /** Undefined as long as the request is not complete. */
+  /** Undefined until the request is complete. */
   body: Draftable | undefined;
   reason: string;
   offered: boolean;
@@ -98,7 +98,7 @@ interface Props {
   error: unknown;
 }
 
-/** Only for whom an approval policy names; everybody else does not see that there is such a thing. */
+/** BreakGlass offers break-glass access to the people that an approval policy names. It renders nothing for others. */
 export function BreakGlass({ body, reason, offered, onSend, sending, error }: Props) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);

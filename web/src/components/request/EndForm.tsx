@@ -44,7 +44,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
   );
 }
 
-/** Asks for the end of somebody else's grant; who may end it himself has a button for that on the ticket. */
+/** EndForm requests the end of somebody else's grant. People who may revoke it themselves use the button on the ticket. */
 export function EndForm({ person }: { person: string }) {
   const { t } = useTranslation();
   const [search] = useSearchParams();

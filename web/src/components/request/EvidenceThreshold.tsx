@@ -13,7 +13,7 @@ interface OverrideProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** The way past the threshold, which has a name and a reason and stays in the ledger. */
+/** ThresholdOverride asks for the reason to enforce below the evidence threshold. The override is recorded in the ledger. */
 export function ThresholdOverride({ value, onChange }: OverrideProps) {
   const { t } = useTranslation();
   return (
@@ -26,7 +26,7 @@ export function ThresholdOverride({ value, onChange }: OverrideProps) {
   );
 }
 
-/** Before Enforce: whether enough is known, what is missing, and what can be done about it. */
+/** EvidenceThreshold shows whether there is enough evidence to enforce the resource, what is missing, and what can be done about it. */
 export function EvidenceThreshold({ resource, ...override }: OverrideProps & { resource: string }) {
   const { t } = useTranslation();
   const security = useMe().data?.roles.includes("security") ?? false;

@@ -24,7 +24,7 @@ interface ModeState {
   mode?: Mode | undefined;
   clusterModes: Record<string, Mode>;
   reason: string;
-  /** Present: it is to be enforced without evidence enough, and why. */
+  /** The reason to enforce without enough evidence; absent without an override. */
   override?: string | undefined;
 }
 
@@ -43,7 +43,7 @@ interface MembersProps {
   onChange: (value: Record<string, Mode>) => void;
 }
 
-/** Members that are to differ: one is tried first, or lags behind for a reason. */
+/** Selects members that get another mode than the rest, for example to try Enforce in one member first. */
 function Members({ clusters, mode, value, onChange }: MembersProps) {
   const { t } = useTranslation();
   return (
@@ -67,7 +67,7 @@ function Members({ clusters, mode, value, onChange }: MembersProps) {
   );
 }
 
-/** Onboarding of a resource, the change of its mode, and taking it out again. */
+/** ModeForm requests the onboarding of a resource, a change of its mode, or its offboarding. */
 export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["kind"] }) {
   const { t } = useTranslation();
   const words = useWords();

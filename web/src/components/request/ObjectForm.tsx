@@ -25,7 +25,7 @@ interface ObjectState {
   kind: ObjectChange["kind"];
   name: string;
   verb: ObjectChange["verb"];
-  /** Absent: what the object has now. */
+  /** Absent until the object was edited: the form shows its current YAML. */
   spec?: string | undefined;
   reason: string;
 }
@@ -36,7 +36,7 @@ function isState(value: unknown): value is ObjectState {
   return Object.values(kinds).flat().some((each) => each === kind) && typeof name === "string" && verbs.some((each) => each === verb) && (spec === undefined || typeof spec === "string") && typeof reason === "string";
 }
 
-/** Objects of the kind that there are now, by name, with their spec. The list of policies has no YAML: only the chosen one's is read. */
+/** Reads the existing objects of the kind. The list of policies has no YAML, so the YAML of the chosen policy is read separately. */
 function useObjects(ticket: ObjectTicket, kind: ObjectChange["kind"], name: string): Map<string, string | undefined> | undefined {
   const classesQuery = useClasses(ticket === "class");
   const policies = useApprovalPolicies(ticket === "approval-policy");
@@ -46,7 +46,7 @@ function useObjects(ticket: ObjectTicket, kind: ObjectChange["kind"], name: stri
   return policies.data && new Map(policies.data.items.filter((each) => !each.builtin).map((each) => [each.name, each.name === name ? chosen.data?.yaml : undefined]));
 }
 
-/** The change of a class or of an approval policy, as its YAML. */
+/** ObjectForm requests a change of a class or of an approval policy as YAML. */
 export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectTicket }) {
   const { t } = useTranslation();
   const words = useWords();

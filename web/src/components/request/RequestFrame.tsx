@@ -14,23 +14,23 @@ import classes from "./Request.module.css";
 interface Props {
   children: ReactNode;
   aside: ReactNode;
-  /** Beside the button that submits. */
+  /** Shown next to the submit button. */
   extra?: ReactNode;
   restored: boolean;
   reason: string;
   onReason: (reason: string) => void;
   tried: boolean;
-  /** Sends; false when something of the form is wrong, and then the first wrong field is gone to. */
+  /** Sends the request. Returns false if a field is wrong; the focus then moves to the first wrong field. */
   onSubmit: () => boolean;
   sending: boolean;
   error: unknown;
-  /** The error is shown at a field already. */
+  /** Whether a field already shows the error. */
   atField: boolean;
   submitLabel?: string;
   reasonHint?: string;
 }
 
-/** What every request has: why, the button, what was refused, and on the right what would happen. */
+/** RequestFrame contains the parts of every request form: the reason, the submit button, the server's problem, and the preview on the right. */
 export function RequestFrame({ children, aside, extra, restored, reason, onReason, tried, onSubmit, sending, error, atField, submitLabel, reasonHint }: Props) {
   const { t } = useTranslation();
   const words = useWords();
@@ -48,7 +48,7 @@ export function RequestFrame({ children, aside, extra, restored, reason, onReaso
         onSubmit={(event) => {
           event.preventDefault();
           if (onSubmit()) return;
-          // After the errors are there.
+          // The errors are rendered in the next frame.
           requestAnimationFrame(() => focusFirstError(form.current));
         }}
         data-testid="request-form"

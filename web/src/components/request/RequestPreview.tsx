@@ -13,7 +13,7 @@ import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
 
-/** What the reader calls the item at a position of the request. */
+/** Returns the display name of the item at a position of the request. */
 export type NameOf = (position: number) => string;
 
 function Chains({ items, nameOf }: { items: PreviewItem[]; nameOf: NameOf }) {
@@ -51,7 +51,7 @@ function Existing({ item }: { item: PreviewItem }) {
   ));
 }
 
-/** What is known of one item: what is there, what was refused, how it is protected, and why it cannot be asked for. */
+/** Shows what is known about one item: existing access, refused connections, protection, and why it cannot be requested. */
 function Item({ item, name, onRemove }: { item: PreviewItem; name: string | undefined; onRemove: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -99,7 +99,7 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
   );
 }
 
-/** Of a class, for one, there is nothing to say but what changes. */
+/** Returns whether there is anything to show besides the change. For classes, for example, there is not. */
 const isKnown = ({ problem, duplicate, target, existing, denied24h, protection, onboards }: PreviewItem): boolean =>
   problem !== undefined || duplicate !== undefined || target !== undefined || (existing ?? []).length > 0 || denied24h !== undefined || protection !== undefined || onboards !== undefined;
 
@@ -141,7 +141,7 @@ export interface PreviewQuery {
   refetch: () => unknown;
 }
 
-/** Who would be cut off, and who let in. That it cannot be told now keeps nobody from asking. */
+/** Shows who would lose and who would gain access. A failed replay does not block the request. */
 function Replay({ query }: { query: ImpactQuery }) {
   const { t } = useTranslation();
   if (!query.data && !query.isFetching) return null;
@@ -160,17 +160,17 @@ interface ImpactQuery {
 }
 
 interface Props {
-  /** Whether enough is chosen for a preview to mean something. */
+  /** Whether the form has enough values for a preview. */
   asked: boolean;
   query: PreviewQuery;
-  /** The replay, where the request decides about connections. */
+  /** The replay; absent for requests that do not decide about connections. */
   impact?: ImpactQuery;
   nameOf: NameOf;
   onRemove?: (position: number) => void;
   empty: string;
 }
 
-/** What submitting would do, as long as it is not submitted. */
+/** RequestPreview shows what the request would do if it were submitted. */
 export function RequestPreview({ asked, query, impact, nameOf, onRemove, empty }: Props) {
   const { t } = useTranslation();
   const { status } = asApiError(query.error);

@@ -10,7 +10,7 @@ import type { Choice } from "../EntitySelect";
 interface Props {
   application: string;
   person: string;
-  /** What is in the basket already. */
+  /** Ids of the resources that are already in the basket. */
   taken: string[];
   error: string | undefined;
   onAdd: (id: string) => void;
@@ -19,7 +19,7 @@ interface Props {
 const many = 50;
 const matches = (choice: Choice, typed: string) => `${choice.title} ${choice.hint}`.toLocaleLowerCase().includes(typed.toLocaleLowerCase());
 
-/** Adds resources one after the other. What refused the application lately comes first, then what was asked for before. */
+/** ResourceSearch adds resources to the basket. Resources that refused the application recently come first, then those that were requested before. */
 export function ResourceSearch({ application, person, taken, error, onAdd }: Props) {
   const { t } = useTranslation();
   const { text, setText, typed, asked } = useTyped(undefined);
@@ -41,7 +41,7 @@ export function ResourceSearch({ application, person, taken, error, onAdd }: Pro
     .map(({ id, title, name }) => ({ id, title, hint: shortName(name) }))
     .filter((choice) => {
       if (seen.has(choice.id)) return false;
-      // The server has searched; it knows more about a resource than its name.
+      // The server has already filtered the results, also by fields that are not shown here.
       seen.add(choice.id);
       byId.set(choice.id, choice);
       return true;

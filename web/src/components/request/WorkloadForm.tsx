@@ -29,7 +29,7 @@ function isState(value: unknown): value is WorkloadState {
   return typeof reason === "string" && Array.isArray(workloads) && workloads.length > 0 && passedWorkloads(value).length === workloads.length;
 }
 
-/** Several come from a file, and are changed there. */
+/** Lists several workloads. They come from a file and can only be changed there. */
 function Several({ workloads }: { workloads: WantedWorkload[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -47,7 +47,7 @@ function Several({ workloads }: { workloads: WantedWorkload[] }) {
   );
 }
 
-/** Addresses of an application that others have to agree to. */
+/** WorkloadForm requests addresses for an application that need an approval. */
 export function WorkloadForm({ person }: { person: string }) {
   const { t } = useTranslation();
   const location = useLocation();

@@ -18,7 +18,7 @@ const views = ["mine", "approvals", "decided", "review", "all"] as const satisfi
 const states = Object.keys(ticketStateStyles) as TicketState[];
 const expiringDays = ["7", "14", "30"] as const;
 
-/** Everything the address says, and nothing that it cannot mean. */
+/** Reads the filter from the URL and ignores values that are not allowed. */
 export function requestFilterOf(search: URLSearchParams): TicketFilter {
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const state = among(search.getAll("state"), states);
@@ -43,7 +43,7 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** Less used, behind a button; open when one of them is set. */
+/** Less common filters behind a button. They are open if one of them is set. */
 function More({ search, onChange }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -22,7 +22,7 @@ interface Props {
   onClose: (done: boolean) => void;
 }
 
-/** What the change would have done to the connections of the last days; of what is not onboarded yet, what onboarding it so would have. */
+/** Shows what the change would have done to the connections of the last days. Resources that are not onboarded yet are replayed as onboarded in the target mode. */
 function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -42,19 +42,19 @@ function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard";
   );
 }
 
-/** Who would decide. What evidence is missing is said for all of them together. */
+/** Shows who would decide. Missing evidence is reported once for all resources, so it is left out here. */
 function Decided({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { query } = usePlan(advanceBody(kind, cards, target, clusters));
   return <PlannedDeciders items={(query.data?.items ?? []).filter(({ problem }) => problem?.code !== "evidence")} />;
 }
 
-/** Asks for another mode for several resources, one ticket each; says what it affects before, and what became of each afterwards. */
+/** AdvanceDialog requests another mode for several resources, with one ticket for each. It shows the effect before and the result of each resource afterwards. */
 export function AdvanceDialog({ cards, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const advance = useAdvance();
   const keyOf = useKey();
-  // What was selected when it was opened: the board goes on changing.
+  // The selection is copied when the dialog opens, because the board keeps changing.
   const [{ able, others }] = useState(() => split(cards, "advance"));
   const only = able.length === 1 && others.length === 0 ? able[0] : undefined;
   const [target, setTarget] = useState<Target>(() => usualTarget(able));

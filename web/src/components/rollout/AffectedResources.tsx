@@ -4,7 +4,7 @@ import { cardKey } from "../../lib/rollout";
 import { Notice } from "../Feedback";
 import classes from "./Rollout.module.css";
 
-/** By name what is affected, and what of the selection is not. */
+/** AffectedResources names the resources that are affected, and the selected ones that are not. */
 export function AffectedResources({ able, others }: { able: RolloutCard[]; others: RolloutCard[] }) {
   const { t } = useTranslation();
   return (

@@ -17,7 +17,7 @@ interface Props {
   onClose: (done: boolean) => void;
 }
 
-/** Tells the owners of the clients seen that resources will be closed. */
+/** AnnounceDialog notifies the owners of the observed clients that resources will be enforced. */
 export function AnnounceDialog({ cards, onClose }: Props) {
   const { t } = useTranslation();
   const zone = useZone();

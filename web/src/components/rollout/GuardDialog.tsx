@@ -7,7 +7,7 @@ import { useWords } from "../../lib/use-words";
 import { ReasonDialog } from "../ReasonDialog";
 import { useToast } from "../toast-context";
 
-/** How many new denials stop the rollout of one resource, and going on after it was stopped. */
+/** GuardDialog sets how many new denials stop the rollout of one resource, and resumes a rollout that was stopped. */
 export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();

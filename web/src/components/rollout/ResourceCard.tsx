@@ -16,10 +16,10 @@ import classes from "./Rollout.module.css";
 
 export type CardAction = "advance" | "announce" | "guard";
 
-/** More than these do not fit on a card. */
+/** The maximum number of members on a card. */
 const mostMembers = 8;
 
-/** Each member with its own mode: enforcement comes member by member. */
+/** Shows the mode of each member, because resources are enforced member by member. */
 function Members({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
   const { shown, more } = useWorstMembers(card.clusters, mostMembers, (cluster) => cluster.state);

@@ -17,7 +17,7 @@ interface Props {
   onAct: (card: RolloutCard, action: CardAction) => void;
 }
 
-/** More of a column is shown on demand: the next one should not be far below on a narrow screen. */
+/** The number of cards that a column shows at first, so that the next column is not far below on a narrow screen. */
 const folded = 8;
 
 interface ColumnProps extends Omit<Props, "columns"> {
@@ -59,7 +59,7 @@ function Column({ column: { stage, cards, count, more }, selection, onSelect, on
   );
 }
 
-/** Five columns, or on a narrow screen five lists below each other; a card moves by what is done, never by hand. */
+/** RolloutBoard shows a column for each stage; on a narrow screen the columns are below each other. Cards cannot be dragged: the stage follows from what was done. */
 export function RolloutBoard({ columns, ...rest }: Props) {
   const { t } = useTranslation();
   return (

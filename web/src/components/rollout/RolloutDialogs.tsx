@@ -9,7 +9,7 @@ export interface Doing {
   cards: RolloutCard[];
 }
 
-/** What is being done with one resource or several. */
+/** RolloutDialogs shows the dialog of the action that was chosen for one or several resources. */
 export function RolloutDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: (done: boolean) => void }) {
   const [first] = doing?.cards ?? [];
   if (doing?.verb === "advance") return <AdvanceDialog cards={doing.cards} onClose={onClose} />;

@@ -11,7 +11,7 @@ import { RolloutDialogs } from "./RolloutDialogs";
 import type { Doing } from "./RolloutDialogs";
 import classes from "./Rollout.module.css";
 
-/** The five stages in their order, with the one that it is in. */
+/** Shows the five stages in order and marks the current one. */
 function Way({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
   return (
@@ -25,7 +25,7 @@ function Way({ card }: { card: RolloutCard }) {
   );
 }
 
-/** Where a resource is on the way to Enforce and what is next, with the button for it. Nothing of it happens by itself. */
+/** RolloutNextStep shows the rollout stage of a resource and the next step with its button. No step happens automatically. */
 export function RolloutNextStep({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -35,7 +35,7 @@ export function RolloutNextStep({ resource }: { resource: Resource }) {
   const { hint } = card;
   const verb = verbOf(card);
   const anchor = anchors[hint?.code ?? ""];
-  // What is under way already is not asked for twice.
+  // A change that is already requested is not offered again.
   const asked = verb === "advance" && card.ticket !== undefined;
   return (
     <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">

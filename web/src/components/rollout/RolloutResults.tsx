@@ -14,7 +14,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Each resource with its own result. */
+/** RolloutResults shows the result of each resource. */
 export function RolloutResults({ results, cards, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();

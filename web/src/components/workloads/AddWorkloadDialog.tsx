@@ -11,7 +11,7 @@ import { FormDialog } from "../FormDialog";
 import { useToast } from "../toast-context";
 import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 
-/** Registers one machine. */
+/** AddWorkloadDialog registers one machine. */
 export function AddWorkloadDialog({ all, onClose }: { all: boolean; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -4,7 +4,7 @@ import { useNavigate } from "react-router";
 import { clearDraft } from "../../lib/draft";
 import type { WantedWorkload } from "../../lib/request";
 
-/** Goes on with what was refused by a bound that the resource's side can lift: to a request that shows who decides. */
+/** RequestWorkloadsButton opens a request for workloads that need the approval of the resource's owners. */
 export function RequestWorkloadsButton({ workloads, label }: { workloads: WantedWorkload[]; label?: string }) {
   const { t } = useTranslation();
   const navigate = useNavigate();

@@ -11,9 +11,9 @@ import { FormDialog } from "../FormDialog";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 
-/** As the server has it: what a platform calls itself. */
+/** The format of a source name that the server accepts. */
 const sourceName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** More than anybody reads; the sums are of all. */
+/** The maximum number of listed ids. The counts include all of them. */
 const listed = 50;
 
 function Ids({ title, rows, testId }: { title: string; rows: { id: string; text?: string | undefined }[]; testId: string }) {
@@ -55,7 +55,7 @@ function Changes({ preview, sure, onSure }: { preview: WorkloadSync; sure: boole
   );
 }
 
-/** Makes a platform's source what a file says, after a look at what would change. */
+/** SyncWorkloadsDialog replaces a platform's source by the content of a file, after a preview of the changes. */
 export function SyncWorkloadsDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();
@@ -68,7 +68,7 @@ export function SyncWorkloadsDialog({ onClose }: { onClose: () => void }) {
   const named = sourceName.test(source);
   const shown = preview.data;
   const nothing = shown !== undefined && shown.added + shown.changed + shown.removed === 0;
-  // What was shown is of another input.
+  // The preview belongs to the previous input.
   const forget = () => {
     preview.reset();
     apply.reset();

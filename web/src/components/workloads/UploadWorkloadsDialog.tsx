@@ -19,14 +19,14 @@ import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 type Result = WorkloadResults["items"][number];
 
 const tones = { created: "ok", changed: "busy", unchanged: "idle", refused: "bad" } as const;
-/** More rows than anybody reads; the sums above them are of all. */
+/** The maximum number of result rows. The counts above them include all results. */
 const listed = 200;
 
 function Results({ results }: { results: Result[] }) {
   const { t } = useTranslation();
   const words = useWords();
   const count = (outcome: Result["outcome"]) => words.number(results.filter((each) => each.outcome === outcome).length);
-  // What needs something to be done comes first.
+  // Refused workloads come first, because they need an action.
   const rows = [...results].sort((a, b) => Number(b.outcome === "refused") - Number(a.outcome === "refused")).slice(0, listed);
   const columns: Column<Result>[] = [
     { key: "id", header: t("machines.id"), cell: (row) => <code className={tables.code}>{row.id}</code> },
@@ -50,14 +50,14 @@ function Results({ results }: { results: Result[] }) {
   );
 }
 
-/** Registers many machines out of a file; each has its own result. */
+/** UploadWorkloadsDialog registers the machines of a file. Each machine has its own result. */
 export function UploadWorkloadsDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   const [text, setText] = useState("");
   const put = usePutWorkloads();
   const { items, problem } = readWorkloads(text);
   const words = useWords();
-  // Results come in the order of the workloads.
+  // The results are in the order of the workloads.
   const beyond = (put.data ?? []).flatMap((result, at) => {
     const sent = put.variables?.[at];
     return result.needsApproval && result.application && sent ? [{ application: result.application, id: sent.id, addresses: sent.addresses, description: sent.description ?? "" }] : [];

@@ -12,7 +12,7 @@ import { ShortName } from "../Names";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 
-/** What people registered; platforms look after their own. */
+/** The source of workloads that people registered. Other sources are managed by platforms. */
 export const peopleSource = "portal";
 
 function Remove({ workload, onClose }: { workload: Workload; onClose: () => void }) {
