@@ -56,7 +56,7 @@ describe("catalog sources", () => {
   it("are synced only after the preview was looked at, with a reason", async () => {
     const { calls } = start("/catalog");
     await userEvent.click(await screen.findByTestId("check-company"));
-    expect(await screen.findByTestId("sync-sums")).toHaveTextContent("1 new1 changed1 gone40 unchanged");
+    expect(await screen.findByTestId("sync-sums")).toHaveTextContent("1 new1 changed1 removed40 unchanged");
     expect(screen.getByTestId("change-frank")).toHaveTextContent("It is an owner of 3 entities.");
     expect(screen.getByTestId("change-cart")).toHaveTextContent("sensitivity: low to high");
     expect(screen.getByTestId("sync-problems")).toHaveTextContent("people.csv:3: no id");

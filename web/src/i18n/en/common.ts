@@ -111,7 +111,7 @@ export const common = {
   },
   clusterHelp: {
     Pending: "Not read back from the member yet.",
-    gone: "Read back from the member: nothing of it is there any more.",
+    gone: "Read back from the member: it is completely removed.",
     Realized: "Read back from the member: what was approved is there.",
     Drifted: "The member has something else than what was approved.",
     Unreachable: "The member cannot be read now. The change is pushed as soon as it is back.",

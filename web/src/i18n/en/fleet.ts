@@ -144,7 +144,7 @@ export const fleet = {
       refused: "It is enforced nowhere.",
       unused: "Nobody used it while the members were watched well.",
       expiring: "It ends within 14 days.",
-      expired: "It has ended and decides nothing any more.",
+      expired: "It has ended and has no effect any more.",
     },
     counted: "{{number}} {{issue}}",
     more_one: "and {{count}} more",

@@ -2,7 +2,7 @@
 export const flows = {
   flows: {
     title: "Flows",
-    intro: "Who connected to what, what the policies decided, and on whose word.",
+    intro: "Who connected to what, what the policies decided, and by which statement.",
     filters: "Filters",
     window: "Window",
     windows: { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "14d": "Last 14 days", "31d": "Last 31 days", own: "From … to …" },
@@ -56,7 +56,7 @@ export const flows = {
       text: "What you see is not everything: in {{clusters}}, {{what}}.",
       lost_one: "{{number}} flow was lost",
       lost_other: "{{number}} flows were lost",
-      gap: "nobody watched for {{duration}}",
+      gap: "no flows collected for {{duration}}",
       and: ", and ",
       open: "What is missing",
     },
@@ -73,7 +73,7 @@ export const flows = {
       empty: "Nothing is known to be missing in this window.",
       reason: "Why",
       count: "Flows",
-      unknownCount: "nobody knows",
+      unknownCount: "unknown",
       from: "From",
       to: "Until",
       reasons: {

@@ -260,7 +260,7 @@ export const rollout = {
       limit: "Refused connections",
       window: "Within minutes",
       arm: "Go on with the rollout",
-      armHelp: "The guard is armed again. A temporary audit ends when it ends, or when somebody ends it.",
+      armHelp: "The guard is armed again. A temporary audit continues until its end, or until it is ended manually.",
       save: "Save",
       saved: "Guard of {{resource}} saved",
     },
