@@ -31,11 +31,12 @@ import (
 
 const (
 	fieldManager = "acp-playground"
-	// appliedAnnotation holds the hash of what was applied last: an unchanged object costs one read at the next start.
+	// appliedAnnotation holds the hash of the object that was applied last, so that an unchanged object costs a single read at the
+	// next start.
 	appliedAnnotation = "playground.acp.io/applied"
 )
 
-// Applier brings objects into one cluster.
+// Applier creates and updates objects in one cluster.
 type Applier struct {
 	Client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
@@ -71,8 +72,8 @@ func (a *Applier) Resource(obj *unstructured.Unstructured) (dynamic.ResourceInte
 	return a.Client.Resource(mapping.Resource), nil
 }
 
-// Apply brings the objects into the cluster in a workable order (namespaces and CRDs first), each only when it differs
-// from what was applied last.
+// Apply creates or updates the objects in dependency order (namespaces and CRDs first). It skips objects that are equal to those it
+// applied last.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	first, rest := partition(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "Namespace" || o.GetKind() == "CustomResourceDefinition"
@@ -99,6 +100,7 @@ func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
+// applyOne applies an object unless its hash equals that of the object that was applied last.
 func (a *Applier) applyOne(ctx context.Context, obj *unstructured.Unstructured) error {
 	client, err := a.Resource(obj)
 	if err != nil {
@@ -128,7 +130,7 @@ func (a *Applier) applyOne(ctx context.Context, obj *unstructured.Unstructured) 
 	return err
 }
 
-// CreateAbsent creates the objects that are not there and never touches one that is.
+// CreateAbsent creates the objects that do not exist and returns how many. It never changes an existing object.
 func (a *Applier) CreateAbsent(ctx context.Context, objects []*unstructured.Unstructured) (created int, err error) {
 	for _, obj := range objects {
 		client, err := a.Resource(obj)
@@ -152,6 +154,7 @@ func (a *Applier) CreateAbsent(ctx context.Context, objects []*unstructured.Unst
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
+// waitEstablished waits until a CRD has the condition Established.
 func (a *Applier) waitEstablished(ctx context.Context, name string) error {
 	return poll(ctx, fmt.Sprintf("CRD %s is not established", name), func(ctx context.Context) error {
 		crd, err := a.Client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
@@ -165,7 +168,7 @@ func (a *Applier) waitEstablished(ctx context.Context, name string) error {
 	})
 }
 
-// poll asks until f returns nil or the context ends.
+// poll calls f until it returns nil or the context ends.
 func poll(ctx context.Context, what string, f func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -182,6 +185,7 @@ func poll(ctx context.Context, what string, f func(context.Context) error) error
 	}
 }
 
+// hasCondition reports whether an object has a condition with the status.
 func hasCondition(obj *unstructured.Unstructured, kind, status string) bool {
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if err != nil {
@@ -193,6 +197,7 @@ func hasCondition(obj *unstructured.Unstructured, kind, status string) bool {
 	})
 }
 
+// partition splits a slice into the elements for which first is true and the others, and keeps their order.
 func partition[T any](in []T, first func(T) bool) (yes, no []T) {
 	for _, x := range in {
 		if first(x) {
@@ -204,7 +209,7 @@ func partition[T any](in []T, first func(T) bool) (yes, no []T) {
 	return yes, no
 }
 
-// Parse reads the objects of a YAML stream.
+// Parse returns the objects of a YAML stream. source names the stream in errors.
 func Parse(source string, data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -227,8 +232,8 @@ func Parse(source string, data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// ParseDir reads the objects of all YAML files of a folder, in the order of their names. A folder that does not exist
-// has none.
+// ParseDir returns the objects of all YAML files of a folder, in the order of the file names. A folder that does not exist has no
+// objects.
 func ParseDir(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ciliumConfig is what the agents of a member would be configured with, for whoever asks the member how it enforces: a
-// cluster of a mesh with a name and a number of its own that refuses what it is told to, and whose identities have the
-// labels of classes. The dataplane's emulator behaves like that, and reads nothing of it.
+// ciliumConfig returns the ConfigMap with the settings that the agents of a member would have, for programs that read it to learn
+// how the member enforces: the member is a cluster of a mesh with its own name and id, it enforces policies, and its identities
+// include the labels of classes. The dataplane's emulator behaves like that, but does not read the ConfigMap.
 func ciliumConfig(member string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -17,16 +17,16 @@ func ciliumConfig(member string) *unstructured.Unstructured {
 		"data": map[string]any{
 			"cluster-name": member, "cluster-id": strconv.Itoa(1 + slices.Index(Members(), member)), "max-connected-clusters": "255",
 			"enable-policy": "default", "policy-audit-mode": "false",
-			// CIDRs are sources outside the fleet, and never nodes.
+			// CIDRs match sources outside the fleet, and never nodes.
 			"policy-cidr-match-mode": "", "enable-endpoint-routes": "false", "ipam": "cluster-pool",
-			// Every label but those that would give each pod an identity of its own.
+			// This excludes the labels that would give each pod an identity of its own.
 			"labels":                   `k8s:!pod-template-generation k8s:!controller-revision-hash`,
 			"identity-allocation-mode": "crd", "enable-ipv4": "true", "enable-ipv6": "true",
 		},
 	}}
 }
 
-// ciliumAgents is the DaemonSet of the agents that would run in a member. No controller makes pods of it.
+// ciliumAgents returns the DaemonSet of the agents that would run in a member. No controller creates pods from it.
 func ciliumAgents() *unstructured.Unstructured {
 	labels := map[string]any{"k8s-app": "cilium"}
 	return &unstructured.Unstructured{Object: map[string]any{

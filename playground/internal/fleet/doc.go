@@ -1,7 +1,6 @@
-// Package fleet makes a fleet of real Kubernetes API servers on this machine: a host cluster and two members, with
-// KubeFed between them, and everything that they need to know each other (certificates, tokens, kubeconfigs, RBAC,
-// CRDs).
+// Package fleet starts a fleet of real Kubernetes API servers on this machine: a host cluster and two members, KubeFed, and
+// everything that connects them (certificates, tokens, kubeconfigs, RBAC, CRDs).
 //
-// It owns the layout of the state folder and what is applied to the clusters at the start. It knows processes only as
-// supervisor.Spec values, and nothing of the portal's people or of the demo's policies.
+// The package defines the layout of the state folder and the objects that are applied to the clusters at the start. It describes
+// processes as supervisor.Spec values. It does not depend on the users of the portal or on the policies of the demo.
 package fleet

@@ -60,12 +60,13 @@ spec:
       actions: ["redis:connect"]
       resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]
 `
-	// many policies are in the member that is downgraded, to measure the time to effect.
+	// many is the number of policies in the downgraded member, for measuring the time to effect.
 	many = 300
 )
 
-// With host, KubeFed and adapter dead, an operator opens one member; when they are back they leave it alone, tell so, and
-// bring what is wanted by then only when he resumes.
+// TestDowngradeOfAMemberWithoutTheControlPlane checks that an operator can open a member while the host, KubeFed and the adapter
+// are down. When they are back, they do not change the member and report the downgrade, and they apply the wanted policies of that
+// time only when the operator resumes the member.
 func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -100,7 +101,7 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 		}
 	}
 
-	// The guard keeps an administrator's hands off, and lets the operator in.
+	// The guard refuses changes by an administrator and allows those of the break-glass group.
 	if _, err := as(t, f, "m1").Resource(ccnpResource).Create(ctx, one("acp-by-hand"), metav1.CreateOptions{}); err == nil {
 		t.Fatal("an administrator writes what ACP manages")
 	}
@@ -113,7 +114,7 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The control plane dies.
+	// The host, KubeFed and the adapter are killed.
 	kill()
 	stopped := []string{"kubefed", "apiserver-host", "etcd-host"}
 	for _, p := range stopped {
@@ -151,13 +152,13 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 	if err := enforces("m2", "888"); err != nil {
 		t.Fatal(err)
 	}
-	for n := range many { // which the control plane does not know
+	for n := range many { // the control plane did not create these policies
 		if err := glass.Delete(ctx, fmt.Sprintf("acp-many-%d", n), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	// It comes back, a grant is replaced by another one, and m1 stays as it is.
+	// The control plane is restarted and a grant is replaced; m1 stays as it is.
 	if err := s.StartAndWait(ctx, "etcd-host", "apiserver-host"); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 	}
 }
 
-// runAdapter runs the adapter until it is killed, which also happens at the end.
+// runAdapter runs the adapter until it is killed, at the latest at the end of the test.
 func runAdapter(t *testing.T, f *Fleet, binary string) (kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,14 +230,14 @@ func runAdapter(t *testing.T, f *Fleet, binary string) (kill func()) {
 	return kill
 }
 
-// one is a policy that lets nobody in.
+// one returns a policy that allows no source.
 func one(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{"nobody": "has"}},
 			"enableDefaultDeny": map[string]any{"ingress": true, "egress": false}, "ingress": []any{map[string]any{}}}}}
 }
 
-// policyIn is what a member has of the protected resource.
+// policyIn returns the policy of the protected resource in a member.
 func policyIn(ctx context.Context, t *testing.T, f *Fleet, member string) (map[string]any, error) {
 	t.Helper()
 	list, err := as(t, f, member).Resource(ccnpResource).List(ctx, metav1.ListOptions{LabelSelector: "acp.io/managed-by"})
@@ -255,7 +256,7 @@ func closed(spec map[string]any) bool {
 	return deny
 }
 
-// peers are the applications that a policy lets in.
+// peers returns the applications that a policy allows.
 func peers(spec map[string]any) []string {
 	raw, err := json.Marshal(spec["ingress"])
 	if err != nil {
@@ -302,7 +303,7 @@ func stateIn(ctx context.Context, t *testing.T, f *Fleet, member string) string 
 	return "nothing is said of " + member
 }
 
-// breakGlass writes policies past the guard.
+// breakGlass writes policies as a user of the break-glass group, whom the guard allows.
 func breakGlass(t *testing.T, f *Fleet, member string) dynamic.ResourceInterface {
 	t.Helper()
 	config := f.AdminConfig(member)

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// Fleet is one fleet in one state folder.
+// Fleet is a fleet in one state folder.
 type Fleet struct {
 	Layout Layout
 	Ports  Ports
@@ -27,7 +27,7 @@ type Fleet struct {
 	nodes      string
 }
 
-// The layers of the processes: what is higher needs what is lower, and is stopped before it.
+// These are the layers of the processes. A process needs those in lower layers and is stopped before them.
 const (
 	LayerStore = iota
 	LayerAPIServer
@@ -35,7 +35,7 @@ const (
 	LayerControlPlane
 )
 
-// The purposes of the fleet's ports.
+// portPurposes returns the purposes of the fleet's ports.
 func portPurposes() []string {
 	p := []string{"etcd-host", "etcd-host-peer", "etcd-members", "etcd-members-peer", "kubefed-health", "kubefed-metrics"}
 	for _, c := range Clusters() {
@@ -44,25 +44,26 @@ func portPurposes() []string {
 	return p
 }
 
-// Config of a Fleet.
+// Config configures a Fleet.
 type Config struct {
 	Layout     Layout
 	Repo       string
 	Built      parts.Built
 	Supervisor *supervisor.Supervisor
-	// Guarded: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group, also by the
-	// playground's administrator.
+	// Guarded makes the members refuse changes of objects that ACP manages by every user but KubeFed and the break-glass group,
+	// including the administrator of the playground.
 	Guarded bool
-	// Between, when not nil, puts something between the host and a member: it is given the address of the member's API
-	// server and returns the one under which the member is registered.
+	// Between, when not nil, is called with the name of a member and the address of its API server, and returns the address under
+	// which the member is registered, for example that of a proxy.
 	Between func(member, address string) (string, error)
-	// Nodes is the path of acp-node, which runs the members as real Kubernetes nodes with Cilium; empty: the members are API servers.
+	// Nodes is the path of acp-node, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
+	// API servers only.
 	Nodes string
-	// ExtraPorts are purposes of others, chosen together with the fleet's own.
+	// ExtraPorts are additional port purposes of the caller; their ports are chosen together with those of the fleet.
 	ExtraPorts []string
 }
 
-// New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts nothing.
+// New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts no process.
 func New(c Config) (*Fleet, error) {
 	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}, nodes: c.Nodes}
 	var err error
@@ -95,16 +96,16 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Applier of a cluster.
+// Applier returns the applier of a cluster.
 func (f *Fleet) Applier(cluster string) *Applier { return f.appliers[cluster] }
 
-// SetUpMember brings what a member needs back to what it was at the start.
+// SetUpMember applies the objects that a member needs again, as at the start.
 func (f *Fleet) SetUpMember(ctx context.Context, member string) error {
 	return f.setUpMember(ctx, member)
 }
 
-// Up starts the fleet and waits until KubeFed takes care of ready members. Children get at most the context's time.
-// member, when not nil, is called for each member as soon as its API server serves the CRDs, beside the others.
+// Up starts the fleet and waits until KubeFed reports every member as ready, or the context ends. member, when not nil, is called
+// for each member as soon as its API server serves the CRDs; calls for several members run concurrently.
 func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster string) error) error {
 	if err := f.each(Clusters(), func(cluster string) error {
 		for _, name := range f.processesOf(cluster) {
@@ -128,7 +129,7 @@ func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster
 	return f.startKubeFed(ctx)
 }
 
-// processesOf names the processes that are a cluster, in the order in which they start.
+// processesOf returns the names of the processes of a cluster, in the order in which they start.
 func (f *Fleet) processesOf(cluster string) []string {
 	if cluster != Host && f.nodes != "" {
 		return []string{nodesProcess}
@@ -136,7 +137,7 @@ func (f *Fleet) processesOf(cluster string) []string {
 	return []string{sharedEtcd(cluster), "apiserver-" + cluster}
 }
 
-// each runs f for all clusters together and returns the first error.
+// each calls do for all clusters concurrently and returns the first error.
 func (f *Fleet) each(clusters []string, do func(string) error) error {
 	errs := make(chan error, len(clusters))
 	for _, c := range clusters {
@@ -151,7 +152,7 @@ func (f *Fleet) each(clusters []string, do func(string) error) error {
 	return first
 }
 
-// ensureData makes the data folder of a process.
+// ensureData creates the data folder of a process and returns its path.
 func (f *Fleet) ensureData(name string) (string, error) {
 	dir := f.Layout.Data(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -160,8 +161,8 @@ func (f *Fleet) ensureData(name string) (string, error) {
 	return dir, nil
 }
 
-// sharedEtcd names the etcd process of a cluster: the members share one, the host has its own, so that a crowd of
-// members cannot take the control plane's store away.
+// sharedEtcd returns the name of the etcd process of a cluster. The members share one and the host has its own, so that load from
+// the members does not affect the store of the control plane.
 func sharedEtcd(cluster string) string {
 	if slices.Contains(Members(), cluster) {
 		return "etcd-members"

@@ -38,7 +38,8 @@ func newFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	return newFleetWith(t, dir, false)
 }
 
-// newGuardedFleet is one whose members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+// newGuardedFleet returns a fleet whose members refuse changes of objects that ACP manages by every user but KubeFed and the
+// break-glass group.
 func newGuardedFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()
 	return newFleetWith(t, dir, true)
@@ -105,7 +106,7 @@ func federated(app string) *unstructured.Unstructured {
 	}}
 }
 
-// waitFor polls a member for the policy of the application; an empty one waits for the policy's absence.
+// waitFor polls a member until it has the policy of the application. An empty application waits until the policy is absent.
 func waitFor(t *testing.T, ctx context.Context, f *Fleet, member, app string) {
 	t.Helper()
 	waitIn(t, ctx, as(t, f, member), member, app)
@@ -135,8 +136,8 @@ func waitIn(t *testing.T, ctx context.Context, client dynamic.Interface, member,
 	}
 }
 
-// A real fleet carries an object from the host to the members, keeps it over a restart, and catches up with a member
-// that was down.
+// TestFleet checks that a real fleet propagates an object from the host to the members, keeps it over a restart, and updates a
+// member that was down.
 func TestFleet(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideEnv makes the test's own program the first process of a network of its own.
+// insideEnv is the environment variable with which the test binary runs as the first process of a separate network namespace.
 const insideEnv = "ACP_TEST_INSIDE"
 
 func TestMain(m *testing.M) {
@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// island is a network that nothing outside has an address of. Its one way out is a socket in the file system, as a
-// firewall would let one connection out and none in.
+// island is a network namespace whose addresses cannot be reached from outside. Its only connection to the outside is a Unix
+// socket, as with a firewall that allows one outgoing connection and no incoming one.
 type island struct {
-	// Dir gets the programs' logs.
+	// Dir is the folder of the programs' logs.
 	Dir string `json:"dir"`
-	// Gate is the address inside that leads to Socket.
+	// Gate is the inner address that is forwarded to Socket.
 	Gate, Socket string
 	// Programs are started in this order.
 	Programs []program `json:"programs"`
@@ -77,7 +77,7 @@ func (i island) start(t *testing.T) {
 	})
 }
 
-// inside runs in the new network until its standard input ends.
+// inside runs in the new network namespace until its standard input ends.
 func inside(text string) error {
 	runtime.LockOSThread() // the kernel ends the children with this thread
 	var i island
@@ -128,7 +128,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// relay joins each connection with one to the address, while open says so; nil: always.
+// relay forwards each connection to the address while open returns true. A nil open always allows.
 func relay(l net.Listener, network, address string, open *gate) {
 	for {
 		in, err := l.Accept()

@@ -30,10 +30,10 @@ var (
 	enforce, auditing, off = "Enforce", "Audit", "Observe"
 )
 
-// both are the principals of the two grants that there are at first.
+// both contains the principals of the two initial grants.
 var both = []string{"*/sa/app-888", "*/sa/app-889"}
 
-// meshedFleet is a fleet with an enforced resource whose class names both enforcers, realized in every member.
+// meshedFleet returns a fleet with an enforced resource whose class names both enforcers and that is realized in every member.
 func meshedFleet(t *testing.T) *mesh {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -67,8 +67,9 @@ func meshedFleet(t *testing.T) *mesh {
 	return x
 }
 
-// A member that loses the kind of Istio's policies would stop the real KubeFed for that kind in every member. It is quarantined,
-// the other one gets what changes, and it comes back when it serves the kind again.
+// TestQuarantineOfAMemberWithoutIstiosKind checks that a member without the kind of Istio's policies is quarantined, because it
+// would stop the real KubeFed for that kind in every member. The other member still receives changes, and the quarantine ends when
+// the member serves the kind again.
 func TestQuarantineOfAMemberWithoutIstiosKind(t *testing.T) {
 	x := meshedFleet(t)
 	x.must(x.f.Applier("m2").Client.Resource(crdResource).Delete(x.ctx, "authorizationpolicies.security.istio.io", metav1.DeleteOptions{}))
@@ -82,8 +83,8 @@ func TestQuarantineOfAMemberWithoutIstiosKind(t *testing.T) {
 	x.everywhere("the other grant", "ALLOW", both[1])
 }
 
-// A resource whose class names both enforcers has a policy of each in every member, through the real KubeFed. No Istio runs
-// here: what is looked at are the policies that one would enforce.
+// TestIstio checks that a resource whose class names both enforcers has a policy of each in every member, through the real KubeFed.
+// No Istio runs here, so the test compares the policies only.
 func TestIstio(t *testing.T) {
 	x := meshedFleet(t)
 	ctx, f := x.ctx, x.f
@@ -108,7 +109,7 @@ func TestIstio(t *testing.T) {
 	t.Run("AHandIsUndone", func(t *testing.T) {
 		x := x.in(t)
 		client := f.Applier("m1").Client.Resource(authorizationResource).Namespace(istioRoot)
-		// KubeFed undoes it about ten seconds after the last time that it looked, which may be now: somebody insists.
+		// KubeFed repairs the change about ten seconds after its last check, which may be now, so the change is repeated.
 		x.until("the drift is not told", func() error {
 			if _, err := client.Patch(ctx, x.unit.object, types.MergePatchType, []byte(`{"spec":{"action":"AUDIT"}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 				return err
@@ -147,10 +148,11 @@ func TestIstio(t *testing.T) {
 		if root.GetDeletionTimestamp() == nil || root.GetAnnotations()["kubefed.io/orphan"] != "true" {
 			t.Errorf("%v", root.Object)
 		}
-		// KubeFed still carries what changes.
+		// KubeFed still propagates changes.
 		x.statements(x.grant("two", "889"))
 		x.everywhere("the other grant", "ALLOW", both[1])
-		// Without its finalizer it goes, KubeFed opens the members, and the adapter makes another one.
+		// Without its finalizer the object is deleted, KubeFed removes the policies from the members, and the adapter creates the
+		// object again.
 		_, err = roots.Patch(ctx, istioRoot, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		x.must(err)
 		x.until("there is no other FederatedNamespace", func() error {
@@ -211,7 +213,7 @@ func TestIstio(t *testing.T) {
 	})
 }
 
-// mesh is a fleet with a resource that Istio enforces, too.
+// mesh is a fleet with a resource that Istio enforces as well.
 type mesh struct {
 	trap
 	unit unit
@@ -255,7 +257,7 @@ func (x *mesh) mode(m string) {
 	x.patch(protectedResource, "meshed", fmt.Sprintf(`{"spec":{"mode":%q}}`, m))
 }
 
-// find waits for the Federated policy of Istio.
+// find waits for Istio's Federated policy.
 func (x *mesh) find() unit {
 	x.t.Helper()
 	u := unit{resource: "meshed"}
@@ -301,7 +303,7 @@ func (x *mesh) everywhere(of, action string, principals ...string) {
 	}
 }
 
-// policy waits until a member's policy lets just these principals in.
+// policy waits until the policy of a member allows exactly these principals.
 func (x *mesh) policy(member, of, action string, principals ...string) {
 	x.t.Helper()
 	x.until(fmt.Sprintf("Istio's policy in %s is not that of %s", member, of), func() error {

@@ -44,17 +44,18 @@ func (f *Fleet) writeKubeconfigs() error {
 	return nil
 }
 
+// url returns the URL of the API server of a cluster.
 func (f *Fleet) url(cluster string) string { return "https://" + f.Ports.Address("apiserver-"+cluster) }
 
-// AdminConfig is for the playground's own work in a cluster.
+// AdminConfig returns the client configuration of the administrator of a cluster, without a rate limit.
 func (f *Fleet) AdminConfig(cluster string) *rest.Config {
 	return &rest.Config{
 		Host:            f.url(cluster),
 		BearerToken:     f.Tokens[cluster][Admin],
 		TLSClientConfig: rest.TLSClientConfig{CAFile: f.PKI.ServerCA},
-		QPS:             -1, // the playground's own setup, on its own servers
+		QPS:             -1, // the playground's setup may use its own servers without a limit
 		UserAgent:       "acp-playground",
-		// The API server warns of formats in Cilium's and KubeFed's own CRDs, which nobody here can change.
+		// The warnings concern formats in the CRDs of Cilium and KubeFed, which cannot be changed here.
 		WarningHandler: rest.NoWarnings{},
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"path/filepath"
 )
 
-// Host is the name of the cluster that holds the control plane.
+// Host is the name of the cluster that runs the control plane.
 const Host = "host"
 
-// Members are the names of the member clusters.
+// Members returns the names of the member clusters.
 func Members() []string { return []string{"m1", "m2"} }
 
-// Clusters are the host and the members.
+// Clusters returns the names of the host and the members.
 func Clusters() []string { return append([]string{Host}, Members()...) }
 
-// Layout tells where things are in a state folder.
+// Layout locates the files in a state folder.
 type Layout struct{ Dir string }
 
-// NewLayout makes the state folder and its parts, all readable by the user only.
+// NewLayout creates the state folder and its subfolders, readable by the user only.
 func NewLayout(dir string) (Layout, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -33,22 +33,22 @@ func NewLayout(dir string) (Layout, error) {
 	return l, nil
 }
 
-// Run holds pid files and the control socket.
+// Run returns the folder of the pid files and the control socket.
 func (l Layout) Run() string { return filepath.Join(l.Dir, "run") }
 
-// Logs holds one log per process.
+// Logs returns the folder of the logs, one per process.
 func (l Layout) Logs() string { return filepath.Join(l.Dir, "logs") }
 
-// PKI holds keys and certificates.
+// PKI returns the folder of the keys and certificates.
 func (l Layout) PKI() string { return filepath.Join(l.Dir, "pki") }
 
-// Data is the folder in which a process keeps its data.
+// Data returns the data folder of a process.
 func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", name) }
 
-// File in the state folder itself.
+// File returns the path of a file in the state folder.
 func (l Layout) File(name string) string { return filepath.Join(l.Dir, name) }
 
-// Kubeconfig of a cluster's administrator (host, m1, m2) or of a program.
+// Kubeconfig returns the path of the kubeconfig of a cluster's administrator (host, m1, m2) or of a program.
 func (l Layout) Kubeconfig(name string) string { return filepath.Join(l.Dir, "kubeconfig-"+name) }
 
 // Kept reports whether an earlier run left its state here.

@@ -19,8 +19,8 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// What KubeFed leaves in a member, ACP does not: each trap is walked into twice, once in ACP's way, after which nothing is
-// left, and once past it, after which KubeFed has left the policy behind and ACP says so.
+// TestLeakTraps reproduces each case in which KubeFed leaves objects in a member twice: once through ACP, after which nothing is
+// left, and once bypassing ACP, after which the policy is left behind and ACP reports it.
 func TestLeakTraps(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -75,7 +75,7 @@ func (x trap) in(t *testing.T) *trap {
 	return &x
 }
 
-// KubeFed does not wait for a member that is away when the placement does not name it.
+// KubeFed does not wait for an unavailable member that the placement does not name.
 func (x *trap) removalWhileAway() {
 	kept, leaked := x.onboard("kept"), x.onboard("leaked")
 	x.must(x.s.Kill("apiserver-m2"))
@@ -92,7 +92,7 @@ func (x *trap) removalWhileAway() {
 	}
 	x.must(x.f.Applier(Host).Client.Resource(protectedResource).Delete(x.ctx, kept.resource, metav1.DeleteOptions{}))
 
-	x.must(x.s.Kill("adapter")) // the bypass begins: somebody narrows the placement, and deletes
+	x.must(x.s.Kill("adapter")) // without ACP, the placement is narrowed and the object deleted
 	federated := x.f.Applier(Host).Client.Resource(federatedResource)
 	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"spec":{"placement":{"clusters":[{"name":"m1"}]}}}`), metav1.PatchOptions{})
 	x.must(err)
@@ -112,16 +112,16 @@ func (x *trap) removalWhileAway() {
 	x.present("m2", leaked)
 }
 
-// Without its finalizer a Federated object goes, and the members keep what it asked for.
+// A Federated object without its finalizer is deleted at once, and its objects stay in the members.
 func (x *trap) finalizerByForce() {
 	kept, leaked := x.onboard("in-order"), x.onboard("by-force")
 	x.must(x.s.Kill("adapter"))
 	x.observe(kept)
 	x.observe(leaked)
 	federated := x.f.Applier(Host).Client.Resource(federatedResource)
-	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // the bypass
+	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // this bypasses ACP
 	x.must(err)
-	x.must(x.s.Kill("kubefed")) // it would put its finalizer back
+	x.must(x.s.Kill("kubefed")) // KubeFed would restore its finalizer
 	_, err = federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	x.must(err)
 	x.must(federated.Delete(x.ctx, leaked.object, metav1.DeleteOptions{}))
@@ -134,7 +134,7 @@ func (x *trap) finalizerByForce() {
 	}
 }
 
-// A KubeFedCluster that is deleted takes nothing with it. One that is told to leave first is empty then.
+// The deletion of a KubeFedCluster deletes nothing in the member. A member that leaves through ACP first is empty afterwards.
 func (x *trap) unregistered() {
 	u := x.onboard("stays")
 	clusters := x.f.Applier(Host).Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace)
@@ -147,7 +147,7 @@ func (x *trap) unregistered() {
 	x.register()
 	x.present("m2", u)
 
-	x.must(clusters.Delete(x.ctx, "m2", metav1.DeleteOptions{})) // the bypass
+	x.must(clusters.Delete(x.ctx, "m2", metav1.DeleteOptions{})) // this bypasses ACP
 	x.until("m2 is still registered", func() error { return x.noMember("m2") })
 	x.observe(u)
 	x.state(u, "m2", v1alpha1.MemberUnreachable)
@@ -162,7 +162,7 @@ func (x *trap) unregistered() {
 	x.present("m2", u)
 }
 
-// register makes m2 a member again.
+// register registers m2 again.
 func (x *trap) register() {
 	x.t.Helper()
 	objects, err := x.f.registration()
@@ -170,10 +170,10 @@ func (x *trap) register() {
 	x.must(x.f.Applier(Host).Apply(x.ctx, objects))
 }
 
-// unit is a ProtectedResource, and the object that carries it.
+// unit is a ProtectedResource with the Federated object that propagates it.
 type unit struct{ resource, object string }
 
-// onboard brings a resource to Audit, and waits until every member has it.
+// onboard sets a resource to Audit and waits until every member has its policy.
 func (x *trap) onboard(name string) unit {
 	x.t.Helper()
 	resource := "trnv1:rsc:trip-com:redis:clusters:" + name
@@ -203,7 +203,7 @@ func (x *trap) onboard(name string) unit {
 	return u
 }
 
-// observe asks for nothing any more.
+// observe sets the resource to Observe, so that no object is wanted.
 func (x *trap) observe(u unit) {
 	x.t.Helper()
 	_, err := x.f.Applier(Host).Client.Resource(protectedResource).Patch(x.ctx, u.resource, types.MergePatchType, []byte(`{"spec":{"mode":"Observe"}}`), metav1.PatchOptions{})
@@ -262,7 +262,7 @@ func (x *trap) noMember(name string) error {
 	return absent(err)
 }
 
-// absent is nil when what was read is not there.
+// absent returns nil when the read failed with NotFound.
 func absent(err error) error {
 	switch {
 	case err == nil:

@@ -13,14 +13,14 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// nodesProcess runs the members as real nodes, all of them together.
+// nodesProcess is the name of the process that runs all members as real nodes.
 const nodesProcess = "nodes"
 
-// HubblePort is the purpose of the port of a member's flow API.
+// HubblePort returns the port purpose of the flow API of a member.
 func HubblePort(member string) string { return "dataplane-" + member }
 
-// realNodes describes the process that runs the members as real nodes. Their API servers have the ports, the authority and the users
-// that those of the other kind of members have, so that nothing else has to know the difference.
+// realNodes returns the spec of the process that runs the members as real nodes. Their API servers have the same ports, authority
+// and users as those of emulated members, so no other code depends on the difference.
 func (f *Fleet) realNodes() (supervisor.Spec, error) {
 	dir, err := f.ensureData(nodesProcess)
 	if err != nil {
@@ -51,8 +51,8 @@ func (f *Fleet) realNodes() (supervisor.Spec, error) {
 			"up", "--repo=" + f.Repo, "--state-dir=" + filepath.Join(dir, "state"), "--clusters=" + strings.Join(Members(), ","),
 			"--config=" + config, "--ready-file=" + ready,
 		},
-		// The file of an earlier start says nothing about this one.
-		BeforeStart: func(context.Context) error { return removeIfThere(ready) },
+		// The readiness file of an earlier start must not count for this one.
+		BeforeStart: func(context.Context) error { return removeIfExists(ready) },
 		Ready: func(context.Context) error {
 			_, err := os.Stat(ready)
 			return err
@@ -61,7 +61,8 @@ func (f *Fleet) realNodes() (supervisor.Spec, error) {
 	}, nil
 }
 
-func removeIfThere(path string) error {
+// removeIfExists removes a file. An absent file is not an error.
+func removeIfExists(path string) error {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}

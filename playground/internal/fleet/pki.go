@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Certificates last as long as a playground may reasonably be kept.
+// The validity is longer than a playground is reasonably kept.
 const validity = 5 * 365 * 24 * time.Hour
 
-// Pair is the files of a certificate and its key.
+// Pair contains the paths of a certificate and its key.
 type Pair struct{ Cert, Key string }
 
-// authority signs certificates for one purpose; what one authority signed is worth nothing for another purpose.
+// authority is a certificate authority for one purpose. Certificates of one authority are not trusted for another purpose.
 type authority struct {
 	dir  string
 	pair Pair
@@ -30,7 +30,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// newAuthority loads the authority called name from dir, making it when it is absent.
+// newAuthority loads the authority with this name from dir, and creates it when it is absent.
 func newAuthority(dir, name string) (*authority, error) {
 	a := &authority{dir: dir, pair: Pair{Cert: filepath.Join(dir, name+"-ca.crt"), Key: filepath.Join(dir, name+"-ca.key")}}
 	if !a.pair.exist() {
@@ -51,7 +51,8 @@ func newAuthority(dir, name string) (*authority, error) {
 	return a, nil
 }
 
-// issue makes a certificate for programs on this machine, once; dns names are added to localhost.
+// issue returns a certificate for programs on this machine, and creates it when it is absent. It is valid for localhost and the
+// additional DNS names.
 func (a *authority) issue(name string, usage []x509.ExtKeyUsage, dns ...string) (Pair, error) {
 	p := Pair{Cert: filepath.Join(a.dir, name+".crt"), Key: filepath.Join(a.dir, name+".key")}
 	if p.exist() {
@@ -116,6 +117,7 @@ func writeAtomically(path string, data []byte) error {
 	return os.Rename(temp, path)
 }
 
+// exist reports whether both files exist.
 func (p Pair) exist() bool {
 	for _, f := range []string{p.Cert, p.Key} {
 		if _, err := os.Stat(f); err != nil {
@@ -125,6 +127,7 @@ func (p Pair) exist() bool {
 	return true
 }
 
+// load reads a certificate and its key.
 func load(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	certPEM, err := os.ReadFile(p.Cert)
 	if err != nil {
@@ -147,25 +150,25 @@ func load(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return cert, key, err
 }
 
-// PKI is every key and certificate of a fleet.
+// PKI contains all keys and certificates of a fleet.
 type PKI struct {
-	// ServerCA signs what serves TLS to everybody (the API servers).
+	// ServerCA is the authority of the serving certificates of the API servers.
 	ServerCA string
 	// APIServer is the serving certificate of all API servers.
 	APIServer Pair
-	// EtcdCA signs both sides of the etcds, and nothing else: who holds such a key can read every secret.
+	// EtcdCA is the authority of the etcd servers and clients only: whoever has a key that it signed can read every Secret.
 	EtcdCA string
 	Etcd   Pair
 	// ServiceAccountKey signs service account tokens; EtcdClient authenticates the API servers to the etcds.
 	ServiceAccountKey string
 	EtcdClient        Pair
-	// HubbleCA signs both sides of the dataplanes' flow API.
+	// HubbleCA is the authority of the servers and clients of the dataplanes' flow API.
 	HubbleCA     string
 	HubbleServer map[string]Pair
 	HubbleClient Pair
 }
 
-// EnsurePKI loads the keys of a state folder, making those that are absent.
+// EnsurePKI loads the keys of a state folder and creates those that are absent.
 func EnsurePKI(dir string) (*PKI, error) {
 	server, err := newAuthority(dir, "server")
 	if err != nil {
@@ -185,7 +188,7 @@ func EnsurePKI(dir string) (*PKI, error) {
 	if p.APIServer, err = server.issue("apiserver", serve, "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
 		return nil, err
 	}
-	// etcd calls itself with its serving certificate.
+	// etcd uses its serving certificate also as a client of itself.
 	if p.Etcd, err = etcd.issue("etcd", append(serve, call...)); err != nil {
 		return nil, err
 	}

@@ -12,13 +12,13 @@ import (
 // Ports maps a purpose to a port of 127.0.0.1.
 type Ports map[string]int
 
-// Address of the purpose as host:port.
+// Address returns the address of a purpose as host:port.
 func (p Ports) Address(purpose string) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p[purpose]))
 }
 
-// ChoosePorts gives every purpose a free port. Those of the last run, remembered in file, are taken again when they
-// are still free, so that bookmarks and kubeconfigs stay valid.
+// ChoosePorts assigns every purpose a free port. It prefers the ports of the last run, which are recorded in file, so that
+// bookmarks and kubeconfigs stay valid.
 func ChoosePorts(file string, purposes []string) (Ports, error) {
 	last := Ports{}
 	data, err := os.ReadFile(file)
@@ -27,11 +27,11 @@ func ChoosePorts(file string, purposes []string) (Ports, error) {
 	}
 	if err == nil {
 		if err := json.Unmarshal(data, &last); err != nil {
-			last = Ports{} // cut short by a crash: choose anew
+			last = Ports{} // the file is incomplete after a crash, so new ports are chosen
 		}
 	}
 	chosen := Ports{}
-	// Each port stays taken until all are chosen, else the kernel might hand one out twice.
+	// Each port stays bound until all are chosen; otherwise the kernel might return a port twice.
 	var held []net.Listener
 	defer func() {
 		for _, l := range held {
@@ -62,12 +62,12 @@ func ChoosePorts(file string, purposes []string) (Ports, error) {
 		return nil, err
 	}
 	if err := os.WriteFile(file, data, 0o600); err != nil {
-		return nil, fmt.Errorf("remember the ports: %w", err)
+		return nil, fmt.Errorf("record the ports: %w", err)
 	}
 	return chosen, nil
 }
 
-// PortTakenError says that a port that was asked for is in use.
+// PortTakenError reports that a requested port is in use.
 type PortTakenError struct {
 	Port int
 	Err  error
@@ -79,8 +79,8 @@ func (e *PortTakenError) Error() string {
 
 func (e *PortTakenError) Unwrap() error { return e.Err }
 
-// PortalPort returns wanted if it is free. Otherwise an explicitly wanted port is an error, and a default one is
-// replaced by the next free port above it.
+// PortalPort returns wanted if it is free. When it is not, an explicit port is an error and a default port is replaced by the next
+// free port above it.
 func PortalPort(wanted int, explicit bool) (int, error) {
 	for port := wanted; port < wanted+100 && port < 1<<16; port++ {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

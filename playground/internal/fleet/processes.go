@@ -63,7 +63,7 @@ func (f *Fleet) etcd(name string) (supervisor.Spec, error) {
 			"--client-cert-auth", "--trusted-ca-file=" + f.PKI.EtcdCA,
 			"--peer-cert-file=" + f.PKI.Etcd.Cert, "--peer-key-file=" + f.PKI.Etcd.Key,
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + f.PKI.EtcdCA,
-			// A playground survives the loss of its processes, not of the machine's power.
+			// The playground tolerates the loss of its processes, but not a power failure of the machine.
 			"--unsafe-no-fsync",
 			"--auto-compaction-mode=periodic", "--auto-compaction-retention=10m",
 		},
@@ -86,16 +86,16 @@ func (f *Fleet) apiServer(cluster string) (supervisor.Spec, error) {
 		Args: []string{
 			"--etcd-servers=https://" + f.Ports.Address(sharedEtcd(cluster)), "--etcd-prefix=/" + cluster,
 			"--etcd-cafile=" + f.PKI.EtcdCA, "--etcd-certfile=" + f.PKI.EtcdClient.Cert, "--etcd-keyfile=" + f.PKI.EtcdClient.Key,
-			// Without an address to advertise, a machine without network could not start it.
+			// Without an address to advertise, the server does not start on a machine without a network.
 			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(f.Ports[name]),
 			"--tls-cert-file=" + f.PKI.APIServer.Cert, "--tls-private-key-file=" + f.PKI.APIServer.Key, "--cert-dir=" + dir,
 			"--token-auth-file=" + f.Layout.tokenFile(cluster), "--authorization-mode=RBAC", "--anonymous-auth=false",
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + f.PKI.ServiceAccountKey, "--service-account-signing-key-file=" + f.PKI.ServiceAccountKey,
 			"--service-cluster-ip-range=10.96.0.0/16",
-			// Nobody creates the default service accounts that this plugin would wait for.
+			// No controller creates the default service accounts that this plugin would wait for.
 			"--disable-admission-plugins=ServiceAccount",
-			// There is nothing that would route to the address of the service "kubernetes".
+			// No component routes to the address of the service "kubernetes".
 			"--endpoint-reconciler-type=none",
 			"--profiling=false",
 			"--shutdown-delay-duration=0",
@@ -123,7 +123,7 @@ func (f *Fleet) kubeFed() supervisor.Spec {
 	}
 }
 
-// httpsClient trusts one authority, and shows a certificate when there is one.
+// httpsClient returns a client that trusts one authority and presents a certificate when own is not nil.
 func httpsClient(caFile string, own *Pair) (*http.Client, error) {
 	pool, err := Pool(caFile)
 	if err != nil {
@@ -140,7 +140,7 @@ func httpsClient(caFile string, own *Pair) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
-// Pool reads the authorities of a file.
+// Pool reads the authorities in a file.
 func Pool(caFile string) (*x509.CertPool, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {
@@ -153,7 +153,7 @@ func Pool(caFile string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// GetOK is an error unless the address answers a GET with status 200; an empty token is not sent.
+// GetOK returns an error unless a GET request is answered with status 200. An empty token is not sent.
 func GetOK(ctx context.Context, client *http.Client, url, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -26,14 +26,14 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// gate is a way that can be cut.
+// gate forwards connections and can be closed.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
 	conns  []net.Conn
 }
 
-// enter remembers the connections, unless the way is cut.
+// enter records the connections, unless the gate is closed.
 func (g *gate) enter(conns ...net.Conn) bool {
 	if g == nil {
 		return true
@@ -56,7 +56,7 @@ func (g *gate) cut(cut bool) {
 	g.conns = nil
 }
 
-// Addresses inside the island; nothing has them outside.
+// These addresses exist only inside the island.
 const (
 	insideEtcd   = "127.0.0.1:2379"
 	insidePeer   = "127.0.0.1:2380"
@@ -64,9 +64,9 @@ const (
 	insideGate   = "127.0.0.1:8091"
 )
 
-// A member whose network nobody can connect to: its agent connects out to Konnectivity's server, and KubeFed and the
-// adapter reach its API server by that, as the registration's proxyURL says. When the agent is cut off, the member is
-// unreachable and nothing else; when it is back, the member catches up.
+// TestAMemberBehindKonnectivity checks a member whose network accepts no connections: its agent connects to Konnectivity's server,
+// and KubeFed and the adapter reach its API server through that, as proxyURL of the registration specifies. While the agent is
+// disconnected only this member is unreachable, and afterwards it converges.
 func TestAMemberBehindKonnectivity(t *testing.T) {
 	f, s := newFleet(t, t.TempDir())
 	built, err := f.konnectivity(t, t.Context())
@@ -106,7 +106,7 @@ func TestAMemberBehindKonnectivity(t *testing.T) {
 	if _, err := host.Patch(ctx, "carried", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, ctx, f, "m1", "889") // the others are served
+	waitFor(t, ctx, f, "m1", "889") // the other members still receive changes
 	began = time.Now()
 	way.cut(false)
 	waitReady(t, ctx, f, "m3", true)
@@ -123,7 +123,7 @@ func (f *Fleet) konnectivity(t *testing.T, ctx context.Context) (parts.Built, er
 	return (&parts.Cache{Repo: f.Repo, Dir: dir, Progress: testProgress{t}}).Ensure(ctx, parts.ForTests())
 }
 
-// startIsland starts Konnectivity's server here, and an API server with its agent in a network of their own.
+// startIsland starts Konnectivity's server, and an API server with its agent in a network namespace of their own.
 func (f *Fleet) startIsland(t *testing.T, ctx context.Context, s *supervisor.Supervisor, built parts.Built) (*gate, *url.URL) {
 	t.Helper()
 	dir := t.TempDir()
@@ -182,7 +182,7 @@ func (f *Fleet) startIsland(t *testing.T, ctx context.Context, s *supervisor.Sup
 	return way, &url.URL{Scheme: "https", Host: ports.Address("front")}
 }
 
-// memberBehind sets m3 up through the proxy, and registers it with that.
+// memberBehind sets m3 up through the proxy and registers it with the proxy.
 func (f *Fleet) memberBehind(t *testing.T, ctx context.Context, proxy *url.URL) dynamic.Interface {
 	t.Helper()
 	config := f.AdminConfig("m2") // the island's API server knows m2's people
@@ -220,7 +220,7 @@ func (f *Fleet) memberBehind(t *testing.T, ctx context.Context, proxy *url.URL) 
 	return applier.Client
 }
 
-// waitReady waits until KubeFed says of a member that it is ready, or no longer does.
+// waitReady waits until KubeFed reports a member as ready, or as not ready.
 func waitReady(t *testing.T, ctx context.Context, f *Fleet, member string, ready bool) {
 	t.Helper()
 	if err := poll(ctx, fmt.Sprintf("KubeFed does not find that %s is ready: %v", member, ready), func(ctx context.Context) error {
@@ -237,7 +237,7 @@ func waitReady(t *testing.T, ctx context.Context, f *Fleet, member string, ready
 	}
 }
 
-// waitStands waits until the adapter, which reads the member by itself, says so of it.
+// waitStands waits until the adapter, which reads the member independently, reports the state.
 func waitStands(t *testing.T, ctx context.Context, f *Fleet, member string, want v1alpha1.MemberClusterState) {
 	t.Helper()
 	members := as(t, f, Host).Resource(v1alpha1.GroupVersion.WithResource("memberclusters"))

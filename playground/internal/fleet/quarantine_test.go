@@ -15,10 +15,10 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// A member that lacks a kind would stop the real KubeFed for every member; the adapter keeps the two apart, the healthy
-// member gets what changes, and the other one catches up when it serves the kind again.
+// TestQuarantineKeepsTheRealKubeFedGoing checks that a member that lacks a kind does not stop the real KubeFed for every member:
+// the adapter quarantines it, the healthy member receives changes, and the other one converges when it serves the kind again.
 func TestQuarantineKeepsTheRealKubeFedGoing(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // less than the time after which KubeFed would end
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // less than the time after which KubeFed would exit
 	defer cancel()
 	f, s := newFleet(t, t.TempDir())
 	if err := f.Up(ctx, nil); err != nil {
@@ -33,7 +33,7 @@ func TestQuarantineKeepsTheRealKubeFedGoing(t *testing.T) {
 		waitFor(t, ctx, f, m, "888")
 	}
 
-	// KubeFed lists a kind when it starts, and when a member becomes ready; in between it goes on with what it knows.
+	// KubeFed lists a kind when it starts and when a member becomes ready; in between it uses its cache.
 	if err := s.Stop("kubefed"); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestQuarantineKeepsTheRealKubeFedGoing(t *testing.T) {
 	}
 }
 
-// pushedWith is the Secret with which KubeFed reaches a member.
+// pushedWith returns the Secret with which KubeFed accesses a member.
 func pushedWith(t *testing.T, ctx context.Context, f *Fleet, member string) string {
 	t.Helper()
 	u, err := as(t, f, Host).Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(ctx, member, metav1.GetOptions{})
@@ -100,7 +100,7 @@ func pushedWith(t *testing.T, ctx context.Context, f *Fleet, member string) stri
 	return name
 }
 
-// startAdapter builds and runs the real adapter until the test ends.
+// startAdapter builds the real adapter and runs it until the test ends.
 func startAdapter(t *testing.T, f *Fleet, flags ...string) {
 	t.Helper()
 	adapter := exec.CommandContext(t.Context(), buildAdapter(t, f),

@@ -24,7 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// replica is one adapter process of several.
+// replica is one of several adapter processes.
 type replica struct {
 	process *exec.Cmd
 	metrics string
@@ -72,7 +72,7 @@ func (r *replica) kill(t *testing.T) {
 	<-r.ended
 }
 
-// metric sums the samples of a program that begin with a text and contain others.
+// metric returns the sum of the samples whose line begins with one text and contains others.
 func metric(ctx context.Context, address, begins string, contains ...string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *replica) leads(ctx context.Context) error {
 	return err
 }
 
-// units are resources with a grant each, in a fleet with adapters.
+// units is a fleet with adapters and resources with one grant each.
 type units struct {
 	*testing.T
 	ctx  context.Context
@@ -161,7 +161,7 @@ func (u *units) createAll() {
 	}
 }
 
-// untilMembers waits until a member's policy of every unit is as it has to be.
+// untilMembers waits until the policy of every unit is correct in a member.
 func (u *units) untilMembers(what string, is func(i int, ingress string) bool) {
 	u.Helper()
 	for _, m := range Members() {
@@ -191,7 +191,7 @@ func (u *units) untilMembers(what string, is func(i int, ingress string) bool) {
 	}
 }
 
-// statuses are those of policies, by name, to show what is different.
+// statuses returns the statuses of policies by name, to show differences.
 func (u *units) statuses() map[string]string {
 	u.Helper()
 	out := map[string]string{}
@@ -205,8 +205,8 @@ func (u *units) statuses() map[string]string {
 	return out
 }
 
-// versions are the resource versions of everything that the adapter may write on the host, and generations those of what it
-// asks of KubeFed.
+// versions contains the resource versions of all objects that the adapter may write on the host, and generations the generations of
+// the Federated objects.
 func (u *units) versions() (versions map[string]string, generations map[string]int64) {
 	u.Helper()
 	versions, generations = map[string]string{}, map[string]int64{}
@@ -225,10 +225,10 @@ func (u *units) versions() (versions map[string]string, generations map[string]i
 	return versions, generations
 }
 
-// settle waits until nothing of it changes any more.
+// settle waits until none of the versions changes any more.
 func (u *units) settle() (versions map[string]string, generations map[string]int64) {
 	u.Helper()
-	const calm = 8 * time.Second // a busy machine may keep an adapter from its work for seconds
+	const calm = 8 * time.Second // on a busy machine an adapter may not be scheduled for seconds
 	before, _ := u.versions()
 	since := time.Now()
 	if err := poll(u.ctx, "objects of the host change all the time", func(context.Context) error {
@@ -259,8 +259,9 @@ func differing(a, b map[string]string) string {
 	return ""
 }
 
-// TestReplicas: of two real adapters one works. Killed in the middle of a bulk change, it is followed by the other, which loses
-// nothing, writes nothing twice and writes nothing at all when there is nothing to do; and then all is quiet.
+// TestReplicas checks that one of two real adapters is active. When it is killed in the middle of a bulk change, the other one
+// takes over without losing a change, without writing any object twice, and without writes or further requests when there is
+// nothing to do.
 func TestReplicas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -270,7 +271,7 @@ func TestReplicas(t *testing.T) {
 	}
 	binary := buildAdapter(t, f)
 	replicas := []*replica{startReplica(t, f, binary), startReplica(t, f, binary)}
-	// leader moves the replica that leads to the front.
+	// leader moves the leading replica to the front.
 	leader := func() *replica {
 		t.Helper()
 		if err := poll(ctx, "nobody leads", func(ctx context.Context) error {
@@ -344,16 +345,16 @@ func TestReplicas(t *testing.T) {
 	quietMinute(t, ctx, f, replicas)
 }
 
-// window is how long quiet is listened to.
+// window is the duration over which requests are counted.
 const window = 30 * time.Second
 
-// quietMinute counts what the adapters and KubeFed ask API servers for while nothing happens.
+// quietMinute counts the requests of the adapters and KubeFed to API servers while nothing changes.
 func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replica) {
 	t.Helper()
 	type count struct {
 		what, address string
 		contains      []string
-		// perMinute is the most that it may be.
+		// perMinute is the maximum of requests per minute.
 		perMinute float64
 	}
 	host := f.Ports.Address("apiserver-" + Host)

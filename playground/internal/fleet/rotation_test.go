@@ -20,8 +20,8 @@ import (
 	"github.com/acp-io/acp/internal/federation/tokens"
 )
 
-// KubeFed does not watch Secrets. The adapter makes it take a new token up without a restart, so that the old one can be
-// revoked while changes are under way, and none is lost.
+// TestTheRealKubeFedTakesANewToken checks that the adapter makes KubeFed use a new token without a restart, although KubeFed does
+// not watch Secrets, so that the old token can be revoked during changes without losing one.
 func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -62,7 +62,7 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 	}
 	t.Logf("KubeFed was told %s after the Secret was replaced; %d changes meanwhile, the slowest %s", time.Since(began).Round(time.Millisecond), app-2, slowest.Round(time.Millisecond))
 	slowest = 0
-	change(app) // KubeFed may list the member again just now
+	change(app) // KubeFed may be listing the member again at this time
 	member.revoke(ctx, "first")
 	for range 10 {
 		app++
@@ -71,7 +71,8 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 	t.Logf("with the old token revoked the slowest of 11 changes took %s", slowest.Round(time.Millisecond))
 }
 
-// account is the pusher's in a member, as `kubectl acp cluster join` makes it. A token of it ends with a Secret.
+// account creates the service account of the pusher in a member, as `kubectl acp cluster join` does. Its token becomes invalid when
+// its Secret is deleted.
 type account struct {
 	t    *testing.T
 	core *kubernetes.Clientset

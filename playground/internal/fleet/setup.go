@@ -63,7 +63,7 @@ func (f *Fleet) setUpHost(ctx context.Context) error {
 	return nil
 }
 
-// registration makes the members known to KubeFed and to the adapter.
+// registration returns the objects that register the members with KubeFed and with the adapter.
 func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 	ca, err := os.ReadFile(f.PKI.ServerCA)
 	if err != nil {
@@ -86,7 +86,8 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 				"apiVersion": "core.kubefed.io/v1beta1",
 				"kind":       "KubeFedCluster",
 				"metadata": map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": map[string]any{"acp.io/istio": declaredIstio,
-					// As `kubectl acp cluster join` does: KubeFed knows this token. It would be told of it while it is busy otherwise.
+					// `kubectl acp cluster join` writes the same: the annotation records that KubeFed has this token. Otherwise the
+					// adapter would pass it to KubeFed while KubeFed is busy.
 					"acp.io/token-renewed": tokens.Fingerprint(f.Tokens[m][KubeFed])}},
 				"spec": map[string]any{
 					"apiEndpoint": endpoint,
@@ -98,8 +99,8 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// declaredIstio is what the members declare about an Istio that no process here is: ACP writes policies for it, and nothing
-// but Istio itself could enforce them.
+// declaredIstio is what the members declare about Istio. No Istio runs here: ACP writes policies for it, and no process enforces
+// them.
 const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
 
 func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
@@ -114,10 +115,10 @@ func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 // setUpMember applies what a member needs: Cilium's CRDs and configuration, the kind of Istio's policies, and RBAC.
 func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	var objects []*unstructured.Unstructured
-	if f.nodes == "" { // otherwise Cilium's operator has made them
+	if f.nodes == "" { // otherwise Cilium's operator has created them
 		out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
 		if err != nil {
-			return fmt.Errorf("ask the dataplane for Cilium's CRDs: %w", err)
+			return fmt.Errorf("read Cilium's CRDs from the dataplane: %w", err)
 		}
 		if objects, err = Parse("Cilium's CRDs", out); err != nil {
 			return err
@@ -135,7 +136,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
-	if f.nodes == "" { // acp-node shows itself how its agents are configured
+	if f.nodes == "" { // acp-node writes the configuration of its agents itself
 		objects = append(objects, ciliumConfig(member), ciliumAgents())
 	}
 	if f.guarded {
@@ -156,18 +157,18 @@ var (
 	kubeFedClusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
 )
 
-// dropKubeFedLock removes the leader election's lock of the process before, which is dead: nobody but this supervisor
-// starts a controller-manager, and waiting for the lease to run out would cost up to its duration at every start.
+// dropKubeFedLock removes the leader election lock of the previous controller-manager, which is dead because only this supervisor
+// starts one. Otherwise every start would wait until the lease expires.
 func (f *Fleet) dropKubeFedLock(ctx context.Context) error {
 	err := f.appliers[Host].Client.Resource(configMapResource).Namespace(KubeFedNamespace).
 		Delete(ctx, "kubefed-controller-manager", metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the lease of the KubeFed before (the new one will wait for its end): %w", err)
+		return fmt.Errorf("remove the lease of the previous KubeFed (the new one waits until it expires): %w", err)
 	}
 	return nil
 }
 
-// startKubeFed starts the controller-manager and waits until it has probed every member since.
+// startKubeFed starts the controller-manager and waits until it has probed every member after this start.
 func (f *Fleet) startKubeFed(ctx context.Context) error {
 	began := time.Now().Truncate(time.Second) // probe times have whole seconds
 	if err := f.supervisor.StartAndWait(ctx, "kubefed"); err != nil {
@@ -199,7 +200,7 @@ func (f *Fleet) startKubeFed(ctx context.Context) error {
 					return nil
 				}
 			}
-			return errors.New("it was not probed yet")
+			return errors.New("it has not been probed yet")
 		})
 	})
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// The namespaces of the control planes in the host cluster.
+// These are the namespaces of the control planes in the host cluster.
 const (
 	KubeFedNamespace = "kube-federation-system"
 	ACPNamespace     = "acp-system"
 )
 
-// user is someone who may log in to a cluster with a token. There are no controllers that would issue service account
-// tokens here, so the users carry the names and groups of service accounts: the RBAC of deploy/ applies unchanged.
+// user is a user of a cluster who authenticates with a token. No controller issues service account tokens here, so the users have
+// the names and groups of service accounts and the RBAC of deploy/ applies unchanged.
 type user struct {
 	name   string
 	groups []string
@@ -31,7 +31,7 @@ func serviceAccount(namespace, name string) user {
 	}
 }
 
-// The short names of users in kubeconfigs and token files.
+// These are the short names of users in kubeconfigs and token files.
 const (
 	Admin         = "admin"
 	KubeFed       = "kubefed"
@@ -41,7 +41,7 @@ const (
 	Dataplane     = "dataplane"
 )
 
-// users of a cluster by short name.
+// users returns the users of a cluster by short name.
 func users(cluster string) map[string]user {
 	admin := user{name: "playground-admin", groups: []string{"system:masters"}}
 	if cluster == Host {
@@ -55,7 +55,7 @@ func users(cluster string) map[string]user {
 	}
 	return map[string]user{
 		Admin:     admin,
-		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // whom the guard admits
+		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // the guard allows this user
 		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
 		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
 	}
@@ -64,7 +64,7 @@ func users(cluster string) map[string]user {
 // Tokens maps cluster and short user name to a token.
 type Tokens map[string]map[string]string
 
-// EnsureTokens loads the tokens of a state folder, makes the missing ones, and writes the token file of each cluster.
+// EnsureTokens loads the tokens of a state folder, creates the missing ones, and writes the token file of each cluster.
 func EnsureTokens(l Layout) (Tokens, error) {
 	file := l.File("tokens.json")
 	tokens := Tokens{}
@@ -97,7 +97,7 @@ func EnsureTokens(l Layout) (Tokens, error) {
 	return tokens, nil
 }
 
-// write makes the token file of a cluster, without those of some users.
+// write writes the token file of a cluster without the tokens of the revoked users.
 func (t Tokens) write(l Layout, cluster string, without ...string) error {
 	var csv strings.Builder
 	for short, u := range users(cluster) {
@@ -111,8 +111,8 @@ func (t Tokens) write(l Layout, cluster string, without ...string) error {
 	return nil
 }
 
-// Revoke makes the tokens of some users worthless in a cluster, by their short names, and those of all others good again.
-// The API server reads its tokens when it starts, so it is started again.
+// Revoke revokes the tokens of some users of a cluster, by their short names, and restores those of all others. It restarts the API
+// server, which reads its tokens only at the start.
 func (f *Fleet) Revoke(ctx context.Context, cluster string, users ...string) error {
 	if err := f.Tokens.write(f.Layout, cluster, users...); err != nil {
 		return err

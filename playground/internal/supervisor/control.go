@@ -15,8 +15,8 @@ import (
 
 const socketName = "control.sock"
 
-// A socket's path may have 107 bytes only; state folders of tests are often longer. Through the descriptor of its
-// folder any socket has a short path.
+// The path of a Unix socket is limited to 107 bytes, and state folders of tests are often longer. The path through the descriptor
+// of the folder is always short.
 func shortSocketPath(runDir string) (path string, release func(), err error) {
 	dir, err := os.Open(runDir)
 	if err != nil {
@@ -25,15 +25,15 @@ func shortSocketPath(runDir string) (path string, release func(), err error) {
 	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), socketName), func() { dir.Close() }, nil
 }
 
-// ServeControl lets `ctl` reach the supervisor until the context ends. Only the user himself can: the socket has mode
-// 0600 in a folder of mode 0700.
+// ServeControl serves the control socket for `ctl` until the context ends. Only the same user can connect: the socket has mode 0600
+// in a folder of mode 0700.
 func (s *Supervisor) ServeControl(ctx context.Context, runDir string) error {
 	path, release, err := shortSocketPath(runDir)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
 	defer release()
-	// The lock is held, so a socket that is there belongs to a dead run.
+	// The lock is held, so an existing socket belongs to a dead run.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the control socket of an earlier run: %w", err)
 	}
@@ -82,10 +82,10 @@ type controlError struct {
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // the reader has gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(v) // the client has disconnected
 }
 
-// Client talks to the supervisor of a run.
+// Client sends requests to the supervisor of a run.
 type Client struct{ http *http.Client }
 
 // NewClient returns a client for the run whose pid files are in runDir.
@@ -111,7 +111,7 @@ func (c *Client) Status(ctx context.Context) ([]Status, error) {
 	return out, err
 }
 
-// Do asks for stop, kill, start or restart of one process and waits until it is done.
+// Do requests stop, kill, start or restart of one process and waits until it is done.
 func (c *Client) Do(ctx context.Context, verb, name string) error {
 	return c.do(ctx, http.MethodPost, "/"+verb+"/"+url.PathEscape(name), nil)
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Lock is the right to use a state folder. The kernel takes it back when its holder dies, however it dies.
+// Lock is an exclusive lock of a state folder. The kernel releases it when the process that holds it ends, for whatever reason.
 type Lock struct{ file *os.File }
 
-// LockedError says that another run uses the state folder.
+// LockedError reports that another run uses the state folder.
 type LockedError struct{ Dir, Holder string }
 
 func (e *LockedError) Error() string {
@@ -48,5 +48,5 @@ func Acquire(stateDir string) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// Release gives the folder free. The file stays: removing it would let two runs lock two different files.
+// Release releases the lock. It keeps the file, because removing it would let two runs lock two different files.
 func (l *Lock) Release() error { return l.file.Close() }

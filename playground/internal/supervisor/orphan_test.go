@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestMain lets this test binary play a supervisor that is killed.
+// TestMain runs this test binary as a supervisor that is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("ACP_TEST_SUPERVISE"); dir != "" {
 		s := New(Config{RunDir: dir, LogDir: dir})

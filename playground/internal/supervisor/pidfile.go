@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pidRecord identifies one process beyond doubt, so that a pid that was given to someone else is never signalled.
+// pidRecord identifies one process uniquely, so that a process that later gets the same pid is never signalled.
 type pidRecord struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"startTicks"`
@@ -47,8 +47,8 @@ func writePIDFile(path string, pid int) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// EndStale ends what an earlier run, killed without a chance to clean up, may have left behind, and removes its pid
-// files. It returns the names of the processes that it ended. Only the holder of the lock may call it.
+// EndStale ends processes that an earlier run may have left behind when it was killed, and removes its pid files. It returns the
+// names of the processes that it ended. Only the holder of the lock may call it.
 func EndStale(runDir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(runDir, "*.pid"))
 	if err != nil {
@@ -62,7 +62,7 @@ func EndStale(runDir string) ([]string, error) {
 			return ended, fmt.Errorf("read pid file of %s: %w", name, err)
 		}
 		var rec pidRecord
-		// A file cut short by a crash identifies nobody; there is nothing to end then.
+		// A file that is incomplete after a crash identifies no process.
 		if json.Unmarshal(data, &rec) == nil && rec.alive() {
 			if err := signalGroup(rec.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return ended, fmt.Errorf("end %s (pid %d) of an earlier run: %w", name, rec.PID, err)

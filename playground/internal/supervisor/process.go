@@ -26,7 +26,7 @@ type request struct {
 	done chan error
 }
 
-// process is one supervised process. Only its loop touches the child; everyone else sends requests or reads status.
+// process is one supervised process. Only its loop accesses the child; other goroutines send requests or read the status.
 type process struct {
 	spec     Spec
 	logPath  string
@@ -38,14 +38,14 @@ type process struct {
 
 	mu     sync.Mutex
 	status Status
-	// exits counts the ends that nobody asked for since the last ready state or start request.
+	// exits counts the unrequested exits since the last ready state or start request.
 	exits int
-	// tail is what the log said when the child last ended by itself: the next start may write there already.
+	// tail is the end of the log when the child last exited without a request; the next start may already write to the log.
 	tail string
 }
 
-// Backoff is how long a crashed process waits for its restart: First, doubled each time up to Max; a process that ran
-// for Reset begins anew.
+// Backoff defines the delay before a crashed process is restarted: First, doubled each time up to Max. After a process ran for
+// Reset, the delay starts at First again.
 type Backoff struct{ First, Max, Reset time.Duration }
 
 func (p *process) loop() {
@@ -55,7 +55,7 @@ func (p *process) loop() {
 		retry   <-chan time.Time
 		pause   = p.backoff.First
 		wanted  bool
-		held    bool // by stop or kill, which was said
+		held    bool // by a stop or kill request
 		started bool
 	)
 	spawn := func() error {
@@ -183,13 +183,13 @@ func (p *process) spawn() (*child, error) {
 	return c, nil
 }
 
-// end signals the child and waits for its end, at the latest by SIGKILL.
+// end signals the child and waits until it exits. After StopTimeout it sends SIGKILL.
 func (p *process) end(c *child, sig syscall.Signal) string {
 	limit := p.spec.StopTimeout
 	if limit == 0 {
 		limit = 5 * time.Second
 	}
-	// ESRCH only means that it ended just now, which the wait below sees.
+	// ESRCH means that the child has just exited, which the wait below detects.
 	_ = signalGroup(c.pid, sig)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// startTicks is the start time of a process in clock ticks since boot: with the pid and the boot's id it tells a
-// process from any other that ever had or will have the same pid.
+// startTicks returns the start time of a process in clock ticks since boot. Together with the pid and the boot id it identifies a
+// process uniquely.
 func startTicks(pid int) (uint64, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0, err
 	}
-	// The command name, in parentheses, may hold blanks and parentheses: fields are counted from its end.
+	// The command name, in parentheses, may contain blanks and parentheses, so fields are counted from its end.
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
 		return 0, fmt.Errorf("unreadable /proc/%d/stat", pid)

@@ -21,7 +21,7 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts cmd in a process group of its own, to be killed by the kernel when this process dies.
+// start starts cmd in a process group of its own. The kernel kills it when this process dies.
 func start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	done := make(chan error, 1)
@@ -29,12 +29,12 @@ func start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// signalGroup signals the process group that start made for pid.
+// signalGroup signals the process group that start created for pid.
 func signalGroup(pid int, sig syscall.Signal) error {
 	return syscall.Kill(-pid, sig)
 }
 
-// openLog opens the log of a process for appending, moving a large one aside once.
+// openLog opens the log of a process for appending. It renames a large log once before that.
 func openLog(path string) (*os.File, error) {
 	const limit = 20 << 20
 	if st, err := os.Stat(path); err == nil && st.Size() > limit {

@@ -11,7 +11,7 @@ import (
 type Spec struct {
 	// Name is unique in a run; it names the log and the pid file.
 	Name string
-	// Layer orders the stop: higher layers are stopped first, those of one layer together.
+	// Layer defines the order in which processes stop: higher layers first, and the processes of one layer together.
 	Layer int
 	Path  string
 	Args  []string
@@ -19,33 +19,33 @@ type Spec struct {
 	Env []string
 	// BeforeStart runs before every start, also after a crash. Its error is reported and does not prevent the start.
 	BeforeStart func(ctx context.Context) error
-	// Ready is asked until it returns nil. A nil Ready means ready once started.
+	// Ready is called until it returns nil. When Ready is nil, the process is ready once it is started.
 	Ready func(ctx context.Context) error
 	// StopTimeout is how long a SIGTERM may take before SIGKILL; zero means 5 seconds.
 	StopTimeout time.Duration
 }
 
-// State of a process.
+// State is the state of a process.
 type State string
 
-// The states of a process.
+// These are the states of a process.
 const (
-	// StateDown: not running and not wanted, until it is started.
+	// StateDown means that the process is not running and is not started until it is requested.
 	StateDown State = "down"
-	// StateUp: running.
+	// StateUp means that the process is running.
 	StateUp State = "up"
-	// StateBackoff: it ended by itself and is started again after a pause.
+	// StateBackoff means that the process exited without a request and is restarted after a delay.
 	StateBackoff State = "backoff"
 )
 
-// Status is what is known of a process at one moment.
+// Status is the state of a process at one moment.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	PID   int    `json:"pid,omitempty"`
 	// RSSBytes is the resident memory; zero when not running.
 	RSSBytes int64 `json:"rssBytes"`
-	// Restarts counts the starts after the first, whoever asked for them.
+	// Restarts counts the starts after the first, requested or not.
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	LastExit string    `json:"lastExit,omitempty"`
@@ -55,10 +55,10 @@ type Status struct {
 // ErrUnknown is returned for a name that no process of the run has.
 var ErrUnknown = errors.New("no such process")
 
-// ErrClosed is returned once the run is ending.
+// ErrClosed is returned after Close was called.
 var ErrClosed = errors.New("the playground is stopping")
 
-// ExitedError says that a process ended before it was ready.
+// ExitedError reports that a process exited before it was ready.
 type ExitedError struct {
 	Name, Exit, Log, Tail string
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// EventKind tells events apart.
+// EventKind is the kind of an event.
 type EventKind string
 
-// The kinds of events.
+// These are the kinds of events.
 const (
 	EventStarted EventKind = "started"
 	EventStopped EventKind = "stopped"
@@ -24,14 +24,14 @@ const (
 	EventWarning EventKind = "warning"
 )
 
-// Event is something that happened to a process and that a person may want to see.
+// Event is a change of the state of a process that users may want to see.
 type Event struct {
 	Name string
 	Kind EventKind
 	Text string
 }
 
-// Supervisor holds the processes of one run.
+// Supervisor manages the processes of one run.
 type Supervisor struct {
 	runDir, logDir string
 	report         func(Event)
@@ -42,12 +42,12 @@ type Supervisor struct {
 	closed    bool
 }
 
-// Config of a Supervisor. RunDir gets the pid files, LogDir the logs; both must exist.
+// Config configures a Supervisor. RunDir is the folder of the pid files and LogDir that of the logs; both must exist.
 type Config struct {
 	RunDir, LogDir string
 	// Report is called from several goroutines.
 	Report func(Event)
-	// Backoff defaults to 200 ms, doubled up to 10 s, anew after 30 s.
+	// Backoff defaults to 200 ms, doubled up to 10 s, and reset after 30 s.
 	Backoff Backoff
 }
 
@@ -62,7 +62,7 @@ func New(c Config) *Supervisor {
 	return &Supervisor{runDir: c.RunDir, logDir: c.LogDir, report: c.Report, backoff: c.Backoff}
 }
 
-// Add makes a process known, without starting it.
+// Add registers a process without starting it.
 func (s *Supervisor) Add(spec Spec) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,13 +102,13 @@ func (s *Supervisor) find(name string) (*process, error) {
 	return nil, fmt.Errorf("%w: %q; there are %v", ErrUnknown, name, names)
 }
 
-// Start starts a process that is down; one that runs already is left alone.
+// Start starts a process that is down. A running process is not affected.
 func (s *Supervisor) Start(name string) error { return s.ask(name, opStart) }
 
-// Stop ends a process with SIGTERM and holds it down.
+// Stop ends a process with SIGTERM and keeps it down.
 func (s *Supervisor) Stop(name string) error { return s.ask(name, opStop) }
 
-// Kill ends a process with SIGKILL and holds it down.
+// Kill ends a process with SIGKILL and keeps it down.
 func (s *Supervisor) Kill(name string) error { return s.ask(name, opKill) }
 
 // Restart stops and starts a process.
@@ -127,10 +127,10 @@ func (s *Supervisor) ask(name string, o op) error {
 	return p.ask(o)
 }
 
-// maxEarlyExits is how often a process may end by itself before it was ready once; more will not help.
+// maxEarlyExits is how often a process may exit before it was ready once; further restarts are unlikely to help.
 const maxEarlyExits = 3
 
-// WaitReady waits until the process's Ready answers, or returns an *ExitedError once it kept ending before.
+// WaitReady waits until Ready of the process returns nil. It returns an *ExitedError when the process exited too often before that.
 func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	p, err := s.find(name)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	}
 }
 
-// StartAndWait starts processes together and waits until all are ready. The first error is returned.
+// StartAndWait starts processes concurrently and waits until all are ready. It returns the first error.
 func (s *Supervisor) StartAndWait(ctx context.Context, names ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,7 +186,7 @@ func (s *Supervisor) StartAndWait(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// Status of all processes, in the order in which they were added.
+// Status returns the status of all processes, in the order in which they were added.
 func (s *Supervisor) Status() []Status {
 	s.mu.Lock()
 	processes := slices.Clone(s.processes)
@@ -202,8 +202,8 @@ func (s *Supervisor) Status() []Status {
 	return out
 }
 
-// Close stops everything, the highest layer first. Its duration is bounded by the processes' stop timeouts. It may be
-// called more than once; afterwards nothing can be started.
+// Close stops all processes, the highest layer first. Its duration is bounded by the stop timeouts of the processes. It may be
+// called more than once; no process can be started afterwards.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -222,16 +222,16 @@ func (s *Supervisor) Close() {
 	for _, l := range order {
 		var wg sync.WaitGroup
 		for _, p := range layers[l] {
-			wg.Go(func() { _ = p.ask(opClose) }) // it fails only for one that is closed already
+			wg.Go(func() { _ = p.ask(opClose) }) // it fails only for a process that is already closed
 		}
 		wg.Wait()
 	}
 }
 
-// startLine is what spawn writes into a log before the process does.
+// startLine is the line that spawn writes to a log before each start.
 var startLine = regexp.MustCompile(`(?m)^--- \S+ starts \S+$`)
 
-// sinceStart leaves out what earlier starts logged: it is about other problems, or none, and buries the present one.
+// sinceStart returns the part of a log since the last start, because output of earlier starts does not concern the present error.
 func sinceStart(tail string) string {
 	if all := startLine.FindAllStringIndex(tail, -1); len(all) > 0 {
 		return tail[all[len(all)-1][0]:]

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// newSupervisor restarts without noticeable delay and reports into the channel.
+// newSupervisor returns a supervisor that restarts processes without noticeable delay and reports events to the channel.
 func newSupervisor(t *testing.T) (*Supervisor, chan Event, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestStoppedProcessIsHeldDown(t *testing.T) {
 			if err := s.Restart("p"); err != nil {
 				t.Fatal(err)
 			}
-			// Who read that it is held down must also read that it is not any more.
+			// A reader that saw the process held down must also see that it is not any more.
 			next(t, events, EventStarted)
 			if st := statusOf(t, s, "p"); st.State != StateUp || st.PID == pid {
 				t.Errorf("status after the restart: %+v", st)
@@ -203,7 +203,7 @@ func TestEndStale(t *testing.T) {
 	if err := writePIDFile(filepath.Join(dir, "ours.pid"), ours.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	// A pid that now belongs to a process with another start time, as after a wrap-around of pids.
+	// The pid belongs to another process with another start time, as after pids wrapped around.
 	rec, err := recordOf(foreign.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestLock(t *testing.T) {
 
 func TestControl(t *testing.T) {
 	s, _, dir := newSupervisor(t)
-	// Longer than a socket's path may be.
+	// The path is longer than that of a Unix socket may be.
 	runDir := filepath.Join(dir, strings.Repeat("d", 120))
 	if err := os.Mkdir(runDir, 0o700); err != nil {
 		t.Fatal(err)
