@@ -55,17 +55,22 @@ function Dialog({ send, end, onClose }: { send: Send; end: Send | undefined; onC
   );
 }
 
-function start(send: Send = () => Promise.resolve(), end?: Send) {
+function start(send: Send = () => Promise.resolve(), end?: Send, opened = true) {
   const closed = vi.fn();
   const outer = vi.fn();
   function Opener() {
-    const [open, setOpen] = useState(true);
+    const [open, setOpen] = useState(opened);
     const close = () => {
       closed();
       setOpen(false);
     };
     return (
-      <div onSubmit={outer}>{open && <Dialog send={send} end={end} onClose={close} />}</div>
+      <div onSubmit={outer}>
+        <button type="button" onClick={() => setOpen(true)}>
+          Open
+        </button>
+        {open && <Dialog send={send} end={end} onClose={close} />}
+      </div>
     );
   }
   renderPage(<Opener />, { path: "/", at: "/" });
@@ -83,6 +88,15 @@ const name = () => screen.getByLabelText("Name");
 const reason = () => screen.getByLabelText("Reason");
 
 describe("a dialog that sends something", () => {
+  it("begins at its first field, and returns the focus to what opened it", async () => {
+    const { closed } = start(undefined, undefined, false);
+    await userEvent.click(screen.getByText("Open"));
+    await waitFor(() => expect(name()).toHaveFocus());
+    await userEvent.keyboard("{Escape}");
+    expect(closed).toHaveBeenCalledOnce();
+    await waitFor(() => expect(screen.getByText("Open")).toHaveFocus());
+  });
+
   it("sends by Enter, once, and does not submit the form that it was opened in", async () => {
     const send = vi.fn<Send>(() => Promise.resolve());
     const { closed, outer } = start(send);

@@ -1,10 +1,11 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useEffect, useId, useRef, useState } from "react";
+import { useCallback, useEffect, useId, useRef, useState } from "react";
 import type { ReactNode, RefObject } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError, fieldName } from "../api/client";
 import type { Problem } from "../api/types";
-import { focusFirstError } from "../lib/focus-first-error";
+import { focusFirstError, focusFirstField } from "../lib/focus-first-error";
+import { useReturnFocus } from "../lib/use-return-focus";
 import { useWords } from "../lib/use-words";
 import { ErrorState } from "./Feedback";
 import classes from "./FormDialog.module.css";
@@ -84,12 +85,17 @@ interface Props {
 }
 
 /**
- * A dialog that sends something. It sends once until the server has answered, shows what the server refused, moves the
- * focus to the first wrong field, and asks before Escape, its close button or a click outside drop what was entered.
+ * A dialog that sends something. It begins at the first field, sends once until the server has answered, shows what the
+ * server refused, moves the focus to the first wrong field, and asks before Escape, its close button or a click outside drop what was entered.
  */
 export function FormDialog({ title, size, testId, submit, alternative, pending, error, values, focusCancel = false, onClose, children }: Props) {
   const { t } = useTranslation();
+  useReturnFocus();
   const form = useRef<HTMLFormElement>(null);
+  const attach = useCallback((element: HTMLFormElement | null) => {
+    form.current = element;
+    if (element) focusFirstField(element);
+  }, []);
   const problemArea = useRef<HTMLDivElement>(null);
   const current = JSON.stringify(values);
   const [initial] = useState(current);
@@ -147,7 +153,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   return (
     <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
       <form
-        ref={form}
+        ref={attach}
         noValidate
         aria-busy={pending}
         onSubmit={(event) => {

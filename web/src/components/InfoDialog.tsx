@@ -1,6 +1,7 @@
 import { Group, Modal, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import { useReturnFocus } from "../lib/use-return-focus";
 
 interface Props {
   title: string;
@@ -16,6 +17,7 @@ interface Props {
 /** A dialog that shows something and sends nothing. */
 export function InfoDialog({ title, size, actions, mustConfirm = false, onClose, children }: Props) {
   const { t } = useTranslation();
+  useReturnFocus();
   return (
     <Modal
       opened

@@ -2,6 +2,11 @@
 const marks = '[aria-invalid="true"], .mantine-InputWrapper-error';
 const inputs = "input:not([type=hidden], :disabled), textarea:not(:disabled), select:not(:disabled)";
 
+/** Lets a dialog's focus trap begin at the first field below `container`, unless an element asks for it already. */
+export function focusFirstField(container: HTMLElement): void {
+  if (!container.querySelector("[data-autofocus]")) container.querySelector(inputs)?.setAttribute("data-autofocus", "true");
+}
+
 /** Moves the focus to the first field below `container` that shows an error. Returns whether there is one. */
 export function focusFirstError(container: HTMLElement | null): boolean {
   const mark = container?.querySelector<HTMLElement>(marks);
