@@ -1,7 +1,6 @@
 package message
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,9 +107,6 @@ func Verbatim(text string) Message {
 	}
 	return build(codeVerbatim, map[string]any{"text": text})
 }
-
-// Or returns the first Message that is not zero.
-func Or(all ...Message) Message { return cmp.Or(all...) }
 
 // codeVerbatim has no entry in the catalogue: its text is the same in every language.
 const codeVerbatim = "verbatim"

@@ -97,7 +97,7 @@ func TestGeneratedIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("go", "run", "./generate").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "run", "./generate").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for i, f := range files {
