@@ -3,14 +3,14 @@ import { lazyPage } from "./lib/page-load";
 import { RouteError } from "./pages/RouteError";
 import { Shell } from "./shell/Shell";
 
-/** The whole address space on one screen. Pages load when they are first opened. */
+/** All routes. The code of a page is loaded when it is first opened. */
 export const routes: RouteObject[] = [
   { path: "/login", hydrateFallbackElement: <></>, errorElement: <RouteError />, lazy: lazyPage(async () => (await import("./pages/LoginPage")).LoginPage) },
   {
     path: "/",
     element: <Shell />,
     errorElement: <RouteError />,
-    // Nothing is shown for the moment that the first page's code takes.
+    // Nothing is shown while the code of the first page loads.
     hydrateFallbackElement: <></>,
     children: [
       {

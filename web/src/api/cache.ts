@@ -1,7 +1,7 @@
 import { MutationCache, QueryClient } from "@tanstack/react-query";
 import { asApiError } from "./client";
 
-/** Another try helps only where nothing answered or the server says that it may. */
+/** worthRetrying returns whether a request is repeated: only without an answer, or if the server allows it. */
 function worthRetrying(failures: number, error: unknown): boolean {
   const { code, status } = asApiError(error);
   return failures < 2 && (code === "network" || status === 502 || status === 503 || status === 504);

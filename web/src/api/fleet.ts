@@ -1,4 +1,4 @@
-/** The whole, for those who govern. Only the security team and auditors are answered. */
+/** The fleet: members and findings. The server answers only the security team and auditors. */
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
 import type { components, operations } from "./schema.gen";
@@ -8,7 +8,7 @@ import { keys } from "./keys";
 type Schemas = components["schemas"];
 export type AccessFilter = NonNullable<operations["getAccessGraph"]["parameters"]["query"]>;
 
-/** Nothing tells of a member that stops answering, so it is asked now and then. */
+/** No event reports that a member stopped answering, so the fleet is polled. */
 const often = 15_000;
 const firstPage = { initialPageParam: undefined as string | undefined, getNextPageParam: (page: { nextCursor?: string }) => page.nextCursor || undefined, placeholderData: keepPreviousData };
 

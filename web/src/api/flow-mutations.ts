@@ -18,7 +18,7 @@ function useStoredResource(id: string) {
   };
 }
 
-/** A refusal as stale means that what is shown is old. */
+/** After a refusal as stale the shown state is read again. */
 function useReread(id: string) {
   const cache = useQueryClient();
   return () => void cache.invalidateQueries({ queryKey: keys.resource.one(id) });
@@ -58,7 +58,7 @@ interface Keyed<T> {
 const announcedAtOnce = 200;
 export const advancedAtOnce = 50;
 
-/** The code of what was not sent because a part before it failed. */
+/** The code of resources that were not sent because an earlier part failed. */
 export const notSent = "not-sent";
 
 interface Several {

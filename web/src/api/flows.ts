@@ -1,4 +1,4 @@
-/** Flows, evidence and what follows from them. Nothing tells of new flows, so what shows the present asks now and then. */
+/** Flows, evidence and proposals. No event reports new flows, so current views poll. */
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
@@ -7,7 +7,7 @@ import type { NewTicket, RolloutStage } from "./types";
 import { keys } from "./keys";
 
 const interval = 15_000;
-/** What has an end does not change any more, and of a list that was paged through nothing should move. */
+/** A window with an end does not change any more, and a list with several pages must not move, so neither is polled. */
 const follows = (filter: Pick<FlowFilter, "until">) => (query: { state: { data?: { pages?: unknown[] } | undefined } }) =>
   filter.until === undefined && (query.state.data?.pages?.length ?? 0) <= 1 ? interval : false;
 
@@ -151,7 +151,7 @@ export interface RolloutFilter {
   q?: string;
 }
 
-/** Where one resource is on its way, and what is next. */
+/** useRolloutCard reads the rollout stage of one resource and its next step. */
 export function useRolloutCard(id: string) {
   return useQuery({
     queryKey: keys.rollout.card(id),

@@ -1,4 +1,4 @@
-/** What the security team, auditors and owners look after: policies, classes, the catalog, workloads, the ledger. */
+/** Requests about policies, classes, the catalog, workloads and the ledger. */
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
@@ -107,7 +107,7 @@ export function usePutWorkloads() {
       }
       return results;
     },
-    // Also after a failure: of several parts the first ones may be in.
+    // Also after a failure, because the first of several parts may have been stored.
     onSettled: useReread(keys.workload.all),
   });
 }
@@ -115,9 +115,9 @@ export function usePutWorkloads() {
 export interface WorkloadSyncInput {
   source: string;
   items: Workload[];
-  /** Of the preview that was read; without it, this is the preview. */
+  /** The token of the preview that was read; without a token the call is a preview. */
   token?: string;
-  /** Much may go. */
+  /** Confirms that many workloads may be removed. */
   confirm: boolean;
 }
 

@@ -102,7 +102,7 @@ export function useLiveStream(enabled: boolean, open: OpenStream = openEventSour
         wait = firstRetry;
         setState("open");
         alive();
-        // What happened while nobody listened was missed.
+        // Events were missed while the stream was disconnected.
         if (missed) void cache.invalidateQueries();
         missed = false;
       });

@@ -1,4 +1,4 @@
-/** What belongs to the person who is asking: notifications (and those that nobody got), preferences, tokens, sessions, delegations, device logins. */
+/** Requests about the signed-in person: notifications (and undelivered ones), preferences, tokens, sessions, delegations, device logins. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
@@ -24,7 +24,7 @@ export function useMarkInbox() {
   });
 }
 
-/** What could not be delivered to anybody; for those who govern. */
+/** useUndelivered reads notifications that could not be delivered, for the security team and auditors. */
 export function useUndelivered() {
   return useInfiniteQuery({
     queryKey: keys.undelivered,

@@ -1,4 +1,4 @@
-/** What the access map shows, as the address says it. Pure. */
+/** The access map's filter, level and selected node, as read from the URL. Pure. */
 import type { AccessFilter } from "../api/fleet";
 import type { FilterChange } from "./use-filters";
 import { among } from "./use-filters";
@@ -8,7 +8,7 @@ import { modes, originKinds } from "./govern";
 
 export const expiryDays = [1, 7, 14, 30, 90] as const;
 
-/** What of the address narrows the selection. */
+/** The URL's parameters that filter the map. */
 export const filterNames = ["q", "subject", "resource", "team", "class", "mode", "effect", "origin", "expires", "broad"] as const;
 
 export function filterOf(search: URLSearchParams): AccessFilter {
@@ -24,7 +24,7 @@ export function levelOf(search: URLSearchParams): Level {
   return levels.find((each) => each === search.get("level")) ?? "team";
 }
 
-/** What is looked at takes the place of what was. */
+/** focusChange replaces the selected node by another one. */
 export function focusChange(focus: Focus): FilterChange {
   return { subject: undefined, resource: undefined, team: undefined, ...focus };
 }

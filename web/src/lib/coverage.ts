@@ -1,8 +1,8 @@
-/** How well the members were watched: by day, and in sum. Pure. */
+/** How much of the traffic of members was observed, by day and in total. Pure. */
 import type { FlowCoverage } from "../api/types";
 import { secondsPerDay } from "./time";
 
-/** Why flows are missing, in the words of the API. */
+/** Reasons for missing flows, as the API names them. */
 export const lossReasons = ["dataplane-buffer", "agent-queue", "ring", "gap", "store", "unreadable", "unknown"] as const;
 
 export interface CoverageRow {
@@ -24,13 +24,13 @@ export function secondsWithin(day: string, since: string, until: string): number
   return Math.max(0, (Math.min(start + secondsPerDay * 1_000, Date.parse(until)) - Math.max(start, Date.parse(since))) / 1_000);
 }
 
-/** The share of the day's part in the window in which nothing was missed for want of watching. */
+/** watchedShare returns the share of the day, within the window, in which flows were collected. */
 export function watchedShare({ day, watchedSeconds, gapSeconds }: FlowCoverage, since: string, until: string): number {
   const whole = secondsWithin(day, since, until);
   return whole === 0 ? 0 : Math.min(1, Math.max(0, watchedSeconds - gapSeconds) / whole);
 }
 
-/** A share that is rounded to full is not always full: only what is says so. */
+/** percent rounds down, so that only a full share is shown as 100. */
 export const percent = (share: number): number => (share >= 1 ? 100 : Math.min(99, Math.floor(share * 100)));
 
 export type Quality = "ok" | "warn" | "bad" | "idle";
@@ -41,7 +41,7 @@ export function qualityOf(share: number, lost: number): Quality {
   return share < 0.95 || lost > 0 ? "warn" : "ok";
 }
 
-/** What is missing in sum, of all members or of some. */
+/** missing sums up what is missing in all members, or in some of them. */
 export function missing(items: FlowCoverage[], clusters: string[] = []): { lost: number; gapSeconds: number; clusters: string[] } {
   const of = items.filter((each) => (clusters.length === 0 || clusters.includes(each.cluster)) && (each.lost > 0 || each.gapSeconds > 0));
   return {

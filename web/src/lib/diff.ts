@@ -1,4 +1,4 @@
-/** Two texts, line by line. Pure; loaded only with the view that shows it. */
+/** The difference of two texts line by line. Pure; loaded lazily with DiffView. */
 import { diffArrays } from "diff";
 
 export interface DiffLine {
@@ -6,14 +6,14 @@ export interface DiffLine {
   text: string;
 }
 
-/** What stands side by side; one side only where a line was added or removed. */
+/** Pair is one row of the split view; one side is absent where a line was added or removed. */
 export interface Pair {
   left?: DiffLine;
   right?: DiffLine;
   same: boolean;
 }
 
-/** Runs of pairs; those without a change, far from any, may be folded away. */
+/** Run is a sequence of pairs. Unchanged runs far from a change can be folded. */
 export interface Run {
   kind: "changed" | "context" | "folded";
   pairs: Pair[];
@@ -25,7 +25,7 @@ export function pairsOf(before: string, after: string): Pair[] {
   const pairs: Pair[] = [];
   let left = 0;
   let right = 0;
-  // Removed lines wait for added ones to stand beside.
+  // Removed lines are kept to be paired with the added lines that follow.
   let removed: DiffLine[] = [];
   const flush = () => {
     for (const line of removed) pairs.push({ left: line, same: false });

@@ -1,4 +1,4 @@
-/** The flow explorer's filter: what the address says, and what the API is asked. Pure; now comes in as an argument. */
+/** The flow explorer's filter: how it is read from the URL, and the query that it becomes. Pure; the current time is an argument. */
 import type { Decision, Verdict } from "../api/types";
 import { among } from "./use-filters";
 
@@ -11,7 +11,7 @@ export const decisions: Decision[] = ["allowed", "audited", "unmanaged", "defaul
 export const verdicts: Verdict[] = ["forwarded", "audit", "dropped", "unknown"];
 
 export interface FlowFilter {
-  /** Counted back from now, unless there is a beginning. */
+  /** The window ends now, unless `since` is set. */
   window: Window;
   since: string | undefined;
   until: string | undefined;
@@ -48,7 +48,7 @@ export function flowFilterOf(search: URLSearchParams): FlowFilter {
   return {
     window: among(search.getAll("window"), windowNames)[0] ?? usualWindow,
     since,
-    // An end at or before its beginning means nothing.
+    // An end that is not after the beginning is ignored.
     until: since !== undefined && until !== undefined && until <= since ? undefined : until,
     subject: texts(search, "subject"),
     resource: texts(search, "resource"),
@@ -71,7 +71,7 @@ export function windowOf({ window, since, until }: Pick<FlowFilter, "window" | "
   return { since: since ?? new Date(end - windows[window] * 1_000).toISOString(), ...(until === undefined ? {} : { until }) };
 }
 
-/** What the API is asked but the window and the page. */
+/** Returns the parameters of the API without the window and the page. */
 export function flowQuery({ subject, resource, cluster, decision, verdict, action, port, policy, sid, unattributed, disagree, q }: FlowFilter) {
   const some = <T>(list: T[]) => (list.length > 0 ? list : undefined);
   return {
@@ -90,10 +90,10 @@ export function flowQuery({ subject, resource, cluster, decision, verdict, actio
   };
 }
 
-/** What no control of the bar shows by itself. */
+/** Filters that no control of the filter bar shows. */
 const heldKeys = ["subject", "resource", "action", "port", "policy", "sid"] as const satisfies readonly FilterKey[];
 
-/** One value that the filter holds, to be shown and taken away again. */
+/** One value of the filter, which is shown with a button that removes it. */
 export interface Held {
   key: (typeof heldKeys)[number];
   value: string;

@@ -1,4 +1,4 @@
-/** What those who govern can filter by, in the order in which it is shown. */
+/** Filter values of the governance pages, in display order. */
 import type { FindingKind, Mode, PolicyOriginKind, StatementIssueKind } from "../api/types";
 
 export const findingKinds: readonly FindingKind[] = ["quarantined", "unreachable", "downgraded", "leak", "drift", "orphan", "overridden", "disagreement", "refused", "rejected", "preflight", "guard", "capacity"];

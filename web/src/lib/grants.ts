@@ -1,4 +1,4 @@
-/** Whether something is granted already. Pure. */
+/** Finds existing grants. Pure. */
 import type { Access, CatalogRef } from "../api/types";
 
 interface Wanted {

@@ -1,8 +1,8 @@
-/** What the items of a ticket are together. Pure. */
+/** Sums up the items of a ticket. Pure. */
 import type { ClusterState, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
 import { clusterOrder } from "./members";
 
-/** The kinds in the order in which people meet them. */
+/** All kinds of tickets in display order. */
 export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload"] as const satisfies readonly TicketKind[];
 
 /** What the item is about, which decides the words for it. */
@@ -30,7 +30,7 @@ export interface StepSum {
   of: number;
 }
 
-/** The least advanced one speaks for all: what still waits is what people look for. */
+/** Steps ordered from the least advanced state, because people look for what is still pending. */
 const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "skipped", "approved"];
 
 const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);
@@ -69,7 +69,7 @@ export function itemsThatMay(ticket: Ticket, may: May): TicketItem[] {
   return ticket.items.filter((item) => item.can[may]);
 }
 
-/** The same chain is said once, whatever number of items it is for. */
+/** byChain groups the items that have the same approval chain. */
 export function byChain<T extends { steps: Step[] }>(items: T[]): { steps: Step[]; items: T[] }[] {
   const chains = new Map<string, { steps: Step[]; items: T[] }>();
   for (const item of items) {
@@ -81,7 +81,7 @@ export function byChain<T extends { steps: Step[] }>(items: T[]): { steps: Step[
   return [...chains.values()];
 }
 
-/** The item's end as far as it is known: when it will end, for what is in force. */
+/** expiryOf returns the end of an item that is in force, if it has one. */
 export function expiryOf(item: TicketItem): string | undefined {
   return item.state === "effective" || item.state === "applying" || item.state === "approved" ? item.expiresAt : undefined;
 }

@@ -1,4 +1,4 @@
-/** Members of which there may be hundreds: the worst first, and how many are in which state. Pure. */
+/** Sorts and counts member states, because there can be hundreds of members. Pure. */
 import type { ClusterState, MemberCounts } from "../api/types";
 
 type State = ClusterState["state"];
@@ -19,7 +19,7 @@ export interface StateCount {
   count: number;
 }
 
-/** The server counts also the members that it has no room to list. */
+/** countStates counts members by state. The server's counts include members that are not listed. */
 export function countStates(members: Pick<ClusterState, "state">[], counts?: MemberCounts): StateCount[] {
   const of = (state: State) => counts?.states?.[state] ?? (counts ? 0 : members.filter((member) => member.state === state).length);
   return clusterOrder.map((state) => ({ state, count: of(state) })).filter(({ count }) => count > 0);

@@ -1,4 +1,4 @@
-/** Why somebody is told something, the most urgent first; the server may know more kinds than these. */
+/** Kinds of notifications, the most urgent first. The server may have more kinds. */
 export const noticeKinds = [
   "break-glass", "voided", "escalated", "approval-needed", "failed", "rollout", "decided", "effective", "revoked", "expires-soon",
   "decided-by-colleague", "comment", "delegation",

@@ -19,7 +19,7 @@ export function reloadWasTried(): boolean {
   try {
     return sessionStorage.getItem(storageKey) !== null;
   } catch {
-    // Where nothing can be remembered, nothing may go round in circles.
+    // Without storage a reload loop could not be detected, so no reload is tried.
     return true;
   }
 }

@@ -1,4 +1,4 @@
-/** What was seen, as lines to review and a request out of those that were chosen. Pure. */
+/** The observed traffic as lines to review, and the request for the chosen lines. Pure. */
 import type { ProposalLine } from "../api/types";
 import { basketLimit } from "./request";
 import type { Draftable } from "./request";

@@ -1,4 +1,4 @@
-/** Resources that this person asked for lately, in this browser. A convenience: losing it loses nothing. */
+/** Resources that this person requested recently in this browser. They are only suggestions. */
 export interface RecentResource {
   id: string;
   title: string;
@@ -36,6 +36,6 @@ export function rememberResources(person: string, added: RecentResource[]): void
   try {
     localStorage.setItem(storageKey, JSON.stringify({ person, items } satisfies Stored));
   } catch {
-    // Storage may be blocked or full; then nothing is remembered.
+    // Storage may be blocked or full; then nothing is stored.
   }
 }

@@ -73,7 +73,7 @@ export function accessErrors({ application, basket, duration }: AccessRequest, c
 
 export const isWrong = ({ actions, ...rest }: AccessErrors): boolean => actions.length > 0 || Object.keys(rest).length > 0;
 
-/** What is sent but the reason. */
+/** The request without its reason. */
 export type Draftable = Omit<NewTicket, "reason">;
 
 export function accessBody({ application, basket, duration }: AccessRequest): Draftable {
@@ -99,11 +99,11 @@ export interface ModeRequest {
   resource: string;
   mode: Mode | undefined;
   clusterModes: Record<string, Mode>;
-  /** Why to enforce without evidence enough; only the security team may. */
+  /** The reason to enforce without enough evidence; only the security team may do this. */
   override?: string | undefined;
 }
 
-/** Whether some member would refuse what it does not refuse now. */
+/** enforces returns whether the request turns on Enforce in any member. */
 export const enforces = ({ kind, mode, clusterModes }: Pick<ModeRequest, "kind" | "mode" | "clusterModes">): boolean =>
   kind !== "offboard" && (mode === "Enforce" || Object.values(clusterModes).includes("Enforce"));
 
@@ -111,7 +111,7 @@ export function modeBody({ kind, resource, mode, clusterModes, override }: ModeR
   if (resource === "") return undefined;
   if (kind === "offboard") return { kind, items: [{ resource }] };
   if (mode === undefined) return undefined;
-  // An exception that says the same as the rule is none.
+  // An exception with the same mode as the rule is left out.
   const exceptions = Object.fromEntries(Object.entries(clusterModes).filter(([, each]) => each !== mode));
   return {
     kind,
@@ -126,7 +126,7 @@ export function objectBody(kind: Extract<TicketKind, "class" | "approval-policy"
   return object.spec?.trim() ? { kind, items: [{ object }] } : undefined;
 }
 
-/** A client outside the fleet that somebody asks to register. */
+/** WantedWorkload is a client outside the fleet whose registration is requested. */
 export interface WantedWorkload {
   application: string;
   id: string;
@@ -148,7 +148,7 @@ export function workloadBody(workloads: WantedWorkload[]): Draftable | undefined
   };
 }
 
-/** What another page passes on, which may be anything: it comes out of the history. */
+/** passedWorkloads validates the workloads that another page passed in the history state. */
 export function passedWorkloads(state: unknown): WantedWorkload[] {
   const { workloads } = (state ?? {}) as Record<string, unknown>;
   if (!Array.isArray(workloads)) return [];
@@ -165,5 +165,5 @@ export function parseTarget(text: string | null): { ticket: string; item: number
   return match?.[1] ? { ticket: match[1], item: Number(match[2] ?? 0) } : undefined;
 }
 
-/** The reason changes nothing in what would happen, so a fixed one is sent: typing it does not ask again. */
+/** forPreview adds a fixed reason: the reason does not affect the preview, so that typing it sends no new request. */
 export const forPreview = (body: Draftable): NewTicket => ({ ...body, reason: "preview" });

@@ -1,18 +1,18 @@
-/** The way from observe to enforce: columns, what may be done with several cards, and what that would mean. Pure. */
+/** The rollout board: its columns, the actions for several cards, and their requests. Pure. */
 import type { ClusterState, Mode, RolloutCard, RolloutStage } from "../api/types";
 import { basketLimit } from "./request";
 import type { Draftable } from "./request";
 
 export const stages = ["observe", "initial", "refine", "announced", "enforce"] as const satisfies readonly RolloutStage[];
 
-/** The stages that somebody asks for; the others follow from what was done. */
+/** The stages that can be requested; the others follow from what was done. */
 export const targets = ["observe", "initial", "enforce"] as const;
 export type Target = (typeof targets)[number];
 
 const modes: Record<Target, Mode> = { observe: "Observe", initial: "Audit", enforce: "Enforce" };
 export const modeOf = (target: Target): Mode => modes[target];
 
-/** A stopped one comes first, then what is known best; of what is known equally well, what most clients use. */
+/** columns groups the cards by stage. Stopped rollouts come first, then the highest evidence scores, then the most clients. */
 export function columns(cards: RolloutCard[]): Record<RolloutStage, RolloutCard[]> {
   const rank = (card: RolloutCard) => (card.guard.stoppedAt ? 0 : 1);
   const sorted = [...cards].sort((a, b) => rank(a) - rank(b) || (b.score ?? -1) - (a.score ?? -1) || b.clients - a.clients || a.resource.title.localeCompare(b.resource.title));
@@ -23,7 +23,7 @@ export const cardKey = ({ resource }: RolloutCard): string => resource.id ?? res
 
 export type BulkVerb = "advance" | "announce";
 
-/** The cards of a selection with which it can be done, and the others. */
+/** split separates the cards that allow the action from the others. */
 export function split(cards: RolloutCard[], verb: BulkVerb): { able: RolloutCard[]; others: RolloutCard[] } {
   const may = ({ can, resource }: RolloutCard) => resource.id !== undefined && can[verb];
   return { able: cards.filter(may), others: cards.filter((card) => !may(card)) };
@@ -32,13 +32,13 @@ export function split(cards: RolloutCard[], verb: BulkVerb): { able: RolloutCard
 /** Every member that any of the cards has. */
 export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.flatMap(({ clusters }) => clusters.map((each) => each.cluster)))].sort();
 
-/** Those that may not be enforced without an override; of one that could not be assessed it is not known, so it counts. */
+/** lacking returns the cards that cannot be enforced without an override, including those that could not be assessed. */
 export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ enough }) => enough !== true);
 
-/** What is missing, but for what the hint says already. */
+/** missingOf returns what is missing, except what the hint already says. */
 export const missingOf = ({ missing, hint }: RolloutCard): string[] => missing.filter((each) => each !== hint?.text);
 
-/** What most of a selection would do next. */
+/** usualTarget returns the next stage of most cards. */
 export function usualTarget(cards: RolloutCard[]): Target {
   const next = cards.map(({ hint, stage }) => hint?.next ?? (stage === "observe" ? "initial" : "enforce"));
   return next.length > 0 && next.every((each) => each === "initial" || each === "observe") ? "initial" : "enforce";
@@ -63,12 +63,12 @@ export function advanceBody(kind: "mode" | "onboard", cards: RolloutCard[], targ
   return items.length > 0 ? { kind, items } : undefined;
 }
 
-/** Where a hint leads on the resource's page, for what it asks for is done there. */
+/** The fragment of the resource's page to which a hint links. */
 export const anchors: Record<string, string> = { onboard: "", propose: "", review: "#proposal", register: "#proposal", wait: "#evidence" };
 
 const verbs: Record<string, BulkVerb | "guard"> = { onboard: "advance", propose: "advance", announce: "announce", enforce: "advance", widen: "advance", stopped: "guard" };
 
-/** What a hint asks for that is done in a dialog, as far as the reader may. */
+/** verbOf returns the action of a hint that has a dialog, if the reader may use it. */
 export function verbOf({ hint, can }: RolloutCard): BulkVerb | "guard" | undefined {
   const verb = verbs[hint?.code ?? ""];
   return verb !== undefined && can[verb] ? verb : undefined;

@@ -1,4 +1,4 @@
-/** A series of counts as a chart and a table have it: one row per step, also where nothing happened. Pure. */
+/** The counts of a flow series for its chart and its table: one row per step, including steps without flows. Pure. */
 import type { Decision, FlowSeries } from "../api/types";
 import { decisions } from "./flow-filter";
 

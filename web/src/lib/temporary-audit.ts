@@ -11,7 +11,7 @@ const longest = 7 * secondsPerDay;
 
 export interface AuditEnd {
   choice: AuditChoice;
-  /** Of a custom end, as the field has it. */
+  /** The value of the field for a custom end. */
   at: Date | undefined;
 }
 

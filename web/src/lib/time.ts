@@ -1,4 +1,4 @@
-/** Times for people, in their zone and language. Pure: now comes in as an argument. */
+/** Formats times in the person's zone and language. Pure: the current time is an argument. */
 
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   // Weeks and months are told in days: when a grant ends should not have to be guessed.
@@ -18,7 +18,7 @@ export function relativeTime(at: Date, now: Date, language: string): string {
   return format.format(0, "second");
 }
 
-/** Without a zone: the browser's. */
+/** The time zone defaults to the browser's. */
 export function exactTime(at: Date, language: string, timeZone?: string): string {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long", timeZone }).format(at);
 }

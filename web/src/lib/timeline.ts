@@ -12,11 +12,11 @@ export interface ClusterLine {
   cluster: string;
   realizedAt?: string;
   revision?: string;
-  /** The state now; absent for a phase that is over. */
+  /** The current state; absent for a phase that is over. */
   live?: ClusterState;
 }
 
-/** Events that are one node each, with the status they have. */
+/** Events that become one node each, with the status of the node. */
 const plain = {
   submitted: "done",
   approved: "done",
@@ -66,7 +66,7 @@ const endings: Partial<Record<TicketItem["state"], TicketEvent["kind"][]>> = {
   withdrawn: ["withdrawn"],
   "timed-out": ["timed-out"],
   revoked: ["revoked"],
-  // Its time was over first, and then every member was seen without it.
+  // The access expired first, and then every member was read back without it.
   expired: ["revoked", "expired"],
 };
 
@@ -93,7 +93,7 @@ class Line {
   readonly nodes: TimelineNode[] = [];
   phase: Phase = "grant";
   origin: string | undefined;
-  /** Nodes of the chain that counts now, by the step's name. */
+  /** Nodes of the current approval chain by the name of the step. */
   private round = new Map<string, TimelineNode>();
 
   add(event: TicketEvent, kind: NodeKind, status: NodeStatus): TimelineNode {
@@ -125,7 +125,7 @@ class Line {
     }
   }
 
-  /** The votes so far count no more. */
+  /** voidRound discards the votes of the current round. */
   voidRound() {
     this.round = new Map();
   }
@@ -152,7 +152,7 @@ class Line {
     }
   }
 
-  /** The item's own steps know better than the events what counts now. */
+  /** The item's steps, not the events, decide what is current. */
   steps(item: TicketItem) {
     for (const step of item.steps) {
       const node = this.round.get(step.name);
@@ -217,7 +217,7 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
         break;
       case "approved":
         line.origin = event.at;
-        // Through broken glass nobody approved.
+        // Break-glass access has no approval.
         if (!ticket.breakGlass) line.add(event, "approved", "done");
         break;
       case "revoke-requested":
@@ -236,7 +236,7 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
         line.add(event, "submitted", "done").comment = ticket.reason;
         break;
       case "break-glass":
-        // Its reason is the request's, which stands above.
+        // The reason is that of the request, which is shown above.
         delete line.add(event, "break-glass", plain["break-glass"]).comment;
         break;
       default:

@@ -10,9 +10,9 @@ export const unfolded = 50;
 export interface BoardColumn {
   stage: RolloutStage;
   cards: RolloutCard[];
-  /** Of all that match, those that are not here yet included. */
+  /** The number of all matching resources, including those that were not read yet. */
   count: number;
-  /** Where there are more to be had. */
+  /** Reads more resources; absent if all were read. */
   more: { busy: boolean; fetch: () => void } | undefined;
 }
 
@@ -34,7 +34,7 @@ export function useBoard(filter: RolloutFilter) {
   };
   const board = shown.map((stage): BoardColumn => {
     const query = own[stage];
-    // The first answer's until the column's own are there.
+    // The cards of the first answer are shown until the column's own were read.
     const cards = apart(stage) ? columns(cardsOf(query) ?? together[stage])[stage] : together[stage];
     const more = apart(stage) && query.hasNextPage ? { busy: query.isFetchingNextPage, fetch: () => void query.fetchNextPage() } : undefined;
     return { stage, cards, count: first?.stages[stage] ?? cards.length, more };

@@ -9,7 +9,7 @@ export function useDraft<T>(person: string, initial: () => T, isForm: (value: un
   const [restored] = useState(() => loadDraft(person, at, isForm));
   const [form, setForm] = useState<T>(() => restored ?? initial());
   const [touched, setTouched] = useState(false);
-  // Only typing is worth keeping: what a link brought comes again with the link.
+  // Only typed values are stored; values from a link come again with the link.
   useEffect(() => {
     if (touched) saveDraft({ person, search: at, form });
   }, [touched, person, at, form]);

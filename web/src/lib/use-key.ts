@@ -1,4 +1,4 @@
-/** A key for what is sent: the same content keeps its key, so that a retry after a lost answer does not do it twice. */
+/** useKey returns idempotency keys: the same content keeps its key, so that a retry after a lost answer is not carried out twice. */
 import { useRef } from "react";
 import { randomKey } from "./names";
 

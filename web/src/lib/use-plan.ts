@@ -1,4 +1,4 @@
-/** The preview of a request that is being typed: asked once the typing pauses, the older question cancelled. */
+/** The preview of a request that is being typed. It is requested after typing pauses, and an older request is cancelled. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useImpactPreview } from "../api/flows";
 import { usePreview } from "../api/queries";
@@ -7,7 +7,7 @@ import { forPreview } from "./request";
 import type { Draftable } from "./request";
 
 const pause = 200;
-/** The replay reads days of flows, so it waits for a longer pause. */
+/** The pause before a replay in milliseconds. It is longer, because a replay reads days of flows. */
 const longPause = 600;
 
 function useSettled(body: Draftable | undefined, wait: number) {
@@ -21,7 +21,7 @@ export function usePlan(body: Draftable | undefined) {
   return { query, asked: body !== undefined };
 }
 
-/** What the request would have done to the connections of the last days. A class or an approval policy decides none by itself. */
+/** useReplay returns what the request would have done to the connections of the last days. Classes and approval policies decide about no connections. */
 export function useReplay(body: Draftable | undefined) {
   const request = useSettled(body !== undefined && matterOf(body.kind ?? "grant") !== "object" ? body : undefined, longPause);
   return useImpactPreview(request);

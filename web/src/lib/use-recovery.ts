@@ -1,11 +1,11 @@
-/** Asks until the portal answers, then loads the page anew. */
+/** useRecovery asks until the portal answers, and then reloads the page. */
 import { useEffect, useRef, useState } from "react";
 import { useLive } from "../api/live-context";
 import { portalAnswers, reloadWasTried, rememberReload } from "./page-load";
 
 const firstWait = 1_000;
 const longestWait = 15_000;
-/** A connection that hangs is as good as none. */
+/** Timeout of one attempt in milliseconds: a connection that hangs counts as unreachable. */
 const patience = 10_000;
 
 /** `gone`: the portal is there and the page's code still does not load, so waiting will not help. */
@@ -42,7 +42,7 @@ export function useRecovery(reload: () => void): { state: Recovery; tryNow: () =
         wait = Math.min(wait * 2, longestWait);
         return;
       }
-      // Seen away and back: the reload is for that. Never seen away: the file itself is gone, worth one reload.
+      // If the portal was unreachable before, a reload is expected to help. If not, the file is missing, and one reload is tried.
       if (!wasAway && reloadWasTried()) {
         setState("gone");
         return;
@@ -66,7 +66,7 @@ export function useRecovery(reload: () => void): { state: Recovery; tryNow: () =
     };
   }, []);
 
-  // The stream is often the first to notice that the portal is back.
+  // The event stream usually reconnects first; use it as an early signal.
   const before = useRef(live);
   useEffect(() => {
     if (live === "open" && before.current !== "open") probe.current();

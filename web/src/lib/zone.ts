@@ -1,6 +1,6 @@
 /** Times of day in a named time zone: what people type, and the instant that it means. Pure. */
 
-/** The browser's own zone, for those who chose none. */
+/** The browser's time zone, for people who did not choose one. */
 export const browserZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function isZone(zone: string): boolean {

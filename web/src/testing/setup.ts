@@ -17,11 +17,11 @@ Object.defineProperty(window, "matchMedia", {
 window.ResizeObserver = NoResizeObserver;
 window.HTMLElement.prototype.scrollIntoView = () => {};
 window.scrollTo = () => {};
-// There is nothing to draw on.
+// jsdom has no canvas.
 window.HTMLCanvasElement.prototype.getContext = () => null;
 Object.defineProperty(document, "fonts", { value: { addEventListener() {}, removeEventListener() {} } });
 
-// A busy machine is no reason to fail; what never comes still does.
+// A busy machine must not fail tests; what never appears still fails after this time.
 configure({ asyncUtilTimeout: 10_000 });
 
 await startI18n("en");
