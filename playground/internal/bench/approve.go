@@ -18,15 +18,15 @@ type ticket struct {
 	} `json:"events"`
 }
 
-// sample is one measured ticket.
+// sample contains the measured times of one ticket.
 type sample struct {
 	took time.Duration
-	// story tells when what happened, to see where a slow one waited.
+	// story contains the times of the events of a ticket, to show where a slow one waited.
 	story string
 }
 
-// approveToRealized lives the story's grant n times, each revoked before the next, and returns the time from sending the
-// last approver's decision to hearing from the event stream that the statement was read back in every member.
+// approveToRealized requests and approves the grant of the demo n times and revokes it after each. It returns the times from
+// sending the last approver's decision to the event that reports the statement as realized in every member.
 func approveToRealized(ctx context.Context, portal string, n int) ([]sample, error) {
 	people := map[string]*person{}
 	for _, name := range []string{"alice", "bob", "carol"} {

@@ -13,12 +13,13 @@ import (
 	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// carry takes KubeFed's place, which would need 500 s for 10,000 objects: it brings Federated objects to the members as fast as
-// they take them, and says so in the status. It goes on until the context ends, or what it returns is called.
-func (s *scene) carry(ctx context.Context) (stop func() error) {
+// propagate replaces KubeFed, which would need 500 s for 10,000 objects: it copies Federated objects to the members as fast as they
+// accept them and reports that in the status. It runs until the context ends or the returned function is called, which returns the
+// first error.
+func (s *scene) propagate(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	work := make(chan *unstructured.Unstructured)
-	hand := func(o any) {
+	enqueue := func(o any) {
 		if u, ok := o.(*unstructured.Unstructured); ok && u.GetDeletionTimestamp() == nil {
 			select {
 			case work <- u:
@@ -27,8 +28,8 @@ func (s *scene) carry(ctx context.Context) (stop func() error) {
 		}
 	}
 	var running sync.WaitGroup
-	// A watch ends when the host is slow; an informer begins another one.
-	informer := informerOf(s.host.Resource(federated), cache.ResourceEventHandlerFuncs{AddFunc: hand, UpdateFunc: func(_, now any) { hand(now) }})
+	// A watch ends when the host is slow; an informer starts another one.
+	informer := informerOf(s.host.Resource(federated), cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) }})
 	running.Go(func() { informer.RunWithContext(ctx) })
 	var first error
 	var once sync.Once
@@ -37,7 +38,7 @@ func (s *scene) carry(ctx context.Context) (stop func() error) {
 			for {
 				select {
 				case u := <-work:
-					if err := s.carryOne(ctx, u); err != nil && ctx.Err() == nil {
+					if err := s.propagateOne(ctx, u); err != nil && ctx.Err() == nil {
 						once.Do(func() { first = err })
 					}
 				case <-ctx.Done():
@@ -53,7 +54,7 @@ func (s *scene) carry(ctx context.Context) (stop func() error) {
 	}
 }
 
-func (s *scene) carryOne(ctx context.Context, u *unstructured.Unstructured) error {
+func (s *scene) propagateOne(ctx context.Context, u *unstructured.Unstructured) error {
 	if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen == u.GetGeneration() {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// startLimit bounds one start of an already built fleet.
+// startLimit bounds one start of a fleet that is already built.
 const startLimit = 3 * time.Minute
 
 type fleet struct {
@@ -27,13 +27,13 @@ type fleet struct {
 	done  chan error
 }
 
-// startFleet types what a user types, and waits until the address would be printed.
+// startFleet starts a fleet with make, as users do, and waits until it is ready.
 func startFleet(ctx context.Context, o Options, stateDir string, port int) (*fleet, error) {
 	readyFile := stateDir + ".ready.json"
 	if err := os.Remove(readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	// What KubeFed does is measured against writing the members directly, as their administrator.
+	// The administrator's writes to the members are the reference for the propagation by KubeFed.
 	flags := fmt.Sprintf("--guard=false --state-dir %s --port %d --json-ready %s", stateDir, port, readyFile)
 	cmd := exec.Command("make", "--no-print-directory", "-C", o.Repo, "run", "RUN_FLAGS="+flags)
 	var output bytes.Buffer
@@ -55,10 +55,10 @@ func startFleet(ctx context.Context, o Options, stateDir string, port int) (*fle
 		case err := <-f.done:
 			return nil, fmt.Errorf("make run ended early: %w\n%s", err, output.Bytes())
 		case <-limit:
-			_ = cmd.Process.Signal(syscall.SIGTERM) // the limit is what gets reported
+			_ = cmd.Process.Signal(syscall.SIGTERM) // the caller reports the time limit
 			return nil, fmt.Errorf("make run was not ready after %s", startLimit)
 		case <-ctx.Done():
-			_ = cmd.Process.Signal(syscall.SIGTERM) // the interruption is what gets reported
+			_ = cmd.Process.Signal(syscall.SIGTERM) // the caller reports the interruption
 			<-f.done
 			return nil, ctx.Err()
 		case <-time.After(20 * time.Millisecond):
@@ -66,20 +66,20 @@ func startFleet(ctx context.Context, o Options, stateDir string, port int) (*fle
 	}
 }
 
-// stop does what Ctrl-C does.
+// stop interrupts make, as Ctrl-C does, and waits until it exits.
 func (f *fleet) stop() error {
 	if err := syscall.Kill(f.ready.SupervisorPID, syscall.SIGINT); err != nil {
 		return fmt.Errorf("stop the fleet: %w", err)
 	}
 	select {
-	case <-f.done: // make reports the interruption as a failure; what counts is that it is gone
+	case <-f.done: // make reports the interruption as a failure, which is expected
 		return nil
 	case <-time.After(time.Minute):
 		return errors.New("the fleet did not stop within a minute")
 	}
 }
 
-// rss is the resident memory of all processes of the fleet, in bytes.
+// rss returns the resident memory of all processes of the fleet in bytes.
 func (f *fleet) rss(ctx context.Context) (int64, error) {
 	status, err := supervisor.NewClient(playgroundfleet.Layout{Dir: f.ready.StateDir}.Run()).Status(ctx)
 	if err != nil {

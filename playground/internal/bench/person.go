@@ -18,7 +18,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/demo"
 )
 
-// person is somebody with a session in the portal.
+// person is a user with a session in the portal.
 type person struct {
 	name   string
 	portal string
@@ -27,7 +27,7 @@ type person struct {
 
 var loginRequest = regexp.MustCompile(`name="request" value="([^"]+)"`)
 
-// login goes the browser's way: portal, provider's form, back to the portal.
+// login logs a user in as a browser does: through the portal, the form of the provider, and back to the portal.
 func login(ctx context.Context, portal, name string) (*person, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *person) page(ctx context.Context, method, target string, form url.Value
 	return string(body), res.Request.URL, nil
 }
 
-// call does one request of the API; in and out may be nil.
+// call sends one request to the API. in and out may be nil.
 func (p *person) call(ctx context.Context, method, path string, in, out any) error {
 	var content io.Reader
 	if in != nil {
@@ -111,14 +111,14 @@ func (p *person) call(ctx context.Context, method, path string, in, out any) err
 	return json.Unmarshal(data, out)
 }
 
-// ticketEvent is what the event stream says of a ticket.
+// ticketEvent is an event of the stream about a ticket.
 type ticketEvent struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 	at    time.Time
 }
 
-// events follows the person's event stream until the context ends; the channel is closed when the stream ends.
+// events reads the event stream of the user until the context ends. It closes the channel when the stream ends.
 func (p *person) events(ctx context.Context) (<-chan ticketEvent, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.portal+"/api/v1/events", nil)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *person) events(ctx context.Context) (<-chan ticketEvent, error) {
 	return out, nil
 }
 
-// await returns when the ticket's state was heard of.
+// await waits for an event with the state of a ticket and returns the time at which it arrived.
 func await(ctx context.Context, events <-chan ticketEvent, id, state string) (time.Time, error) {
 	limit := time.NewTimer(30 * time.Second)
 	defer limit.Stop()

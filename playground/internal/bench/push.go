@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// pushLimit bounds one change, bulkLimit one of many.
+// pushLimit bounds one change, and bulkLimit many changes.
 const (
 	pushLimit = time.Minute
 	bulkLimit = 15 * time.Minute
@@ -20,9 +20,10 @@ func revoked(ingress string) bool { return !granted(ingress) }
 func opened(ingress string) bool  { return strings.Contains(ingress, `"closed":false`) }
 func widened(ingress string) bool { return strings.Contains(ingress, `"6380"`) || revoked(ingress) }
 
-// push measures how changed policies reach the members, one by one and many at once.
+// push measures the propagation of changed policies to the members, single ones and many at once.
 func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
-	// The portal and the collector write what happens outside the portal into their stores; that is not what is measured.
+	// The portal and the collector are stopped, because they record changes made outside the portal in their stores, which is not
+	// part of the measurement.
 	if err := f.control(ctx, "stop", "portal", "flow-collector"); err != nil {
 		return err
 	}
@@ -77,11 +78,11 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	return nil
 }
 
-// stayClosed are resources that a downgrade leaves out.
+// stayClosed is the number of resources that a downgrade excludes.
 const stayClosed = 20
 
-// downgrade opens all resources but some at once, and takes grants of these away while KubeFed still has most of that to do. It returns
-// how long it took until all were open in the members, and each revocation.
+// downgrade opens all resources but some at once, and revokes grants of these while KubeFed is still propagating. It returns the
+// time until all were open in the members, and the time of each revocation.
 func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
 	start := time.Now()
 	if err := together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
@@ -102,7 +103,7 @@ func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Dur
 	return took, times, nil
 }
 
-// rate is how many of n new objects reach all members in a second.
+// rate returns how many of n new objects reach all members per second.
 func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make func() error) (float64, error) {
 	start := time.Now()
 	if err := make(); err != nil {
@@ -114,8 +115,8 @@ func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make fun
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// oneByOne takes a grant away and gives it again, and returns the times from the host's answer to the change of the policy
-// until the last member has it.
+// oneByOne revokes a grant and restores it, and returns the times from the host's response to the change of the policy until the
+// last member has it.
 func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for i := range n {
@@ -128,12 +129,12 @@ func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
 			return nil, err
 		}
 		times = append(times, one)
-		time.Sleep(rest) // statuses of this one are still under way
+		time.Sleep(rest) // KubeFed and the adapter are still writing statuses of this change
 	}
 	return times, nil
 }
 
-// rest is until nothing of a change is under way any more: KubeFed's status, and those of the resource and the policy.
+// rest is the time after which KubeFed, the resource and the policy have their final statuses of a change.
 const rest = 200 * time.Millisecond
 
 func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bool) (time.Duration, error) {
@@ -145,7 +146,7 @@ func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bo
 	return time.Since(start), err
 }
 
-// duringBulk changes the class of all resources, and takes grants away one after the other until that is done.
+// duringBulk changes the class of all resources, and revokes grants one after the other until that change is complete.
 func (s *scene) duringBulk(ctx context.Context, n int) ([]time.Duration, time.Duration, error) {
 	start := time.Now()
 	if err := s.ports(ctx, `{"port":6379,"protocol":"TCP"},{"port":6380,"protocol":"TCP"}`); err != nil {
@@ -163,7 +164,7 @@ func (s *scene) duringBulk(ctx context.Context, n int) ([]time.Duration, time.Du
 		select {
 		case err := <-done:
 			return times, time.Since(start), err
-		case <-time.After(200 * time.Millisecond): // somebody revokes now and then, not all the time
+		case <-time.After(200 * time.Millisecond): // revocations are occasional
 		}
 	}
 	return times, time.Since(start), <-done

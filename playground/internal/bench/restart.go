@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// calm is how long nothing may happen before it counts as quiet.
-	calm = 10 * time.Second
-	// lookForCalm is how often the requests are counted, and so how exact the figure is.
-	lookForCalm  = 500 * time.Millisecond
-	restartLimit = 20 * time.Minute
+	// quietPeriod is how long no activity must be observed before the adapter counts as quiet.
+	quietPeriod = 10 * time.Second
+	// quietInterval is the interval at which the requests are counted, which is the precision of the figure.
+	quietInterval = 500 * time.Millisecond
+	restartLimit  = 20 * time.Minute
 )
 
-// control asks the supervisor for something about processes.
+// control sends a command about processes to the supervisor.
 func (f *fleet) control(ctx context.Context, verb string, names ...string) error {
 	client := supervisor.NewClient(playgroundfleet.Layout{Dir: f.ready.StateDir}.Run())
 	for _, name := range names {
@@ -34,7 +34,7 @@ func (f *fleet) control(ctx context.Context, verb string, names ...string) error
 	return nil
 }
 
-// restart measures an adapter that is restarted with many resources.
+// restart measures the restart of an adapter with many resources.
 func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
 	if err := f.control(ctx, "stop", "portal", "flow-collector", "kubefed"); err != nil {
 		return err
@@ -46,9 +46,9 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	defer s.stop()
 	fmt.Fprintf(progress, "%d enforced resources, carried to the members without KubeFed …\n", o.Resources)
 	began := time.Now()
-	carrying := s.carry(ctx)
-	// The adapter writes as fast as KubeFed's client of a member could, 20 a second, whoever carries. It starts when everything is
-	// there, so that it writes each only once.
+	carrying := s.propagate(ctx)
+	// The adapter writes 20 objects a second, which is the rate of KubeFed's client of a member, whatever propagates them. It
+	// starts when all objects exist, so that it writes each only once.
 	if err := f.control(ctx, "stop", "adapter"); err != nil {
 		return errors.Join(err, carrying())
 	}
@@ -86,22 +86,22 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	return carrying()
 }
 
-// asked is what the adapter says that it asked API servers for and looked at, in all, and what is in its queues.
-type asked struct{ reads, writes, looks, waiting float64 }
+// activity contains the adapter's total numbers of API reads, writes and reconciles, and the length of its queues.
+type activity struct{ reads, writes, reconciles, waiting float64 }
 
-// quiet waits until the adapter looks at nothing, writes nothing, has nothing to do, and asks for no more than its probes of the members do. It
-// returns when that began, from an instant, and how much was written since the adapter's start.
+// quiet waits until the adapter reconciles and writes nothing, its queues are empty, and its reads are limited to the probes of the
+// members. It returns the time from an instant until that began, and the number of writes since the start of the adapter.
 func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
-	// Each member is probed every two seconds for each kind that is read there.
-	probes := float64(len(playgroundfleet.Members())*16) * calm.Seconds() / 2
+	// Each member is probed every two seconds for each kind that the adapter reads.
+	probes := float64(len(playgroundfleet.Members())*16) * quietPeriod.Seconds() / 2
 	type sample struct {
 		at time.Time
-		asked
+		activity
 	}
 	var seen []sample
-	tick := time.NewTicker(lookForCalm)
+	tick := time.NewTicker(quietInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -109,33 +109,33 @@ func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, 
 			return 0, 0, fmt.Errorf("the adapter does not become quiet: %w", ctx.Err())
 		case <-tick.C:
 		}
-		now, err := f.asks(ctx)
+		now, err := f.activity(ctx)
 		if err != nil {
-			seen = nil // it is being started
+			seen = nil // the adapter is starting
 			continue
 		}
 		seen = append(seen, sample{time.Now(), now})
-		for len(seen) > 0 && (time.Since(seen[0].at) > calm+lookForCalm || seen[0].writes != now.writes || seen[0].looks != now.looks || seen[0].waiting > 0) {
+		for len(seen) > 0 && (time.Since(seen[0].at) > quietPeriod+quietInterval || seen[0].writes != now.writes || seen[0].reconciles != now.reconciles || seen[0].waiting > 0) {
 			seen = seen[1:]
 		}
-		if len(seen) > 0 && time.Since(seen[0].at) >= calm && now.looks > 0 && now.waiting == 0 && now.reads-seen[0].reads <= probes {
+		if len(seen) > 0 && time.Since(seen[0].at) >= quietPeriod && now.reconciles > 0 && now.waiting == 0 && now.reads-seen[0].reads <= probes {
 			return seen[0].at.Sub(from), int(now.writes), nil
 		}
 	}
 }
 
-// asks reads the adapter's metrics.
-func (f *fleet) asks(ctx context.Context) (asked, error) {
+// activity reads the adapter's metrics.
+func (f *fleet) activity(ctx context.Context) (activity, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", f.ready.Ports["adapter-metrics"]), nil)
 	if err != nil {
-		return asked{}, err
+		return activity{}, err
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return asked{}, err
+		return activity{}, err
 	}
 	defer res.Body.Close()
-	var a asked
+	var a activity
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		line := lines.Text()
 		i := strings.LastIndexByte(line, ' ')
@@ -152,7 +152,7 @@ func (f *fleet) asks(ctx context.Context) (asked, error) {
 		case strings.HasPrefix(line, "rest_client_requests_total{"):
 			a.writes += value
 		case strings.HasPrefix(line, "controller_runtime_reconcile_total{"):
-			a.looks += value
+			a.reconciles += value
 		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_bulk_waiting{"):
 			a.waiting += value
 		}

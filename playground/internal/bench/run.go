@@ -17,13 +17,15 @@ type Options struct {
 	Repo    string
 	BinDir  string
 	Tickets int
-	// Only are the parts to measure; none is all.
+	// Only contains the names of the parts to measure. Empty means all.
 	Only []string
-	// Units change at once, Pushes one after the other, and Resources are there when the adapter is restarted.
+	// Units is the number of units that change at once, Pushes the number of single changes, and Resources the number of resources
+	// at the restart of the adapter.
 	Units, Pushes, Resources int
 }
 
-// Run starts a fleet twice, the second time warm, measures it and prints the figures to out and progress to progress.
+// Run starts a fleet twice, the second time with a warm cache, measures it, and prints the figures to out and the progress to
+// progress.
 func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "acp-bench-")
 	if err != nil {
@@ -71,7 +73,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	return nil
 }
 
-// part of a run. The later ones leave more behind.
+// part is a named part of a run. Later parts leave more objects behind.
 type part struct {
 	name    string
 	measure func(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error
@@ -81,7 +83,7 @@ func parts() []part {
 	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}}
 }
 
-// Parts are the names for Options.Only.
+// Parts returns the valid names for Options.Only.
 func Parts() []string {
 	var names []string
 	for _, p := range parts() {
@@ -98,8 +100,8 @@ func tickets(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	// A KubeFed that was just started looks every 10 s whether it is in sync (its SyncedPollPeriod), and pushes nothing
-	// before. The first ticket meets that, so it has a line of its own instead of being this run's p99.
+	// After its start KubeFed checks every 10 s whether it is in sync (its SyncedPollPeriod) and propagates nothing before. This
+	// affects only the first ticket, which is therefore reported separately and is not part of the p99.
 	fmt.Fprintf(out, "bench approve_to_realized_just_started %.0f ms\n", millis(samples[0].took))
 	samples = samples[1:]
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(b.took, a.took) })
@@ -135,7 +137,7 @@ func wholeFleet(ctx context.Context, _ Options, f *fleet, out, _ io.Writer) erro
 	return nil
 }
 
-// quantile by nearest rank; of an empty list 0.
+// quantile returns the quantile q by the nearest-rank method, or 0 for an empty list.
 func quantile(durations []time.Duration, q float64) time.Duration {
 	if len(durations) == 0 {
 		return 0

@@ -29,13 +29,13 @@ var (
 )
 
 const (
-	// writers make the scene at the same time.
+	// writers is the number of goroutines that create objects concurrently.
 	writers    = 8
 	demoClass  = "redis"
 	benchOwner = "trnv1:rsc:trip-com:redis:clusters:bench-"
 )
 
-// scene is the administrator's view of a running fleet.
+// scene creates and changes the measured objects as the administrator of a running fleet.
 type scene struct {
 	host    dynamic.Interface
 	members map[string]dynamic.Interface
@@ -73,7 +73,7 @@ func enter(ctx context.Context, f *fleet) (*scene, error) {
 
 func name(i int) string { return fmt.Sprintf("bench-%d", i) }
 
-// objectOf is what the unit of the resource is called in the members.
+// objectOf returns the name of the object of a resource's unit in the members.
 func objectOf(i int) string {
 	return v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(benchOwner, i))
 }
@@ -93,7 +93,7 @@ func statements(i int, granted bool) []any {
 		"actions": []any{"redis:connect"}, "resources": []any{fmt.Sprint(benchOwner, i)}}}
 }
 
-// protect makes enforced resources with one grant each.
+// protect creates enforced resources with one grant each.
 func (s *scene) protect(ctx context.Context, n int) error {
 	return together(n, func(i int) error {
 		for _, o := range []struct {
@@ -105,7 +105,7 @@ func (s *scene) protect(ctx context.Context, n int) error {
 		} {
 			_, err := s.host.Resource(o.kind).Create(ctx, o.u, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) && o.kind == policies {
-				err = s.grant(ctx, i, true) // another part may have taken it away
+				err = s.grant(ctx, i, true) // another part may have revoked it
 			}
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create %s: %w", o.u.GetName(), err)
@@ -120,7 +120,7 @@ func object(kind, name string, spec map[string]any) *unstructured.Unstructured {
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}}
 }
 
-// grant gives the resource its grant, or takes it away.
+// grant adds the grant of a resource, or removes it.
 func (s *scene) grant(ctx context.Context, i int, granted bool) error {
 	patch := `{"spec":{"statements":[]}}`
 	if granted {
@@ -131,7 +131,7 @@ func (s *scene) grant(ctx context.Context, i int, granted bool) error {
 	return err
 }
 
-// mode changes that of the resource.
+// mode changes the mode of a resource.
 func (s *scene) mode(ctx context.Context, i int, mode string) error {
 	_, err := s.host.Resource(resources).Patch(ctx, name(i), types.MergePatchType, fmt.Appendf(nil, `{"spec":{"mode":%q}}`, mode), metav1.PatchOptions{})
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *scene) ports(ctx context.Context, ports string) error {
 	return err
 }
 
-// direct makes n Federated objects like those of the adapter, as somebody would who uses KubeFed alone.
+// direct creates n Federated objects like those of the adapter, as a user of KubeFed without ACP would.
 func (s *scene) direct(ctx context.Context, n int) error {
 	clusters := []any{}
 	for _, m := range playgroundfleet.Members() {
@@ -177,7 +177,7 @@ func (s *scene) direct(ctx context.Context, n int) error {
 
 const directName = "bench-direct-"
 
-// together does n things, some at the same time, and returns the errors.
+// together calls do n times, with limited concurrency, and returns the joined errors.
 func together(n int, do func(i int) error) error {
 	var next atomic.Int64
 	errs := make([]error, writers)

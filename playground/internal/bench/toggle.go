@@ -9,14 +9,15 @@ import (
 
 const (
 	toggled = "/resources/bobs-cluster"
-	// lookEvery is how often the resource is looked at, and so how exact the figure is; a person has 50 requests a second.
-	lookEvery = 25 * time.Millisecond
-	// toggleLimit is when a member that does not follow ends the measurement.
+	// pollInterval is the interval at which the resource is read, which is the precision of the figure. A user is limited to 50
+	// requests a second.
+	pollInterval = 25 * time.Millisecond
+	// toggleLimit is the time after which the measurement fails when a member does not converge.
 	toggleLimit = 30 * time.Second
 )
 
-// toggleToRealized turns an enforced resource to temporary audit and back n times, and returns the times from sending
-// the request to seeing that what Audit renders was read back from every member.
+// toggleToRealized switches an enforced resource to temporary audit and back n times. It returns the times from sending the request
+// until the resource reports that the result was read back from every member.
 func toggleToRealized(ctx context.Context, portal string, n int) ([]time.Duration, error) {
 	bob, err := login(ctx, portal, "bob")
 	if err != nil {
@@ -43,11 +44,11 @@ func toggleToRealized(ctx context.Context, portal string, n int) ([]time.Duratio
 	return out, nil
 }
 
-// inMode waits until every member of the resource has a mode, as it was read back.
+// inMode waits until every member of the resource reports the mode, as it was read back.
 func (p *person) inMode(ctx context.Context, mode string) error {
 	limit, cancel := context.WithTimeout(ctx, toggleLimit)
 	defer cancel()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		var r struct {

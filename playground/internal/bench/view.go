@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// view is what a member has, followed by a watch of the measurement's own.
+// view contains the objects of a member, updated by a watch of its own.
 type view struct {
 	mu      sync.Mutex
 	ingress map[string]string
 	changed chan struct{}
 }
 
-// follow returns when everything was listed once.
+// follow starts a view and returns it once all objects were listed.
 func follow(ctx context.Context, client dynamic.ResourceInterface) (*view, error) {
 	v := &view{ingress: map[string]string{}, changed: make(chan struct{})}
 	informer := informerOf(client, cache.ResourceEventHandlerFuncs{AddFunc: v.put, UpdateFunc: func(_, now any) { v.put(now) }, DeleteFunc: v.remove})
@@ -52,7 +52,7 @@ func (v *view) put(o any) {
 	if !ok {
 		return
 	}
-	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ingress") // absent is an empty text
+	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ingress") // an absent field gives an empty text
 	closed, _, _ := unstructured.NestedBool(u.Object, "spec", "enableDefaultDeny", "ingress")
 	text, err := json.Marshal(map[string]any{"rules": rules, "closed": closed})
 	if err != nil {
@@ -86,7 +86,7 @@ func (v *view) tell() {
 	v.changed = make(chan struct{})
 }
 
-// lacks names one of n objects that is not there as it should be; "": all are.
+// lacks returns the name of one of n objects that is missing or has the wrong content, or "" when there is none.
 func (v *view) lacks(n int, of func(i int) string, is func(ingress string) bool) (string, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +98,7 @@ func (v *view) lacks(n int, of func(i int) string, is func(ingress string) bool)
 	return "", v.changed
 }
 
-// until waits until every member has n objects as they should be.
+// until waits until every member has n objects with the right content.
 func (s *scene) until(ctx context.Context, limit time.Duration, n int, of func(i int) string, is func(ingress string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -53,7 +53,7 @@ func catalog(t *testing.T) []entity {
 	return out
 }
 
-// Who can log in must be who the portal knows, in the same groups, and every owner must exist.
+// The users of the provider must be those of the catalog, with the same groups, and every owner must exist.
 func TestPeopleAreInTheCatalog(t *testing.T) {
 	users, known := map[string][]string{}, map[string]bool{}
 	for _, e := range catalog(t) {

@@ -1,6 +1,6 @@
-// Package demo holds the people of the demo and brings its workloads into the member clusters.
+// Package demo contains the users of the demo and creates its workloads in the member clusters.
 //
-// It owns the pods' addresses; what the pods do to each other is the dataplane's traffic file.
+// The package assigns the addresses of the pods. The connections between the pods are defined by the traffic file of the dataplane.
 package demo
 
 import (
@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Password of all demo people. It protects nothing: the playground listens on this machine only.
+// Password is the password of all users of the demo. It protects nothing, because the playground listens on this machine only.
 const Password = "demo"
 
-// Person who can log in. The same people are in the catalog, which tells the portal what they own and lead.
+// Person is a user who can log in. The catalog contains the same users with what they own and whom they manage.
 type Person struct {
 	Username string
 	Name     string
 	Email    string
 	Groups   []string
-	// About is printed beside the login.
+	// About is a description that is printed next to the login.
 	About string
 }
 
-// People of the demo, in the order of the story.
+// People contains the main users of the demo, in the order of its walkthrough.
 func People() []Person {
 	return []Person{
 		{"alice", "Alice Moreau", "alice@trip.example", []string{"payments"}, "owns the applications 888 and 676 (team payments)"},
@@ -38,7 +38,7 @@ func People() []Person {
 	}
 }
 
-// LoadPeople reads the rest of the company from the catalog's CSV file; they can log in like the people of the story.
+// LoadPeople reads the other users of the company from the CSV file of the catalog. They can log in like the main users.
 func LoadPeople(path string) ([]Person, error) {
 	f, err := os.Open(path)
 	if err != nil {

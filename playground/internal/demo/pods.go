@@ -21,8 +21,8 @@ import (
 	"github.com/acp-io/acp/playground/internal/parts"
 )
 
-// connection is a line of the traffic file, as far as pods can make it. What comes from an address outside of the fleet, and what
-// happens at certain times only, they cannot.
+// connection is a line of the traffic file that pods can make. Connections from addresses outside the fleet and scheduled
+// connections are excluded.
 type connection struct {
 	Source struct {
 		Clusters []string `json:"clusters"`
@@ -48,14 +48,14 @@ func selects(selector string, w Workload) bool {
 	return err == nil && s.Matches(labels.Set(w.PodLabels()))
 }
 
-// firstOpenPort is the first port on which a program without rights may listen.
+// firstOpenPort is the first port that a program without privileges may listen on.
 const firstOpenPort = 1024
 
-// healthPort is where every pod answers its probes.
+// healthPort is the port of the probes of every pod.
 const healthPort = 18080
 
-// RunPods makes the workloads of one cluster as pods of a real node, and Services for those that others connect to. The pods make the
-// connections of the traffic file, rate times as often.
+// RunPods creates the workloads of one cluster as pods of a real node, and Services for those that accept connections. The pods
+// make the connections of the traffic file, with its rates multiplied by rate.
 func RunPods(ctx context.Context, config *rest.Config, cluster string, workloads []Workload, traffic string, rate float64) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -87,7 +87,7 @@ func RunPods(ctx context.Context, config *rest.Config, cluster string, workloads
 	return waitForPods(ctx, client, cluster, here)
 }
 
-// makeNamespace returns when pods can be made in the namespace, which need its ServiceAccount.
+// makeNamespace creates a namespace and waits for its ServiceAccount, without which pods cannot be created.
 func makeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -165,7 +165,7 @@ func podSpec(args []string) corev1.PodSpec {
 	}
 }
 
-// waitForPods returns when all pods run.
+// waitForPods waits until all pods are running.
 func waitForPods(ctx context.Context, client kubernetes.Interface, cluster string, workloads []Workload) error {
 	wanted := 0
 	namespaces := map[string]bool{}
@@ -191,7 +191,7 @@ func waitForPods(ctx context.Context, client kubernetes.Interface, cluster strin
 	})
 }
 
-// every repeats check until it returns nil.
+// every calls check repeatedly until it returns nil.
 func every(ctx context.Context, check func() error) error {
 	for {
 		err := check()

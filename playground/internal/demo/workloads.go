@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Workload is a number of like pods in some clusters.
+// Workload is a group of identical pods in some clusters.
 type Workload struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
@@ -27,7 +27,7 @@ type Workload struct {
 	Replicas  int               `json:"replicas"`
 }
 
-// PodLabels are what each of its pods carries.
+// PodLabels returns the labels of each of its pods.
 func (w Workload) PodLabels() map[string]string {
 	labels := map[string]string{"app.kubernetes.io/name": w.Name}
 	maps.Copy(labels, w.Labels)
@@ -54,7 +54,8 @@ func LoadWorkloads(path string) ([]Workload, error) {
 	return file.Workloads, nil
 }
 
-// Place makes the pods of one cluster. There is no scheduler and no kubelet: it also gives them a node and an address.
+// Place creates the pods of one cluster. There is no scheduler and no kubelet, so it also assigns a node and an address to each
+// pod.
 func Place(ctx context.Context, config *rest.Config, cluster string, workloads []Workload) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -124,8 +125,8 @@ func placePod(ctx context.Context, client kubernetes.Interface, cluster string, 
 	return err
 }
 
-// freeAddress gives a pod an address out of its cluster's range (m1: 10.1.0.0/16, m2: 10.2.0.0/16), always the same
-// unless another pod has it.
+// freeAddress returns an address for a pod in the range of its cluster (m1: 10.1.0.0/16, m2: 10.2.0.0/16). It is always the same
+// address unless another pod has it.
 func freeAddress(cluster, pod string, taken map[string]bool) (string, error) {
 	var n byte
 	if _, err := fmt.Sscanf(cluster, "m%d", &n); err != nil {

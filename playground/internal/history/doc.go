@@ -1,6 +1,6 @@
-// Package history makes up what a playground that was just started would have seen in the weeks before: roll-ups of the
-// demo's own traffic lines, attributed and decided by the code that attributes and decides live flows.
+// Package history generates the flow data that a new playground would have collected in the weeks before: roll-ups of the demo's
+// traffic lines, attributed and decided by the same code as live flows.
 //
-// It owns the shape of that past (working hours, jobs, clients that came later). It is the same for the same end, so that
-// what somebody describes can be looked up by somebody else. It touches nothing but the flow store of the playground.
+// The package defines the pattern of that past (working hours, jobs, clients that appear later). The result is deterministic for
+// the same end time, so that several users see the same data. It writes only to the flow store of the playground.
 package history

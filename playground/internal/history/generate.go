@@ -15,24 +15,24 @@ import (
 	"github.com/acp-io/acp/playground/internal/demo"
 )
 
-// step is how far apart the roll-ups of one client lie: one for every minute would be more than anybody looks at.
+// step is the interval between the roll-ups of one client. One roll-up per minute would be too many.
 const step = 30 * time.Minute
 
-// world is everything that the past is made of.
-type world struct {
+// input contains everything that the past is generated from.
+type input struct {
 	lines     []line
 	workloads []demo.Workload
 	policies  *policy.Snapshot
 }
 
-// pods are like pods of one cluster.
+// pods is a group of identical pods in one cluster.
 type pods struct {
 	demo.Workload
 	cluster string
 }
 
-// generate makes the roll-ups between the two times and hands them over, one call per line.
-func (w world) generate(from, to time.Time, take func([]audit.Rollup) error) error {
+// generate creates the roll-ups between the two times and passes them to take, one call per line.
+func (w input) generate(from, to time.Time, take func([]audit.Rollup) error) error {
 	for _, l := range w.lines {
 		if err := take(w.ofLine(l, from, to)); err != nil {
 			return err
@@ -41,9 +41,9 @@ func (w world) generate(from, to time.Time, take func([]audit.Rollup) error) err
 	return nil
 }
 
-// seen is how well the members were watched all that time: nearly always. A queue that overflowed once, and some minutes
-// in which the collector was away, are what a page of losses looks like where all is well.
-func (w world) seen(from, to time.Time) *audit.Batch {
+// coverage returns the collection coverage of the members: nearly complete, with one queue overflow and a gap of some minutes in
+// which the collector was down, so that the page of losses has typical content.
+func (w input) coverage(from, to time.Time) *audit.Batch {
 	b := &audit.Batch{ID: "history-watched"}
 	for _, c := range w.clusters() {
 		b.Watched = append(b.Watched, audit.WatchedSpan{Source: c, From: from, To: to})
@@ -64,7 +64,7 @@ func (w world) seen(from, to time.Time) *audit.Batch {
 	return b
 }
 
-func (w world) clusters() []string {
+func (w input) clusters() []string {
 	var out []string
 	for _, workload := range w.workloads {
 		out = append(out, workload.Clusters...)
@@ -73,11 +73,11 @@ func (w world) clusters() []string {
 	return slices.Compact(out)
 }
 
-func (w world) ofLine(l line, from, to time.Time) []audit.Rollup {
+func (w input) ofLine(l line, from, to time.Time) []audit.Rollup {
 	if l.since > 0 && to.Add(-l.since).After(from) {
 		from = to.Add(-l.since)
 	}
-	sources := []pods{{}} // of an address there is one
+	sources := []pods{{}} // an address is a single source
 	if l.from != nil {
 		sources = w.pods(l.from, l.Source.Clusters)
 	}
@@ -94,7 +94,7 @@ func (w world) ofLine(l line, from, to time.Time) []audit.Rollup {
 	return out
 }
 
-func (w world) pods(selector labels.Selector, clusters []string) []pods {
+func (w input) pods(selector labels.Selector, clusters []string) []pods {
 	var out []pods
 	for _, workload := range w.workloads {
 		if !selector.Matches(labels.Set(workload.PodLabels())) {
@@ -109,7 +109,7 @@ func (w world) pods(selector labels.Selector, clusters []string) []pods {
 	return out
 }
 
-// share splits the connections of a job among its sources.
+// share returns the part of a job's connections that source i makes.
 func share(connections, sources, i int) int64 {
 	n := connections / sources
 	if i < connections%sources {
@@ -118,7 +118,7 @@ func share(connections, sources, i int) int64 {
 	return int64(n)
 }
 
-// pair is one line between the pods of two clusters.
+// pair is one traffic line between the pods of two clusters.
 type pair struct {
 	line                line
 	source, destination pods
@@ -139,7 +139,7 @@ func (p pair) rollups(e *policy.Snapshot, from, to time.Time) []audit.Rollup {
 			add(t, p.share)
 		}
 	case p.line.LongLived:
-		// Its pods are replaced every night, and open their pool again.
+		// The pods are replaced every night, and then open their connection pools again.
 		const night = 3 * time.Hour
 		for day := from.Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
 			add(day.Add(night+time.Duration(p.random.IntN(30))*time.Minute), int64(max(p.source.Replicas, 1)))
@@ -154,7 +154,7 @@ func (p pair) rollups(e *policy.Snapshot, from, to time.Time) []audit.Rollup {
 	return out
 }
 
-// busy is the part of the traffic of a working day's noon: fewer people travel and buy at night and on weekends.
+// busy returns the traffic relative to noon of a working day, from 0 to 1: it is lower at night and on weekends.
 func busy(t time.Time) float64 {
 	out := 1.0
 	if h := t.Hour(); h < 6 || h >= 22 {
@@ -168,7 +168,8 @@ func busy(t time.Time) float64 {
 	return out
 }
 
-// at is what the collector would have counted: both ends named, the connection decided, and the dataplane doing as decided.
+// at returns what the collector would have counted: both ends attributed, the connection decided, and the dataplane's verdict equal
+// to the decision.
 func (p pair) at(e *policy.Snapshot, at time.Time, count int64) []audit.Rollup {
 	first := at.Add(time.Duration(p.random.IntN(20)) * time.Second)
 	o := audit.Observation{
@@ -181,7 +182,7 @@ func (p pair) at(e *policy.Snapshot, at time.Time, count int64) []audit.Rollup {
 	case r.Decision == policy.Denied || r.Decision == policy.DefaultDenied:
 		r.Verdict = audit.VerdictDropped
 	case p.line.LongLived:
-		r.Verdict = audit.VerdictUnknown // only its packets were seen
+		r.Verdict = audit.VerdictUnknown // only packets of the connection were observed
 	}
 	last := first
 	if count > 1 {
@@ -206,7 +207,7 @@ func endpoint(p pods) audit.Endpoint {
 	return audit.Endpoint{Kind: audit.KindWorkload, Labels: p.PodLabels(), Namespace: p.Namespace, Cluster: p.cluster}
 }
 
-// seeded gives every pair chance of its own, so that a new line changes nothing for the others.
+// seeded returns a random generator that depends only on the words, so that a new line does not change the data of other lines.
 func seeded(words ...string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(words, "\x00")))

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// line is what the past needs to know of a line of the traffic file, which the dataplane emulator owns and checks.
+// line contains the fields of a line of the traffic file that the history needs. The dataplane emulator defines and validates the
+// file.
 type line struct {
 	Name   string `json:"name"`
 	Source struct {

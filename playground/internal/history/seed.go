@@ -20,29 +20,29 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// MaxDays is how far back it can go: the collector keeps roll-ups for 30 days.
+// MaxDays is the maximum length of the past: the collector keeps roll-ups for 30 days.
 const MaxDays = 30
 
-// Config of a past.
+// Config configures the generated past.
 type Config struct {
-	// Store is the file of the flow store; one that is there already is left as it is.
+	// Store is the file of the flow store. An existing file is not changed.
 	Store string
-	// Traffic is the traffic file, Workloads the list of the pods, Objects the folder with the demo's policies.
+	// Traffic is the traffic file, Workloads the list of workloads, and Objects the folder with the policies of the demo.
 	Traffic, Workloads, Objects string
-	// Days is how far the past goes back from To.
+	// Days is the length of the past in days, ending at To.
 	Days int
 	To   time.Time
 }
 
-// Result says what was made.
+// Result describes the generated past.
 type Result struct {
-	// Made is false where the store was there already.
+	// Made is false when the store already existed.
 	Made        bool
 	Rollups     int
 	Connections int64
 }
 
-// Seed makes the store with its past. The file is there in full, or not at all.
+// Seed creates the store with its past. The file is created completely or not at all.
 func Seed(ctx context.Context, c Config) (Result, error) {
 	if _, err := os.Stat(c.Store); err == nil {
 		return Result{}, nil
@@ -54,7 +54,7 @@ func Seed(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	dir := c.Store + ".new"
-	if err := os.RemoveAll(dir); err != nil { // of a start that was ended
+	if err := os.RemoveAll(dir); err != nil { // left by an interrupted start
 		return Result{}, fmt.Errorf("remove an unfinished history: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -72,8 +72,8 @@ func Seed(ctx context.Context, c Config) (Result, error) {
 	return r, nil
 }
 
-func read(c Config) (world, error) {
-	var w world
+func read(c Config) (input, error) {
+	var w input
 	var err error
 	if w.lines, err = loadLines(c.Traffic); err != nil {
 		return w, err
@@ -89,7 +89,7 @@ func read(c Config) (world, error) {
 	return w, err
 }
 
-// snapshot is what the collector decides with once the demo's objects are in the host cluster.
+// snapshot returns the policy snapshot of the collector once the objects of the demo are in the host cluster.
 func snapshot(objects []*unstructured.Unstructured) (*policy.Snapshot, error) {
 	var in policy.Input
 	for _, o := range objects {
@@ -123,15 +123,15 @@ func add[T v1alpha1.ResourceClass | v1alpha1.SubjectClass | v1alpha1.ProtectedRe
 	return append(list, t), nil
 }
 
-func fill(ctx context.Context, path string, w world, c Config) (r Result, err error) {
+func fill(ctx context.Context, path string, w input, c Config) (r Result, err error) {
 	store, err := sqlite.Open(ctx, path)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }() // the last one to close moves everything into the one file
+	defer func() { err = errors.Join(err, store.Close()) }() // closing the last connection merges the write-ahead log into the file
 	to := c.To.UTC().Truncate(audit.BucketWidth)
 	from := to.AddDate(0, 0, -c.Days)
-	if err := store.Append(ctx, w.seen(from, to)); err != nil {
+	if err := store.Append(ctx, w.coverage(from, to)); err != nil {
 		return r, err
 	}
 	batch := 0

@@ -1,5 +1,5 @@
-// Package oidc is the playground's OpenID provider: the demo people log in with a password that everybody knows.
+// Package oidc is the OpenID provider of the playground: the users of the demo log in with a shared, public password.
 //
-// It owns the login page and the signing key. Everything else that happens, an open login or an issued token, lives in
-// memory only; a restart costs the logins that are under way, and nothing that was logged in.
+// The package contains the login page and the signing key. Pending logins and issued tokens are kept in memory only; a restart ends
+// pending logins and does not affect existing sessions.
 package oidc

@@ -24,7 +24,7 @@ var (
 type loginPage struct {
 	storage  *storage
 	people   []demo.Person
-	others   int // who can log in and are not shown
+	others   int // number of users who can log in and are not listed
 	callback func(context.Context, string) string
 }
 
@@ -72,10 +72,10 @@ func (p *loginPage) render(w http.ResponseWriter, code int, v loginView) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = out.WriteTo(w) // the browser has gone
+	_, _ = out.WriteTo(w) // the browser has disconnected
 }
 
 func serveCSS(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = w.Write(loginCSS) // the browser has gone
+	_, _ = w.Write(loginCSS) // the browser has disconnected
 }

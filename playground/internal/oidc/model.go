@@ -10,7 +10,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// authRequest is one login under way.
+// authRequest is one pending login.
 type authRequest struct {
 	id       string
 	created  time.Time
@@ -42,7 +42,7 @@ func (r authRequest) GetCodeChallenge() *oidc.CodeChallenge {
 	return &oidc.CodeChallenge{Challenge: r.in.CodeChallenge, Method: r.in.CodeChallengeMethod}
 }
 
-// client is the portal.
+// client is the portal, the only client of the provider.
 type client struct {
 	id, portalURL string
 }
@@ -56,7 +56,7 @@ func (c client) PostLogoutRedirectURIs() []string {
 // RedirectURIGlobs implements op.HasRedirectGlobs: none for logins.
 func (c client) RedirectURIGlobs() []string { return nil }
 
-// PostLogoutRedirectURIGlobs lets the portal say on its login page why one is there.
+// PostLogoutRedirectURIGlobs allows the portal to show on its login page why the user was logged out.
 func (c client) PostLogoutRedirectURIGlobs() []string {
 	return []string{c.portalURL + `/login\?error=*`}
 }
@@ -78,7 +78,7 @@ func (c client) IDTokenUserinfoClaimsAssertion() bool { return true }
 func (c client) ClockSkew() time.Duration             { return 0 }
 func (c client) IsScopeAllowed(scope string) bool     { return scope == "groups" }
 
-// DevMode admits a redirect to plain HTTP, which on this machine's own address is all there is.
+// DevMode allows a redirect to plain HTTP, which is the only scheme on this machine's own address.
 func (c client) DevMode() bool { return true }
 
 func (c client) RestrictAdditionalIdTokenScopes() func([]string) []string {

@@ -53,7 +53,7 @@ func newProvider(t *testing.T) *provider {
 		t.Fatal(err)
 	}
 	p.client = &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		if strings.HasPrefix(r.URL.String(), portalURL) { // there is no portal; its URL is what the tests look at
+		if strings.HasPrefix(r.URL.String(), portalURL) { // no portal runs; the tests check its URL
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -195,7 +195,7 @@ func TestWrongPassword(t *testing.T) {
 			if res.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `role="alert"`) || !strings.Contains(body, "do not belong together") {
 				t.Fatalf("%s\n%s", res.Status, body)
 			}
-			// The page is still good for another try.
+			// The page can be submitted again.
 			if res, _ := p.login(t, id, "alice", demo.Password); !strings.HasPrefix(res.Header.Get("Location"), portalURL) {
 				t.Errorf("the second try: %s", res.Status)
 			}

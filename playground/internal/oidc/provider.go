@@ -20,24 +20,24 @@ import (
 	"github.com/acp-io/acp/playground/internal/demo"
 )
 
-// Config of the provider.
+// Config configures the provider.
 type Config struct {
-	// Issuer is the provider's own URL, PortalURL the one of its only client.
+	// Issuer is the URL of the provider, and PortalURL that of its only client.
 	Issuer, PortalURL      string
 	ClientID, ClientSecret string
 	Key                    *rsa.PrivateKey
-	// People are shown beside the login; Others can log in as well.
+	// People are listed on the login page; Others can log in as well.
 	People, Others []demo.Person
 	Now            func() time.Time
 }
 
-// NewHandler returns the provider.
+// NewHandler returns the HTTP handler of the provider.
 func NewHandler(c Config) (http.Handler, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	s := newStorage(client{id: c.ClientID, portalURL: c.PortalURL}, c.ClientSecret, c.Key, slices.Concat(c.People, c.Others), c.Now)
-	// Tokens that are no JWT are encrypted with this key; derived, so that it survives restarts with the signing key.
+	// Opaque tokens are encrypted with this key, which is derived from the signing key, so that it survives restarts.
 	crypto := sha256.Sum256(x509.MarshalPKCS1PrivateKey(c.Key))
 	provider, err := op.NewProvider(&op.Config{
 		CryptoKey:                crypto,
@@ -52,18 +52,19 @@ func NewHandler(c Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	page := &loginPage{storage: s, people: c.People, others: len(c.Others), callback: op.AuthCallbackURL(provider)}
 	mux.HandleFunc("GET /login", page.show)
-	// op tells the issuer to what builds the callback's URL by the context.
+	// op passes the issuer in the context to the function that builds the callback URL.
 	mux.Handle("POST /login", op.NewIssuerInterceptor(provider.IssuerFromRequest).HandlerFunc(page.submit))
 	mux.HandleFunc("GET /login.css", serveCSS)
 	mux.Handle("/", provider)
 	return secured(mux), nil
 }
 
-// secured adds the headers that keep the page from being framed or from loading anything from elsewhere.
+// secured adds the headers that prevent framing of the page and loading from other origins.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		// No form-action: browsers apply it to the redirects after a form too, and these lead to the portal.
+		// There is no form-action directive, because browsers also apply it to redirects after a form, and these lead to the
+		// portal.
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -72,7 +73,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// LoadKey loads the signing key, making it when it is absent.
+// LoadKey loads the signing key and creates it when it is absent.
 func LoadKey(path string) (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 
 const (
 	tokenLifetime = time.Hour
-	// A login that nobody finished is forgotten after this time.
+	// A login that is not completed expires after this time.
 	loginLifetime = 10 * time.Minute
 )
 
@@ -27,7 +27,7 @@ var (
 	errNoToken   = errors.New("unknown token")
 )
 
-// storage keeps what op asks for.
+// storage implements the storage that op requires.
 type storage struct {
 	client client
 	secret string
@@ -58,7 +58,7 @@ func newStorage(c client, secret string, key *rsa.PrivateKey, people []demo.Pers
 	return s
 }
 
-// login binds a request to the person, if the password is right.
+// login assigns a request to the user if the password is right.
 func (s *storage) login(requestID, username, password string) (ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *storage) login(requestID, username, password string) (ok bool, err erro
 	return true, nil
 }
 
-// forget drops what is too old; the lock is held.
+// forget deletes expired requests. The caller holds the lock.
 func (s *storage) forget() {
 	now := s.now()
 	for id, r := range s.requests {
@@ -118,7 +118,7 @@ func (s *storage) AuthRequestByID(_ context.Context, id string) (op.AuthRequest,
 func (s *storage) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
 	s.mu.Lock()
 	id, ok := s.codes[code]
-	delete(s.codes, code) // a code counts once
+	delete(s.codes, code) // a code is valid once
 	s.mu.Unlock()
 	if !ok {
 		return nil, oidc.ErrInvalidGrant().WithDescription("the code is unknown, used or too old")
@@ -149,7 +149,7 @@ func (s *storage) CreateAccessToken(_ context.Context, r op.TokenRequest) (strin
 	return id, t.expires, nil
 }
 
-// There are no refresh tokens: the portal keeps sessions of its own.
+// There are no refresh tokens: the portal has sessions of its own.
 
 func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time, error) {
 	return "", "", time.Time{}, oidc.ErrUnsupportedGrantType()
@@ -203,7 +203,7 @@ func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) 
 	return nil
 }
 
-// SetUserinfoFromScopes fills the id token.
+// SetUserinfoFromScopes sets the claims of the id token.
 func (s *storage) SetUserinfoFromScopes(_ context.Context, info *oidc.UserInfo, subject, _ string, _ []string) error {
 	return s.fill(info, subject)
 }
@@ -218,7 +218,7 @@ func (s *storage) SetUserinfoFromToken(_ context.Context, info *oidc.UserInfo, t
 	return s.fill(info, t.subject)
 }
 
-// fill states the same claims whatever the scopes: there is one client, and it needs them all.
+// fill sets the same claims for all scopes, because the only client needs them all.
 func (s *storage) fill(info *oidc.UserInfo, subject string) error {
 	p, ok := s.people[subject]
 	if !ok {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Cache builds parts and keeps them.
+// Cache builds parts and caches the results.
 type Cache struct {
 	// Repo is the root of the repository.
 	Repo string
 	// Dir is the cache folder; see DefaultDir.
 	Dir string
-	// Assets may name a folder with ready-made programs (KUBEBUILDER_ASSETS); empty means none.
+	// Assets is a folder with prebuilt programs (KUBEBUILDER_ASSETS). Empty means none.
 	Assets string
-	// Progress gets what a person should see.
+	// Progress receives the progress for the user.
 	Progress Progress
 	// build is replaced in tests.
 	build func(ctx context.Context, p Part, moduleDir, out, log string) error
@@ -26,11 +26,11 @@ type Cache struct {
 
 // Progress reports the building of parts. All calls come from one goroutine.
 type Progress interface {
-	// Begin: part number n of total begins to be built.
+	// Begin is called when the build of part n of total starts.
 	Begin(n, total int, p Part, log string)
-	// Elapsed is called about once per second while it is built; waiting says that another process builds it.
+	// Elapsed is called about once per second during the build. waiting reports whether another process builds the part.
 	Elapsed(p Part, d time.Duration, waiting bool)
-	// End: it was built in d, or failed.
+	// End is called when the build completed in d or failed.
 	End(p Part, d time.Duration, err error)
 }
 
@@ -46,10 +46,10 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "acp"), nil
 }
 
-// Built tells where the files of the parts are.
+// Built locates the files of the parts.
 type Built map[string]string
 
-// Path of a program or file of a part.
+// Path returns the path of a program or file of a part.
 func (b Built) Path(part, file string) string { return filepath.Join(b[part], file) }
 
 // Ensure returns the folders of the parts, building those that are not in the cache.
@@ -98,7 +98,7 @@ func (c *Cache) ensure(ctx context.Context, p Part, goVersion string, n, total i
 		}
 		defer unlock()
 		waiting(false)
-		if exists(final) { // someone else built it while we waited
+		if exists(final) { // another process built it in the meantime
 			return nil
 		}
 		return c.buildInto(ctx, p, moduleDir, final, logPath)
@@ -107,7 +107,7 @@ func (c *Cache) ensure(ctx context.Context, p Part, goVersion string, n, total i
 	return final, err
 }
 
-// buildInto builds beside the final folder and renames, so that a folder that is there is complete.
+// buildInto builds in a temporary folder next to the final one and renames it, so that an existing folder is always complete.
 func (c *Cache) buildInto(ctx context.Context, p Part, moduleDir, final, logPath string) error {
 	temp, err := os.MkdirTemp(filepath.Dir(final), ".building-"+p.Name+"-")
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Cache) buildInto(ctx context.Context, p Part, moduleDir, final, logPath
 	return nil
 }
 
-// whileTicking runs f beside a clock that reports its progress.
+// whileTicking runs f and reports the elapsed time every second.
 func (c *Cache) whileTicking(p Part, began time.Time, f func(waiting func(bool)) error) error {
 	state := make(chan bool, 2)
 	done := make(chan error, 1)
@@ -158,7 +158,7 @@ func (c *Cache) whileTicking(p Part, began time.Time, f func(waiting func(bool))
 	}
 }
 
-// lock takes a file lock, waiting for whoever holds it.
+// lock acquires a file lock and waits while another process holds it.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Part is one nested module and the programs that are built from it, or a set of Debian packages.
+// Part is one nested module with the programs that are built from it, or a set of Debian packages.
 type Part struct {
 	Name string
 	// Dir is the module's folder below the repository root.
 	Dir string
 	// Programs maps the name of a binary to its package.
 	Programs map[string]string
-	// Expect tells a person how long the first build takes.
+	// Expect is a text for the user about the duration of the first build.
 	Expect string
-	// Stamp, when set, returns linker flags that tell the programs their version.
+	// Stamp, when set, returns linker flags that set the version of the programs.
 	Stamp func(ctx context.Context, moduleDir string) (string, error)
-	// Local says that the module holds sources of its own, which then belong to the cache key.
+	// Local reports whether the module has sources of its own, which are then part of the cache key.
 	Local bool
-	// After adds files beside the programs; it gets the module's folder and the folder to fill.
+	// After adds files to the folder of the programs. It is called with the folder of the module and the folder to fill.
 	After func(ctx context.Context, moduleDir, out string) error
 	// Packages, when set, makes the part of Debian packages instead of programs that are built: these, and those that they
 	// depend on and that the machine lacks, are fetched and unpacked into one tree. Nothing is installed.
@@ -33,13 +33,13 @@ type Part struct {
 	Assets []string
 }
 
-// The names of the parts.
+// These are the names of the parts.
 const (
 	Kubernetes   = "kubernetes"
 	KubeFed      = "kubefed"
 	Dataplane    = "dataplane"
 	Konnectivity = "konnectivity"
-	// The parts of a real node; see ForNodes.
+	// These are the parts of a real node; see ForNodes.
 	KubernetesNode = "kubernetes-node"
 	Cilium         = "cilium"
 	CoreDNS        = "coredns"
@@ -47,7 +47,7 @@ const (
 	NodePackages   = "node-packages"
 )
 
-// The names of the programs and files that the parts provide.
+// These are the names of the programs and files that the parts provide.
 const (
 	KubeAPIServer = "kube-apiserver"
 	Etcd          = "etcd"
@@ -76,7 +76,7 @@ const (
 // NodeProbeImage is the image of NodeProbe, which every real node has.
 const NodeProbeImage = "registry.local/acp-node/node-probe:1"
 
-// ForTests lists the parts that no fleet needs, and some tests do.
+// ForTests returns the parts that only tests need.
 func ForTests() []Part {
 	return []Part{{
 		Name:     Konnectivity,
@@ -86,14 +86,14 @@ func ForTests() []Part {
 	}}
 }
 
-// ForNodes lists what a real Kubernetes node needs beside the part Kubernetes.
+// ForNodes returns the parts that a real Kubernetes node needs in addition to the part Kubernetes.
 func ForNodes() []Part {
 	return []Part{
 		{
 			Name: NodePackages,
 			// clang compiles Cilium's datapath on the node; iptables and ipset are called by the agent.
 			Packages: []string{"containerd", "runc", "containernetworking-plugins", "clang-19", "iptables", "ipset"},
-			// Debian's packages make these with update-alternatives when they are installed.
+			// Debian's packages create these links with update-alternatives during installation.
 			Links: map[string]string{
 				"usr/local/bin/clang":             "/usr/bin/clang-19",
 				"usr/local/bin/iptables":          "/usr/sbin/xtables-nft-multi",
@@ -143,7 +143,7 @@ func ForNodes() []Part {
 	}
 }
 
-// All lists the parts of a fleet in the order in which they are built: the longest first.
+// All returns the parts of a fleet in the order in which they are built, the longest build first.
 func All() []Part {
 	return []Part{
 		{
@@ -192,7 +192,7 @@ func Select(names ...string) ([]Part, error) {
 	return out, nil
 }
 
-// copyKubeFedCRDs takes KubeFed's own CRDs from the version of its module that is built.
+// copyKubeFedCRDs copies KubeFed's CRDs from the version of its module that is built.
 func copyKubeFedCRDs(ctx context.Context, moduleDir, out string) error {
 	dir, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kubefed")
 	if err != nil {
@@ -205,7 +205,7 @@ func copyKubeFedCRDs(ctx context.Context, moduleDir, out string) error {
 	return os.WriteFile(filepath.Join(out, KubeFedCRDs), crds, 0o644)
 }
 
-// stampKubernetes tells the API server its version, as the releases' own build does.
+// stampKubernetes returns the linker flags that set the version of the API server, as in official releases.
 func stampKubernetes(ctx context.Context, moduleDir string) (string, error) {
 	version, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
@@ -219,7 +219,8 @@ func stampKubernetes(ctx context.Context, moduleDir string) (string, error) {
 	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, numbers[0], numbers[1]), nil
 }
 
-// stampCilium tells the agent its version, which it reports and writes into the state of its endpoints.
+// stampCilium returns the linker flags that set the version of the agent, which it reports and writes to the state of its
+// endpoints.
 func stampCilium(ctx context.Context, moduleDir string) (string, error) {
 	version, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Version}}", "github.com/cilium/cilium")
 	if err != nil {
@@ -228,7 +229,7 @@ func stampCilium(ctx context.Context, moduleDir string) (string, error) {
 	return "-X github.com/cilium/cilium/pkg/version.ciliumVersion=" + strings.TrimPrefix(version, "v"), nil
 }
 
-// copyCiliumBPF takes the datapath's sources from the version of Cilium's module that is built.
+// copyCiliumBPF copies the datapath sources from the version of Cilium's module that is built.
 func copyCiliumBPF(ctx context.Context, moduleDir, out string) error {
 	dir, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", "github.com/cilium/cilium")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package parts builds the programs that a playground is made of from their sources in the Go module proxy, once per
-// content, into a cache shared by all clones of the repository and all users of this package.
+// Package parts builds the programs of a playground from their sources in the Go module proxy, once per content, into a cache that
+// is shared by all clones of the repository and all users of this package.
 //
-// It owns the cache folder. It starts nothing but the go command, and apt-get and dpkg-deb for a part that is made of Debian packages.
+// The package manages the cache folder. It runs only the go command, and apt-get and dpkg-deb for parts that consist of Debian
+// packages.
 package parts

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// linkFlags leave out what only debuggers need, which halves the programs.
+// linkFlags omit debug information, which halves the size of the programs.
 const linkFlags = "-s -w"
 
 func buildArgs(linkFlags string) []string {
@@ -57,8 +57,8 @@ func goBuild(ctx context.Context, p Part, moduleDir, out, logPath string) error 
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// No cgo: the programs then run on any machine of the same kind, and need no C compiler. A workspace or flags of the
-	// user's environment must not leak into what is cached for everybody.
+	// Without cgo the programs run on any machine of the same architecture and need no C compiler. A workspace or flags of the
+	// user's environment must not affect what is cached for all users.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	return cmd
 }

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// recipe counts the changes of how parts are built that nothing else in the key shows.
+// recipe is a version number of the build procedure. It is incremented for changes that no other part of the key covers.
 const recipe = 2
 
-// key names the content of a part: everything that its build depends on.
+// key returns the cache key of a part, a hash of everything that its build depends on.
 func key(p Part, moduleDir, goVersion string) (string, error) {
 	if len(p.Packages) > 0 {
 		return packagesKey(p)

@@ -21,7 +21,7 @@ import (
 // sha256sum reads.
 const Checksums = "SHA256SUMS"
 
-// osRelease names the machine's distribution.
+// osRelease is the file that identifies the distribution of the machine.
 const osRelease = "/etc/os-release"
 
 // packagesKey names the content of a part of packages: their names, and the release that they are taken from. Their versions are
@@ -58,7 +58,7 @@ func unpackPackages(ctx context.Context, p Part, _, out, logPath string) error {
 	}
 	defer log.Close()
 	names, err := missingPackages(ctx, p.Packages, log)
-	if err != nil && os.Geteuid() == 0 { // there may be no list of packages yet
+	if err != nil && os.Geteuid() == 0 { // the package lists may be absent
 		if _, updateErr := command(ctx, log, "", "apt-get", "update", "-qq"); updateErr != nil {
 			return errors.Join(err, updateErr)
 		}
@@ -72,7 +72,7 @@ func unpackPackages(ctx context.Context, p Part, _, out, logPath string) error {
 		return fmt.Errorf("make a folder for packages: %w", err)
 	}
 	defer os.RemoveAll(debs)
-	// apt drops its privileges to a user that may not read the cache folder; it falls back by itself, with a warning.
+	// apt drops its privileges to a user that may not have access to the cache folder. It then continues as root with a warning.
 	if _, err := command(ctx, log, debs, "apt-get", append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, names...)...); err != nil {
 		return fmt.Errorf("fetch the packages of %s: %w; the log is %s", p.Name, err, logPath)
 	}

@@ -18,7 +18,7 @@ func (silent) Begin(int, int, Part, string)      {}
 func (silent) Elapsed(Part, time.Duration, bool) {}
 func (silent) End(Part, time.Duration, error)    {}
 
-// repo makes a repository with one local part.
+// repo creates a repository with one local part.
 func repo(t *testing.T) (string, Part) {
 	t.Helper()
 	dir := t.TempDir()

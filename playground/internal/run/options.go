@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// DefaultPort is the portal's.
+// DefaultPort is the default port of the portal.
 const DefaultPort = 8080
 
 // Options of a run.
@@ -20,45 +20,46 @@ type Options struct {
 	// Repo is the root of the repository.
 	Repo     string
 	StateDir string
-	// Port of the portal; an explicit one is never replaced.
+	// Port is the port of the portal. An explicit port is never replaced.
 	Port         int
 	PortExplicit bool
-	// BinDir holds prebuilt programs of ACP; empty: they are built.
+	// BinDir is a folder with prebuilt programs of ACP. When it is empty, they are built.
 	BinDir string
 	// WithoutACP starts the fleet, the dataplanes and the OIDC provider only.
 	WithoutACP bool
-	// JSONReady names a file that is written when everything is ready; empty: none.
+	// JSONReady is the path of a file that is written when everything is ready. Empty means none.
 	JSONReady string
-	// Traffic is the file that describes the traffic; TrafficRate scales it, 0 is silence.
+	// Traffic is the traffic file. TrafficRate multiplies its rates; 0 disables the traffic.
 	Traffic     string
 	TrafficRate float64
-	// History is how many days of made-up flows a new flow store begins with; 0 is none.
+	// History is the number of days of generated flows in a new flow store; 0 means none.
 	History int
-	// Guard: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+	// Guard makes the members refuse changes of objects that ACP manages by every user but KubeFed and the break-glass group.
 	Guard bool
-	// Clocks is a folder with a file for each program of ACP that was built for drills and whose clock is wrong; see
-	// internal/wallclock. Empty: none is.
+	// Clocks is a folder with one file per program of ACP that was built for drills, which contains the offset of its clock; see
+	// internal/wallclock. Empty means that all clocks are correct.
 	Clocks string
-	// Catalog is the portal's catalog; empty: the demo's.
+	// Catalog is the catalog folder of the portal. Empty means that of the demo.
 	Catalog string
-	// AdapterReplicas that elect a leader; at most 1 is one without an election.
+	// AdapterReplicas is the number of adapters, which elect a leader. With 1 or less, a single adapter runs without an election.
 	AdapterReplicas int
-	// Between is that of fleet.Config.
+	// Between is passed to fleet.Config.
 	Between func(member, address string) (string, error)
-	// Started is called once everything is ready, and with its return the run ends; nil: it lasts as long as its context.
+	// Started is called once everything is ready, and the run ends when it returns. When it is nil, the run lasts until its context
+	// ends.
 	Started func(ctx context.Context, r Running) error
-	// Nodes is that of fleet.Config: the members are real nodes, the demo's workloads are pods, and they make the traffic.
+	// Nodes is passed to fleet.Config: the members are real nodes, and the workloads of the demo are pods that make the traffic.
 	Nodes string
-	// Self is the path of the running program, which is also the OIDC provider.
+	// Self is the path of the running program, which also serves as the OIDC provider.
 	Self string
 }
 
-// Running is a run that is ready.
+// Running describes a run that is ready.
 type Running struct {
 	Fleet      *fleet.Fleet
 	Supervisor *supervisor.Supervisor
 	PortalURL  string
-	// FlowFile is the flow store.
+	// FlowFile is the path of the flow store.
 	FlowFile string
 }
 

@@ -11,13 +11,14 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// Printer writes for people: on a terminal, progress overwrites its own line; elsewhere every line is plain and new.
+// Printer prints progress for users. On a terminal, progress overwrites its own line; otherwise every line is new and without
+// control characters.
 type Printer struct {
 	Out io.Writer
 	TTY bool
 
 	mu       sync.Mutex
-	open     bool // a progress line waits to be overwritten
+	open     bool // the last line is a progress line without a newline
 	lastTick time.Time
 }
 
@@ -38,7 +39,7 @@ func (p *Printer) progress(format string, args ...any) {
 		p.open = true
 		return
 	}
-	// A log needs a sign of life, not a line per second.
+	// A log needs only occasional progress, not a line per second.
 	if time.Since(p.lastTick) < 20*time.Second {
 		return
 	}
@@ -53,7 +54,7 @@ func (p *Printer) clear() {
 	}
 }
 
-// Event prints what happened to a process.
+// Event prints an event of a process.
 func (p *Printer) Event(e supervisor.Event) {
 	p.Line("%s  %s: %s", time.Now().Format("15:04:05"), e.Name, e.Text)
 }

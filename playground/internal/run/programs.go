@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// The programs of ACP as they are built from the root module.
+// These are the programs of ACP, which are built from the root module.
 const (
 	programAdapter   = "acp-adapter"
 	programCollector = "flow-collector"
@@ -30,7 +30,7 @@ func acpPrograms() []string { return []string{programAdapter, programCollector, 
 
 const oidcClientID = "acp-portal"
 
-// Purposes of ports beside the fleet's own. The portal's is chosen by the user.
+// These are port purposes in addition to those of the fleet. The port of the portal is chosen by the user.
 func (r *runner) extraPorts() []string {
 	p := []string{"oidc", "flow-collector-health"}
 	for _, a := range r.adapters() {
@@ -42,7 +42,7 @@ func (r *runner) extraPorts() []string {
 	return p
 }
 
-// addPrograms makes everything beyond the fleet known to the supervisor.
+// addPrograms registers all programs other than those of the fleet with the supervisor.
 func (r *runner) addPrograms() error {
 	secret, err := r.clientSecret()
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *runner) addPrograms() error {
 	return nil
 }
 
-// clientSecret is what the portal shows to the OIDC provider; it is kept between runs.
+// clientSecret returns the secret with which the portal authenticates to the OIDC provider. It is kept between runs.
 func (r *runner) clientSecret() (string, error) {
 	path := r.layout.File("oidc-client-secret")
 	if _, err := os.Stat(path); err == nil {
@@ -119,7 +119,7 @@ func (r *runner) dataplane(member string) supervisor.Spec {
 	}
 }
 
-// adapters are the names of the adapter's processes.
+// adapters returns the names of the adapter processes.
 func (r *runner) adapters() []string {
 	names := []string{"adapter"}
 	for i := 2; i <= r.AdapterReplicas; i++ {
@@ -188,7 +188,7 @@ func (r *runner) portalURL() string { return "http://127.0.0.1:" + strconv.Itoa(
 
 func (r *runner) issuer() string { return "http://" + r.fleet.Ports.Address("oidc") }
 
-// dialTLS is a dataplane's readiness: it listens once its caches are filled, and asks for our certificate.
+// dialTLS is the readiness check of a dataplane, which listens once its caches are filled and requires a client certificate.
 func (r *runner) dialTLS(ctx context.Context, address string) error {
 	cert, err := tls.LoadX509KeyPair(r.fleet.PKI.HubbleClient.Cert, r.fleet.PKI.HubbleClient.Key)
 	if err != nil {

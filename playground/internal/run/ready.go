@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// Ready is what --json-ready writes, for tests and benchmarks.
+// Ready is the content of the file of --json-ready, for tests and benchmarks.
 type Ready struct {
 	// PortalURL is empty without ACP.
 	PortalURL     string            `json:"portalURL,omitempty"`
@@ -24,11 +24,11 @@ type Ready struct {
 	PIDs          map[string]int    `json:"pids"`
 	SupervisorPID int               `json:"supervisorPID"`
 	Logins        []Login           `json:"logins"`
-	// StartSeconds is from the end of all building to ready.
+	// StartSeconds is the time in seconds from the end of all builds until ready.
 	StartSeconds float64 `json:"startSeconds"`
 }
 
-// HubbleTLS names the files with which a client reaches the flow APIs.
+// HubbleTLS contains the paths of the files with which a client connects to the flow APIs.
 type HubbleTLS struct {
 	CA         string `json:"ca"`
 	Cert       string `json:"cert"`
@@ -36,7 +36,7 @@ type HubbleTLS struct {
 	ServerName string `json:"serverName"`
 }
 
-// Login of a demo person.
+// Login contains the credentials of a user of the demo.
 type Login struct {
 	Username string   `json:"username"`
 	Password string   `json:"password"`
@@ -44,7 +44,7 @@ type Login struct {
 	Groups   []string `json:"groups"`
 }
 
-// announce tells people, and who waits for the file, that everything is ready.
+// announce prints that everything is ready and writes the file of JSONReady.
 func (r *runner) announce(took time.Duration) error {
 	ready := Ready{
 		IssuerURL: r.issuer(), StateDir: r.layout.Dir, Ports: r.fleet.Ports,
@@ -90,7 +90,7 @@ func (r *runner) announce(took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	temp := r.JSONReady + ".new" // who waits for the file must never read half of it
+	temp := r.JSONReady + ".new" // a reader must never see an incomplete file
 	if err := os.WriteFile(temp, data, 0o600); err != nil {
 		return fmt.Errorf("write the ready file: %w", err)
 	}

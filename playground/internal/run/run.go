@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// startLimit bounds the start; a slow machine under load needs a fraction of it.
+// startLimit bounds the start, with a margin for slow machines under load.
 const startLimit = 3 * time.Minute
 
 // nodesStartLimit bounds the start with real nodes.
@@ -29,8 +29,8 @@ type runner struct {
 	supervisor *supervisor.Supervisor
 }
 
-// Up builds what is missing, starts everything, says when it is ready, and keeps it until the context ends. Nothing
-// that it started is left when it returns.
+// Up builds missing programs, starts everything, reports when it is ready, and runs until the context ends. When it returns, no
+// process that it started is left.
 func Up(ctx context.Context, o Options, p *Printer) error {
 	layout, err := fleet.NewLayout(o.StateDir)
 	if err != nil {
@@ -41,7 +41,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 		return err
 	}
 	defer lock.Release()
-	if o.JSONReady != "" { // of a run before
+	if o.JSONReady != "" { // left by an earlier run
 		if err := os.Remove(o.JSONReady); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove the ready file of an earlier run: %w", err)
 		}
@@ -117,7 +117,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	return nil
 }
 
-// explain adds the way out when a program did not come up with what earlier runs kept, which may be damaged.
+// explain adds advice to an error when a program did not start with the state of an earlier run, which may be damaged.
 func explain(err error, kept bool, dir string) error {
 	var exited *supervisor.ExitedError
 	if !kept || !errors.As(err, &exited) {
@@ -126,7 +126,7 @@ func explain(err error, kept bool, dir string) error {
 	return fmt.Errorf("%w\nif what earlier runs kept is damaged, `acp-playground clean --state-dir %s` forgets it: tickets, policies and flows", err, dir)
 }
 
-// build makes sure that all programs are there.
+// build builds the missing programs.
 func build(ctx context.Context, o *Options, p *Printer) (parts.Built, error) {
 	dir, err := parts.DefaultDir()
 	if err != nil {
@@ -155,7 +155,7 @@ func build(ctx context.Context, o *Options, p *Printer) (parts.Built, error) {
 	return built, nil
 }
 
-// start brings everything up; what does not need each other starts together.
+// start starts everything; independent parts start concurrently.
 func (r *runner) start(ctx context.Context) error {
 	for _, dir := range []string{"portal", "flows"} {
 		if err := os.MkdirAll(r.layout.Data(dir), 0o700); err != nil {
@@ -198,7 +198,7 @@ func (r *runner) start(ctx context.Context) error {
 	return <-oidc
 }
 
-// place makes the demo's pods in a member: real ones, which make the traffic themselves, on real nodes.
+// place creates the pods of the demo in a member: real pods, which make the traffic themselves, on real nodes.
 func (r *runner) place(ctx context.Context, member string, workloads []demo.Workload) error {
 	if r.Nodes == "" {
 		return demo.Place(ctx, r.fleet.AdminConfig(member), member, workloads)
@@ -206,7 +206,7 @@ func (r *runner) place(ctx context.Context, member string, workloads []demo.Work
 	return demo.RunPods(ctx, r.fleet.AdminConfig(member), member, workloads, r.Traffic, r.TrafficRate)
 }
 
-// past gives a new flow store the weeks before, so that what looks at weeks has something to look at.
+// past adds generated flows of the weeks before to a new flow store, so that features that evaluate weeks have data.
 func (r *runner) past(ctx context.Context) error {
 	if r.WithoutACP || r.History == 0 {
 		return nil
@@ -226,8 +226,7 @@ func (r *runner) past(ctx context.Context) error {
 	return nil
 }
 
-// demoObjects creates the demo's classes, resources and policies where they are absent; what a user changed or wrote
-// stays as it is.
+// demoObjects creates the classes, resources and policies of the demo that are absent. It does not change existing objects.
 func (r *runner) demoObjects(ctx context.Context) error {
 	objects, err := fleet.ParseDir(filepath.Join(r.Repo, "playground/demo/objects"))
 	if err != nil {

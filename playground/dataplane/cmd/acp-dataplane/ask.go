@@ -22,12 +22,12 @@ import (
 	"github.com/acp-io/acp/playground/dataplane/internal/watch"
 )
 
-// A question is one line of JSON, and so is its answer. Without connections it is the one before again.
+// A question is one line of JSON, and so is its answer. A question without connections repeats those of the previous one.
 type question struct {
 	Connections []connection `json:"connections"`
 }
 
-// connection is over TCP. From is a pod as cluster/namespace/name, or an address outside the fleet; To is a pod of the
+// connection is a TCP connection. From is a pod as cluster/namespace/name, or an address outside the fleet; To is a pod of the
 // member as namespace/name.
 type connection struct {
 	From string `json:"from"`
@@ -35,7 +35,7 @@ type connection struct {
 	Port uint16 `json:"port"`
 }
 
-// answer holds one outcome per connection: no-policy, allowed, default-denied or denied.
+// answer contains one outcome per connection: no-policy, allowed, default-denied or denied.
 type answer struct {
 	Outcomes []string `json:"outcomes"`
 	Error    string   `json:"error,omitempty"`
@@ -45,8 +45,8 @@ var outcomes = map[engine.Outcome]string{
 	engine.NoPolicy: "no-policy", engine.Allowed: "allowed", engine.DefaultDenied: "default-denied", engine.Denied: "denied",
 }
 
-// ask is an agent that enforces nothing and writes nothing. When its member cannot be reached it goes on with what it knows,
-// as an agent does.
+// ask answers questions about the verdicts of a member. It enforces and writes nothing. While its member cannot be reached it uses
+// its cache, as an agent does.
 func ask(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("ask", flag.ContinueOnError)
 	cluster := flags.String("cluster", "", "name of the member, which is a context of the kubeconfig")

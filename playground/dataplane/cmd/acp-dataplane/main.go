@@ -1,5 +1,5 @@
-// Command acp-dataplane stands in for the Cilium agents of one member cluster of a playground: it decides connections
-// with Cilium's policy engine, makes those of the demo, and serves Hubble's API.
+// Command acp-dataplane emulates the Cilium agents of one member cluster of a playground: it decides connections with Cilium's
+// policy engine, generates those of the demo, and serves Hubble's API.
 package main
 
 import (

@@ -28,7 +28,7 @@ import (
 	"github.com/acp-io/acp/playground/dataplane/internal/watch"
 )
 
-// version is what the flow API says of itself; collectors may look at Cilium's version in it.
+// version is the version that the flow API reports. Collectors may evaluate the version of Cilium in it.
 const version = "cilium v1.20.2 (acp playground)"
 
 type options struct {
@@ -121,7 +121,7 @@ func serve(ctx context.Context, o options, configs map[string]*rest.Config, line
 	return nil
 }
 
-// try decides a connection and reports it.
+// try decides a connection and reports its flows.
 func try(e *engine.Engine, ring *hubble.Ring, a traffic.Attempt, now time.Time) error {
 	from := flow.Source{IP: a.Line.SourceAddress}
 	if a.Source != nil {
@@ -155,7 +155,7 @@ func nodes(m *mesh.Mesh, cluster string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// members reads one client configuration per context.
+// members returns one client configuration per context of the kubeconfig.
 func members(kubeconfig string) (map[string]*rest.Config, error) {
 	raw, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -168,14 +168,15 @@ func members(kubeconfig string) (map[string]*rest.Config, error) {
 			return nil, fmt.Errorf("read context %s of the kubeconfig: %w", name, err)
 		}
 		config.UserAgent = "acp-dataplane"
-		// As Cilium's operator: client-go's five a second would write the conditions of thousands of policies for an hour.
+		// This is the limit of Cilium's operator. With the default of client-go, five requests a second, writing the conditions of
+		// thousands of policies would take an hour.
 		config.QPS, config.Burst = 100, 200
 		out[name] = config
 	}
 	return out, nil
 }
 
-// serverCredentials ask every client for a certificate of the authority.
+// serverCredentials returns credentials that require a client certificate of the authority.
 func serverCredentials(o options) (credentials.TransportCredentials, error) {
 	cert, err := tls.LoadX509KeyPair(o.cert, o.key)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package crds prints the CRDs that a member cluster needs, out of the version of Cilium that the engine comes from,
-// so that what the API server admits and what the engine understands can never differ.
+// Package crds prints the CRDs that a member cluster needs, from the version of Cilium that the engine uses, so that the API server
+// and the engine always accept the same fields.
 package crds
 
 import (

@@ -12,24 +12,24 @@ import (
 	"github.com/cilium/cilium/pkg/u8proto"
 )
 
-// Outcome of a connection.
+// Outcome is the outcome of a connection.
 type Outcome int
 
 const (
-	// NoPolicy: no policy selects the endpoint; everything passes, and no verdict is reported.
+	// NoPolicy means that no policy selects the endpoint: every connection passes, and no verdict is reported.
 	NoPolicy Outcome = iota
-	// Allowed by a policy, or because no policy turned default deny on.
+	// Allowed means that a policy allows the connection, or that no policy enabled default deny.
 	Allowed
-	// DefaultDenied: default deny is on, and nothing allows it.
+	// DefaultDenied means that default deny is enabled and no policy allows the connection.
 	DefaultDenied
-	// Denied by a deny rule.
+	// Denied means that a deny rule matches.
 	Denied
 )
 
-// MatchType is how specific the matched policy entry was, in the numbers of Cilium's datapath.
+// MatchType is the specificity of the matched policy entry, in the numbers of Cilium's datapath.
 type MatchType uint32
 
-// The match types of Cilium's datapath.
+// These are the match types of Cilium's datapath.
 const (
 	MatchNone      MatchType = 0
 	MatchL3        MatchType = 1
@@ -40,13 +40,14 @@ const (
 	MatchProtoOnly MatchType = 6
 )
 
-// Decision of the dataplane about one connection.
+// Decision is the decision of the dataplane about one connection.
 type Decision struct {
 	Outcome Outcome
-	// Redirected says that an L7 proxy would take the connection.
+	// Redirected reports whether an L7 proxy would handle the connection.
 	Redirected bool
 	Match      MatchType
-	// Policies that allow or deny it, and their log values; none for NoPolicy and DefaultDenied.
+	// Policies contains the policies that allow or deny the connection, with their log values. It is empty for NoPolicy and
+	// DefaultDenied.
 	Policies []*flowpb.Policy
 	Log      []string
 }
@@ -88,7 +89,7 @@ func (p *compiled) lookup(key policy.Key) Decision {
 	return d
 }
 
-// match finds how specific the entry is that the lookup returned: the lookup itself does not say.
+// match returns the specificity of the entry that the lookup returned, because the lookup does not return it.
 func (p *compiled) match(key policy.Key, entry policy.MapStateEntry) MatchType {
 	best := MatchNone
 	for k, e := range p.policy.Entries() {
@@ -136,7 +137,7 @@ func specificity(m MatchType) int {
 	return slices.Index([]MatchType{MatchAll, MatchProtoOnly, MatchL3, MatchL3Proto, MatchL4, MatchL3L4}, m)
 }
 
-// owner stands for an endpoint. None here has named ports or a policy map.
+// owner is the endpoint that Cilium's policy code requires. It has no named ports and no policy map.
 type owner struct{}
 
 func (owner) GetID() uint64                                      { return 0 }

@@ -1,6 +1,7 @@
 // Package engine decides connections to the endpoints of one cluster with Cilium's own policy engine.
 //
-// It owns the policy repository and what is computed from it. It knows no API server and makes no flows.
+// The package contains the policy repository and the policies computed from it. It does not read from API servers and does not
+// create flows.
 package engine
 
 import (
@@ -39,8 +40,8 @@ type Engine struct {
 
 var configureOnce sync.Once
 
-// New returns the engine of a cluster. Cilium keeps part of its configuration in package variables, so one process can
-// serve one cluster only.
+// New returns the engine of a cluster. Cilium keeps part of its configuration in package variables, so one process can contain only
+// one engine.
 func New(cluster string) *Engine {
 	configureOnce.Do(func() {
 		option.Config.EnableL7Proxy, option.Config.EnableICMPRules = true, true
@@ -63,7 +64,7 @@ func New(cluster string) *Engine {
 	}
 }
 
-// reservedIdentities are those that an agent knows from the start and that can be sources here.
+// reservedIdentities returns the identities that an agent has from the start and that can be sources here.
 func reservedIdentities() identity.IdentityMap {
 	out := identity.IdentityMap{}
 	for _, id := range []identity.NumericIdentity{
@@ -77,7 +78,7 @@ func reservedIdentities() identity.IdentityMap {
 	return out
 }
 
-// UpdateIdentities tells the engine which identities came and went.
+// UpdateIdentities adds and deletes identities.
 func (e *Engine) UpdateIdentities(added, deleted identity.IdentityMap) {
 	if len(added)+len(deleted) == 0 {
 		return
@@ -95,8 +96,8 @@ func (e *Engine) updateIdentities(added, deleted identity.IdentityMap) {
 	clear(e.compiled) // any policy may select a new peer
 }
 
-// SetPolicy brings a created or changed policy into force. A policy that Cilium's parser refuses is an error and
-// changes nothing, as on a real agent: a new one enforces nothing, and of a changed one the old content stays.
+// SetPolicy adds or replaces a policy. When Cilium's parser rejects the policy, SetPolicy returns the error and changes nothing, as
+// on a real agent: a new policy is not enforced, and the previous content of a changed policy stays enforced.
 func (e *Engine) SetPolicy(ccnp *ciliumv2.CiliumClusterwideNetworkPolicy) error {
 	rules, err := ccnp.DeepCopy().Parse(e.log, e.cluster) // it changes what it parses
 	if err != nil {
@@ -112,7 +113,7 @@ func (e *Engine) SetPolicy(ccnp *ciliumv2.CiliumClusterwideNetworkPolicy) error 
 	return nil
 }
 
-// DeletePolicy takes a policy out of force.
+// DeletePolicy removes a policy.
 func (e *Engine) DeletePolicy(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +134,7 @@ type Connection struct {
 	Port     uint16
 }
 
-// Decide says what the dataplane does with a connection.
+// Decide returns the decision of the dataplane about a connection.
 func (e *Engine) Decide(c Connection) (Decision, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +154,7 @@ func (e *Engine) compile(to *identity.Identity) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compute the policy of identity %d: %w", to.ID, err)
 	}
-	// No proxy runs here: every redirect goes to the one port that stands for all.
+	// No proxy runs here, so every redirect uses the same port.
 	endpoint := selected.DistillPolicy(e.log, owner{}, map[string]uint16{policy.FallbackRedirectID: ^uint16(0)})
 	err = endpoint.Ready()
 	endpoint.Detach(e.log)
@@ -167,7 +168,7 @@ func (e *Engine) compile(to *identity.Identity) (*compiled, error) {
 	}, nil
 }
 
-// External returns the identity of an address outside the fleet, with the labels of the CIDR groups that hold it.
+// External returns the identity of an address outside the fleet, with the labels of the CIDR groups that contain it.
 func (e *Engine) External(addr string) (*identity.Identity, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,8 +186,8 @@ func (e *Engine) External(addr string) (*identity.Identity, error) {
 	return id, nil
 }
 
-// SetGroup takes a new or changed CIDR group; DeleteGroup forgets one. Both give the addresses outside new identities,
-// because an identity never changes its labels.
+// SetGroup adds or replaces a CIDR group. Addresses outside the fleet get new identities, because the labels of an identity never
+// change.
 func (e *Engine) SetGroup(g *ciliumv2.CiliumCIDRGroup) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +195,7 @@ func (e *Engine) SetGroup(g *ciliumv2.CiliumCIDRGroup) {
 	e.forgetExternal()
 }
 
-// DeleteGroup forgets a CIDR group.
+// DeleteGroup removes a CIDR group. Addresses outside the fleet get new identities.
 func (e *Engine) DeleteGroup(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -214,7 +215,7 @@ func (e *Engine) forgetExternal() {
 	}
 }
 
-// LabelsOf is a helper for flows: the labels as Hubble shows them.
+// LabelsOf returns labels in the form that Hubble shows in flows.
 func LabelsOf(id *identity.Identity) []string {
 	out := make([]string, 0, len(id.LabelArray))
 	for _, l := range id.LabelArray {

@@ -114,7 +114,7 @@ const (
 `
 )
 
-// seen is what a flow would tell of a decision.
+// seen contains the fields of a decision that a flow reports.
 type seen struct {
 	Outcome  Outcome
 	Match    MatchType

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/cilium/pkg/policy/api"
 )
 
-// groups are the CIDR groups by name.
+// groups contains the CIDR groups by name.
 type groups map[string]group
 
 type group struct {
@@ -18,8 +18,8 @@ type group struct {
 	labels   labels.Labels
 }
 
-// set labels a group as an agent does: by its name, and by its own labels, each in two spellings, one of which matches
-// the key only. A prefix that cannot be read is left out.
+// set adds a group with the labels that an agent assigns: its name and its own labels, each in two forms, one of which matches the
+// key only. It ignores a prefix that cannot be parsed.
 func (g groups) set(in *ciliumv2.CiliumCIDRGroup) {
 	out := group{labels: labels.Labels{}}
 	for k, v := range utils.RemoveCiliumLabels(in.Labels) {
@@ -38,7 +38,8 @@ func (g groups) set(in *ciliumv2.CiliumCIDRGroup) {
 	g[in.Name] = out
 }
 
-// labelsOf an address: its own prefix, the world, and those of the groups with the longest prefix that holds it.
+// labelsOf returns the labels of an address: its own prefix, the world, and those of the groups with the longest prefix that
+// contains it.
 func (g groups) labelsOf(text string) (labels.LabelArray, error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {

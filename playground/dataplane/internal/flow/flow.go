@@ -1,6 +1,6 @@
-// Package flow makes the events that Hubble shows for a decided connection, as a live agent does.
+// Package flow returns the events that Hubble reports for a decided connection, as a live agent does.
 //
-// It is pure: what happens is told to it, the time included.
+// The package has no side effects and does not read the clock; the time is an argument.
 package flow
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/playground/dataplane/internal/mesh"
 )
 
-// Event types of Cilium's monitor.
+// These are the event types of Cilium's monitor.
 const (
 	eventDrop          = 1
 	eventTrace         = 4
@@ -32,17 +32,17 @@ const (
 	dropDeny    = 181
 )
 
-// labelWorkload is where the demo's pods carry the name of their workload.
+// labelWorkload is the label key with the name of a pod's workload in the demo.
 const labelWorkload = "app.kubernetes.io/name"
 
-// Source of a connection: a pod, or an address outside the fleet.
+// Source is the source of a connection: a pod, or an address outside the fleet.
 type Source struct {
 	Pod      *mesh.Endpoint
 	Identity *identity.Identity
 	IP       string
 }
 
-// Connection that was decided.
+// Connection is a decided connection.
 type Connection struct {
 	At         time.Time
 	From       Source
@@ -50,12 +50,12 @@ type Connection struct {
 	Protocol   u8proto.U8proto
 	SourcePort uint16
 	Port       uint16
-	// Established says that it was opened long ago: what is seen is a packet of it.
+	// Established reports that the connection was opened long ago, so that only a packet of it is observed.
 	Established bool
 }
 
-// Events of a decided connection, in the order of a live agent: without policy a trace; else one verdict, and beside
-// the verdict of a refused one a drop. An established connection that passes shows a trace only, with or without policy.
+// Events returns the events of a decided connection, in the order of a live agent: without a policy a trace; otherwise one verdict,
+// followed by a drop when it is refused. An established connection that passes has only a trace, with or without a policy.
 func Events(c Connection, d engine.Decision) []*flowpb.Flow {
 	passes := d.Outcome == engine.NoPolicy || d.Outcome == engine.Allowed
 	switch {
@@ -63,7 +63,7 @@ func Events(c Connection, d engine.Decision) []*flowpb.Flow {
 		return []*flowpb.Flow{trace(c, flowpb.TraceReason_ESTABLISHED)}
 	case d.Outcome == engine.NoPolicy:
 		f := trace(c, flowpb.TraceReason_NEW)
-		// On a live agent the trace of the client's first packet says EGRESS.
+		// A live agent reports EGRESS in the trace of the client's first packet.
 		f.TrafficDirection = flowpb.TrafficDirection_EGRESS
 		return []*flowpb.Flow{f}
 	case passes:
@@ -134,7 +134,7 @@ func endpoint(ep mesh.Endpoint) *flowpb.Endpoint {
 	return out
 }
 
-// endpointID is a number within a node, always the same for one pod.
+// endpointID returns a number that is constant for a pod.
 func endpointID(ep mesh.Endpoint) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(ep.Cluster + "/" + ep.Namespace + "/" + ep.Name))

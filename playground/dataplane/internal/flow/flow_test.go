@@ -21,7 +21,7 @@ func endpointOf(cluster, name, ip string, id uint32, lbl string) mesh.Endpoint {
 	}
 }
 
-// short is what consumers decide on.
+// short contains the fields of a flow that consumers evaluate.
 type short struct {
 	Type, SubType int32
 	Verdict       string
@@ -40,7 +40,7 @@ func names(in []*flowpb.Policy) (out []string) {
 	return out
 }
 
-// A pool that was opened before anybody looked shows packets only: no verdict says that it passed.
+// A connection pool that was opened before the observation shows packets only, so no verdict reports that it was allowed.
 func TestEventsOfAnEstablishedConnection(t *testing.T) {
 	client := endpointOf("m2", "client", "10.2.0.1", 131073, "k8s:app=888")
 	c := Connection{

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// The fields of a FlowFilter that are understood here. A filter that is not understood is refused: ignoring it would
-// show flows that the caller excluded.
+// These fields of a FlowFilter are supported. A filter with other fields is rejected, because ignoring it would return flows that
+// the caller excluded.
 var understood = []protoreflect.Name{"verdict", "event_type", "traffic_direction", "reply"}
 
 func checkFilters(filters []*flowpb.FlowFilter) error {
@@ -29,7 +29,7 @@ func checkFilters(filters []*flowpb.FlowFilter) error {
 	return nil
 }
 
-// passes: any of the whitelist (if there is one), and none of the blacklist.
+// passes reports whether a flow matches any filter of the whitelist, if there is one, and none of the blacklist.
 func passes(f *flowpb.Flow, whitelist, blacklist []*flowpb.FlowFilter) bool {
 	matches := func(filter *flowpb.FlowFilter) bool { return matchesFilter(f, filter) }
 	if len(whitelist) > 0 && !slices.ContainsFunc(whitelist, matches) {

@@ -1,6 +1,6 @@
-// Package hubble serves Hubble's observer API over a ring of flows.
+// Package hubble serves Hubble's observer API from a ring of flows.
 //
-// It owns the ring and the wire. It neither makes nor changes flows.
+// The package implements the ring and the gRPC service. It neither creates nor changes flows.
 package hubble
 
 import (
@@ -13,7 +13,7 @@ import (
 // Capacity is the size of an agent's ring by default.
 const Capacity = 4095
 
-// Ring keeps the newest flows. Each flow has a number, counted from 0 since the start.
+// Ring contains the newest flows. Flows are numbered from 0 since the start.
 type Ring struct {
 	mu    sync.Mutex
 	flows []*flowpb.Flow
@@ -37,7 +37,7 @@ func (r *Ring) Add(f *flowpb.Flow) {
 	close(wake)
 }
 
-// Bounds returns the number of the oldest flow that is still there, and that of the next to come.
+// Bounds returns the number of the oldest flow in the ring, and that of the next flow.
 func (r *Ring) Bounds() (oldest, next uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,8 +51,8 @@ func (r *Ring) oldest() uint64 {
 	return 0
 }
 
-// Read returns the flow with the number. If it was overwritten, lost is how many from this number on are gone, and
-// flow is nil. If it has not come yet, ready is closed when there is more.
+// Read returns the flow with the number. If it was overwritten, flow is nil and lost is the number of overwritten flows from this
+// number on. If it does not exist yet, ready is closed when it does.
 func (r *Ring) Read(number uint64) (flow *flowpb.Flow, lost uint64, ready <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

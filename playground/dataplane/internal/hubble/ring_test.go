@@ -18,7 +18,7 @@ func fill(r *Ring, from, to int) {
 	}
 }
 
-// read collects what a reader sees: uuids, and "lost N".
+// read returns what a reader receives: uuids, and "lost N".
 func read(t *testing.T, r *Ring, from uint64) []string {
 	t.Helper()
 	var got []string
@@ -76,7 +76,7 @@ func TestFollowWakesUp(t *testing.T) {
 	}
 }
 
-// A follower that does not read must not hold up the writer, and is told what it missed.
+// A reader that does not keep up must not block the writer, and receives the number of lost flows.
 func TestSlowFollower(t *testing.T) {
 	r := NewRing(3)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,7 +24,7 @@ type Server struct {
 	started time.Time
 }
 
-// Config of a Server. Nodes returns the names of the member's nodes.
+// Config configures a Server. Nodes returns the names of the member's nodes.
 type Config struct {
 	Ring             *Ring
 	Nodes            func() []string
@@ -37,8 +37,8 @@ func NewServer(c Config) *Server {
 	return &Server{ring: c.Ring, nodes: c.Nodes, address: c.Address, version: c.Version, now: c.Now, started: c.Now()}
 }
 
-// GetFlows streams flows: the last `number` of them, or all since a time, or (first) the oldest ones; with follow also
-// those to come. A reader that is slower than the ring turns is told how many it lost.
+// GetFlows streams flows: the last `number` of them, all since a time, or (first) the oldest ones; with follow also future ones. A
+// reader that is slower than the ring receives the number of lost flows.
 func (s *Server) GetFlows(req *observerpb.GetFlowsRequest, stream observerpb.Observer_GetFlowsServer) error {
 	if err := checkFilters(append(req.GetWhitelist(), req.GetBlacklist()...)); err != nil {
 		return err
@@ -84,10 +84,10 @@ func (s *Server) GetFlows(req *observerpb.GetFlowsRequest, stream observerpb.Obs
 	return err
 }
 
-// errEnd ends a stream that has sent what was asked for.
+// errEnd ends a stream that has sent all requested flows.
 var errEnd = status.Error(codes.OutOfRange, "end of the requested flows")
 
-// start returns the number of the first flow to look at, and how many to send at most (0: no limit).
+// start returns the number of the first flow to read, and the maximum number of flows to send (0: no limit).
 func (s *Server) start(req *observerpb.GetFlowsRequest) (from, limit uint64) {
 	oldest, next := s.ring.Bounds()
 	switch {
@@ -104,7 +104,7 @@ func (s *Server) start(req *observerpb.GetFlowsRequest) (from, limit uint64) {
 	}
 }
 
-// back goes back from the newest flow until `number` flows that pass the filters lie ahead.
+// back returns the number of the flow from which on `number` flows pass the filters.
 func (s *Server) back(next, oldest uint64, req *observerpb.GetFlowsRequest) uint64 {
 	found := uint64(0)
 	for n := next; n > oldest; n-- {
@@ -128,7 +128,7 @@ func (s *Server) nodeName() string {
 	return ""
 }
 
-// ServerStatus tells how full the ring is.
+// ServerStatus returns the size and fill level of the ring.
 func (s *Server) ServerStatus(context.Context, *observerpb.ServerStatusRequest) (*observerpb.ServerStatusResponse, error) {
 	oldest, next := s.ring.Bounds()
 	uptime := s.now().Sub(s.started)
@@ -144,7 +144,7 @@ func (s *Server) ServerStatus(context.Context, *observerpb.ServerStatusRequest) 
 	return out, nil
 }
 
-// GetNodes lists the nodes of the member.
+// GetNodes returns the nodes of the member.
 func (s *Server) GetNodes(context.Context, *observerpb.GetNodesRequest) (*observerpb.GetNodesResponse, error) {
 	out := &observerpb.GetNodesResponse{}
 	for _, name := range s.nodes() {

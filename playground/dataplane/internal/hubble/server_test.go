@@ -42,7 +42,7 @@ func client(t *testing.T, ring *Ring) observerpb.ObserverClient {
 	return observerpb.NewObserverClient(conn)
 }
 
-// five flows, one per second: 0, 2, 4 are verdicts, 1 and 3 drops; 4 is a reply.
+// five returns a ring with five flows, one per second: 0, 2 and 4 are verdicts, 1 and 3 are drops, and 4 is a reply.
 func five() *Ring {
 	r := NewRing(10)
 	for n := range 5 {

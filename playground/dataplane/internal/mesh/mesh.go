@@ -1,6 +1,7 @@
-// Package mesh is what a cluster mesh tells the agents of a member: the pods of all members with their identities.
+// Package mesh contains the state that a cluster mesh provides to the agents of a member: the pods of all members with their
+// identities.
 //
-// It owns the allocation of numeric identities. It knows no policies, and reads from no API server itself.
+// The package allocates the numeric identities. It does not depend on policies and does not read from API servers.
 package mesh
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/cilium/cilium/pkg/labels"
 )
 
-// Label keys that Cilium adds to the labels of every pod.
+// These are the label keys that Cilium adds to the labels of every pod.
 const (
 	labelNamespace      = "io.kubernetes.pod.namespace"
 	labelCluster        = "io.cilium.k8s.policy.cluster"
@@ -29,7 +30,7 @@ const (
 	localCount   = 1<<clusterShift - firstLocal
 )
 
-// Pod is what the mesh needs to know of a pod.
+// Pod contains the fields of a pod that the mesh uses.
 type Pod struct {
 	Cluster, Namespace, Name string
 	Labels                   map[string]string
@@ -44,10 +45,10 @@ type Endpoint struct {
 	Identity *identity.Identity
 }
 
-// IdentityUpdate tells what became known and what is gone.
+// IdentityUpdate contains the identities that were added and deleted.
 type IdentityUpdate struct{ Added, Deleted identity.IdentityMap }
 
-// Mesh holds all endpoints. It is safe for concurrent use.
+// Mesh contains all endpoints. It is safe for concurrent use.
 type Mesh struct {
 	clusterIDs map[string]uint32
 
@@ -79,7 +80,7 @@ func New(clusters []string) (*Mesh, error) {
 	return m, nil
 }
 
-// IdentityLabels of a pod, as an agent computes them.
+// IdentityLabels returns the identity labels of a pod, as an agent computes them.
 func IdentityLabels(p Pod) labels.LabelArray {
 	all := maps.Clone(p.Labels)
 	if all == nil {
@@ -97,7 +98,7 @@ func IdentityLabels(p Pod) labels.LabelArray {
 	return out
 }
 
-// Upsert takes a new or changed pod. A pod without address is not on the network yet, and is taken as absent.
+// Upsert adds or replaces a pod. A pod without an address is not on the network yet and counts as absent.
 func (m *Mesh) Upsert(p Pod) (IdentityUpdate, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,13 +115,14 @@ func (m *Mesh) Upsert(p Pod) (IdentityUpdate, error) {
 	if err != nil {
 		return update, err
 	}
-	// The old identity is released after the new one is held: one that stays is neither deleted nor added.
+	// The old identity is released after the new one is acquired, so that an identity that stays in use is neither deleted nor
+	// added.
 	m.remove(p.key(), update)
 	m.endpoints[p.key()] = Endpoint{Pod: p, Identity: id}
 	return update, nil
 }
 
-// Delete forgets a pod.
+// Delete removes a pod.
 func (m *Mesh) Delete(cluster, namespace, name string) IdentityUpdate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,8 +145,8 @@ func (m *Mesh) remove(key string, update IdentityUpdate) {
 	}
 }
 
-// allocate returns the identity of a label set. Its number follows from the labels, so that the emulators of all
-// members, and every run, agree; only when two label sets fall on one number the later one takes the next.
+// allocate returns the identity of a label set. The number is a hash of the labels, so that the emulators of all members, and every
+// run, use the same number. When two label sets have the same hash, the later one gets the next free number.
 func (m *Mesh) allocate(clusterID uint32, lbls labels.LabelArray, update IdentityUpdate) (*identity.Identity, error) {
 	key := lbls.String()
 	if a := m.byLabels[key]; a != nil {

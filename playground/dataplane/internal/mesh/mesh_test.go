@@ -72,7 +72,7 @@ func TestAllocation(t *testing.T) {
 	if low := uint32(a.ID) & (1<<clusterShift - 1); low < firstLocal {
 		t.Errorf("identity %d falls into the reserved numbers", a.ID)
 	}
-	// Another emulator, which saw the pods in another order, must agree.
+	// Another emulator, which received the pods in another order, must allocate the same identities.
 	upsert(t, other, aPod("m2", "c", "888", "10.2.0.1"))
 	upsert(t, other, aPod("m1", "b", "888", "10.1.0.2"))
 	if got := one(t, other, "b").Identity.ID; got != a.ID {
@@ -107,7 +107,7 @@ func TestCollision(t *testing.T) {
 	m := newMesh(t)
 	upsert(t, m, aPod("m1", "a", "888", "10.1.0.1"))
 	taken := m.byID[one(t, m, "a").Identity.ID]
-	// Pretend that the labels of 889 fall on the number of 888.
+	// Simulate a collision of the labels of 889 with the number of 888.
 	u := IdentityUpdate{Added: identity.IdentityMap{}, Deleted: identity.IdentityMap{}}
 	delete(m.byLabels, taken.key)
 	id, err := m.allocate(1, IdentityLabels(aPod("m1", "a", "888", "10.1.0.1")), u)

@@ -1,6 +1,6 @@
-// Package traffic makes the connections of the demo's pods to the pods of one member.
+// Package traffic generates the connections of the demo's pods to the pods of one member.
 //
-// It owns the rhythm. What becomes of a connection is decided elsewhere.
+// The package defines the times of the connections. Other packages decide them.
 package traffic
 
 import (
@@ -16,24 +16,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Line is one kind of connection: every source makes one per interval to a destination in each member, or all sources
-// together make a number of them at scheduled times.
+// Line is one kind of connection: every source makes one per interval to a destination in each member, or all sources together make
+// a number of them at scheduled times.
 type Line struct {
 	Name string
-	// SourceClusters are all when empty. Either SourceSelector or SourceAddress is set.
+	// SourceClusters is empty for all clusters. Either SourceSelector or SourceAddress is set.
 	SourceClusters []string
 	SourceSelector labels.Selector
 	SourceAddress  string
 	Destination    labels.Selector
 	Protocol       u8proto.U8proto
 	Port           uint16
-	// Either Interval or Schedule is set; Connections is how many there are at a scheduled time, per member.
+	// Either Interval or Schedule is set. Connections is the number of connections at a scheduled time, per member.
 	Interval    time.Duration
 	Schedule    cron.Schedule
 	Connections int
-	// Jitter is the part of the interval, from 0 to 1, by which a pause may be shorter or longer.
+	// Jitter is the maximum relative deviation of a pause from the interval, from 0 to 1.
 	Jitter float64
-	// LongLived connections were opened before anybody looked: each interval shows a packet of one, never its opening.
+	// LongLived connections were opened before the observation: each interval shows a packet, never the opening.
 	LongLived bool
 }
 
@@ -54,7 +54,7 @@ type fileLine struct {
 	Connections int     `json:"connections"`
 	Jitter      float64 `json:"jitter"`
 	LongLived   bool    `json:"longLived"`
-	// Since is for the playground's generated history, and is nothing to the emulator.
+	// Since is used by the generated history of the playground, and not by the emulator.
 	Since string `json:"since"`
 }
 
@@ -129,7 +129,7 @@ func (in fileLine) line() (Line, error) {
 	return out, in.rhythm(&out)
 }
 
-// mostScheduled bounds what one scheduled time makes.
+// mostScheduled is the maximum number of connections per scheduled time.
 const mostScheduled = 1000
 
 func (in fileLine) rhythm(out *Line) error {

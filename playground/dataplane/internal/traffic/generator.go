@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/playground/dataplane/internal/mesh"
 )
 
-// Attempt is one connection that is tried now. Source is nil for an address outside the fleet.
+// Attempt is one connection that is made now. Source is nil for an address outside the fleet.
 type Attempt struct {
 	Line        Line
 	Source      *mesh.Endpoint
@@ -21,12 +21,12 @@ type Attempt struct {
 	SourcePort  uint16
 }
 
-// Generator tries the connections of its lines to the pods of one cluster.
+// Generator makes the connections of its lines to the pods of one cluster.
 type Generator struct {
 	Cluster string
 	Mesh    *mesh.Mesh
 	Lines   []Line
-	// Rate scales the rate of all lines; 0 is silence.
+	// Rate multiplies the rate of all lines; 0 disables them.
 	Rate float64
 	// Try is called from several goroutines.
 	Try func(Attempt)
@@ -48,7 +48,7 @@ func (g *Generator) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// idle is how long a line without pods waits before it looks again.
+// idle is how long a line without pods waits before it checks again.
 const idle = 500 * time.Millisecond
 
 func (g *Generator) run(ctx context.Context, line Line) {
@@ -69,7 +69,7 @@ func (g *Generator) run(ctx context.Context, line Line) {
 	}
 }
 
-// scheduledGap is between two connections of one scheduled time.
+// scheduledGap is the time between two connections of one scheduled time.
 const scheduledGap = 100 * time.Millisecond
 
 // runScheduled makes the connections of each scheduled time. The rate does not change how many there are.
@@ -101,7 +101,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// try makes one connection, and says how many sources take turns; false when an end has no pod.
+// try makes one connection and returns the number of sources that take turns. It returns false when there is no source or no
+// destination pod.
 func (g *Generator) try(line Line, turn int) (int, bool) {
 	sources, destinations := g.pods(line)
 	n := max(len(sources), 1)
@@ -119,7 +120,7 @@ func (g *Generator) try(line Line, turn int) (int, bool) {
 	return n, true
 }
 
-// hash is the same for every packet of one long-lived connection.
+// hash returns a hash that is the same for every packet of a long-lived connection.
 func (a Attempt) hash() uint32 {
 	h := fnv.New32a()
 	source := a.Line.SourceAddress
@@ -143,18 +144,18 @@ func (g *Generator) pods(line Line) (sources, destinations []mesh.Endpoint) {
 	return sources, destinations
 }
 
-// pick lets each source visit one destination after the other.
+// pick returns the destination for a turn, so that each source uses the destinations one after the other.
 func pick(destinations []mesh.Endpoint, turn, sources int) mesh.Endpoint {
 	return destinations[(turn/sources+turn%sources)%len(destinations)]
 }
 
-// pause until the next of n sources is due; random is from 0 to 1.
+// pause returns the time until the next of n sources makes a connection. random is from 0 to 1.
 func pause(line Line, rate float64, n int, random float64) time.Duration {
 	base := float64(line.Interval) / rate / float64(n)
 	return max(time.Duration(base*(1+line.Jitter*(2*random-1))), 100*time.Microsecond)
 }
 
-// ephemeral turns a random number into a port that clients connect from.
+// ephemeral returns a client port for a random number.
 func ephemeral(random uint32) uint16 {
 	const first, count = 32768, 28232
 	return uint16(first + random%count)

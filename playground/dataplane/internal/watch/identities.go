@@ -38,7 +38,7 @@ func newIdentities(cluster string, client dynamic.ResourceInterface, m *mesh.Mes
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())}
 }
 
-// changed notes identities that came or went.
+// changed enqueues identities that were added or deleted.
 func (p *identities) changed(update mesh.IdentityUpdate) {
 	for _, all := range []identity.IdentityMap{update.Added, update.Deleted} {
 		for n, lbls := range all {
@@ -49,7 +49,7 @@ func (p *identities) changed(update mesh.IdentityUpdate) {
 	}
 }
 
-// run publishes until the context ends. What a process before published is looked at, too.
+// run publishes until the context ends. It also checks the objects that an earlier process published.
 func (p *identities) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, p.queue.ShutDown)
 	defer stop()
@@ -82,7 +82,7 @@ func (p *identities) run(ctx context.Context) {
 	}
 }
 
-// publish makes the object of a number what the mesh says.
+// publish creates, updates or deletes the object of an identity number according to the mesh.
 func (p *identities) publish(ctx context.Context, name string) error {
 	var wanted map[string]any
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
@@ -117,7 +117,8 @@ func (p *identities) publish(ctx context.Context, name string) error {
 	return err
 }
 
-// object is what Cilium writes: all labels with their source, and the namespace among the object's own.
+// object returns the object that Cilium writes for an identity: all labels with their source, and the namespace as a label of the
+// object.
 func object(name string, security map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity",
 		"metadata":        map[string]any{"name": name, "labels": map[string]any{namespaceLabel: security[labels.LabelSourceK8s+":"+namespaceLabel]}},

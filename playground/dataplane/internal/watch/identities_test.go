@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/playground/dataplane/internal/mesh"
 )
 
-// TestIdentitiesArePublished: the own member's pods have an object each identity, as long as any of them is there.
+// TestIdentitiesArePublished checks that each identity of the own member's pods has an object as long as one of these pods exists.
 func TestIdentitiesArePublished(t *testing.T) {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{identityResource: "CiliumIdentityList"}).
 		Resource(identityResource)

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// messageValid is the text of Cilium's operator for a valid policy.
+// messageValid is the message of Cilium's operator for a valid policy.
 const messageValid = "Policy validation succeeded"
 
-// validity writes the condition Valid of policies, beside the way on which they come into force.
+// validity writes the condition Valid of policies, asynchronously to their enforcement.
 type validity struct {
 	client dynamic.ResourceInterface
 	log    *slog.Logger
@@ -94,7 +94,7 @@ func (v *validity) write(ctx context.Context, name string) error {
 	return err
 }
 
-// setValid sets the condition, and reports whether that changed anything. The transition time moves with the state only.
+// setValid sets the condition and reports whether it changed. The transition time changes only with the state.
 func setValid(u *unstructured.Unstructured, state, message string, now time.Time) bool {
 	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package watch feeds the mesh with the pods of all members, and the engine with the policies of its own member, from
-// their API servers; and it writes back whether a policy is valid, and which identities the member's pods have, as Cilium
-// does.
+// Package watch updates the mesh with the pods of all members, and the engine with the policies of its own member, from their API
+// servers. It writes back whether a policy is valid and which identities the member's pods have, as Cilium does.
 package watch
 
 import (
@@ -32,22 +31,22 @@ var (
 	groupResource    = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"}
 )
 
-// Watcher of one member.
+// Watcher watches one member.
 type Watcher struct {
-	// Cluster is the own member; Configs has one entry per member.
+	// Cluster is the own member. Configs has one entry per member.
 	Cluster string
 	Configs map[string]*rest.Config
 	Mesh    *mesh.Mesh
 	Engine  *engine.Engine
 	Log     *slog.Logger
-	// Silent: it only looks; what agents write into their member is left to another.
+	// Silent disables all writes; another process writes what agents write to their member.
 	Silent bool
 
 	identities *identities
 }
 
-// Start begins to watch and returns once the own member's objects are in force. A foreign member that is down is
-// waited for in the background only, as the agents of a cluster mesh do.
+// Start starts the watches and returns once the objects of the own member are enforced. It waits for an unreachable foreign member
+// in the background only, as the agents of a cluster mesh do.
 func (w *Watcher) Start(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(w.Configs[w.Cluster])
 	if err != nil {
@@ -71,7 +70,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), append(own, synced...)...) {
 		return fmt.Errorf("wait for the objects of %s: %w", w.Cluster, context.Cause(ctx))
 	}
-	// Only now it is known which of the identities that were published before are nobody's any more.
+	// Only after the caches are filled can the identities be determined that were published before and have no pod any more.
 	if !w.Silent {
 		go w.identities.run(ctx)
 	}
@@ -160,8 +159,8 @@ func (w *Watcher) policies(ctx context.Context, client dynamic.Interface) ([]cac
 	return []cache.InformerSynced{policies.HasSynced, groups.HasSynced}, nil
 }
 
-// sameContent reports whether an update changed neither spec nor identity: the rest, our own condition above all, is
-// of no concern to the engine.
+// sameContent reports whether an update changed neither spec nor identity. Other changes, above all of our own condition, do not
+// affect the engine.
 func sameContent(before, after any) bool {
 	a, okA := before.(*unstructured.Unstructured)
 	b, okB := after.(*unstructured.Unstructured)
@@ -187,7 +186,7 @@ func (w *Watcher) setPolicy(obj any, v *validity) {
 	v.set(u.GetName(), cause(err))
 }
 
-// cause is the message of Cilium itself, without what we put before it.
+// cause returns the error message of Cilium without the prefixes of this package.
 func cause(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
@@ -208,7 +207,7 @@ func (w *Watcher) setGroup(obj any) {
 	w.Engine.SetGroup(&group)
 }
 
-// decode goes through JSON, because Cilium's selectors are read by methods of their own.
+// decode converts through JSON, because Cilium's selectors have JSON methods of their own.
 func decode(u *unstructured.Unstructured, into any) error {
 	data, err := json.Marshal(u)
 	if err != nil {
@@ -220,7 +219,7 @@ func decode(u *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// last is the last known state of a deleted object.
+// last returns the last known state of a deleted object.
 func last(obj any) any {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return gone.Obj
