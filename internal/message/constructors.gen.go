@@ -937,14 +937,29 @@ func GuardWindowRange() Message {
 	return build("guard.window-range", nil)
 }
 
+// HostChangedMeanwhile is "it was changed by somebody else meanwhile".
+func HostChangedMeanwhile() Message {
+	return build("host.changed-meanwhile", nil)
+}
+
 // HostNotListed is "The host cluster's policies are not known yet; try again in a moment.".
 func HostNotListed() Message {
 	return build("host.not-listed", nil)
 }
 
+// HostNotWritable is "the host cluster cannot be written now, try again".
+func HostNotWritable() Message {
+	return build("host.not-writable", nil)
+}
+
 // HostRefuses is "The host cluster refuses this: {reason}".
 func HostRefuses(reason Message) Message {
 	return build("host.refuses", map[string]any{"reason": reason})
+}
+
+// HostRefusesWorkload is "the host cluster refuses it: {reason}".
+func HostRefusesWorkload(reason Message) Message {
+	return build("host.refuses-workload", map[string]any{"reason": reason})
 }
 
 // HostUnreachable is "The host cluster cannot be reached; try again in a moment.".
@@ -1437,7 +1452,187 @@ func WithdrawRequesterOnly() Message {
 	return build("withdraw.requester-only", nil)
 }
 
+// WorkloadAddressCount is "it needs 1 to {limit} addresses".
+func WorkloadAddressCount(limit int) Message {
+	return build("workload.address-count", map[string]any{"limit": limit})
+}
+
+// WorkloadAddressInvalid is "\"{address}\" is no address: write one such as 10.5.0.7, or a prefix such as 10.5.0.0/28".
+func WorkloadAddressInvalid(address string) Message {
+	return build("workload.address-invalid", map[string]any{"address": address})
+}
+
+// WorkloadAddressMapped is "\"{address}\": write IPv4 as 10.5.0.7".
+func WorkloadAddressMapped(address string) Message {
+	return build("workload.address-mapped", map[string]any{"address": address})
+}
+
+// WorkloadAddressZone is "\"{address}\": leave the zone out".
+func WorkloadAddressZone(address string) Message {
+	return build("workload.address-zone", map[string]any{"address": address})
+}
+
+// WorkloadCallSize is "give 1 to {limit} workloads in a call, or a full sync".
+func WorkloadCallSize(limit int) Message {
+	return build("workload.call-size", map[string]any{"limit": limit})
+}
+
+// WorkloadDescriptionInvalid is "the description must be one line of at most {limit} bytes".
+func WorkloadDescriptionInvalid(limit int) Message {
+	return build("workload.description-invalid", map[string]any{"limit": limit})
+}
+
+// WorkloadHostBits is "\"{address}\" has host bits: write {network}, or {machine} for the machine alone".
+func WorkloadHostBits(address string, network string, machine string) Message {
+	return build("workload.host-bits", map[string]any{"address": address, "network": network, "machine": machine})
+}
+
+// WorkloadHostNotSeen is "the host cluster was not seen yet, try again in a moment".
+func WorkloadHostNotSeen() Message {
+	return build("workload.host-not-seen", nil)
+}
+
+// WorkloadIDInvalid is "the id must be a DNS name of at most 200 characters, such as vm-17.rack-4".
+func WorkloadIDInvalid() Message {
+	return build("workload.id-invalid", nil)
+}
+
+// WorkloadIDTwice is "the id is there twice".
+func WorkloadIDTwice() Message {
+	return build("workload.id-twice", nil)
+}
+
+// WorkloadIdsCallSize is "give 1 to {limit} ids in a call".
+func WorkloadIdsCallSize(limit int) Message {
+	return build("workload.ids-call-size", map[string]any{"limit": limit})
+}
+
+// WorkloadInSameCall is "{workload} is in the same call for {application} ({source})".
+func WorkloadInSameCall(workload string, application string, source string) Message {
+	return build("workload.in-same-call", map[string]any{"workload": workload, "application": application, "source": source})
+}
+
+// WorkloadNoClass is "no class of subjects covers {subject}".
+func WorkloadNoClass(subject string) Message {
+	return build("workload.no-class", map[string]any{"subject": subject})
+}
+
+// WorkloadNotAClient is "\"{address}\" is no address that a machine connects from".
+func WorkloadNotAClient(address string) Message {
+	return build("workload.not-a-client", map[string]any{"address": address})
+}
+
 // WorkloadNotFound is "There is no such workload, or you may not remove it.".
 func WorkloadNotFound() Message {
 	return build("workload.not-found", nil)
+}
+
+// WorkloadNotRegisteredHere is "it was not registered here".
+func WorkloadNotRegisteredHere() Message {
+	return build("workload.not-registered-here", nil)
+}
+
+// WorkloadNotYourApplication is "you do not own the application {application}".
+func WorkloadNotYourApplication(application string) Message {
+	return build("workload.not-your-application", map[string]any{"application": application})
+}
+
+// WorkloadNotYourSubject is "the workload acts as {subject}, which you do not own".
+func WorkloadNotYourSubject(subject string) Message {
+	return build("workload.not-your-subject", map[string]any{"subject": subject})
+}
+
+// WorkloadNotYoursToRemove is "only the owners of its application and the security team remove it".
+func WorkloadNotYoursToRemove() Message {
+	return build("workload.not-yours-to-remove", nil)
+}
+
+// WorkloadNothingChanged is "nothing was changed, the ledger cannot be written".
+func WorkloadNothingChanged() Message {
+	return build("workload.nothing-changed", nil)
+}
+
+// WorkloadNothingRegistered is "nothing was registered, the ledger cannot be written".
+func WorkloadNothingRegistered() Message {
+	return build("workload.nothing-registered", nil)
+}
+
+// WorkloadNothingRemoved is "nothing was removed, the ledger cannot be written".
+func WorkloadNothingRemoved() Message {
+	return build("workload.nothing-removed", nil)
+}
+
+// WorkloadObjectNotRegisteredHere is "the object {object} exists and was not registered here".
+func WorkloadObjectNotRegisteredHere(object string) Message {
+	return build("workload.object-not-registered-here", map[string]any{"object": object})
+}
+
+// WorkloadOfAnotherApplication is "{workload} is registered for another application".
+func WorkloadOfAnotherApplication(workload string) Message {
+	return build("workload.of-another-application", map[string]any{"workload": workload})
+}
+
+// WorkloadPeopleSource is "people register in the source \"{source}\"; \"{other}\" belongs to a platform with a token".
+func WorkloadPeopleSource(source string, other string) Message {
+	return build("workload.people-source", map[string]any{"source": source, "other": other})
+}
+
+// WorkloadPreviewUnknown is "the workloads have changed since the preview, or these are not its workloads: make a new one".
+func WorkloadPreviewUnknown() Message {
+	return build("workload.preview-unknown", nil)
+}
+
+// WorkloadRangeUnapproved is "{address} is a range, and access is granted to the application already: register single addresses, ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's".
+func WorkloadRangeUnapproved(address string) Message {
+	return build("workload.range-unapproved", map[string]any{"address": address})
+}
+
+// WorkloadRegisteredFor is "{workload} is registered for {application} ({source})".
+func WorkloadRegisteredFor(workload string, application string, source string) Message {
+	return build("workload.registered-for", map[string]any{"workload": workload, "application": application, "source": source})
+}
+
+// WorkloadSourceForPeople is "the source \"{source}\" is for people".
+func WorkloadSourceForPeople(source string) Message {
+	return build("workload.source-for-people", map[string]any{"source": source})
+}
+
+// WorkloadSourceInvalid is "source \"{source}\" must be a DNS label, such as vm-platform".
+func WorkloadSourceInvalid(source string) Message {
+	return build("workload.source-invalid", map[string]any{"source": source})
+}
+
+// WorkloadSubjectInvalid is "the subject \"{subject}\" must be one exact name".
+func WorkloadSubjectInvalid(subject string) Message {
+	return build("workload.subject-invalid", map[string]any{"subject": subject})
+}
+
+// WorkloadSyncNotAllowed is "a full sync is for the security team, and for platforms with a token of it".
+func WorkloadSyncNotAllowed() Message {
+	return build("workload.sync-not-allowed", nil)
+}
+
+// WorkloadSyncSize is "give at most {limit} workloads".
+func WorkloadSyncSize(limit int) Message {
+	return build("workload.sync-size", map[string]any{"limit": limit})
+}
+
+// WorkloadSyncUnconfirmed is "{count} of the source's workloads would go".
+func WorkloadSyncUnconfirmed(count int) Message {
+	return build("workload.sync-unconfirmed", map[string]any{"count": count})
+}
+
+// WorkloadTooManyAddresses is "the application would have {count} addresses, and may have {limit}".
+func WorkloadTooManyAddresses(count int, limit int) Message {
+	return build("workload.too-many-addresses", map[string]any{"count": count, "limit": limit})
+}
+
+// WorkloadTooManyUnapproved is "the application would have {count} addresses, and its owners may register {limit} without approval: ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's".
+func WorkloadTooManyUnapproved(count int, limit int) Message {
+	return build("workload.too-many-unapproved", map[string]any{"count": count, "limit": limit})
+}
+
+// WorkloadTooWide is "\"{address}\" is wider than /{bits}: register machines; ask for access of a network by a request".
+func WorkloadTooWide(address string, bits int) Message {
+	return build("workload.too-wide", map[string]any{"address": address, "bits": bits})
 }

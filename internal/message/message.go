@@ -80,7 +80,14 @@ type Error struct {
 	Err     error // what errors.Is finds in it; may be nil
 }
 
-func (e *Error) Error() string { return e.Message.Text }
+// Error is for the log; people are shown what Of returns.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message.Text + ": " + e.Err.Error()
+	}
+	return e.Message.Text
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // Err returns the message as an error.

@@ -154,7 +154,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 func TestErrors(t *testing.T) {
 	kind := errors.New("kind")
 	err := SpecTrailing().Wrap(kind)
-	if !errors.Is(err, kind) || Of(err) != SpecTrailing() || err.Error() != SpecTrailing().Text {
+	if !errors.Is(err, kind) || Of(err) != SpecTrailing() || err.Error() != SpecTrailing().Text+": kind" {
 		t.Errorf("the error %v lost its kind or its message", err)
 	}
 	if got := Of(kind); got != Verbatim("kind") {

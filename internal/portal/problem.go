@@ -158,6 +158,14 @@ func (s *Server) responseFailed(c *gin.Context, err error) {
 	c.Abort()
 }
 
+// optionalMessage returns nil for the zero Message.
+func optionalMessage(m message.Message) *message.Message {
+	if m.IsZero() {
+		return nil
+	}
+	return &m
+}
+
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -103,7 +103,7 @@ func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObj
 	out.Items = make([]struct {
 		Application   *string                             `json:"application,omitempty"`
 		Id            string                              `json:"id"`
-		Message       *string                             `json:"message,omitempty"`
+		Message       *openapi.Message                    `json:"message,omitempty"`
 		NeedsApproval *bool                               `json:"needsApproval,omitempty"`
 		Outcome       openapi.WorkloadResultsItemsOutcome `json:"outcome"`
 	}, len(results))
@@ -114,7 +114,7 @@ func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObj
 				out.Items[i].Application = optional(e.ID)
 			}
 		}
-		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, optional(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
+		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, optionalMessage(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
 	}
 	return out, nil
 }
@@ -159,8 +159,8 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	}
 	out := openapi.SyncWorkloads200JSONResponse{Token: got.Token, Applied: got.Applied, Unconfirmed: &got.Unconfirmed, Added: got.Added, Changed: got.Changed, Removed: got.Removed, Unchanged: got.Unchanged}
 	refused := make([]struct {
-		Id      string `json:"id"`
-		Message string `json:"message"`
+		Id      string          `json:"id"`
+		Message openapi.Message `json:"message"`
 	}, len(got.Refused))
 	for i, x := range got.Refused {
 		refused[i].Id, refused[i].Message = x.ID, x.Message

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -20,8 +21,9 @@ func TestWorkloadTickets(t *testing.T) {
 	alice, bob, erin := x.as("alice"), x.as("bob"), x.as("erin")
 	var put struct {
 		Items []struct {
-			Outcome, Message string
-			NeedsApproval    bool
+			Outcome       string
+			Message       message.Message
+			NeedsApproval bool
 		}
 	}
 	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{

@@ -3692,7 +3692,9 @@ type WorkloadResults struct {
 		// Application with needsApproval: the catalog id to ask with
 		Application *string `json:"application,omitempty"`
 		Id          string  `json:"id"`
-		Message     *string `json:"message,omitempty"`
+
+		// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+		Message *Message `json:"message,omitempty"`
 
 		// NeedsApproval it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload
 		NeedsApproval *bool                       `json:"needsApproval,omitempty"`
@@ -3709,8 +3711,10 @@ type WorkloadSync struct {
 	Applied bool `json:"applied"`
 	Changed int  `json:"changed"`
 	Refused *[]struct {
-		Id      string `json:"id"`
-		Message string `json:"message"`
+		Id string `json:"id"`
+
+		// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+		Message Message `json:"message"`
 	} `json:"refused,omitempty"`
 	Removed int `json:"removed"`
 

@@ -2,11 +2,12 @@ package workloads
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/gaissmai/bart"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -78,9 +79,12 @@ func (s *addressCounts) of(subject string) int {
 }
 
 // ApprovalError is why an owner may not register a workload without approval. A ticket asks for the approval; see Propose.
-type ApprovalError struct{ Message string }
+type ApprovalError struct{ Message message.Message }
 
-func (e *ApprovalError) Error() string { return e.Message }
+func (e *ApprovalError) Error() string { return e.Message.Text }
+
+// Unwrap returns the message, so that message.Of finds it.
+func (e *ApprovalError) Unwrap() error { return e.Message.Err() }
 
 // add adds a workload, or returns why the actor may not register it. An owner of an application must not let in any
 // number of addresses by grants to which others agreed: beyond the bound, and for address ranges while access is
@@ -108,7 +112,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 		return nil
 	}
 	if most := s.r.MostAddresses; now > was && now > most {
-		return &ApprovalError{fmt.Sprintf("the application would have %d addresses, and its owners may register %d without approval: ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's", now, most)}
+		return &ApprovalError{message.WorkloadTooManyUnapproved(now, most)}
 	}
 	ranges := w.ranges(before)
 	if len(ranges) == 0 || s.r.Granted == nil {
@@ -119,7 +123,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 		return err
 	}
 	if granted {
-		return &ApprovalError{fmt.Sprintf("%s is a range, and access is granted to the application already: register single addresses, ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's", ranges[0])}
+		return &ApprovalError{message.WorkloadRangeUnapproved(ranges[0].String())}
 	}
 	return nil
 }
@@ -127,7 +131,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 // tooMany returns why no actor may register what brings an application from one number of addresses to another.
 func tooMany(was, now int) error {
 	if now > was && now > MaxAddressesOfMachines {
-		return fmt.Errorf("the application would have %d addresses, and may have %d", now, MaxAddressesOfMachines)
+		return message.WorkloadTooManyAddresses(now, MaxAddressesOfMachines).Err()
 	}
 	return nil
 }

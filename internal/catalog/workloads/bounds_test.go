@@ -38,7 +38,7 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 	if created(got) != workloads.DefaultAddresses/256 {
 		t.Errorf("alice registered %d times 256 addresses", created(got))
 	}
-	if why := got[999].Message; !strings.Contains(why, "its owners may register 1024 without approval: ask the owners of the resources") {
+	if why := got[999].Message.Text; !strings.Contains(why, "its owners may register 1024 without approval: ask the owners of the resources") {
 		t.Errorf("the message does not say what to do: %q", why)
 	}
 	if got := w.put(alice, "", vm("one-more", app1, "12.0.0.1")); created(got) != 0 {
@@ -115,7 +115,7 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 func TestProposals(t *testing.T) {
 	w := newWorld(t)
 	w.Granted = func(string) (bool, error) { return true, nil }
-	if got := w.put(alice, "", vm("range", app1, "11.0.0.0/28"))[0]; !got.NeedsApproval || !strings.Contains(got.Message, "ask the owners of the resources") {
+	if got := w.put(alice, "", vm("range", app1, "11.0.0.0/28"))[0]; !got.NeedsApproval || !strings.Contains(got.Message.Text, "ask the owners of the resources") {
 		t.Errorf("a range while access is granted: %+v", got)
 	}
 	if got := w.put(alice, "", vm("theirs", app2, "11.0.0.1"))[0]; got.Outcome != workloads.Refused || got.NeedsApproval {

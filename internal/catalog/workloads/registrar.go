@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Actor is the caller who registers workloads.
@@ -78,7 +78,7 @@ const (
 type Result struct {
 	ID      string
 	Outcome Outcome
-	Message string // why it was refused
+	Message message.Message // why it was refused
 	// NeedsApproval reports that the registration was refused by a bound that an approval lifts.
 	NeedsApproval bool
 }
@@ -92,7 +92,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 		return nil, err
 	}
 	if len(in) == 0 || len(in) > MaxPut {
-		return nil, fmt.Errorf("give 1 to %d workloads in a call, or a full sync: %w", MaxPut, ErrInvalid)
+		return nil, message.WorkloadCallSize(MaxPut).Wrap(ErrInvalid)
 	}
 	r.bounds.mu.Lock() // The counts must not change until the workloads are written.
 	defer r.bounds.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 		out[i] = Result{ID: w.ID, Outcome: Unchanged}
 		w, err := r.check(a, w, covered)
 		if err == nil && seen[w.ID] {
-			err = fmt.Errorf("the id is there twice")
+			err = message.WorkloadIDTwice().Err()
 		}
 		if err == nil {
 			err = r.contested(a, w, seen, beside)
@@ -116,7 +116,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 			err = sums.add(w)
 		}
 		if err != nil {
-			out[i].Outcome, out[i].Message, out[i].NeedsApproval = Refused, err.Error(), NeedsApproval(err)
+			out[i].Outcome, out[i].Message, out[i].NeedsApproval = Refused, message.Of(err), NeedsApproval(err)
 			continue
 		}
 		seen[w.ID] = true
@@ -136,11 +136,11 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 		return out, nil
 	}
 	if err := r.Record(ctx, lines(a.ID, source, r.Now(), todo, nil)...); err != nil {
-		return nil, fmt.Errorf("nothing was registered, the ledger cannot be written: %w", err)
+		return nil, message.WorkloadNothingRegistered().Wrap(err)
 	}
 	for i, err := range r.Cluster.Put(ctx, todo) {
 		if err != nil {
-			out[at[i]].Outcome, out[at[i]].Message = Refused, err.Error()
+			out[at[i]].Outcome, out[at[i]].Message = Refused, message.Of(err)
 			continue
 		}
 		r.bounds.written[todo[i].Name()] = written{todo[i], r.Now()}
@@ -157,7 +157,7 @@ func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []st
 		}
 	}
 	if len(ids) == 0 || len(ids) > MaxPut {
-		return nil, fmt.Errorf("give 1 to %d ids in a call: %w", MaxPut, ErrInvalid)
+		return nil, message.WorkloadIdsCallSize(MaxPut).Wrap(ErrInvalid)
 	}
 	if !r.State.isReady() {
 		return nil, ErrUnknown
@@ -172,10 +172,10 @@ func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []st
 		case !known:
 			continue
 		case !x.Managed:
-			out[i].Outcome, out[i].Message = Refused, "it was not registered here"
+			out[i].Outcome, out[i].Message = Refused, message.WorkloadNotRegisteredHere()
 			continue
 		case !a.Machine && !a.Security && !r.owns(a, x.Subject):
-			out[i].Outcome, out[i].Message = Refused, "only the owners of its application and the security team remove it"
+			out[i].Outcome, out[i].Message = Refused, message.WorkloadNotYoursToRemove()
 			continue
 		}
 		out[i].Outcome = Removed
@@ -185,11 +185,11 @@ func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []st
 		return out, nil
 	}
 	if err := r.Record(ctx, lines(a.ID, source, r.Now(), nil, todo)...); err != nil {
-		return nil, fmt.Errorf("nothing was removed, the ledger cannot be written: %w", err)
+		return nil, message.WorkloadNothingRemoved().Wrap(err)
 	}
 	for i, err := range r.Cluster.Delete(ctx, todo) {
 		if err != nil {
-			out[at[i]].Outcome, out[at[i]].Message = Refused, err.Error()
+			out[at[i]].Outcome, out[at[i]].Message = Refused, message.Of(err)
 		}
 	}
 	return out, nil
@@ -202,11 +202,11 @@ func (r *Registrar) authorize(a Actor, source string) (string, error) {
 		return "", ErrForbidden
 	case !a.Machine:
 		if source != "" && source != Portal {
-			return "", fmt.Errorf("people register in the source %q; %q belongs to a platform with a token: %w", Portal, source, ErrForbidden)
+			return "", message.WorkloadPeopleSource(Portal, source).Wrap(ErrForbidden)
 		}
 		return Portal, r.known()
 	case source == Portal:
-		return "", fmt.Errorf("the source %q is for people: %w", Portal, ErrForbidden)
+		return "", message.WorkloadSourceForPeople(Portal).Wrap(ErrForbidden)
 	}
 	if err := checkSource(source); err != nil {
 		return "", err
@@ -228,21 +228,21 @@ func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, err
 		return w, err
 	}
 	if !a.Machine && !r.owns(a, w.Subject) {
-		return w, fmt.Errorf("you do not own the application %s", w.Subject)
+		return w, message.WorkloadNotYourApplication(w.Subject).Err()
 	}
 	covered, err := isCovered(w.Subject)
 	if err != nil {
 		return w, err
 	}
 	if !covered {
-		return w, fmt.Errorf("no class of subjects covers %s", w.Subject)
+		return w, message.WorkloadNoClass(w.Subject).Err()
 	}
 	if x, known := r.State.get(w.Name()); known {
 		if !x.Managed || x.Source != w.Source {
-			return w, fmt.Errorf("the object %s exists and was not registered here", w.Name())
+			return w, message.WorkloadObjectNotRegisteredHere(w.Name()).Err()
 		}
 		if !a.Machine && !r.owns(a, x.Subject) { // The change would take it away from another application.
-			return w, fmt.Errorf("the workload acts as %s, which you do not own", x.Subject)
+			return w, message.WorkloadNotYourSubject(x.Subject).Err()
 		}
 	}
 	return w, nil
@@ -286,13 +286,13 @@ func (r *Registrar) contested(a Actor, w Workload, seen map[string]bool, beside 
 		for _, x := range held {
 			if x.Subject != w.Subject && x.Object != w.Name() && (!x.Managed || x.Source != w.Source || !seen[x.ID]) {
 				if !a.Machine { // The message does not name an application that the caller may not see.
-					return fmt.Errorf("%s is registered for another application", p)
+					return message.WorkloadOfAnotherApplication(p.String()).Err()
 				}
-				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
+				return message.WorkloadRegisteredFor(p.String(), x.Subject, x.Object).Err()
 			}
 		}
 		if b, found := conflictInCall(beside, p, w.Subject, !a.Machine); found {
-			return fmt.Errorf("%s is in the same call for %s (%s)", p, b.Subject, b.ID)
+			return message.WorkloadInSameCall(p.String(), b.Subject, b.ID).Err()
 		}
 	}
 	return nil

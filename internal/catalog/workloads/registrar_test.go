@@ -123,7 +123,7 @@ func TestPutIsIdempotent(t *testing.T) {
 		t.Errorf("the same in another order is the same: %s", got)
 	}
 	w.failing["c"] = true
-	if got := w.put(platform, "vms", vm("c", app1, "10.5.1.1"), vm("d", app1, "10.5.1.2")); outcomes(got) != "refused created" || got[0].Message != "away" {
+	if got := w.put(platform, "vms", vm("c", app1, "10.5.1.1"), vm("d", app1, "10.5.1.2")); outcomes(got) != "refused created" || got[0].Message.Text != "away" {
 		t.Errorf("one that fails does not hold up the others: %v", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestPutRefuses(t *testing.T) {
 				source = ""
 			}
 			got := w.put(tc.actor, source, tc.w)
-			if got[0].Outcome != workloads.Refused || !strings.Contains(got[0].Message, tc.want) || w.did() != "" {
+			if got[0].Outcome != workloads.Refused || !strings.Contains(got[0].Message.Text, tc.want) || w.did() != "" {
 				t.Errorf("%s: want %q, got %+v", tc.reason, tc.want, got)
 			}
 		})
@@ -224,7 +224,7 @@ func TestPeople(t *testing.T) {
 		t.Fatal(got)
 	}
 	bob := workloads.Actor{ID: "bob"}
-	if got := w.put(bob, "", vm("laptop", app2, "10.5.0.7")); outcomes(got) != "refused" || !strings.Contains(got[0].Message, "which you do not own") {
+	if got := w.put(bob, "", vm("laptop", app2, "10.5.0.7")); outcomes(got) != "refused" || !strings.Contains(got[0].Message.Text, "which you do not own") {
 		t.Errorf("nobody takes another one's workload over: %+v", got)
 	}
 	w.put(platform, "vms", vm("a", app2, "10.5.0.9"))
@@ -262,10 +262,10 @@ func TestPeople(t *testing.T) {
 func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.state.Set(workloads.Registered{Object: "vms.a", Workload: workloads.Workload{ID: "vms.a", Subject: app2, Addresses: []string{"10.0.0.0/8", "nonsense", "10.5.0.7"}}})
-	if got := w.put(platform, "vms", vm("a", app2, "10.6.0.1")); !strings.Contains(got[0].Message, "was not registered here") {
+	if got := w.put(platform, "vms", vm("a", app2, "10.6.0.1")); !strings.Contains(got[0].Message.Text, "was not registered here") {
 		t.Errorf("an administrator's object: %+v", got)
 	}
-	if got := w.put(platform, "vms", vm("b", app1, "10.5.0.7")); !strings.Contains(got[0].Message, "is registered for "+app2) {
+	if got := w.put(platform, "vms", vm("b", app1, "10.5.0.7")); !strings.Contains(got[0].Message.Text, "is registered for "+app2) {
 		t.Errorf("and its addresses: %+v", got)
 	}
 	if got, err := w.Remove(t.Context(), platform, "vms", []string{"a"}); err != nil || outcomes(got) != "refused" {

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Sync describes what a full sync of a source changes.
@@ -53,13 +54,13 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 	case err != nil:
 		return Sync{}, err
 	case token != p.Token:
-		return Sync{}, fmt.Errorf("%w the preview, or these are not its workloads: make a new one", ErrChanged)
+		return Sync{}, message.WorkloadPreviewUnknown().Wrap(ErrChanged)
 	case p.Unconfirmed && !confirm:
-		return p.Sync, fmt.Errorf("%d of the source's workloads would go: %w", p.Removed, ErrUnconfirmed)
+		return p.Sync, message.WorkloadSyncUnconfirmed(p.Removed).Wrap(ErrUnconfirmed)
 	}
 	if len(p.put)+len(p.gone) > 0 {
 		if err := r.Record(ctx, lines(a.ID, source, r.Now(), p.put, p.gone)...); err != nil {
-			return Sync{}, fmt.Errorf("nothing was changed, the ledger cannot be written: %w", err)
+			return Sync{}, message.WorkloadNothingChanged().Wrap(err)
 		}
 	}
 	known := r.State.ofSource(source)
@@ -67,7 +68,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 		if err == nil {
 			continue
 		}
-		p.Refused = append(p.Refused, Result{ID: p.put[i].ID, Outcome: Refused, Message: err.Error()})
+		p.Refused = append(p.Refused, Result{ID: p.put[i].ID, Outcome: Refused, Message: message.Of(err)})
 		if _, was := known[p.put[i].Name()]; was {
 			p.Changed--
 		} else {
@@ -78,7 +79,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 		for i, err := range r.Cluster.Delete(ctx, p.gone) {
 			if err != nil {
 				p.Removed--
-				p.Refused = append(p.Refused, Result{ID: p.gone[i].ID, Outcome: Refused, Message: err.Error()})
+				p.Refused = append(p.Refused, Result{ID: p.gone[i].ID, Outcome: Refused, Message: message.Of(err)})
 			}
 		}
 	}
@@ -89,20 +90,20 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	var p plan
 	if !a.Machine {
-		return p, fmt.Errorf("a full sync is for the security team, and for platforms with a token of it: %w", ErrForbidden)
+		return p, message.WorkloadSyncNotAllowed().Wrap(ErrForbidden)
 	}
 	source, err := r.authorize(a, source)
 	if err != nil {
 		return p, err
 	}
 	if len(in) > MaxSync {
-		return p, fmt.Errorf("give at most %d workloads: %w", MaxSync, ErrInvalid)
+		return p, message.WorkloadSyncSize(MaxSync).Wrap(ErrInvalid)
 	}
 	known := r.State.ofSource(source)
 	desired := map[string]Workload{}
 	kept := map[string]bool{} // refused, but they exist
 	refuse := func(w Workload, err error) {
-		p.Refused = append(p.Refused, Result{ID: w.ID, Outcome: Refused, Message: err.Error()})
+		p.Refused = append(p.Refused, Result{ID: w.ID, Outcome: Refused, Message: message.Of(err)})
 		kept[w.Name()] = true
 	}
 	covered := r.covered()
@@ -110,7 +111,7 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 		w.Source = source
 		w, err := r.check(a, w, covered)
 		if _, twice := desired[w.Name()]; err == nil && twice {
-			err = errors.New("the id is there twice")
+			err = message.WorkloadIDTwice().Err()
 		}
 		if err != nil {
 			refuse(w, err)
@@ -209,13 +210,13 @@ func (r *Registrar) refuseContested(known map[string]Registered, desired map[str
 func (r *Registrar) conflict(w Workload, known map[string]Registered, holders map[string]Workload) error {
 	for _, a := range w.Addresses {
 		if h, held := holders[a]; held && h.Subject != w.Subject {
-			return fmt.Errorf("%s is registered for %s (%s)", a, h.Subject, h.ID)
+			return message.WorkloadRegisteredFor(a, h.Subject, h.ID).Err()
 		}
 	}
 	for _, p := range w.prefixes() {
 		for _, x := range r.State.withPrefix(p) {
 			if _, ours := known[x.Object]; !ours && x.Subject != w.Subject {
-				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
+				return message.WorkloadRegisteredFor(p.String(), x.Subject, x.Object).Err()
 			}
 		}
 	}

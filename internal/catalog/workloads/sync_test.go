@@ -106,7 +106,7 @@ func TestSyncRefusesSingleOnes(t *testing.T) {
 		t.Errorf("what is refused stays as it is: %s", got)
 	}
 	for i, want := range []string{"registered for " + app1, "must begin with", "registered for " + app2, "there twice"} {
-		if got := s.Refused[i].Message; !strings.Contains(got, want) {
+		if got := s.Refused[i].Message.Text; !strings.Contains(got, want) {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}
@@ -142,7 +142,7 @@ func FuzzWorkload(f *testing.F) {
 				t.Errorf("%+v: %+v, %v", in, s, err)
 			}
 		case workloads.Refused:
-			if got[0].Message == "" {
+			if got[0].Message.IsZero() {
 				t.Errorf("%+v is refused without a message", in)
 			}
 		default:

@@ -5,7 +5,6 @@ package workloads
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -89,7 +89,7 @@ func (w Workload) ranges(before Workload) []netip.Prefix {
 var (
 	ErrForbidden = errors.New("not allowed")
 	// ErrUnknown reports that the host cluster has not been read yet.
-	ErrUnknown = errors.New("the host cluster was not seen yet, try again in a moment")
+	ErrUnknown = message.WorkloadHostNotSeen().Err()
 	// ErrUnconfirmed reports that a sync would remove so much that it needs a confirmation.
 	ErrUnconfirmed = errors.New("it has to be confirmed")
 	// ErrChanged reports that a sync would change something else than its preview showed.
@@ -101,7 +101,7 @@ var idPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 func checkSource(source string) error {
 	if problems := validation.IsDNS1123Label(source); len(problems) > 0 {
-		return fmt.Errorf("source %q must be a DNS label, such as vm-platform: %w", source, ErrInvalid)
+		return message.WorkloadSourceInvalid(source).Wrap(ErrInvalid)
 	}
 	return nil
 }
@@ -109,20 +109,20 @@ func checkSource(source string) error {
 // normalize returns the workload in its normal form, or why it is refused.
 func (w Workload) normalize() (Workload, error) {
 	if !idPattern.MatchString(w.ID) || len(validation.IsDNS1123Subdomain(w.Name())) > 0 {
-		return w, errors.New("the id must be a DNS name of at most 200 characters, such as vm-17.rack-4")
+		return w, message.WorkloadIDInvalid().Err()
 	}
 	n, err := policy.ParseName(w.Subject)
 	if err != nil {
 		return w, err
 	}
 	if n.Wildcard || n.IsPrefix() {
-		return w, fmt.Errorf("the subject %q must be one exact name", w.Subject)
+		return w, message.WorkloadSubjectInvalid(w.Subject).Err()
 	}
 	if len(w.Description) > maxText || !utf8.ValidString(w.Description) || strings.ContainsFunc(w.Description, unicode.IsControl) {
-		return w, fmt.Errorf("the description must be one line of at most %d bytes", maxText)
+		return w, message.WorkloadDescriptionInvalid(maxText).Err()
 	}
 	if len(w.Addresses) == 0 || len(w.Addresses) > MaxAddresses {
-		return w, fmt.Errorf("it needs 1 to %d addresses", MaxAddresses)
+		return w, message.WorkloadAddressCount(MaxAddresses).Err()
 	}
 	var prefixes []netip.Prefix
 	for _, text := range w.Addresses {
@@ -149,11 +149,11 @@ func prefix(text string) (netip.Prefix, error) {
 	var p netip.Prefix
 	if a, err := netip.ParseAddr(text); err == nil {
 		if a.Zone() != "" {
-			return p, fmt.Errorf("%q: leave the zone out", text)
+			return p, message.WorkloadAddressZone(text).Err()
 		}
 		p = netip.PrefixFrom(a, a.BitLen())
 	} else if p, err = netip.ParsePrefix(text); err != nil {
-		return p, fmt.Errorf("%q is no address: write one such as 10.5.0.7, or a prefix such as 10.5.0.0/28", text)
+		return p, message.WorkloadAddressInvalid(text).Err()
 	}
 	a := p.Addr()
 	widest := widest4
@@ -162,13 +162,13 @@ func prefix(text string) (netip.Prefix, error) {
 	}
 	switch {
 	case a.Is4In6():
-		return p, fmt.Errorf("%q: write IPv4 as 10.5.0.7", text)
+		return p, message.WorkloadAddressMapped(text).Err()
 	case p != p.Masked():
-		return p, fmt.Errorf("%q has host bits: write %s, or %s for the machine alone", text, p.Masked(), a)
+		return p, message.WorkloadHostBits(text, p.Masked().String(), a.String()).Err()
 	case p.Bits() < widest:
-		return p, fmt.Errorf("%q is wider than /%d: register machines; ask for access of a network by a request", text, widest)
+		return p, message.WorkloadTooWide(text, widest).Err()
 	case a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return p, fmt.Errorf("%q is no address that a machine connects from", text)
+		return p, message.WorkloadNotAClient(text).Err()
 	}
 	return p, nil
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -114,7 +114,7 @@ func (w *Workloads) deleteChanged(ctx context.Context, x workloads.Registered) e
 	return w.client.Delete(ctx, &o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
 }
 
-var errChanged = errors.New("it was changed by somebody else meanwhile")
+var errChanged = message.HostChangedMeanwhile().Err()
 
 // each runs f for all places, some at a time and paced.
 func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []error {
@@ -149,7 +149,7 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 		}
 		exists := err == nil
 		if exists && (o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels[labelSource] != x.Source) {
-			return fmt.Errorf("the object %s exists and was not registered here", o.Name)
+			return message.WorkloadObjectNotRegisteredHere(o.Name).Err()
 		}
 		before := o.DeepCopy()
 		write(o, x)
@@ -199,8 +199,8 @@ func (w *Workloads) said(name string, err error) error {
 	case errors.Is(err, errChanged), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)):
-		return fmt.Errorf("the host cluster refuses it: %s", status.Status().Message)
+		return message.HostRefusesWorkload(message.Verbatim(status.Status().Message)).Err()
 	}
 	w.log.Warn("a workload cannot be written", "object", name, "error", err)
-	return errors.New("the host cluster cannot be written now, try again")
+	return message.HostNotWritable().Err()
 }

@@ -161,7 +161,7 @@ func TestWorkloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = x.Put(ctx, platform, "vms", []workloads.Workload{{ID: "theirs", Subject: "trnv1:rsc:trip-com:iam:sa:app/2", Addresses: []string{"10.201.0.2"}}})
-	if err != nil || got[0].Outcome != workloads.Refused || !strings.Contains(got[0].Message, "was not registered here") {
+	if err != nil || got[0].Outcome != workloads.Refused || !strings.Contains(got[0].Message.Text, "was not registered here") {
 		t.Errorf("%+v, %v", got, err)
 	}
 

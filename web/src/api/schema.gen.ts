@@ -2421,7 +2421,7 @@ export interface components {
                 id: string;
                 /** @enum {string} */
                 outcome: "created" | "changed" | "unchanged" | "refused";
-                message?: string;
+                message?: components["schemas"]["Message"];
                 /** @description it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload */
                 needsApproval?: boolean;
                 /** @description with needsApproval: the catalog id to ask with */
@@ -2450,7 +2450,7 @@ export interface components {
             unchanged: number;
             refused?: {
                 id: string;
-                message: string;
+                message: components["schemas"]["Message"];
             }[];
             /** @description some of those that would go */
             sample?: components["schemas"]["Workload"][];

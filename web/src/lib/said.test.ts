@@ -22,6 +22,8 @@ function sentences(path: string): string[] {
 
 /** What is only logged, and errors of ACP itself, which say nothing that anybody could do. */
 const unshown = [
+  "it has to be confirmed",
+  "the workloads have changed since",
   "81 of 70, a part without any point",
   ", a part without any point",
   "read the class: %s",

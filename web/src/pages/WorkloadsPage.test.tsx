@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Role, Workload } from "../api/types";
 import { app888, application, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { WorkloadsPage } from "./WorkloadsPage";
 
@@ -55,7 +55,7 @@ describe("workloads", () => {
   });
 
   it("keeps the form when the server refuses the one", async () => {
-    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: "the address 10.0.0.2 is taken" }] } }) });
+    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: verbatim("the address 10.0.0.2 is taken") }] } }) });
     await userEvent.click(await screen.findByTestId("add-workload"));
     await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
     await userEvent.click(screen.getByTestId("workload-application"));
@@ -69,7 +69,7 @@ describe("workloads", () => {
     { reason: "a bound that the resource's side can lift", needsApproval: true, offered: true },
     { reason: "an address of another application", needsApproval: undefined, offered: false },
   ])("offers to ask the resource's side: $reason", async ({ needsApproval, offered }) => {
-    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: "10.0.0.0/24 is a range", needsApproval, application: "app-888" }] } }) });
+    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: verbatim("10.0.0.0/24 is a range"), needsApproval, application: "app-888" }] } }) });
     await userEvent.click(await screen.findByTestId("add-workload"));
     await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
     await userEvent.click(screen.getByTestId("workload-application"));
@@ -81,7 +81,7 @@ describe("workloads", () => {
   });
 
   it("offers to ask for those of many that need it", async () => {
-    start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-1" ? { id, outcome: "created" } : { id, outcome: "refused", message: "too many", needsApproval: true, application: "app-888" })) } }) });
+    start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-1" ? { id, outcome: "created" } : { id, outcome: "refused", message: verbatim("too many"), needsApproval: true, application: "app-888" })) } }) });
     await paste(JSON.stringify([workload({ id: "vm-1" }), workload({ id: "vm-2" }), workload({ id: "vm-3" })]));
     await userEvent.click(screen.getByTestId("upload-send"));
     expect(await screen.findByTestId("ask-owners")).toHaveTextContent("(2)");
@@ -96,7 +96,7 @@ describe("workloads", () => {
   });
 
   it("sends many in parts that the server takes, and sums up what came of each", async () => {
-    const { calls } = start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-7" ? { id, outcome: "refused", message: "the workload acts as x" } : { id, outcome: "created" })) } }) });
+    const { calls } = start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-7" ? { id, outcome: "refused", message: verbatim("the workload acts as x") } : { id, outcome: "created" })) } }) });
     await paste(JSON.stringify(Array.from({ length: 1_500 }, (_, n) => workload({ id: `vm-${n}` }))));
     expect(await screen.findByText("1500 workloads read")).toBeVisible();
     await userEvent.click(screen.getByTestId("upload-send"));
@@ -140,7 +140,7 @@ describe("workloads", () => {
 });
 
 describe("a full sync", () => {
-  const preview = { token: "t-1", applied: false, added: 1, changed: 0, removed: 30, unchanged: 4, unconfirmed: true, sample: [workload({ id: "vm-old" })], refused: [{ id: "vm-bad", message: "no class of subjects covers x" }] };
+  const preview = { token: "t-1", applied: false, added: 1, changed: 0, removed: 30, unchanged: 4, unconfirmed: true, sample: [workload({ id: "vm-old" })], refused: [{ id: "vm-bad", message: verbatim("no class of subjects covers x") }] };
 
   async function open(roles: Role[] = ["requester", "security"]) {
     const calls = serve({
