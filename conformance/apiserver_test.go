@@ -17,11 +17,11 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// validatedWorlds is few: the schema has far fewer ways to differ than the engine.
+// validatedWorlds is the number of worlds that are validated. It is small, because the schema has far fewer cases than the engine.
 const validatedWorlds = 40
 
-// A member's API server has to take every object as it is: a field that Cilium's CRD does not have, or a default that it
-// adds, would change the revision that is read back, and look like drift for ever.
+// A member's API server must accept every object unchanged: a field that Cilium's CRD does not have, or a default that it adds,
+// would change the revision that is read back, and be reported as drift permanently.
 func TestAPIServerTakesObjects(t *testing.T) {
 	members := memberClient(t)
 	objects := 0
@@ -83,7 +83,7 @@ func checkTaken(t *testing.T, members client.Client, o enforcer.Object, spec map
 	}
 }
 
-// memberClient is that of an API server with Cilium's own CRDs.
+// memberClient returns a client of an API server with Cilium's own CRDs.
 func memberClient(t *testing.T) client.Client {
 	t.Helper()
 	dir := t.TempDir()

@@ -111,7 +111,7 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.
 	strict := !c.Source.NoNamespace
 	switch {
 	case c.Source.Reserved == "host":
-		// The destination's own node is always let in, because kubelet probes from it.
+		// The node of the destination is always allowed, because kubelet probes from it.
 		if !got.Pass {
 			return word, "the own node is kept out"
 		}

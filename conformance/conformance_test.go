@@ -24,7 +24,8 @@ var (
 
 const casesDir = "testdata/cases"
 
-// leastDecisions is below what the defaults compare: a change of the worlds must not quietly compare less.
+// leastDecisions is a lower bound of the compared decisions with the defaults, so that a change of the worlds cannot reduce the
+// coverage unnoticed.
 const leastDecisions = 200_000
 
 func TestCiliumAgrees(t *testing.T) {
@@ -94,7 +95,7 @@ func checkPairs(t *testing.T, p *Pairs) {
 	}
 }
 
-// Every mistake has to be noticed in the random worlds, and in a small case that is kept.
+// Every mistake must be noticed in the random worlds, and in a small case that is kept.
 func TestMutantsAreCaught(t *testing.T) {
 	for _, m := range Mutants() {
 		t.Run(m.Name, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// keep writes the smallest case in which the sound translation agrees and the mutant does not.
+// writeSmallestCase writes the smallest case in which the correct translation agrees and the mutant does not.
 func keep(t *testing.T, seed uint64, m *Mutant, c *Case) {
 	t.Helper()
 	if c == nil { // Cilium refuses the world, so every connection shows it
@@ -134,13 +135,13 @@ func keep(t *testing.T, seed uint64, m *Mutant, c *Case) {
 	write(t, m.Name, c)
 }
 
-// noticed tells whether the case shows the mistake, by a disagreement or, where that is meant, a refusal.
+// detects reports whether the case shows the mistake, by a disagreement or, where that is expected, a refusal.
 func (m *Mutant) noticed(c *Case) bool {
 	_, d, err := c.Check(m.Translate)
 	return d != "" || err != nil && m.Refused
 }
 
-// caseFails tells whether a translation disagrees or is refused.
+// failsFor reports whether a translation disagrees or is refused.
 func caseFails(c *Case, translate Translation) bool {
 	_, d, err := c.Check(translate)
 	return d != "" || err != nil

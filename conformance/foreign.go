@@ -16,10 +16,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Judge returns the labels of classes that policies of others open in Here, beyond ACP's objects, with the policy.
+// Detector returns the labels of classes that foreign policies open in Here, beyond ACP's objects, with the policy.
 type Judge func(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string
 
-// Detect is the product's judge.
+// Detect is the product's detector.
 func Detect(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
 	in := foreignpolicy.Input{Keys: map[string]bool{redisKey: true, webKey: true, dnsKey: true}}
 	for name, spec := range own.Policies {
@@ -51,7 +51,7 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 	return u
 }
 
-// ForeignCase is a world with policies of others.
+// ForeignCase is a world with foreign policies.
 type ForeignCase struct {
 	Seed    uint64
 	Foreign []map[string]any
@@ -69,24 +69,24 @@ func (c *ForeignCase) String() string {
 	return fmt.Sprintf("seed %d: %s=%s is not opened, and reported: by %s", c.Seed, c.Key, c.Value, c.By)
 }
 
-// ForeignTally counts the comparisons with policies of others.
+// ForeignTally counts the comparisons with foreign policies.
 type ForeignTally struct {
 	Worlds, Connections int
-	// Opened and Closed are labels of enforced workloads with a policy of others that may let a source in to them.
+	// Opened and Closed count the labels of enforced workloads with a foreign policy that may allow a source.
 	Opened, Closed int
-	// Refused are worlds in which Cilium rejects a policy, so that it is not known what the agents have of it, or fails
-	// to compute the result. There the judge may report too much, but never too little.
+	// Refused counts the worlds in which Cilium rejects a policy, so that the agents' state is unknown, or fails to compute the
+	// result. In these the detector may report too much, but never too little.
 	Refused int
-	// Over are labels that were reported without need.
+	// Overreported counts the labels that were reported unnecessarily.
 	Over int
-	// Kinds counts the opened labels by the kinds of the policies that the judge named.
+	// Kinds counts the opened labels by the kinds of the policies that the detector reported.
 	Kinds map[string]int
 }
 
 // NewForeignTally returns an empty tally.
 func NewForeignTally() *ForeignTally { return &ForeignTally{Kinds: map[string]int{}} }
 
-// foreignPorts are the connections to test: those of ACP's worlds, and those that only policies of others name.
+// foreignPorts contains the connections to test: those of ACP's worlds, and those that only foreign policies name.
 var foreignPorts = append(slices.Clone(l4s), l4{"TCP", 9121}, l4{"TCP", 79}, l4{"TCP", 81}, l4{"TCP", 8081}, l4{"TCP", 6378}, l4{"UDP", 9121}, l4{ICMP, 200}, l4{ICMPv6, 200}, l4{"GRE", 0})
 
 func foreignProtocol(p v1alpha1.Protocol) u8proto.U8proto {
@@ -102,8 +102,8 @@ const (
 	namespaceName = "io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name"
 )
 
-// foreignSources are added to those of ACP's worlds: pods with the labels that policies of others select, in two
-// namespaces and in a cluster that is not a member, and an address on each side of every prefix.
+// foreignSources returns the sources in addition to those of ACP's worlds: pods with the labels that foreign policies select, in
+// two namespaces and in a cluster that is not a member, and an address on each side of every prefix.
 func foreignSources() []Source {
 	var out []Source
 	for _, cluster := range []string{Here, "m9"} {
@@ -136,8 +136,8 @@ func labelsHere(id *identity.Identity) map[string]string {
 	return out
 }
 
-// RunForeign compares the judge with the engine in the world of a seed: what the engine lets in with the policies of
-// others, and not without them, must be reported, and nothing else.
+// RunForeign compares the detector with the engine in the world of a seed. The detector must report exactly what the engine allows
+// with the foreign policies and not without them.
 func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, error) {
 	d := newDice(seed)
 	in := d.input()
@@ -223,9 +223,8 @@ func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, 
 	return wrong, nil
 }
 
-// compareMembers returns the labels of classes of the workloads to which the second member lets more in, with an
-// example connection. If the engine fails to compute a workload's policy, the agent keeps its previous one, so anything
-// may be let in.
+// compareMembers returns the labels of classes of the workloads to which the second member allows more, with an example connection.
+// If the engine fails to compute a workload's policy, the agent keeps its previous one, so anything may be allowed.
 func compareMembers(alone, beside *member, sources []Source, destinations []map[string]string, tally *ForeignTally) (map[foreignpolicy.Label]string, bool, error) {
 	opened, failed := map[foreignpolicy.Label]string{}, false
 	for i, to := range destinations {

@@ -31,7 +31,7 @@ func TestForeignPolicies(t *testing.T) {
 		tally.Opened, tally.Kinds, tally.Closed, tally.Over)
 }
 
-// Every mistake of a judge has to be noticed in the random worlds.
+// Every mistake of a detector must be noticed in the random worlds.
 func TestBrokenJudgesAreNoticed(t *testing.T) {
 	for _, b := range BrokenJudges() {
 		t.Run(b.Name, func(t *testing.T) {

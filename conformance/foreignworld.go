@@ -2,7 +2,7 @@ package conformance
 
 import "fmt"
 
-// foreign generates one to four policies of others, of all kinds; in every other world they select the same clients.
+// foreign generates one to four foreign policies, of all kinds. In every other world they select the same clients.
 func (d dice) foreign() []map[string]any {
 	if d.IntN(2) == 0 {
 		return d.about()

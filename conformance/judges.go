@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// BrokenJudge is a judge with a plausible mistake, which the comparison must detect.
+// FaultyDetector is a detector with a plausible mistake, which the comparison must detect.
 type BrokenJudge struct {
 	Name, Why string
-	// Over reports that the mistake reports what is not opened, rather than missing what is.
+	// Overreports is true when the mistake reports what is not opened, rather than missing what is.
 	Over bool
-	// Break changes the input of the product's judge: it returns a policy of others, or nil to leave it out.
+	// Break changes the input of the product's detector: it returns a foreign policy, or nil to omit it.
 	Break func(policy map[string]any) map[string]any
 	// BreakOwn changes ACP's objects, and BreakPods the labels of the member's pods.
 	BreakOwn  func(o Objects) Objects
 	BreakPods func(pods []map[string]string) []map[string]string
 }
 
-// Judge is the judge with the mistake.
+// Detector is the detector with the mistake.
 func (b *BrokenJudge) Judge(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
 	var broken []map[string]any
 	for _, f := range foreign {
@@ -74,7 +74,7 @@ func without(kind string) func(map[string]any) map[string]any {
 	}
 }
 
-// BrokenJudges returns the mistakes.
+// FaultyDetectors returns the mistakes.
 func BrokenJudges() []BrokenJudge {
 	const np, cnp, ccnp, kcnp = "NetworkPolicy", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy", "ClusterNetworkPolicy"
 	return []BrokenJudge{

@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Names of all random worlds. There are only a few, so that matches, overlaps and conflicts are common.
+// These are the names in all random worlds. There are only a few, so that matches, overlaps and conflicts are common.
 const (
 	appHead   = "trnv1:rsc:trip-com:iam:sa:app/"
 	svcHead   = "trnv1:rsc:trip-com:mesh:svc:"
@@ -48,7 +48,7 @@ func resourceClass(name, head, key string, other v1alpha1.OtherPorts, actions ..
 		Pattern: v1alpha1.NamePattern(head + "*"), LabelKey: v1alpha1.LabelKey(key), OtherPorts: other, Actions: actions}}
 }
 
-// resourceClasses have ports in common, because a pod may be of several classes, and one has HTTP actions.
+// resourceClasses returns classes with common ports, because a pod may be of several classes. One has HTTP actions.
 func resourceClasses() []*v1alpha1.ResourceClass {
 	return []*v1alpha1.ResourceClass{
 		resourceClass("redis", redisHead, redisKey, v1alpha1.OtherPortsDeny,

@@ -13,7 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// baseEntries is what the policy map of a workload without ACP's policies holds: everyone in both directions, and the node.
+// baseEntries is the number of entries in the policy map of a workload without ACP's policies: every source in both directions, and
+// the node.
 const baseEntries = 11
 
 // The estimate of policy-map entries is compared with the policy map that Cilium computes for a pod of each unit, in a member
@@ -49,7 +50,7 @@ func TestEntriesAreEnough(t *testing.T) {
 	}
 }
 
-// countIdentities tells the input what the members' identities say, as the adapter reports it.
+// countIdentities sets the identity counts of the members in the input, as the adapter reports them.
 func countIdentities(in *policy.Input, sources []Source) {
 	in.Clusters = nil
 	for _, cluster := range []string{Here, "m2"} {
@@ -83,7 +84,8 @@ func countIdentities(in *policy.Input, sources []Source) {
 	}
 }
 
-// entriesIn is the size of the policy map of a pod that carries the unit's label, and no other class's, beside the sources.
+// policyMapEntries returns the size of the policy map of a pod with the label of the unit, and of no other class, among the
+// sources.
 func entriesIn(s *policy.Snapshot, u *policy.Unit, sources []Source) (int, error) {
 	objects, err := Translate(s, noon)
 	if err != nil {
@@ -143,8 +145,8 @@ func entriesIn(s *policy.Snapshot, u *policy.Unit, sources []Source) (int, error
 	return compiled.policy.Len(), nil
 }
 
-// addressIdentities gives the ranges and the groups' addresses the identities that an agent does: one for each set of labels,
-// which are those of the ranges and groups that hold the address.
+// addressIdentities assigns identities to the ranges and the groups' addresses as an agent does: one for each set of labels, which
+// are those of the ranges and groups that contain the address.
 func addressIdentities(r *registry) {
 	all := slices.Clone(r.ranges)
 	for _, g := range r.groups {

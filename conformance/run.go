@@ -9,12 +9,12 @@ import (
 // Tally counts the comparisons.
 type Tally struct {
 	Worlds, Decisions int
-	// Complete are the worlds in which nothing is refused.
+	// Complete counts the worlds in which no statement is refused.
 	Complete int
-	// Changed are the decisions that a refusal changes.
+	// Changed counts the decisions that a refusal changes.
 	Changed int
 	Words   map[policy.Verdict]int
-	// Requests are the requests that were compared, on connections with a proxy.
+	// Requests counts the requests that were compared, on connections with a proxy.
 	Requests int
 	Pairs    *Pairs
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// noon is the instant of every random world.
+// noon is the time of every random world.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// dice generates random worlds; the same seed gives the same world.
+// generator generates random worlds. The same seed gives the same world.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2026))} }
@@ -46,7 +46,7 @@ func exactResources() []string {
 
 func exactSubjects() []string { return slices.Concat(prefixed(appHead, apps), prefixed(svcHead, svcs)) }
 
-// input generates a world. One in ten has statements that are refused.
+// input generates the objects of a world. One in ten worlds has statements that are refused.
 func (d dice) input() policy.Input {
 	in := policy.Input{ResourceClasses: resourceClasses(), SubjectClasses: subjectClasses(), Members: 3,
 		KnownNames: slices.Concat(exactResources(), exactSubjects())}
@@ -74,8 +74,9 @@ func (d dice) input() policy.Input {
 	return in
 }
 
-// meshes are the members of some of the worlds: Here and m2 in one cluster mesh, and another one in a mesh of its own, with pods of
-// some applications, or not read. The dice of the world are not thrown for it, so that the rest stays as it is without.
+// addMeshes sets the cluster meshes in some of the worlds: Here and m2 in one mesh, and another member in a mesh of its own, whose
+// pods are those of some applications, or are unknown. It does not use the random generator of the world, so that the other objects
+// stay the same.
 func meshes(in *policy.Input) []policy.Cluster {
 	n := uint64(len(in.Resources)*7 + len(in.Workloads)) //nolint:gosec // a few
 	for _, p := range in.Policies {
@@ -171,7 +172,7 @@ func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
 	return st
 }
 
-// destinations are some pods of Here.
+// destinations returns some pods of Here.
 func (d dice) destinations(n int) []map[string]string {
 	var out []map[string]string
 	for range n {
@@ -195,7 +196,7 @@ func (d dice) destinations(n int) []map[string]string {
 	return out
 }
 
-// sources are of every kind.
+// sources returns sources of every kind.
 func (d dice) sources() []Source {
 	var out []Source
 	for _, name := range []string{"host", "remote-node", "kube-apiserver", "health", "ingress", "init", "unmanaged", "world-ipv4", "world-ipv6"} {
@@ -223,7 +224,7 @@ type l4 struct {
 	port     uint16
 }
 
-// l4s are ports of actions, at the ends of ranges, of several classes, and of none.
+// l4s contains ports of actions, at the ends of ranges, of several classes, and of no class.
 var l4s = []l4{
 	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
 	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestChartsAreFresh compares the generated files of the charts with what their sources say now.
+// TestChartsAreFresh compares the generated files of the charts with the output of the generator.
 func TestChartsAreFresh(t *testing.T) {
 	root := testenv.Root()
 	want, err := generate(root)

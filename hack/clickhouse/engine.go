@@ -9,7 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// api is the part of chDB's C interface (chdb.h) that is used.
+// api contains the functions of chDB's C interface (chdb.h) that are used.
 type api struct {
 	connect   func(argc int, argv **byte) *uintptr
 	closeConn func(conn *uintptr)
@@ -67,7 +67,7 @@ func (c *conn) close() { c.api.closeConn(c.handle) }
 
 func cString(s string) *byte { return &append([]byte(s), 0)[0] }
 
-// run returns the whole answer in the format. The engine binds the parameters.
+// run returns the whole response in the format. The engine binds the parameters.
 func (c *conn) run(query []byte, format string, params map[string]string) ([]byte, error) {
 	var names, values []*byte
 	var nameLens, valueLens []uintptr

@@ -2,11 +2,11 @@ package main
 
 import "encoding/binary"
 
-// hello is what clickhouse-go asks a server first.
+// hello is the first query that clickhouse-go sends to a server.
 const hello = "SELECT displayName(), version(), revision(), timezone()"
 
-// helloBlock answers it in the revision of the Native format that the driver offers, and says that the server's own is the
-// first one, which is what the engine writes without a server around it: blocks without a header of their own.
+// helloBlock returns the response in the revision of the Native format that the driver offers. It reports the first revision as the
+// server's own, because the engine without a server writes blocks without a header.
 func helloBlock(version string) []byte {
 	b := []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0} // block info: no overflow, no bucket
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }

@@ -1,6 +1,6 @@
-// Command acp-clickhouse serves ClickHouse's own engine, as a library, by its HTTP interface, so that the flow store's
-// tests run the real driver against a current engine on machines without a ClickHouse server. It is no server for
-// anything else: it keeps whole answers in memory, and knows one user.
+// Command acp-clickhouse serves ClickHouse's own engine, as a library, through its HTTP interface, so that the flow store's tests
+// run the real driver against a current engine on machines without a ClickHouse server. It is not suitable for other purposes: it
+// keeps whole responses in memory and has a single user.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sessions that the engine runs at the same time.
+// sessions is the number of sessions that the engine runs concurrently.
 const sessions = 4
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// run serves until its standard input ends, which it does with whoever started it.
+// run serves until its standard input ends, which happens when the parent process ends.
 func run(library, dir, address, user, password string) error {
 	if dir == "" {
 		temporary, err := os.MkdirTemp("", "acp-clickhouse-")

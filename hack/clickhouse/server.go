@@ -17,14 +17,14 @@ import (
 	"github.com/ClickHouse/ch-go/compress"
 )
 
-// server speaks the part of ClickHouse's HTTP interface that its drivers use.
+// server implements the part of ClickHouse's HTTP interface that its drivers use.
 type server struct {
 	user, password string
 	// idle sessions of the engine; taking one is waiting for one.
 	idle chan *conn
 }
 
-// control names the parameters of the interface itself; all others are settings of the query.
+// control contains the parameters of the interface itself; all others are settings of the query.
 var control = map[string]bool{"query": true, "database": true, "default_format": true, "compress": true, "decompress": true, "client_protocol_version": true,
 	"query_id": true, "quota_key": true, "network_compression_method": true, "network_zstd_compression_level": true, "wait_end_of_query": true}
 
@@ -69,8 +69,7 @@ func (s *server) knows(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(s.user+"\x00"+s.password)) == 1
 }
 
-// queryOf returns the query and the data that come with it. The two are one text when the query is no parameter: then
-// there are no data.
+// queryOf returns the query and its data. When the query is not a parameter, the body is the query, and there are no data.
 func queryOf(r *http.Request, in url.Values) (query, data []byte, err error) {
 	body := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -84,7 +83,7 @@ func queryOf(r *http.Request, in url.Values) (query, data []byte, err error) {
 		body = compress.NewReader(body)
 	}
 	var b bytes.Buffer
-	// The reader of compressed blocks wraps the end of the data.
+	// The reader of compressed blocks wraps the error at the end of the data.
 	if _, err := b.ReadFrom(body); err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("read the request: %w", err)
 	}
@@ -94,7 +93,7 @@ func queryOf(r *http.Request, in url.Values) (query, data []byte, err error) {
 	return b.Bytes(), nil, nil
 }
 
-// spooled puts data where the engine reads them from: in its own queries binary data end at the first semicolon.
+// spooled writes data to a file that the engine reads, because within a query binary data end at the first semicolon.
 func spooled(query, data []byte) (text []byte, done func(), err error) {
 	m := insertFormat.FindSubmatch(query)
 	if m == nil {
@@ -114,7 +113,7 @@ func spooled(query, data []byte) (text []byte, done func(), err error) {
 
 var insertFormat = regexp.MustCompile(`(?is)^(.*)\sFORMAT\s+(\w+)\s*$`)
 
-// answer runs the query as the parameters of the request say.
+// answer runs the query with the parameters of the request.
 func (c *conn) answer(query []byte, in url.Values) ([]byte, error) {
 	settings, params := map[string]string{}, map[string]string{}
 	for k, v := range in {
@@ -142,7 +141,7 @@ func (c *conn) answer(query []byte, in url.Values) ([]byte, error) {
 	return c.run(query, "Native", params)
 }
 
-// set makes these settings, and no other, those of the session.
+// set applies these settings to the session and resets all others.
 func (c *conn) set(settings map[string]string) error {
 	change := func(k, v string) error {
 		if !settingName.MatchString(k) {
@@ -181,7 +180,7 @@ func identifier(s string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(s) + "`"
 }
 
-// maxBlock is what one compressed block holds at most.
+// maxBlock is the maximum size of one compressed block.
 const maxBlock = 1 << 20
 
 func write(w io.Writer, in url.Values, answer []byte) error {

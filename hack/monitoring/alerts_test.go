@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// runbooks is the address of the folder with a page for each alert.
+// runbooks is the URL of the folder with a page for each alert.
 const runbooks = "https://github.com/acp-io/acp/blob/main/docs/runbooks/"
 
 var (
@@ -59,7 +59,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// keeps tells whether every result of an expression has a label, because all of it is grouped by it.
+// keeps reports whether every result of an expression has a label, because the whole expression is grouped by it.
 func keeps(expr, label string) bool {
 	groups := grouped.FindAllStringSubmatch(expr, -1)
 	return len(groups) > 0 && !slices.ContainsFunc(groups, func(m []string) bool {

@@ -76,7 +76,7 @@ func (p *panel) check(t *testing.T, known map[string][]string, variables map[str
 				t.Errorf("%s: there is no variable %s", where, m[1])
 			}
 		}
-		// As Grafana does before it asks.
+		// Grafana does the same before it sends the query.
 		expr := variable.ReplaceAllString(strings.ReplaceAll(q.Expr, "$__rate_interval", "5m"), ".*")
 		e := parse(t, where, expr)
 		if e == nil {
@@ -93,7 +93,7 @@ func (p *panel) check(t *testing.T, known map[string][]string, variables map[str
 	}
 }
 
-// layout fails when panels share an id or lie over each other or beyond the 24 columns.
+// layout fails the test when panels share an id, overlap, or exceed the 24 columns.
 func layout(t *testing.T, panels []panel) {
 	t.Helper()
 	ids, cells := map[int]bool{}, map[[2]int]string{}

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// hour is how long the series of these tests last, with a sample every minute.
+// hour is the duration of the series of these tests, with a sample every minute.
 const hour = time.Hour
 
-// healthy are the series of a fleet in which nothing is wrong.
+// healthy contains the series of a fleet without problems.
 const healthy = `
 leader_election_master_status{name="acp-adapter",instance="a"} 1x60
 leader_election_master_status{name="acp-adapter",instance="b"} 0x60
@@ -72,7 +72,7 @@ acp_flow_spool_refused_total 1x60
 acp_flow_tap_dropped_total{reason="full"} 1x60
 `
 
-// wrong is what makes each alert fire: series in place of healthy ones; one without values is taken away.
+// wrong contains, for each alert, the series that make it fire, in place of healthy ones. A series without values is removed.
 var wrong = map[string]string{
 	"ACPNoLeader":          `leader_election_master_status{name="acp-adapter",instance="a"} 0x60`,
 	"ACPTwoLeaders":        `leader_election_master_status{name="acp-adapter",instance="b"} 1x60`,
@@ -143,7 +143,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// load is the healthy fleet with other series in the place of theirs.
+// load returns the series of the healthy fleet, with some of them replaced.
 func load(instead string) string {
 	changed, out := map[string]bool{}, []string{"load 1m"}
 	for line := range strings.Lines(instead) {
@@ -162,7 +162,7 @@ func load(instead string) string {
 	return strings.Join(out, "\n")
 }
 
-// results is how many series an expression has after the hour.
+// results returns the number of series of an expression after the hour.
 func results(t *testing.T, data storage.Queryable, expr string) int {
 	t.Helper()
 	q, err := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery).NewInstantQuery(t.Context(), data, nil, expr, time.Unix(0, 0).Add(hour))

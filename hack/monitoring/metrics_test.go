@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// root is the repository.
+// root is the root of the repository.
 const root = "../.."
 
 func read(t *testing.T, file string) string {
@@ -38,7 +38,7 @@ func files(t *testing.T, pattern string) []string {
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\| (?:adapter|portal|collector) \\|([^|]*)\\|")
 
-// documented are the metrics that the page lists, with their labels.
+// documented returns the metrics that the page lists, with their labels.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -53,7 +53,7 @@ func documented(t *testing.T) map[string][]string {
 
 var language = parser.NewParser(parser.Options{})
 
-// parse fails the test when Prometheus would not take the expression.
+// parse fails the test when Prometheus rejects the expression.
 func parse(t *testing.T, where, expr string) parser.Expr {
 	t.Helper()
 	e, err := language.ParseExpr(expr)
@@ -63,7 +63,7 @@ func parse(t *testing.T, where, expr string) parser.Expr {
 	return e
 }
 
-// check tells what in an expression nobody exports.
+// check returns the problems of an expression: metrics and labels that are not exported.
 func check(known map[string][]string, e parser.Expr) []string {
 	var problems []string
 	all := map[string]bool{}
@@ -110,7 +110,7 @@ func check(known map[string][]string, e parser.Expr) []string {
 	return problems
 }
 
-// family is the metric that a series is of, with the labels that its series have; nil: there is none.
+// family returns the metric of a series, with the labels of its series, or nil when there is none.
 func family(known map[string][]string, series string) (string, []string) {
 	if own, ok := known[series]; ok {
 		return series, append([]string{}, own...)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// sections are the headings of every runbook, in their order.
+// sections contains the headings of every runbook, in their order.
 var sections = []string{"What it means", "What is affected", "How to check", "What to do"}
 
 var (

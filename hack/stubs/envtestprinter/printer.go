@@ -1,3 +1,3 @@
-// Package printer stands in for a package that controller-runtime removed. Only KubeFed's own tests import it;
-// without a module of that path, `go mod tidy` of a module that uses KubeFed's API types fails.
+// Package printer replaces a package that controller-runtime removed. Only KubeFed's own tests import it; without a module of that
+// path, `go mod tidy` of a module that uses KubeFed's API types fails.
 package printer
