@@ -26,7 +26,7 @@ func TestAPIServerTakesObjects(t *testing.T) {
 	members := memberClient(t)
 	objects := 0
 	for seed := range uint64(validatedWorlds) {
-		s := policy.NewSnapshot(newDice(seed).input())
+		s := policy.NewSnapshot(newGenerator(seed).input())
 		var renderings []enforcer.Rendering
 		for _, u := range s.Compile(noon) {
 			r, err := cilium.Enforcer{}.Render(u)
@@ -45,10 +45,10 @@ func TestAPIServerTakesObjects(t *testing.T) {
 		for _, r := range renderings {
 			for i := range r.Objects {
 				o := &r.Objects[i]
-				checkTaken(t, members, o.Object, o.Object.Spec)
+				checkAccepted(t, members, o.Object, o.Object.Spec)
 				objects++
 				for _, spec := range o.Overrides {
-					checkTaken(t, members, o.Object, spec)
+					checkAccepted(t, members, o.Object, spec)
 					objects++
 				}
 			}
@@ -63,7 +63,7 @@ func TestAPIServerTakesObjects(t *testing.T) {
 	}
 }
 
-func checkTaken(t *testing.T, members client.Client, o enforcer.Object, spec map[string]any) {
+func checkAccepted(t *testing.T, members client.Client, o enforcer.Object, spec map[string]any) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": (&unstructured.Unstructured{Object: spec}).DeepCopy().Object}}
 	u.SetAPIVersion(o.GroupVersion)

@@ -104,7 +104,7 @@ func query(s *policy.Snapshot, c Connection, at time.Time) policy.Query {
 func passes(w policy.Verdict) bool { return w != policy.Denied && w != policy.DefaultDenied }
 
 // judge compares the effective decision, which does not count refused statements, with the engine's result.
-func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Verdict, Disagreement) {
+func compareDecision(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Verdict, Disagreement) {
 	q := query(s, c, at)
 	word := s.DecideEffective(&q).Verdict
 	// An allow does not match an endpoint without a namespace; this is a documented limit.
@@ -213,6 +213,6 @@ func (c *Case) Check(translate Translation) (policy.Verdict, Disagreement, error
 	if err != nil {
 		return "", "", err
 	}
-	word, d := judge(s, c.Connection, c.At, got)
-	return word, d, nil
+	outcome, d := compareDecision(s, c.Connection, c.At, got)
+	return outcome, d, nil
 }

@@ -38,7 +38,7 @@ func TestCiliumAgrees(t *testing.T) {
 		}
 		if c != nil {
 			why := c.Why
-			c = Shrink(c, func(c *Case) bool { return caseFails(c, Translate) })
+			c = Shrink(c, func(c *Case) bool { return failsFor(c, Translate) })
 			t.Fatalf("seed %d: %s; shrunk to %s", seed, why, write(t, fmt.Sprintf("seed-%d", seed), c))
 		}
 	}
@@ -109,7 +109,7 @@ func TestMutantsAreCaught(t *testing.T) {
 				}
 				t.Logf("%s: noticed in the world of seed %d", m.Why, seed)
 				if *update {
-					keep(t, seed, &m, c)
+					writeSmallestCase(t, seed, &m, c)
 				}
 				return
 			}
@@ -119,14 +119,14 @@ func TestMutantsAreCaught(t *testing.T) {
 }
 
 // writeSmallestCase writes the smallest case in which the correct translation agrees and the mutant does not.
-func keep(t *testing.T, seed uint64, m *Mutant, c *Case) {
+func writeSmallestCase(t *testing.T, seed uint64, m *Mutant, c *Case) {
 	t.Helper()
 	if c == nil { // Cilium refuses the world, so every connection shows it
-		d := newDice(seed)
+		d := newGenerator(seed)
 		in := d.input()
 		c = &Case{At: noon, Input: &in, Connection: Connection{Source: d.sources()[0], Destination: d.destinations(1)[0], Protocol: "TCP", Port: 6379}}
 	}
-	c = Shrink(c, func(c *Case) bool { return m.noticed(c) && !caseFails(c, Translate) })
+	c = Shrink(c, func(c *Case) bool { return m.detects(c) && !failsFor(c, Translate) })
 	word, _, err := c.Check(Translate)
 	if err != nil {
 		t.Fatal(err)
@@ -136,13 +136,13 @@ func keep(t *testing.T, seed uint64, m *Mutant, c *Case) {
 }
 
 // detects reports whether the case shows the mistake, by a disagreement or, where that is expected, a refusal.
-func (m *Mutant) noticed(c *Case) bool {
+func (m *Mutant) detects(c *Case) bool {
 	_, d, err := c.Check(m.Translate)
 	return d != "" || err != nil && m.Refused
 }
 
 // failsFor reports whether a translation disagrees or is refused.
-func caseFails(c *Case, translate Translation) bool {
+func failsFor(c *Case, translate Translation) bool {
 	_, d, err := c.Check(translate)
 	return d != "" || err != nil
 }
@@ -192,7 +192,7 @@ func TestCases(t *testing.T) {
 			if diff := cmp.Diff(c.Word, word); diff != "" || d != "" {
 				t.Errorf("%s: %s, word -want +got:\n%s", c.Why, d, diff)
 			}
-			if i := slices.IndexFunc(mutants, func(m Mutant) bool { return m.Name == name }); i >= 0 && !mutants[i].noticed(c) {
+			if i := slices.IndexFunc(mutants, func(m Mutant) bool { return m.Name == name }); i >= 0 && !mutants[i].detects(c) {
 				t.Errorf("%s: the mutant is not noticed", c.Why)
 			}
 		})

@@ -17,7 +17,7 @@ import (
 )
 
 // Detector returns the labels of classes that foreign policies open in Here, beyond ACP's objects, with the policy.
-type Judge func(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string
+type Detector func(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string
 
 // Detect is the product's detector.
 func Detect(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
@@ -78,7 +78,7 @@ type ForeignTally struct {
 	// result. In these the detector may report too much, but never too little.
 	Refused int
 	// Overreported counts the labels that were reported unnecessarily.
-	Over int
+	Overreported int
 	// Kinds counts the opened labels by the kinds of the policies that the detector reported.
 	Kinds map[string]int
 }
@@ -138,8 +138,8 @@ func labelsHere(id *identity.Identity) map[string]string {
 
 // RunForeign compares the detector with the engine in the world of a seed. The detector must report exactly what the engine allows
 // with the foreign policies and not without them.
-func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, error) {
-	d := newDice(seed)
+func RunForeign(seed uint64, detect Detector, tally *ForeignTally) ([]*ForeignCase, error) {
+	d := newGenerator(seed)
 	in := d.input()
 	sources, destinations := append(d.sources(), foreignSources()...), d.destinations(4)
 	for i := range destinations {
@@ -185,7 +185,7 @@ func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, 
 	if err != nil {
 		return nil, fmt.Errorf("decide in the world of seed %d: %w", seed, err)
 	}
-	by := judge(objects, foreign, pods)
+	by := detect(objects, foreign, pods)
 	tally.Worlds++
 	if refused || failed {
 		tally.Refused++
@@ -212,7 +212,7 @@ func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, 
 				tally.Kinds[kind]++
 			case name != "":
 				if !refused && !failed {
-					tally.Over++
+					tally.Overreported++
 					wrong = append(wrong, c)
 				}
 			default:
@@ -225,7 +225,7 @@ func RunForeign(seed uint64, judge Judge, tally *ForeignTally) ([]*ForeignCase, 
 
 // compareMembers returns the labels of classes of the workloads to which the second member allows more, with an example connection.
 // If the engine fails to compute a workload's policy, the agent keeps its previous one, so anything may be allowed.
-func compareMembers(alone, beside *member, sources []Source, destinations []map[string]string, tally *ForeignTally) (map[foreignpolicy.Label]string, bool, error) {
+func compareMembers(own, combined *member, sources []Source, destinations []map[string]string, tally *ForeignTally) (map[foreignpolicy.Label]string, bool, error) {
 	opened, failed := map[foreignpolicy.Label]string{}, false
 	for i, to := range destinations {
 		shown := ""
@@ -235,11 +235,11 @@ func compareMembers(alone, beside *member, sources []Source, destinations []map[
 				continue // policies never refuse it
 			}
 			for _, at := range foreignPorts {
-				before, err := alone.engine.decide(alone.sources[j], alone.destinations[i], foreignProtocol(at.protocol), at.port)
+				before, err := own.engine.decide(own.sources[j], own.destinations[i], foreignProtocol(at.protocol), at.port)
 				if err != nil {
 					return nil, false, err
 				}
-				after, err := beside.engine.decide(beside.sources[j], beside.destinations[i], foreignProtocol(at.protocol), at.port)
+				after, err := combined.engine.decide(combined.sources[j], combined.destinations[i], foreignProtocol(at.protocol), at.port)
 				if err != nil {
 					failed = true
 					break connections

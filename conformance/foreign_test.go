@@ -28,20 +28,20 @@ func TestForeignPolicies(t *testing.T) {
 		}
 	}
 	t.Logf("%d connections in %d worlds, in %d of which Cilium refuses a policy: %d labels opened %v, %d not, %d reported without need", tally.Connections, tally.Worlds, tally.Refused,
-		tally.Opened, tally.Kinds, tally.Closed, tally.Over)
+		tally.Opened, tally.Kinds, tally.Closed, tally.Overreported)
 }
 
 // Every mistake of a detector must be noticed in the random worlds.
 func TestBrokenJudgesAreNoticed(t *testing.T) {
-	for _, b := range BrokenJudges() {
+	for _, b := range FaultyDetectors() {
 		t.Run(b.Name, func(t *testing.T) {
 			for seed := range uint64(2000) {
-				wrong, err := RunForeign(seed, b.Judge, NewForeignTally())
+				wrong, err := RunForeign(seed, b.Detector, NewForeignTally())
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, c := range wrong {
-					if c.Missed != b.Over {
+					if c.Missed != b.Overreports {
 						t.Logf("%s: noticed in the world of seed %d", b.Why, seed)
 						return
 					}

@@ -1,6 +1,6 @@
 package conformance
 
-func (d dice) ciliumPort(allows bool) obj {
+func (d generator) ciliumPort(allows bool) obj {
 	switch d.IntN(9) {
 	case 0:
 		return obj{"ports": anys(obj{"port": "6379", "endPort": int64(6400), "protocol": "TCP"})}
@@ -23,7 +23,7 @@ func (d dice) ciliumPort(allows bool) obj {
 }
 
 // ciliumPolicy generates a policy with one or two rules, in spec or in specs.
-func (d dice) ciliumPolicy(kind, name string) obj {
+func (d generator) ciliumPolicy(kind, name string) obj {
 	u := obj{"kind": kind, "metadata": obj{"name": name}}
 	if kind == "CiliumNetworkPolicy" {
 		d.namespaced(u, name)
@@ -36,7 +36,7 @@ func (d dice) ciliumPolicy(kind, name string) obj {
 	return u
 }
 
-func (d dice) ciliumSpec() obj {
+func (d generator) ciliumSpec() obj {
 	spec := obj{"endpointSelector": d.subject(pick(d, "", "k8s:", "any:"))}
 	if d.IntN(3) == 0 {
 		spec["enableDefaultDeny"] = obj{"ingress": d.IntN(2) == 0}
@@ -57,7 +57,7 @@ func (d dice) ciliumSpec() obj {
 	return spec
 }
 
-func (d dice) ciliumRule(allows bool) obj {
+func (d generator) ciliumRule(allows bool) obj {
 	r := obj{}
 	switch d.IntN(10) {
 	case 0:

@@ -3,7 +3,7 @@ package conformance
 import "fmt"
 
 // foreign generates one to four foreign policies, of all kinds. In every other world they select the same clients.
-func (d dice) foreign() []map[string]any {
+func (d generator) foreign() []map[string]any {
 	if d.IntN(2) == 0 {
 		return d.about()
 	}
@@ -26,7 +26,7 @@ func (d dice) foreign() []map[string]any {
 
 // about generates a policy that allows some clients a port, and perhaps others that deny or pass it: what one opens
 // another may close.
-func (d dice) about() []map[string]any {
+func (d generator) about() []map[string]any {
 	pods, ports := d.pods(""), []int64{80, 6379, 8080, 53, 6380}
 	from, to := pick(d, ports...), int64(0)
 	if d.IntN(4) == 0 {
@@ -92,7 +92,7 @@ func anys[T any](list ...T) []any {
 }
 
 // subject returns a selector of workloads.
-func (d dice) subject(prefix string) obj {
+func (d generator) subject(prefix string) obj {
 	switch d.IntN(7) {
 	case 0, 1:
 		return obj{}
@@ -110,7 +110,7 @@ func (d dice) subject(prefix string) obj {
 }
 
 // pods returns a selector of clients.
-func (d dice) pods(prefix string) obj {
+func (d generator) pods(prefix string) obj {
 	switch d.IntN(10) {
 	case 0, 1, 2:
 		return obj{"matchLabels": obj{prefix + appKey: pick(d, "888", "889")}}
@@ -131,19 +131,19 @@ func (d dice) pods(prefix string) obj {
 	}
 }
 
-func (d dice) namespaces() obj {
+func (d generator) namespaces() obj {
 	if d.IntN(3) == 0 {
 		return obj{}
 	}
 	return obj{"matchLabels": obj{"kubernetes.io/metadata.name": pick(d, "default", "monitoring")}}
 }
 
-func (d dice) namespaced(u obj, name string) obj {
+func (d generator) namespaced(u obj, name string) obj {
 	u["metadata"] = obj{"name": name, "namespace": pick(d, "default", "default", "monitoring")}
 	return u
 }
 
-func (d dice) cidr() (string, []any) {
+func (d generator) cidr() (string, []any) {
 	switch d.IntN(10) {
 	case 8:
 		return "10.5.0.0/24", anys("10.5.0.0/25", "10.5.0.128/25")
@@ -169,7 +169,7 @@ func (d dice) cidr() (string, []any) {
 }
 
 // networkPolicy generates a policy that may be about egress alone and have ingress rules.
-func (d dice) networkPolicy(name string) obj {
+func (d generator) networkPolicy(name string) obj {
 	spec := obj{"podSelector": d.subject("")}
 	switch d.IntN(5) {
 	case 0:
@@ -218,7 +218,7 @@ func (d dice) networkPolicy(name string) obj {
 	return d.namespaced(obj{"kind": "NetworkPolicy", "spec": spec}, name)
 }
 
-func (d dice) networkPort() obj {
+func (d generator) networkPort() obj {
 	switch d.IntN(6) {
 	case 0:
 		return obj{"port": int64(6379), "endPort": int64(6400)}
@@ -232,7 +232,7 @@ func (d dice) networkPort() obj {
 }
 
 // clusterNetworkPolicy generates a policy of either tier, with few priorities, so that some are equal.
-func (d dice) clusterNetworkPolicy(name string) obj {
+func (d generator) clusterNetworkPolicy(name string) obj {
 	spec := obj{"tier": pick(d, "Admin", "Admin", "Baseline"), "priority": int64(d.IntN(3))}
 	if d.IntN(2) == 0 {
 		spec["subject"] = obj{"namespaces": d.namespaces()}

@@ -22,7 +22,7 @@ const baseEntries = 11
 func TestEntriesAreEnough(t *testing.T) {
 	units, most, estimated, real := 0, 0.0, 0, 0
 	for seed := range uint64(300) {
-		d := newDice(seed)
+		d := newGenerator(seed)
 		in := d.input()
 		sources := d.sources()
 		countIdentities(&in, sources)
@@ -31,7 +31,7 @@ func TestEntriesAreEnough(t *testing.T) {
 			if u.Wildcard {
 				continue
 			}
-			n, err := entriesIn(s, &u, sources)
+			n, err := policyMapEntries(s, &u, sources)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -86,7 +86,7 @@ func countIdentities(in *policy.Input, sources []Source) {
 
 // policyMapEntries returns the size of the policy map of a pod with the label of the unit, and of no other class, among the
 // sources.
-func entriesIn(s *policy.Snapshot, u *policy.Unit, sources []Source) (int, error) {
+func policyMapEntries(s *policy.Snapshot, u *policy.Unit, sources []Source) (int, error) {
 	objects, err := Translate(s, noon)
 	if err != nil {
 		return 0, err

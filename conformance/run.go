@@ -25,7 +25,7 @@ func NewTally() *Tally { return &Tally{Words: map[policy.Verdict]int{}, Pairs: N
 // Run decides every connection of the world of a seed with both sides, and returns the first disagreement. It returns
 // an error if the translation, or Cilium, rejects an object.
 func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
-	d := newDice(seed)
+	d := newGenerator(seed)
 	in := d.input()
 	sources, destinations := d.sources(), d.destinations(4)
 	s := policy.NewSnapshot(in)
@@ -51,13 +51,13 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				if err != nil {
 					return nil, fmt.Errorf("decide in the world of seed %d: %w", seed, err)
 				}
-				word, found := judge(s, c, noon, got)
+				outcome, found := compareDecision(s, c, noon, got)
 				if found != "" {
-					return &Case{Why: string(found), At: noon, Connection: c, Word: word, Input: &in}, nil
+					return &Case{Why: string(found), At: noon, Connection: c, Word: outcome, Input: &in}, nil
 				}
 				tally.Decisions++
-				tally.Words[word]++
-				if s.Decide(query(s, c, noon)).Verdict != word {
+				tally.Words[outcome]++
+				if s.Decide(query(s, c, noon)).Verdict != outcome {
 					tally.Changed++
 				}
 				if got.Proxied {

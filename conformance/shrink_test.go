@@ -9,7 +9,7 @@ import (
 )
 
 func TestShrink(t *testing.T) {
-	in := newDice(3).input()
+	in := newGenerator(3).input()
 	in.Policies[0].Spec.Statements = append(in.Policies[0].Spec.Statements, v1alpha1.Statement{SID: "needle",
 		Subjects: []v1alpha1.Subject{"*", "a"}, Actions: []v1alpha1.Action{"b", "c"}, Resources: []v1alpha1.ResourceName{"d"}})
 	before := len(in.Policies[0].Spec.Statements)
@@ -39,10 +39,10 @@ func TestShrink(t *testing.T) {
 }
 
 func TestTheSameSeedIsTheSameWorld(t *testing.T) {
-	if diff := cmp.Diff(newDice(7).input(), newDice(7).input()); diff != "" {
+	if diff := cmp.Diff(newGenerator(7).input(), newGenerator(7).input()); diff != "" {
 		t.Errorf("a seed must be enough to see a disagreement again:\n%s", diff)
 	}
-	if cmp.Equal(newDice(7).input(), newDice(8).input()) {
+	if cmp.Equal(newGenerator(7).input(), newGenerator(8).input()) {
 		t.Error("two seeds must not give one world")
 	}
 }

@@ -16,13 +16,13 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // generator generates random worlds. The same seed gives the same world.
-type dice struct{ *rand.Rand }
+type generator struct{ *rand.Rand }
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2026))} }
+func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 2026))} }
 
-func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+func pick[T any](d generator, from ...T) T { return from[d.IntN(len(from))] }
 
-func several[T comparable](d dice, most int, from ...T) []T {
+func several[T comparable](d generator, most int, from ...T) []T {
 	var out []T
 	for range 1 + d.IntN(most) {
 		if v := pick(d, from...); !slices.Contains(out, v) {
@@ -47,7 +47,7 @@ func exactResources() []string {
 func exactSubjects() []string { return slices.Concat(prefixed(appHead, apps), prefixed(svcHead, svcs)) }
 
 // input generates the objects of a world. One in ten worlds has statements that are refused.
-func (d dice) input() policy.Input {
+func (d generator) input() policy.Input {
 	in := policy.Input{ResourceClasses: resourceClasses(), SubjectClasses: subjectClasses(), Members: 3,
 		KnownNames: slices.Concat(exactResources(), exactSubjects())}
 	for i := range 3 + d.IntN(7) {
@@ -70,19 +70,19 @@ func (d dice) input() policy.Input {
 		}
 		in.Policies = append(in.Policies, p)
 	}
-	in.Clusters = meshes(&in)
+	in.Clusters = addMeshes(&in)
 	return in
 }
 
 // addMeshes sets the cluster meshes in some of the worlds: Here and m2 in one mesh, and another member in a mesh of its own, whose
 // pods are those of some applications, or are unknown. It does not use the random generator of the world, so that the other objects
 // stay the same.
-func meshes(in *policy.Input) []policy.Cluster {
+func addMeshes(in *policy.Input) []policy.Cluster {
 	n := uint64(len(in.Resources)*7 + len(in.Workloads)) //nolint:gosec // a few
 	for _, p := range in.Policies {
 		n = n*11 + uint64(len(p.Spec.Statements))
 	}
-	d := newDice(n)
+	d := newGenerator(n)
 	if d.IntN(3) > 0 {
 		return nil
 	}
@@ -95,16 +95,16 @@ func meshes(in *policy.Input) []policy.Cluster {
 	return []policy.Cluster{{Name: Here, Labels: map[string]string{}, Dataplane: in1}, {Name: "m2", Labels: map[string]string{}, Dataplane: in1}, {Name: "x1", Labels: map[string]string{}, Dataplane: other}}
 }
 
-func (d dice) mode() v1alpha1.Mode {
+func (d generator) mode() v1alpha1.Mode {
 	return pick(d, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)
 }
 
-func (d dice) instant() *metav1.Time {
+func (d generator) instant() *metav1.Time {
 	t := metav1.NewTime(noon.Add(time.Duration(d.IntN(5)-2) * time.Hour))
 	return &t
 }
 
-func (d dice) protected(name string) *v1alpha1.ProtectedResource {
+func (d generator) protected(name string) *v1alpha1.ProtectedResource {
 	p := &v1alpha1.ProtectedResource{ObjectMeta: named(name), Spec: v1alpha1.ProtectedResourceSpec{
 		Resource: v1alpha1.ResourceName(pick(d, exactResources()...)), Mode: d.mode()}}
 	if d.IntN(3) == 0 {
@@ -119,7 +119,7 @@ func (d dice) protected(name string) *v1alpha1.ProtectedResource {
 }
 
 // statement generates a statement, which is refused only if refusals are wanted.
-func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
+func (d generator) statement(sid string, refusals bool) v1alpha1.Statement {
 	st := v1alpha1.Statement{SID: sid, Effect: pick(d, policy.Allow, policy.Allow, policy.Deny)}
 	if d.IntN(4) == 0 {
 		st.NotBefore = d.instant()
@@ -173,7 +173,7 @@ func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
 }
 
 // destinations returns some pods of Here.
-func (d dice) destinations(n int) []map[string]string {
+func (d generator) destinations(n int) []map[string]string {
 	var out []map[string]string
 	for range n {
 		l := map[string]string{"app": "server"}
@@ -197,7 +197,7 @@ func (d dice) destinations(n int) []map[string]string {
 }
 
 // sources returns sources of every kind.
-func (d dice) sources() []Source {
+func (d generator) sources() []Source {
 	var out []Source
 	for _, name := range []string{"host", "remote-node", "kube-apiserver", "health", "ingress", "init", "unmanaged", "world-ipv4", "world-ipv6"} {
 		out = append(out, Source{Reserved: name})

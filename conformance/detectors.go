@@ -8,10 +8,10 @@ import (
 )
 
 // FaultyDetector is a detector with a plausible mistake, which the comparison must detect.
-type BrokenJudge struct {
+type FaultyDetector struct {
 	Name, Why string
 	// Overreports is true when the mistake reports what is not opened, rather than missing what is.
-	Over bool
+	Overreports bool
 	// Break changes the input of the product's detector: it returns a foreign policy, or nil to omit it.
 	Break func(policy map[string]any) map[string]any
 	// BreakOwn changes ACP's objects, and BreakPods the labels of the member's pods.
@@ -20,7 +20,7 @@ type BrokenJudge struct {
 }
 
 // Detector is the detector with the mistake.
-func (b *BrokenJudge) Judge(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
+func (b *FaultyDetector) Detector(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
 	var broken []map[string]any
 	for _, f := range foreign {
 		if b.Break == nil {
@@ -75,9 +75,9 @@ func without(kind string) func(map[string]any) map[string]any {
 }
 
 // FaultyDetectors returns the mistakes.
-func BrokenJudges() []BrokenJudge {
+func FaultyDetectors() []FaultyDetector {
 	const np, cnp, ccnp, kcnp = "NetworkPolicy", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy", "ClusterNetworkPolicy"
-	return []BrokenJudge{
+	return []FaultyDetector{
 		{Name: "egress-alone", Why: "a NetworkPolicy about egress alone lets in whom its ingress rules name", Break: ofKind(np, func(spec map[string]any) {
 			if types, _ := spec["policyTypes"].([]any); len(types) > 0 && !slices.Contains(types, any("Ingress")) {
 				delete(spec, "ingress")
@@ -94,22 +94,22 @@ func BrokenJudges() []BrokenJudge {
 			return p
 		}},
 		{Name: "admin-like-the-others", Why: "the Admin tier goes before ACP's denies", Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Baseline" })},
-		{Name: "baseline-first", Over: true, Why: "the Baseline tier comes after ACP's denies", Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Admin" })},
+		{Name: "baseline-first", Overreports: true, Why: "the Baseline tier comes after ACP's denies", Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Admin" })},
 		{Name: "pass-denies", Why: "what the Admin tier passes on is let in by the next", Break: eachIngress(kcnp, func(r map[string]any) bool {
 			if r["action"] == "Pass" {
 				r["action"] = "Deny"
 			}
 			return true
 		})},
-		{Name: "pass-allows", Over: true, Why: "what is passed on is not let in", Break: eachIngress(kcnp, func(r map[string]any) bool {
+		{Name: "pass-allows", Overreports: true, Why: "what is passed on is not let in", Break: eachIngress(kcnp, func(r map[string]any) bool {
 			if r["action"] == "Pass" {
 				r["action"] = "Accept"
 			}
 			return true
 		})},
 		{Name: "no-pass", Why: "what is passed on goes past a deny of the same tier", Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Pass" })},
-		{Name: "no-cluster-denies", Over: true, Why: "a deny of the Admin tier takes away what others allow", Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Deny" })},
-		{Name: "no-denies", Over: true, Why: "a deny of Cilium's takes away what others allow", Break: ofKind(ccnp, func(spec map[string]any) { delete(spec, "ingressDeny") })},
+		{Name: "no-cluster-denies", Overreports: true, Why: "a deny of the Admin tier takes away what others allow", Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Deny" })},
+		{Name: "no-denies", Overreports: true, Why: "a deny of Cilium's takes away what others allow", Break: ofKind(ccnp, func(spec map[string]any) { delete(spec, "ingressDeny") })},
 		{Name: "no-priority", Why: "priorities order the policies of a tier", Break: ofKind(kcnp, func(spec map[string]any) { spec["priority"] = float64(5) })},
 		{Name: "no-specs", Why: "rules may stand in specs", Break: func(p map[string]any) map[string]any {
 			delete(p, "specs")
@@ -120,11 +120,11 @@ func BrokenJudges() []BrokenJudge {
 				spec["ingress"] = list[:1]
 			}
 		})},
-		{Name: "no-ports", Over: true, Why: "a policy opens the ports that it names, and no others", Break: eachIngress(np, func(r map[string]any) bool {
+		{Name: "no-ports", Overreports: true, Why: "a policy opens the ports that it names, and no others", Break: eachIngress(np, func(r map[string]any) bool {
 			delete(r, "ports")
 			return true
 		})},
-		{Name: "no-peers", Over: true, Why: "a policy opens to the clients that it names, and no others", Break: eachIngress(ccnp, func(r map[string]any) bool {
+		{Name: "no-peers", Overreports: true, Why: "a policy opens to the clients that it names, and no others", Break: eachIngress(ccnp, func(r map[string]any) bool {
 			delete(r, "fromEndpoints")
 			return true
 		})},
@@ -139,14 +139,14 @@ func BrokenJudges() []BrokenJudge {
 			text, err := json.Marshal(r["toPorts"])
 			return err != nil || !bytes.Contains(text, []byte(`"http"`))
 		})},
-		{Name: "no-namespace", Over: true, Why: "a NetworkPolicy is about its namespace", Break: func(p map[string]any) map[string]any {
+		{Name: "no-namespace", Overreports: true, Why: "a NetworkPolicy is about its namespace", Break: func(p map[string]any) map[string]any {
 			if meta, _ := p["metadata"].(map[string]any); p["kind"] == np {
 				meta["namespace"] = "default"
 			}
 			return p
 		}},
 		{Name: "no-addresses", Why: "ranges of addresses open, too", Break: eachIngress(ccnp, func(r map[string]any) bool { return r["fromCIDR"] == nil && r["fromCIDRSet"] == nil })},
-		{Name: "no-exceptions", Over: true, Why: "an exception of a range is not opened", Break: eachIngress(np, func(r map[string]any) bool {
+		{Name: "no-exceptions", Overreports: true, Why: "an exception of a range is not opened", Break: eachIngress(np, func(r map[string]any) bool {
 			list, _ := r["from"].([]any)
 			for _, p := range list {
 				if block, ok := p.(map[string]any)["ipBlock"].(map[string]any); ok {
@@ -156,7 +156,7 @@ func BrokenJudges() []BrokenJudge {
 			return true
 		})},
 		{Name: "no-entities", Why: "entities open, too", Break: eachIngress(ccnp, func(r map[string]any) bool { return r["fromEntities"] == nil })},
-		{Name: "acp-allows-nothing", Over: true, Why: "what ACP allows is not opened", BreakOwn: func(o Objects) Objects {
+		{Name: "acp-allows-nothing", Overreports: true, Why: "what ACP allows is not opened", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
 				if spec, err := cloneSpec(spec); err == nil {
 					spec["ingress"] = []any{map[string]any{}}
@@ -165,7 +165,7 @@ func BrokenJudges() []BrokenJudge {
 			}
 			return o
 		}},
-		{Name: "acp-denies-nothing", Over: true, Why: "what ACP denies only the Admin tier opens", BreakOwn: func(o Objects) Objects {
+		{Name: "acp-denies-nothing", Overreports: true, Why: "what ACP denies only the Admin tier opens", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
 				if spec, err := cloneSpec(spec); err == nil {
 					delete(spec, "ingressDeny")
@@ -186,6 +186,6 @@ func BrokenJudges() []BrokenJudge {
 		{Name: "few-clients", Why: "every pod of the member that a selector means counts", BreakPods: func(pods []map[string]string) []map[string]string {
 			return slices.DeleteFunc(slices.Clone(pods), func(p map[string]string) bool { return p["app"] == "prometheus" })
 		}},
-		{Name: "pods-nobody-knows", Over: true, Why: "the labels of the member's pods say whom a selector means", BreakPods: func([]map[string]string) []map[string]string { return nil }},
+		{Name: "pods-nobody-knows", Overreports: true, Why: "the labels of the member's pods say whom a selector means", BreakPods: func([]map[string]string) []map[string]string { return nil }},
 	}
 }
