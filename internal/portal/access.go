@@ -11,13 +11,13 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// origins are the tickets that statements may have come from, by number, and what the caller is.
+// origins contains the tickets that statements may have come from, by number, and the caller.
 type origins struct {
 	who     approval.Actor
 	tickets map[int64]*approval.Ticket
 }
 
-// originsOf reads all of them at once.
+// originsOf reads the tickets of all statements in as few queries as possible.
 func (a *api) originsOf(ctx context.Context, grants []policy.Grant) (origins, error) {
 	var numbers []int64
 	for _, g := range grants {
@@ -43,10 +43,10 @@ func (a *api) originsOf(ctx context.Context, grants []policy.Grant) (origins, er
 	return out, nil
 }
 
-// numbersAtOnce keeps a query's parameters below what databases accept.
+// numbersAtOnce bounds the number of parameters of a query, as databases do.
 const numbersAtOnce = 500
 
-// accessOf maps grants, with the ticket that each came from and what the caller may do with it.
+// accessOf returns the views of grants, each with its ticket and what the caller may do with it.
 func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 	c := a.Catalog()
 	policies := map[string]*v1alpha1.AccessControlPolicy{} // many grants are in few policies
@@ -67,7 +67,7 @@ func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 			}
 		}
 		n, _ := ticketOf(g.Ref, g.Resource)
-		// No ticket: somebody else's policy that only looks like ours. One that did not ask for it: a statement under
+		// Without a ticket, the policy is not the portal's and only has such a name. If the ticket did not ask for it, the statement has
 		// another ticket's name, and to revoke that ticket would not end it.
 		if t := from.tickets[n]; t != nil {
 			if i := askedFor(t, g); i >= 0 {
@@ -83,7 +83,7 @@ func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 	return out
 }
 
-// grantedAt is when an item's access became effective, or was approved if it is not effective yet; zero before both.
+// grantedAt returns when an item's access became effective, or was approved if it is not effective yet. It returns zero before both.
 func grantedAt(t *approval.Ticket, item int) time.Time {
 	var at time.Time
 	for _, e := range t.Events {
@@ -98,14 +98,14 @@ func grantedAt(t *approval.Ticket, item int) time.Time {
 	return at
 }
 
-// askedFor is the item of a ticket that a grant is what it asked for; -1: none.
+// askedFor returns the position of the item of a ticket that requested a grant, or -1 if there is none.
 func askedFor(t *approval.Ticket, g policy.Grant) int {
 	return slices.IndexFunc(t.Items, func(it approval.Item) bool {
 		return it.SID == g.Ref.SID && it.ResourceName == g.Resource && it.ApplicationName == g.Subject
 	})
 }
 
-// ticketOf reads the ticket from a statement that the portal wrote.
+// ticketOf returns the number of the ticket from the sid of a statement that the portal wrote.
 func ticketOf(ref policy.Ref, resource string) (int64, bool) {
 	if ref.Policy == "" || !policyOf(ref.Policy, resource) {
 		return 0, false

@@ -38,7 +38,7 @@ func (a *api) GetAccessGraph(ctx context.Context, r openapi.GetAccessGraphReques
 	return openapi.GetAccessGraph200JSONResponse(g.out), nil
 }
 
-// grapher gives each name its place.
+// grapher collects the nodes and edges of an access graph.
 type grapher struct {
 	c     *catalog.Catalog
 	nodes map[string]int
@@ -63,7 +63,7 @@ func (g *grapher) resource(e *governance.Edge) int {
 	})
 }
 
-// node with a key; a name that is a client and a server is two, so that the graph goes one way.
+// node returns the node of a key. A name that is both a client and a server has two nodes, so that the graph has one direction.
 func (g *grapher) node(key, name string, kind openapi.AccessNodeKind, add func(*openapi.AccessNode)) int {
 	if i, ok := g.nodes[key]; ok {
 		return i
@@ -131,7 +131,7 @@ func (a *api) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 	return openapi.GetAccessPath200JSONResponse(out), nil
 }
 
-// ownModes are the members in which a resource has a mode of its own.
+// ownModes returns the modes of the members that override the mode of a resource.
 func (a *api) ownModes(resource string) []string {
 	var out []string
 	if p := a.Host.Protection(resource); p != nil {

@@ -17,13 +17,13 @@ import (
 
 const (
 	listAccess = "access"
-	// mostLinks of a graph are shown; more cannot be looked at, and make an answer of many megabytes.
+	// mostLinks is the maximum number of links in a graph. More cannot be read by people and would need many megabytes.
 	mostLinks = 20_000
-	// maxAccessText of a filter, in bytes.
+	// maxAccessText is the maximum length of the text of a filter, in bytes.
 	maxAccessText = 512
 )
 
-// edges that a filter finds, ordered; cut tells that there are too many to look at all of them.
+// edges returns the edges that match a filter, in order. cut reports that there are too many to evaluate all of them.
 func (a *api) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges []governance.Edge, cut bool, err error) {
 	if err := governs(actor(ctx)); err != nil {
 		return nil, false, err
@@ -40,7 +40,7 @@ func (a *api) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges 
 	return edges, cut, plain(ctx).Err()
 }
 
-// accessFilter of the access map.
+// accessFilter is the filter of the access map.
 type accessFilter struct {
 	c                 *catalog.Catalog
 	subject, resource string
@@ -101,7 +101,7 @@ func (a *api) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error
 	return f, nil
 }
 
-// nameOf takes a catalog id for the resource name of what it means.
+// nameOf returns the resource name of a catalog id, or the text itself if there is no such id.
 func nameOf(text string, find func(string) (catalog.Entity, bool)) string {
 	if e, ok := find(text); ok {
 		return e.Name
@@ -109,7 +109,7 @@ func nameOf(text string, find func(string) (catalog.Entity, bool)) string {
 	return text
 }
 
-// keep reports whether an edge passes.
+// keep reports whether an edge matches the filter.
 func (f *accessFilter) keep(e *governance.Edge) bool {
 	switch {
 	case f.subject != "" && !matchesEnd(e.Subject, f.subject), f.resource != "" && !matchesEnd(e.Resource, f.resource), f.class != "" && e.Class != f.class,
@@ -122,7 +122,7 @@ func (f *accessFilter) keep(e *governance.Edge) bool {
 		slices.ContainsFunc(e.Actions, func(x string) bool { return strings.Contains(x, f.part) })
 }
 
-// matchesEnd reports whether an end as written is the name that is looked for, or covers it.
+// matchesEnd reports whether an end as written equals or covers the name in the filter.
 func matchesEnd(written, name string) bool {
 	return written == name || governance.Covers(written, name)
 }
@@ -132,7 +132,7 @@ func (f *accessFilter) owned(name string) bool {
 	return ok && slices.Contains(e.Owners, *f.team)
 }
 
-// text of an end in which words are looked for.
+// text returns the text of an end that is searched for words.
 func (f *accessFilter) text(name string) string {
 	text, ok := f.texts[name]
 	if !ok {
@@ -168,10 +168,11 @@ func (a *api) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	return out, err
 }
 
-// lastUse tells when a statement decided between two names.
+// lastUse contains the last time at which a statement decided about a connection between two names.
 type lastUse map[governance.Use]time.Time
 
-// lastUses of edges: of exact resources by what reached them, of wildcards by what their subjects reached.
+// lastUses returns the last use of edges: for exact resources by the connections to them, for wildcards by the connections of
+// their subjects.
 func (a *api) lastUses(ctx context.Context, edges []governance.Edge) (lastUse, error) {
 	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
 	defer cancel()
@@ -189,7 +190,7 @@ func (a *api) lastUses(ctx context.Context, edges []governance.Edge) (lastUse, e
 	return uses.Last(), nil
 }
 
-// edgeViews with the ticket that each came from.
+// edgeViews returns the views of edges, each with its ticket.
 func (a *api) edgeViews(ctx context.Context, edges []governance.Edge, used lastUse) ([]openapi.AccessEdge, error) {
 	grants := make([]policy.Grant, len(edges))
 	for i := range edges {

@@ -64,7 +64,7 @@ func (a *api) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 	return out, nil
 }
 
-// resultOf is the problem of one of many; what is wrong with all of them is an error.
+// resultOf returns the problem of one of several resources. An error that concerns all of them is returned as an error.
 func (a *api) resultOf(ctx context.Context, err error) (*openapi.Problem, error) {
 	switch approval.CodeOf(err) {
 	case "", approval.CodeUnavailable, approval.CodeStoreUnavailable:
@@ -109,7 +109,7 @@ func (a *api) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutReques
 	return out, nil
 }
 
-// advance asks for a mode of one resource, with the chain that such a request has.
+// advance requests a mode for one resource, with the usual approval chain.
 func (a *api) advance(ctx context.Context, id string, mode v1alpha1.Mode, clusters []string, b *openapi.AdvanceRolloutJSONRequestBody, key string) (*approval.Ticket, error) {
 	e, err := found(a.Catalog().Resource(id))
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *api) advance(ctx context.Context, id string, mode v1alpha1.Mode, cluste
 	return a.Tickets.Submit(plain(ctx), actor(ctx), req)
 }
 
-// staged is a mode in some members, while the others keep theirs.
+// staged returns the object with a mode in some members, while the others keep theirs.
 func staged(p *v1alpha1.ProtectedResource, mode v1alpha1.Mode, clusters []string) (v1alpha1.Mode, map[string]v1alpha1.Mode, error) {
 	base, modes := v1alpha1.ModeObserve, map[string]v1alpha1.Mode{}
 	var known []string

@@ -16,14 +16,14 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// api implements the generated interface. Each method decodes (generated), asks the domain, and maps the answer.
+// api implements the generated interface. Each method calls the domain packages and maps the result; decoding is generated.
 type api struct{ *Server }
 
 var _ openapi.StrictServerInterface = (*api)(nil)
 
 const deniedWindow = 24 * time.Hour
 
-// actor of a request; the guard has made sure that there is one.
+// actor returns the caller of a request. guard ensures that there is one.
 func actor(ctx context.Context) approval.Actor {
 	if c, ok := ctx.(*gin.Context); ok {
 		if a := caller(c); a != nil {
@@ -33,7 +33,7 @@ func actor(ctx context.Context) approval.Actor {
 	return approval.Actor{}
 }
 
-// plain is the request's own context: gin's is reused for other requests and must not outlive its handler.
+// plain returns the context of the HTTP request. gin reuses its own context for other requests, so it must not outlive its handler.
 func plain(ctx context.Context) context.Context {
 	if c, ok := ctx.(*gin.Context); ok {
 		return c.Request.Context()
@@ -89,7 +89,7 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	return openapi.GetMe200JSONResponse(me), nil
 }
 
-// roles of a person in the catalog and by his claims.
+// roles returns the roles of a person by the catalog and by the claims of their login.
 func roles(c *catalog.Catalog, who approval.Actor) []openapi.Role {
 	out := []openapi.Role{}
 	add := func(yes bool, r openapi.Role) {
@@ -107,7 +107,7 @@ func roles(c *catalog.Catalog, who approval.Actor) []openapi.Role {
 	return out
 }
 
-// mayInspect tells who sees what an application or a resource is used for.
+// mayInspect reports whether somebody may see the connections of an application or a resource.
 func mayInspect(c *catalog.Catalog, who approval.Actor, e catalog.Entity) bool {
 	return who.Security || who.Auditor || c.Owns(who.ID, e)
 }
@@ -123,7 +123,7 @@ func pageSize(limit *int) (int, error) {
 	return *limit, nil
 }
 
-// denials counts refused connections of the last day; nil: the flow store cannot be read.
+// denials returns the number of refused connections in the last day, or nil if the flow store cannot be read.
 func (a *api) denials(ctx context.Context, q audit.DeniedQuery) map[string]int64 {
 	q.Since = a.Now().Add(-deniedWindow)
 	m, err := a.Flows.Denied(plain(ctx), q)
@@ -144,7 +144,7 @@ func count(m map[string]int64, name string) *int64 {
 	return new(m[name])
 }
 
-// connections answers both connection lists.
+// connections returns the connections of an application or a resource.
 func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, keep func(audit.Connection) bool) (openapi.ConnectionList, error) {
 	var err error
 	if q.Since, q.Until, err = a.window(since, nil, deniedWindow); err != nil {
@@ -191,7 +191,7 @@ func everyConnection(audit.Connection) bool { return true }
 
 func requestOf(ctx context.Context) *http.Request { return ginOf(ctx).Request }
 
-// patience gives an answer that takes long its own time to be written.
+// patience extends the write deadline of a slow response.
 func patience(ctx context.Context, d time.Duration) error {
 	err := http.NewResponseController(ginOf(ctx).Writer).SetWriteDeadline(time.Now().Add(d))
 	if errors.Is(err, http.ErrNotSupported) { // a test's writer

@@ -71,7 +71,7 @@ func (a *api) ListApplicationConnections(ctx context.Context, r openapi.ListAppl
 	return openapi.ListApplicationConnections200JSONResponse(list), nil
 }
 
-// inspectable is an application whose use the caller may see.
+// inspectable returns an application whose connections the caller may see, or an error.
 func (a *api) inspectable(ctx context.Context, id string) (catalog.Entity, error) {
 	c := a.Catalog()
 	e, err := found(c.Application(id))

@@ -18,10 +18,10 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// builtinPolicy is the name under which the chain is shown that holds where no policy matches. No object can have it.
+// builtinPolicy is the displayed name of the chain that applies if no policy matches. No object can have this name.
 const builtinPolicy = "(built-in)"
 
-// policies in the order in which they are tried.
+// policies returns the approval policies in the order in which they are tried.
 func (a *api) policies() ([]*v1alpha1.ApprovalPolicy, error) {
 	all, err := a.Host.ApprovalPolicies()
 	if err != nil {
@@ -66,8 +66,8 @@ func (a *api) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 	return nil, &approval.Error{Code: approval.CodeNotFound, Message: message.PolicyNotFound()}
 }
 
-// policyView of an object. Who may break the glass is told to the security team and auditors, and to himself: for an
-// attacker it is a list of whom to impersonate.
+// policyView returns the view of an approval policy. Only the security team, auditors and the people themselves see who may use
+// break-glass access, because for an attacker it would be a list of people to impersonate.
 func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
 	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
 	for _, cond := range p.Status.Conditions {
@@ -122,7 +122,7 @@ func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
 	return out
 }
 
-// shortDuration without the zero minutes and seconds that Go writes.
+// shortDuration returns the text of a duration without zero minutes and seconds.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"0s", "0m"} {

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxBody is for what people send; routes that take catalogs and workloads say more in their row.
+	// maxBody is the maximum size of a body in bytes. Routes for catalogs and workloads have a larger one in their row.
 	maxBody = 64 << 10
-	// maxDepth is more than any document of the API has.
+	// maxDepth is the maximum nesting of a JSON body, which is more than any document of the API needs.
 	maxDepth = 32
-	// bodyPatience is how long a body of maxBody may take, and slowestBody how many bytes a second a larger one has to
-	// bring: who is slower only keeps a connection busy.
+	// bodyPatience is the time limit for reading a body of up to maxBody bytes. slowestBody is the minimum rate of larger ones in
+	// bytes per second, because slower callers would only occupy connections.
 	bodyPatience = 10 * time.Second
 	slowestBody  = 256 << 10
 )
@@ -37,8 +37,8 @@ func init() {
 	binding.EnableDecoderDisallowUnknownFields = true
 }
 
-// body reads a request's body, bounded in size and time, and refuses JSON that two readers could understand in two
-// ways, before anything decodes it. It runs after guard, so that only callers whom the route's row admits are read.
+// body reads a request's body, bounded in size and time, and refuses ambiguous JSON before it is decoded. It runs after guard, so
+// that only bodies of callers who may use the route are read.
 func (s *Server) body(c *gin.Context) {
 	if c.Request.Body == nil || c.Request.Body == http.NoBody {
 		return
@@ -110,8 +110,8 @@ func (s *Server) readBody(c *gin.Context, limit int64) {
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// checkJSON accepts one JSON value without duplicate keys, of which one reader would take the first and another the
-// last, and without depth that only costs. Keys that differ in case only are duplicates: Go's decoder takes either.
+// checkJSON accepts a single JSON value of limited depth without duplicate keys, which decoders interpret differently. Keys that
+// differ only in case are duplicates, because Go's decoder accepts either.
 func checkJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// questionsAtOnce is how many of a person's questions about flows are answered at the same time. A store has few readers (a file
-	// has four), and one person must not have them all for as long as questions may take.
+	// questionsAtOnce is the number of flow queries of one person that run at the same time. A store has few readers (a file has
+	// four), and one person must not occupy all of them.
 	questionsAtOnce = 3
-	// turnPatience is how long a question waits for its turn.
+	// turnPatience is how long a query waits for earlier ones of the same person.
 	turnPatience = 8 * time.Second
 )
 
-// turns lets each caller do atOnce things at the same time; further ones wait.
+// turns limits the number of operations that each caller runs at the same time to atOnce. Further ones wait.
 type turns struct {
 	atOnce int
 
 	mu     sync.Mutex
-	people map[string]*turn // who does something or waits
+	people map[string]*turn // the callers that run or wait for an operation
 }
 
 type turn struct {
@@ -27,7 +27,8 @@ type turn struct {
 	users int
 }
 
-// take waits for a turn. False: there was none in time. Whoever has it calls done.
+// take waits until the caller may run an operation. It returns false if that was not possible in time. Otherwise the caller must
+// call done afterwards.
 func (t *turns) take(ctx context.Context, caller string) (done func(), ok bool) {
 	t.mu.Lock()
 	x := t.people[caller]

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// mostChanges of a preview are listed; the counts are of all.
+// mostChanges is the maximum number of changes that a preview lists. Its counts include all changes.
 const mostChanges = 500
 
 // ListCatalogSources implements openapi.StrictServerInterface.
@@ -65,7 +65,7 @@ func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourc
 	return out, nil
 }
 
-// PreviewSync implements openapi.StrictServerInterface. A configured source is read now; any other name is an upload.
+// PreviewSync implements openapi.StrictServerInterface. It reads a configured source; any other name is an upload.
 func (a *api) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObject) (openapi.PreviewSyncResponseObject, error) {
 	by := editor(ctx)
 	reading, err := a.reading(ctx, r.Id, *r.Body)
@@ -176,13 +176,13 @@ func syncChange(verb openapi.SyncChangeVerb, c catalog.Change) openapi.SyncChang
 	return out
 }
 
-// editor is who changes the catalog.
+// editor returns the caller as an actor of the catalog, which decides what they may change.
 func editor(ctx context.Context) catalog.Actor {
 	who := actor(ctx)
 	return catalog.Actor{ID: who.ID, Security: who.Security && !who.Auditor}
 }
 
-// catalogProblem says what the catalog says, in the words of the API.
+// catalogProblem converts an error of the catalog into a problem of the API.
 func catalogProblem(err error) error {
 	var field *catalog.FieldError
 	if errors.As(err, &field) {

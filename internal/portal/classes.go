@@ -78,13 +78,13 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
-// members of the fleet, as far as they decide what they are given.
+// members returns the members of the fleet, with the properties that determine what is placed in them.
 func (a *api) members() []change.Member {
 	return change.MembersOf(a.Host.Members())
 }
 
-// changeView of items. Who reaches a resource beside what they ask for is shown as the resource's page shows it, and to
-// those who decide, because they have to know what they add to; once it is decided, they have not.
+// changeView returns the view of the changes of items. Existing access to a resource is shown to those who may see it on the page
+// of the resource, and to approvers until the item is decided, because they need to know what they add to.
 func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
 	snap, err := a.snapshot()
 	if err != nil {

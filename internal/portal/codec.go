@@ -9,12 +9,11 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// keepSessions is some megabytes.
+// keepSessions is the number of cached sessions, some megabytes.
 const keepSessions = 4096
 
-// codec is the session manager's own, which remembers what it has read: gob builds a decoder for each session anew, and
-// that is dearer than all else that a request's session costs. Whether a session is still good is asked of the store
-// each time; only the same data is not read twice.
+// codec is the codec of the session manager with a cache of decoded sessions. gob builds a new decoder for each session, which
+// costs more than everything else about it. The store is still read on each request; only equal data is not decoded twice.
 type codec struct {
 	scs.GobCodec
 	read *lru.Cache // by the hash of the data

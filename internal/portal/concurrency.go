@@ -10,11 +10,11 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// inTurn lets only a few of the brief operations work at a time, first come first served. Sixty at once would share the
-// processors, and each would be as late as the last of them; so the first are early, and the last no later. What comes before
-// and after, reading a slow caller's request and writing to him, holds no place.
+// inTurn limits the number of brief operations that run at the same time, in the order of their arrival. Sixty concurrent ones
+// would share the processors, and all of them would take as long as the last one. Reading the request and writing the response
+// are not limited, because slow callers would block others.
 func inTurn() openapi.StrictMiddlewareFunc {
-	// Enough that those who wait for the database leave nobody idle.
+	// More than one for each processor, because some operations wait for the database.
 	places := semaphore.NewWeighted(int64(4 * runtime.GOMAXPROCS(0)))
 	return func(next openapi.StrictHandlerFunc, operation string) openapi.StrictHandlerFunc {
 		if !brief(operation) {
@@ -30,7 +30,7 @@ func inTurn() openapi.StrictMiddlewareFunc {
 	}
 }
 
-// brief reports whether an operation, as the generated code names it, is.
+// brief reports whether an operation, by its name in the generated code, is brief; see the route table.
 func brief(operation string) bool {
 	return slices.ContainsFunc(routes, func(r route) bool { return r.Brief && exported(r.Operation) == operation })
 }

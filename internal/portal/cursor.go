@@ -10,26 +10,26 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// A cursor is opaque to callers: the list that it belongs to, and the place of the last row of the page before.
+// A cursor is opaque to callers. It contains the list that it belongs to and the position of the last row of the previous page.
 func encodeCursor(list, place string) *string {
 	return new(base64.RawURLEncoding.EncodeToString([]byte(list + ":" + place)))
 }
 
-// decodeCursor is empty for the first page.
+// decodeCursor returns the position in a cursor; empty for the first page.
 func decodeCursor(list string, cursor *string) (string, error) {
 	if cursor == nil || *cursor == "" {
 		return "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(*cursor)
 	place, ok := strings.CutPrefix(string(text), list+":")
-	// The decoder skips line breaks and spare bits; a cursor is the one text that a page before returned.
+	// The decoder ignores line breaks and spare bits, but only the exact text that a previous page returned is accepted.
 	if err != nil || !ok || place == "" || *cursor != *encodeCursor(list, place) {
 		return "", badCursor()
 	}
 	return place, nil
 }
 
-// numberCursor is for lists that are ordered by a number; 0: the first page.
+// numberCursor returns the number in a cursor of a list that is ordered by a number; 0 for the first page.
 func numberCursor(list string, cursor *string) (int64, error) {
 	place, err := decodeCursor(list, cursor)
 	if place == "" || err != nil {

@@ -34,7 +34,7 @@ func (a *api) ListDelegations(ctx context.Context, r openapi.ListDelegationsRequ
 	if err != nil {
 		return nil, err
 	}
-	// Those that he made and those that he received come one after the other, each newest first.
+	// The delegations that the person made come first, then those to the person, each newest first.
 	slices.SortFunc(list, func(x, y approval.Delegation) int { return cmp.Compare(y.ID, x.ID) })
 	out := openapi.ListDelegations200JSONResponse{Items: []openapi.Delegation{}}
 	if len(list) > n {
@@ -73,7 +73,7 @@ func (a *api) EndDelegation(ctx context.Context, r openapi.EndDelegationRequestO
 	}
 	_, err = a.Tickets.EndDelegation(plain(ctx), actor(ctx), id)
 	if approval.CodeOf(err) == approval.CodeNotFound {
-		return nil, noDelegation() // in the same words, whether there is one or not
+		return nil, noDelegation() // the same answer whether it exists or not
 	}
 	return openapi.EndDelegation204Response{}, err
 }

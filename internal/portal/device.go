@@ -57,7 +57,8 @@ func (a *api) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 		return nil, err
 	}
 	allow := r.Body.Deny == nil || !*r.Body.Deny
-	// A command line's token changes things, and is an auditor's only while the catalog says so; see changes.
+	// The token of a command line can change things, and it does not carry the claim of a login that its owner is an auditor.
+	// Who is an auditor only by that claim therefore gets none; see changes.
 	if who := actor(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
 		return nil, approval.AuditorsOnlyRead()
 	}

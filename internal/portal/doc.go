@@ -1,4 +1,4 @@
-// Package portal owns the HTTP face of ACP: login and sessions, the JSON API of api/openapi.yaml, live events and the
-// embedded web application. One route table says who may call what, one mapper turns errors into problems. It may use
-// the roots of approval, audit, catalog, ledger and policy; never their stores, and no Kubernetes client.
+// Package portal implements ACP's HTTP server: login and sessions, the JSON API of api/openapi.yaml, live events and the
+// embedded web application. One route table defines who may call which route, and one function maps errors to problems. It may
+// import the root packages of approval, audit, catalog, ledger and policy, but neither their stores nor a Kubernetes client.
 package portal

@@ -61,7 +61,7 @@ func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.Scope,
 	return rollout.Scope{}, nil
 }
 
-// extent of a downgrade, as the host cluster was last seen.
+// extent returns the resources that a downgrade concerns, by the cached state of the host cluster.
 func (a *api) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrade, error) {
 	snap, err := a.snapshot()
 	if err != nil {
@@ -110,7 +110,7 @@ func classesOf(snap *policy.Snapshot) func(resource string) string {
 	}
 }
 
-// ProtectedBy is the Objects of rollout.Downgrades from the host cluster's cache.
+// ProtectedBy implements Objects of rollout.Downgrades with the cache of the host cluster.
 func ProtectedBy(h Host) func() ([]*v1alpha1.ProtectedResource, bool) {
 	return func() ([]*v1alpha1.ProtectedResource, bool) {
 		in, ok := h.Input()

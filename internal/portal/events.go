@@ -16,7 +16,7 @@ import (
 
 const (
 	heartbeat = 15 * time.Second
-	// A stream that cannot be written to for this long is dead.
+	// streamPatience is the time after which a stream that cannot be written to is closed.
 	streamPatience = 10 * time.Second
 )
 
@@ -25,7 +25,7 @@ type stream struct {
 	s       *Server
 	request *http.Request
 	who     approval.Actor
-	claimed []string // roles that the login gave him; none with a token
+	claimed []string // the roles of the login; none with a token
 	token   string   // the bearer token that it was opened with; empty: a session
 	news    <-chan news
 	cancel  func()
@@ -50,7 +50,7 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	return x, nil
 }
 
-// VisitStreamEventsResponse writes until the page, the session or the portal ends.
+// VisitStreamEventsResponse writes events until the page is closed, the session ends or the portal shuts down.
 func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 	defer x.cancel()
 	out := http.NewResponseController(w)
@@ -89,7 +89,7 @@ func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n news) error {
 	c := x.s.Catalog()
 	if t := n.ticket; t != nil {
-		// Roles are looked up each time, as for every other call: a page stays open for days.
+		// Roles are read for each event, as for every other call, because a page may stay open for days.
 		who := actorOf(c, x.who.ID, x.claimed)
 		who.StandsFor = x.who.StandsFor
 		if _, known := c.Person(who.ID); !known || !approval.MayDo(c, who, t).See {
@@ -121,10 +121,10 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 	return out.Flush()
 }
 
-// alive reports whether the session or token that opened the stream still holds, which may have been ended in another tab;
-// and looks up again what its owner is, who may have lost a role or stand for somebody else by now.
+// alive reports whether the session or token that opened the stream is still valid; it may have been ended in another tab. It
+// also reads the roles and delegations of the owner again.
 func (x *stream) alive() bool {
-	// A context of its own: the request's already has a session loaded, which Load would return as it was.
+	// A new context is used, because Load would return the session that the context of the request already has.
 	ctx, cancel := context.WithTimeout(context.Background(), streamPatience)
 	defer cancel()
 	now, err := x.owner(ctx)
@@ -132,7 +132,7 @@ func (x *stream) alive() bool {
 	case errors.Is(err, credential.ErrUnknown):
 		return false
 	case err != nil:
-		return true // the store is away; what was opened is looked at again when it is back
+		return true // the store is not available; the session is checked again later
 	}
 	if now, err = x.s.Tickets.Actor(ctx, now); err == nil {
 		x.who = now
@@ -140,7 +140,7 @@ func (x *stream) alive() bool {
 	return true
 }
 
-// owner of the stream as he is now; ErrUnknown if it has none any more.
+// owner returns the current owner of the stream, or ErrUnknown if there is none any more.
 func (x *stream) owner(ctx context.Context) (approval.Actor, error) {
 	if x.token != "" {
 		_, a, err := x.s.ownerOf(ctx, x.token)

@@ -16,8 +16,8 @@ import (
 
 const (
 	listFindings = "findings"
-	// lastingFor is how long connections have to be treated otherwise than the policies say. Members take up a change, and
-	// the labels of a pod, within about 35 s; what disagrees meanwhile is no finding.
+	// lastingFor is how long a disagreement must last to be a finding. Members apply changes of policies and of labels of pods within
+	// about 35 s, in which disagreements are normal.
 	lastingFor = 2 * time.Minute
 )
 
@@ -77,7 +77,7 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	return out, nil
 }
 
-// lastingDisagreements are those, of the last day, by resource and member.
+// lastingDisagreements returns the disagreements of the last day that lasted, by resource and member.
 func (a *api) lastingDisagreements(ctx context.Context) ([]governance.Finding, error) {
 	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
 	defer cancel()

@@ -17,10 +17,10 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// mostUnits of a member that are not as they should be are listed.
+// mostUnits is the maximum number of units of a member that are listed as not realized.
 const mostUnits = 200
 
-// wholeFleet is what those who govern ask about the members.
+// wholeFleet returns the policies and the reports of all members. Only the security team and auditors may read them.
 func (a *api) wholeFleet(ctx context.Context) (policy.Input, []*v1alpha1.MemberCluster, error) {
 	if err := governs(actor(ctx)); err != nil {
 		return policy.Input{}, nil, err
@@ -54,7 +54,7 @@ func (a *api) ListFleet(ctx context.Context, _ openapi.ListFleetRequestObject) (
 	return out, nil
 }
 
-// withUnreported adds the members that are only known from what is placed in them, and sorts all by name.
+// withUnreported adds the members without a report that statuses of resources name, and sorts all by name.
 func withUnreported(members []*v1alpha1.MemberCluster, units map[string][]governance.Unit) []*v1alpha1.MemberCluster {
 	out := slices.Clone(members)
 	for name := range units {
@@ -99,14 +99,15 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	return out, nil
 }
 
-// findingUnwatched: nobody sees the flows of a member, so nothing there has evidence, and the guard does not see what is refused.
+// findingUnwatched is the finding that the flows of a member are not collected. Then there is no evidence for its resources, and the
+// guard does not see refused connections.
 const findingUnwatched = "FlowsUnwatched"
 
-// fleetWatch is the past in which a member has to have been watched to count as watched now.
+// fleetWatch is the period in which flows of a member must have been collected for it to count as watched.
 const fleetWatch = 15 * time.Minute
 
-// unwatched returns what finds the members whose flows are not watched now; nil: it is watched, or is leaving. What the flow
-// store does not say is not known, which is a finding, too.
+// unwatched returns a function that returns the finding for a member whose flows are not collected now, or nil if they are or if
+// the member is leaving. If the flow store cannot answer, this is not known, which is also a finding.
 func (a *api) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *openapi.MemberFinding {
 	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
 	defer cancel()

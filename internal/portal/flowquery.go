@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxWindow bounds what one question about flows may read.
+	// maxWindow is the maximum period of a flow query.
 	maxWindow = 31 * 24 * time.Hour
-	// maxFlowValues of one parameter, each of at most maxFlowValue bytes.
+	// maxFlowValues is the maximum number of values of a parameter, and maxFlowValue the maximum length of each in bytes.
 	maxFlowValues = 50
 	maxFlowValue  = 512
 	maxFlowText   = 200
-	// flowPatience is how long a question about flows may take; the server's own limit for an answer is longer.
+	// flowPatience is the time limit of a flow query. It is shorter than the server's limit for responses.
 	flowPatience = 20 * time.Second
 )
 
-// window of a question; without a beginning it is as long as the preset.
+// window returns the period of a query. Without a beginning it has the default length.
 func (a *api) window(since, until *time.Time, preset time.Duration) (from, to time.Time, err error) {
 	now := a.Now().UTC()
 	to = now
@@ -50,7 +50,7 @@ func badParameter(name string, m message.Message) error {
 		fields: []approval.Field{{Path: name, Code: "invalid", Message: m}}}
 }
 
-// filter of flows that the caller may see.
+// filter returns the filter of a query, restricted to flows that the caller may see.
 func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filter, error) {
 	f := audit.Filter{Within: a.scope(who), Policy: value(p.Policy), SID: value(p.Sid), Unattributed: value(p.Unattributed), Disagree: value(p.Disagree), Text: value(p.Q)}
 	var err error
@@ -102,7 +102,7 @@ func bounded(name string, values []string) error {
 	return nil
 }
 
-// names takes catalog ids for the resource names of what they mean.
+// names returns the resource names of catalog ids.
 func names(in []string, find func(string) (catalog.Entity, bool)) []string {
 	out := make([]string, 0, len(in))
 	for _, v := range in {
@@ -128,7 +128,7 @@ func words(in *openapi.DecisionFilter) ([]policy.Verdict, error) {
 	return out, nil
 }
 
-// scope is what of the flows somebody may see: what he or one of his groups owns; nil: everything.
+// scope returns the names whose flows a person may see: those that they or one of their groups own. nil means all.
 func (a *api) scope(who approval.Actor) *audit.Scope {
 	if who.Security || who.Auditor {
 		return nil
@@ -137,12 +137,12 @@ func (a *api) scope(who approval.Actor) *audit.Scope {
 	return &audit.Scope{Subjects: namesOf(applications), Resources: namesOf(resources)}
 }
 
-// steps that a series may have by itself, and how many it should have at least half of.
+// steps are the possible steps of a series without a given one. The series then has at least half of the wanted points.
 var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 
 const wantedSteps = 150
 
-// seriesStep: what the caller says, or the shortest that gives no more than the wanted number.
+// seriesStep returns the step that the caller gave, or the shortest one that gives no more than the wanted number of points.
 func seriesStep(seconds *int, window time.Duration) (time.Duration, error) {
 	if seconds != nil {
 		if *seconds < 60 || *seconds%60 != 0 || *seconds > int(maxWindow/time.Second) {

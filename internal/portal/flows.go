@@ -18,7 +18,7 @@ const (
 	listFlows  = "flows"
 	listRaw    = "raw-flows"
 	listLosses = "losses"
-	// listSomeLosses are those without their nodes.
+	// listSomeLosses returns losses without the names of nodes.
 	listSomeLosses = "some-losses"
 )
 
@@ -54,7 +54,7 @@ func (a *api) ListFlows(ctx context.Context, r openapi.ListFlowsRequestObject) (
 	return out, nil
 }
 
-// readable tells a store that is away, which a page says in its own words, from what is wrong with the question.
+// readable distinguishes an unavailable store, which the page reports, from an error in the query.
 func (a *api) readable(err error) (bool, error) {
 	switch {
 	case err == nil:
@@ -127,8 +127,8 @@ func (a *api) ListRawFlows(ctx context.Context, r openapi.ListRawFlowsRequestObj
 	return out, nil
 }
 
-// ListFlowLosses implements openapi.StrictServerInterface. That flows are missing is no secret: whoever reads the others
-// has to know. Which nodes there are is.
+// ListFlowLosses implements openapi.StrictServerInterface. Everybody who reads flows may know that some are missing. Only the
+// security team and auditors see the names of nodes.
 func (a *api) ListFlowLosses(ctx context.Context, r openapi.ListFlowLossesRequestObject) (openapi.ListFlowLossesResponseObject, error) {
 	since, until, err := a.window(r.Params.Since, r.Params.Until, deniedWindow)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// connectionViews lead from each connection to the statement, the ticket and who approved it.
+// connectionViews returns the views of connections, each with its statement, ticket and approvers.
 func (a *api) connectionViews(ctx context.Context, found []audit.Connection) ([]openapi.Connection, error) {
 	grants := make([]policy.Grant, 0, len(found))
 	for _, f := range found {
@@ -47,12 +47,12 @@ func (a *api) connectionViews(ctx context.Context, found []audit.Connection) ([]
 	return out, nil
 }
 
-// grantOf is what of an edge tells which ticket its statement came from.
+// grantOf returns the fields of an edge that identify the ticket of its statement.
 func grantOf(e audit.Edge) policy.Grant {
 	return policy.Grant{Ref: e.Statement, Subject: e.Subject, Resource: e.Resource}
 }
 
-// approvers of an item, in the order of their votes, each once.
+// approvers returns the approvers of an item in the order of their votes, each once.
 func approvers(it approval.Item) []string {
 	var out []string
 	for _, s := range it.Steps {
@@ -65,7 +65,7 @@ func approvers(it approval.Item) []string {
 	return out
 }
 
-// newestFlow of any member; nil: none.
+// newestFlow returns the time of the newest flow of any member, or nil if there is none.
 func (a *api) newestFlow(ctx context.Context) (*time.Time, error) {
 	last, err := a.Flows.LastFlow(ctx)
 	var newest *time.Time

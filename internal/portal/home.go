@@ -20,16 +20,16 @@ const (
 	homeUnderWay = 20
 	homeExpiring = 20
 	homeDenied   = 20
-	// homeEdges bounds what is read of one application; several of them may be one row.
+	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
-	// homePatience is how long the page waits for what is only good to know.
+	// homePatience is how long the page waits for information from the flow store.
 	homePatience = 2 * time.Second
-	// homeApplications bounds how many applications' connections are asked for: those with the most denials.
+	// homeApplications is the maximum number of applications whose connections are read: those with the most denials.
 	homeApplications = 5
 )
 
-// GetHome implements openapi.StrictServerInterface. It makes the same few queries for everyone.
+// GetHome implements openapi.StrictServerInterface. The number of its queries does not depend on the person.
 func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (openapi.GetHomeResponseObject, error) {
 	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	return out, err
 }
 
-// disagreements counts the edges of the last day that the dataplane did not treat as the policies say; nil: not known.
+// disagreements returns the number of edges with disagreements in the last day, or nil if it is not known.
 func (a *api) disagreements(ctx context.Context) *int {
 	now := a.Now()
 	limited, cancel := context.WithTimeout(plain(ctx), homePatience)
@@ -95,7 +95,7 @@ func (a *api) disagreements(ctx context.Context) *int {
 	return new(len(page.Items))
 }
 
-// stopped are the resources whose rollout the guard has stopped, of those that somebody looks after; nil: none.
+// stopped returns the resources of a person whose rollout the guard has stopped.
 func (a *api) stopped(ctx context.Context, c *catalog.Catalog, who approval.Actor) (*[]openapi.CatalogRef, error) {
 	states, err := a.Rollout.Store.States(plain(ctx))
 	if err != nil {
@@ -165,8 +165,8 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 	return out, len(owned) - len(shown), true
 }
 
-// joined adds a refusal to those of the same application, resource, port and decision: whoever asks for access does not
-// care which member refused it, by what, or before which change.
+// joined adds a refusal to those with the same application, resource, port and decision. Members and statements are not
+// distinguished, because they do not matter for a request.
 func joined(list []openapi.DeniedConnection, x openapi.DeniedConnection) []openapi.DeniedConnection {
 	i := slices.IndexFunc(list, func(y openapi.DeniedConnection) bool {
 		return y.Application.Name == x.Application.Name && y.Resource.Name == x.Resource.Name && *y.Port == *x.Port && *y.Protocol == *x.Protocol && *y.Decision == *x.Decision

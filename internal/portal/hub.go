@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// news is one thing that changed: a ticket, a resource's protection by its resource name, or a person's inbox.
+// news is a change of a ticket, of the protection of a resource (by its resource name), or of a person's inbox.
 type news struct {
 	ticket   *approval.Ticket
 	resource string
@@ -17,24 +17,25 @@ type news struct {
 }
 
 const (
-	// A page that is this many news behind reads everything again when it reconnects.
+	// subscriberBuffer is the number of events after which a slow stream is closed. Its page reads everything again when it
+	// reconnects.
 	subscriberBuffer = 64
 	rememberTickets  = 10_000
-	// One stream per page; more than a person has open would only use up the portal's connections.
+	// streamsPerPerson is the maximum number of open streams of one person. A page has one.
 	streamsPerPerson = 32
 )
 
-// Hub tells every open event stream what changed. It never waits for one: a slow stream is closed.
+// Hub distributes changes to all open event streams. It never waits for a stream; slow ones are closed.
 type Hub struct {
 	mu   sync.Mutex
 	subs map[chan news]string // the person whose stream it is
-	seen map[int64]int64      // ticket -> the newest version that was told
+	seen map[int64]int64      // the newest published version by ticket
 }
 
-// NewHub makes a hub without streams.
+// NewHub returns a hub without streams.
 func NewHub() *Hub { return &Hub{subs: map[chan news]string{}, seen: map[int64]int64{}} }
 
-// Ticket changed; a version that was told already is not told again.
+// Ticket publishes a change of a ticket, unless the version was published before.
 func (h *Hub) Ticket(t *approval.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,14 +49,14 @@ func (h *Hub) Ticket(t *approval.Ticket) {
 	h.send(news{ticket: t})
 }
 
-// Resource protection changed.
+// Resource publishes a change of the protection of a resource.
 func (h *Hub) Resource(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.send(news{resource: name})
 }
 
-// Inbox of a person has something new; nobody else hears of it.
+// Inbox publishes a change of a person's inbox, to the streams of that person only.
 func (h *Hub) Inbox(person string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +77,8 @@ func (h *Hub) send(n news) {
 	}
 }
 
-// subscribe returns a channel that is closed when it falls behind, and what ends it; false: the person has enough.
+// subscribe returns a channel of events, which is closed when its reader is too slow, and a function that ends the subscription.
+// It returns false if the person has too many streams.
 func (h *Hub) subscribe(person string) (<-chan news, func(), bool) {
 	ch := make(chan news, subscriberBuffer)
 	h.mu.Lock()
@@ -101,16 +103,16 @@ func (h *Hub) subscribe(person string) (<-chan news, func(), bool) {
 	}, true
 }
 
-// open counts the streams.
+// open returns the number of streams.
 func (h *Hub) open() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs)
 }
 
-// FollowStore finds what other replicas changed.
+// FollowStore publishes changes of tickets by other replicas.
 func (h *Hub) FollowStore(ctx context.Context, store approval.TicketStore, now func() time.Time, every time.Duration, log *slog.Logger) {
-	// Looking back covers transactions that were stamped before, and committed after, the last look.
+	// The overlap covers transactions with an earlier time stamp that committed after the previous query.
 	const overlap = 5 * time.Second
 	since := now()
 	t := time.NewTicker(every)
@@ -135,7 +137,7 @@ func (h *Hub) FollowStore(ctx context.Context, store approval.TicketStore, now f
 			}
 			x, err := store.Get(ctx, c.Number)
 			if err != nil {
-				next = since // so that it is looked at again
+				next = since // so that it is read again
 				if ctx.Err() == nil {
 					log.Warn("a ticket that another replica changed could not be read; it is tried again", "ticket", approval.FormatID(c.Number), "error", err)
 				}

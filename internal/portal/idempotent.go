@@ -16,11 +16,11 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// finishPatience is for keeping an answer although the caller has gone.
+// finishPatience is the time limit for storing a response after the caller has disconnected.
 const finishPatience = 5 * time.Second
 
-// once makes a call with an Idempotency-Key happen once, for the routes that say so: the others have a place for the key
-// in what they make.
+// once executes a call with an Idempotency-Key at most once, on routes that require it in their row. Other routes store the key in
+// the objects that they create.
 func (s *Server) once(c *gin.Context) {
 	key := c.GetHeader("Idempotency-Key")
 	if key == "" || caller(c) == nil || !routeByPath[c.Request.Method+" "+c.FullPath()].Once {
@@ -74,7 +74,7 @@ func (s *Server) once(c *gin.Context) {
 	finished = true
 }
 
-// copyWriter keeps what is written.
+// copyWriter is a response writer that copies the response.
 type copyWriter struct {
 	gin.ResponseWriter
 	copied bytes.Buffer

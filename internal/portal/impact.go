@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// impactLines of each list are shown.
+	// impactLines is the maximum number of lines of each list.
 	impactLines = 200
-	// mostReplayed resources are looked at; a class may have thousands.
+	// mostReplayed is the maximum number of resources that are replayed. A class may have thousands.
 	mostReplayed = 200
 )
 
@@ -39,7 +39,7 @@ func (a *api) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestO
 	}
 	var items []approval.Item
 	for i, p := range plan.Items {
-		// What only the evidence or the guard refuses is shown: by it, people decide whether to wait.
+		// Items that only the evidence or the guard refuses are replayed, because people decide by the result whether to wait.
 		switch approval.CodeOf(p.Err) {
 		case "", approval.CodeEvidence, approval.CodeGuard:
 			x := previewed(p, a.Now())
@@ -81,8 +81,8 @@ func (a *api) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	return openapi.GetTicketImpact200JSONResponse(out), err
 }
 
-// impact replays the window with and without the items. Who decides sees all of it, until it is decided: a replay is of
-// today's flows, and who decided once may have nothing to do with them any more. Others see what is theirs.
+// impact replays the window with and without the items. Approvers see all of it until the item is decided, because the replay is of
+// current flows, which need not concern earlier approvers. Others see only what they own.
 func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
 	now := a.Now().UTC()
 	since := now.Add(-a.EvidenceWindow)
@@ -116,7 +116,7 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	return out, nil
 }
 
-// closing adds the evidence of what would be enforced.
+// closing adds the evidence of resources that would be enforced.
 func (a *api) closing(ctx context.Context, items []approval.Item, out *openapi.Impact) {
 	var list []openapi.ResourceScore
 	for _, it := range items {
@@ -135,7 +135,7 @@ func (a *api) closing(ctx context.Context, items []approval.Item, out *openapi.I
 	}
 }
 
-// replayed answers from what was replayed a moment ago, when nothing has changed since.
+// replayed returns the result of an equal recent replay, if nothing has changed since.
 func (a *api) replayed(ctx context.Context, base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, since, until time.Time) (insight.Impact, error) {
 	digest, err := replayDigest(kind, items)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *api) replayed(ctx context.Context, base *policy.Snapshot, in policy.Inp
 	return found, nil
 }
 
-// replayDigest is of what a change does, whoever asks.
+// replayDigest returns a digest of the change that is replayed, independent of the caller.
 func replayDigest(kind approval.Kind, items []approval.Item) ([sha256.Size]byte, error) {
 	type essence struct {
 		Application, Resource, SID string
@@ -176,13 +176,13 @@ func replayDigest(kind approval.Kind, items []approval.Item) ([sha256.Size]byte,
 	return sha256.Sum256(text), err
 }
 
-// keepReplays for a while, and no more of them than this.
+// replayKept is how long a result is cached, and keepReplays the number of cached results.
 const (
 	replayKept  = 30 * time.Second
 	keepReplays = 200
 )
 
-// replays remembers the answers of a moment: an approver opens what the requester has just looked at.
+// replays caches recent results, because approvers often open a ticket shortly after the requester did.
 type replays struct {
 	mu   sync.Mutex
 	kept map[[sha256.Size]byte]replay
@@ -210,8 +210,8 @@ func (r *replays) put(digest [sha256.Size]byte, base *policy.Snapshot, now time.
 	r.kept[digest] = replay{base, now, found}
 }
 
-// impactOf maps what of a replay somebody may see: lines of what he owns, or all for who decides. Whole: he may see all
-// connections of the resources that are asked about.
+// impactOf returns the part of a replay that a person may see: the lines of what they own, or all lines for approvers. whole
+// reports that they may see all connections of the resources in question.
 func (a *api) impactOf(who approval.Actor, x insight.Impact, decides, whole bool, out *openapi.Impact) {
 	c := a.Catalog()
 	hidden := false

@@ -14,7 +14,7 @@ import (
 
 const listInbox = "inbox"
 
-// Inbox is the part of the notifications that the portal shows.
+// Inbox provides the notifications that the portal shows.
 type Inbox interface {
 	Inbox(ctx context.Context, f notify.InboxFilter) (notices []notify.Notice, next int64, err error)
 	Unread(ctx context.Context, person string) (int, error)

@@ -8,12 +8,12 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// arrivals of all inboxes; see notify.Store.
+// arrivals provides the latest messages of all inboxes; see notify.Store.
 type arrivals interface {
 	Arrived(ctx context.Context, after int64, limit int) ([]notify.Arrival, error)
 }
 
-// FollowInboxes finds out whose inbox got something from another replica.
+// FollowInboxes publishes changes of inboxes by other replicas.
 func (h *Hub) FollowInboxes(ctx context.Context, inboxes arrivals, every time.Duration, log *slog.Logger) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -31,7 +31,7 @@ func (h *Hub) FollowInboxes(ctx context.Context, inboxes arrivals, every time.Du
 }
 
 const (
-	// So many ids are looked at again: a transaction of another replica may have taken a lower id and committed later.
+	// The last ids are read again, because a transaction of another replica may have a lower id and commit later.
 	inboxOverlap = 200
 	inboxAtOnce  = 1000
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// inspectableResource is a resource whose use the caller may see.
+// inspectableResource returns a resource whose connections the caller may see, or an error.
 func (a *api) inspectableResource(ctx context.Context, id string) (catalog.Entity, error) {
 	c := a.Catalog()
 	e, err := found(c.Resource(id))
@@ -80,7 +80,7 @@ func (a *api) proposalOf(p insight.Proposal) openapi.Proposal {
 	return out
 }
 
-// applicationNamed is the application with a resource name.
+// applicationNamed returns the application with a resource name.
 func (a *api) applicationNamed(c *catalog.Catalog, name string) (catalog.Entity, bool) {
 	e, ok := c.ByName(name)
 	if !ok {

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// unusedKept is how long an answer about unused statements counts: it looks at weeks.
+	// unusedKept is how long the result of a search for unused statements is cached. It covers weeks of flows.
 	unusedKept = 5 * time.Minute
-	// unusedRetry is when it is tried again after it failed.
+	// unusedRetry is the delay before a failed search is repeated.
 	unusedRetry = 30 * time.Second
-	// unusedPatience is how long it is waited for by who asks about policies; later askers find the answer.
+	// unusedPatience is how long a request about policies waits for the search. Later requests find its result.
 	unusedPatience = 10 * time.Second
 )
 
-// oddities are the issues of all statements.
+// oddities contains the issues of all statements.
 type oddities struct {
 	by          map[policy.Ref][]governance.Issue
 	unusedKnown bool
 }
 
-// analyses keeps what takes long to find out.
+// analyses caches the results of slow analyses.
 type analyses struct {
 	mu     sync.Mutex
 	of     *policy.Snapshot
 	at     time.Time
 	issues map[policy.Ref][]governance.Issue
 
-	looking     sync.Mutex // by who looks for what is unused; others take what is known
-	unusedNext  time.Time  // when it is looked for again
+	looking     sync.Mutex // held by the search for unused statements; other requests use the cached result
+	unusedNext  time.Time  // when the search is repeated
 	unused      map[policy.Ref]string
 	unusedKnown bool
 }
 
-// issues of all statements, with those that were not used.
+// issues returns the issues of all statements, including the unused ones.
 func (a *api) issues(ctx context.Context) (oddities, error) {
 	snap, err := a.snapshot()
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *api) issues(ctx context.Context) (oddities, error) {
 	return out, nil
 }
 
-// issuesOf a snapshot; what ends soon is looked at again each minute.
+// issuesOf returns the issues of the statements of a snapshot. It is repeated each minute, because statements end.
 func (x *analyses) issuesOf(snap *policy.Snapshot, now time.Time) map[policy.Ref][]governance.Issue {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,7 +72,8 @@ func (x *analyses) issuesOf(snap *policy.Snapshot, now time.Time) map[policy.Ref
 	return x.issues
 }
 
-// unusedStatements with why; false: the members were not watched well enough to tell, or it is not known yet.
+// unusedStatements returns the unused statements with the reasons. It returns false if the members were not watched well enough, or
+// if the result is not known yet.
 func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[policy.Ref]string, bool, error) {
 	x := &a.analyses
 	now := a.Now()

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxLargeBodies is how many bytes of large bodies the portal holds in memory at the same time; decoded, they take several
-	// times as much. Two full syncs of the largest size fit.
+	// maxLargeBodies is the maximum number of bytes of large bodies in memory at the same time. Decoded, they need several times as
+	// much. Two full syncs of the largest size fit.
 	maxLargeBodies = 64 << 20
-	// largeBodyPatience is how long a request waits until others of its size are done.
+	// largeBodyPatience is how long a request with a large body waits for others.
 	largeBodyPatience = 8 * time.Second
-	// keyBodyPlace holds the function that gives the place of a request's large body back.
+	// keyBodyPlace is the context key of the function that releases the memory reserved for a large body.
 	keyBodyPlace = "bodyPlace"
 )
 
-// largeBodies bounds how much of request bodies that are larger than maxBody is in memory at once: in total, and one body for
-// each caller, so that no caller can occupy the whole room by sending slowly.
+// largeBodies bounds the memory for request bodies that are larger than maxBody: in total, and to one body for each caller, so that
+// no caller can occupy all of it by sending slowly.
 type largeBodies struct {
 	callers turns
 	room    *semaphore.Weighted
@@ -32,8 +32,8 @@ func newLargeBodies() *largeBodies {
 	return &largeBodies{callers: turns{atOnce: 1}, room: semaphore.NewWeighted(maxLargeBodies)}
 }
 
-// take waits for room for a body of size bytes, which must not be larger than maxLargeBodies. It returns false if there was
-// none in time; otherwise the caller of take calls done when the body is not needed any more.
+// take reserves memory for a body of size bytes, at most maxLargeBodies. It returns false if there was none in time. Otherwise the
+// caller must call done when the body is not needed any more.
 func (l *largeBodies) take(ctx context.Context, caller string, size int64) (done func(), ok bool) {
 	leave, ok := l.callers.take(ctx, caller)
 	if !ok {
@@ -48,8 +48,7 @@ func (l *largeBodies) take(ctx context.Context, caller string, size int64) (done
 	return func() { l.room.Release(size); leave() }, true
 }
 
-// bodyDecoded gives the place of a large body back as soon as the body is decoded: what an operation does with it may take half
-// an hour.
+// bodyDecoded releases the memory of a large body as soon as the body is decoded, because the operation may take half an hour.
 func bodyDecoded(next openapi.StrictHandlerFunc, _ string) openapi.StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		if done, ok := c.Get(keyBodyPlace); ok {

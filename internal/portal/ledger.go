@@ -17,7 +17,7 @@ import (
 
 const (
 	listLedger = "ledger"
-	// verifyPatience is for a ledger of many millions of lines.
+	// verifyPatience is the time limit for verifying a ledger of many millions of lines.
 	verifyPatience = 10 * time.Minute
 )
 
@@ -42,7 +42,7 @@ func (a *api) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 	return out, nil
 }
 
-// ticketLines bounds the history of one ticket; one with fifty items has some hundreds.
+// ticketLines is the maximum number of lines in the history of one ticket. A ticket with fifty items has some hundreds.
 const ticketLines = ledger.MaxPage
 
 // ListTicketLedger implements openapi.StrictServerInterface.
@@ -62,7 +62,7 @@ func (a *api) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRe
 	return openapi.ListTicketLedger200JSONResponse{Items: items}, nil
 }
 
-// governs returns an error unless the person belongs to the security team or is an auditor: they see the whole fleet.
+// governs returns an error unless the person may see the whole fleet: the security team and auditors.
 func governs(who approval.Actor) error {
 	if who.Security || who.Auditor {
 		return nil
@@ -82,7 +82,7 @@ func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
 			Prev    string
 		}
 		x := openapi.LedgerLine{Seq: l.Seq, Hash: l.Hash}
-		// A line that somebody damaged is shown as far as it can be read; to name it is the verification's work.
+		// A damaged line is shown as far as it can be read. The verification reports it.
 		if err := json.Unmarshal([]byte(l.Text), &body); err == nil {
 			x.At, x.Action, x.Object, x.Prev = body.At.UTC(), body.Action, body.Object, body.Prev
 			if len(body.Details) > 0 {
@@ -151,7 +151,7 @@ func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObj
 	return out, nil
 }
 
-// mayReadAll takes from the caller's budget for operations that read the whole ledger.
+// mayReadAll charges the caller's budget for operations that read the whole ledger.
 func (a *api) mayReadAll(ctx context.Context) error {
 	return a.budgeted(ginOf(ctx), budgetWhole, actor(ctx).ID)
 }
@@ -168,15 +168,15 @@ func (a *api) ExportLedger(ctx context.Context, r openapi.ExportLedgerRequestObj
 	return &export{s: a.Server, ctx: plain(ctx), from: after + 1}, nil
 }
 
-// export streams; what was read is not kept.
+// export writes the ledger as a stream, without buffering it.
 type export struct {
 	s    *Server
 	ctx  context.Context
 	from int64
 }
 
-// VisitExportLedgerResponse writes until the end, or breaks the connection: a caller must be able to tell a ledger that
-// ends from one that could not be read to its end.
+// VisitExportLedgerResponse writes the ledger to its end, or breaks the connection, so that a caller can distinguish a complete
+// ledger from one that could not be read to its end.
 func (x *export) VisitExportLedgerResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.jsonl"`)
@@ -188,7 +188,7 @@ func (x *export) VisitExportLedgerResponse(w http.ResponseWriter) error {
 	return nil
 }
 
-// patientWriter gives each part of a long answer its own time.
+// patientWriter extends the write deadline for each part of a long response.
 type patientWriter struct {
 	w   http.ResponseWriter
 	out *http.ResponseController

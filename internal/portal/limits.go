@@ -14,41 +14,41 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// budget is how much of something one caller may do.
+// budget limits the rate of an operation for one caller.
 type budget struct {
 	name  string
 	per   rate.Limit // per second
 	burst int
-	turns bool // and few at once; see turns
+	turns bool // and a limited number at the same time; see turns
 }
 
 var (
-	// A person clicks less; a page that opens asks for a dozen things at once.
+	// All requests of a person. Opening a page causes about a dozen of them.
 	budgetRequests = budget{name: "requests", per: 50, burst: 200}
-	// Before the login only pages, their files, and the login itself are asked for. Offices share an address.
+	// Requests without a login: pages, their files and the login itself. Offices share an address.
 	budgetStrangers = budget{name: "strangers", per: 50, burst: 400}
-	// A login keeps something in the store for some minutes, and so does the start of a device login.
+	// Starts of logins and device logins, which store data for some minutes.
 	budgetLogins = budget{name: "logins", per: 5, burst: 200}
-	// Bearer tokens that are wrong; a right one cannot be guessed anyhow, but trying costs the store a read.
+	// Invalid bearer tokens. Valid ones cannot be guessed, but each attempt reads the store.
 	budgetWrongTokens = budget{name: "wrong-tokens", per: 0.2, burst: 20}
-	// User codes have eight letters; this bounds guessing to a few dozen in a code's life (RFC 8628 5.1).
+	// Attempts of user codes, which have eight letters: a few dozen during the life of a code (RFC 8628 5.1).
 	budgetUserCodes = budget{name: "user-codes", per: 0.05, burst: 10}
-	// Bodies that are larger than people type; a platform sends forty thousand workloads in forty of them.
+	// Large bodies. A platform sends forty thousand workloads in forty of them.
 	budgetLargeBodies = budget{name: "large-bodies", per: 0.5, burst: 60}
-	// Questions about flows read up to a month of them.
+	// Flow queries, which read up to a month.
 	budgetFlows = budget{name: "flows", per: 5, burst: 100, turns: true}
-	// Replays, proposals and unused grants decide a window's connections again.
+	// Replays, proposals and unused grants, which decide all connections of a window.
 	budgetReplays = budget{name: "replays", per: 1, burst: 60, turns: true}
-	// A resource is switched now and then; each time others are told, and every member is written to.
+	// Temporary audits. Each one notifies people and writes to every member.
 	budgetSwitches = budget{name: "switches", per: 0.5, burst: 120}
-	// What reads the whole ledger.
+	// Operations that read the whole ledger.
 	budgetWhole = budget{name: "whole-ledger", per: 0.2, burst: 5}
 )
 
-// rememberCallers bounds what strangers with many addresses make the portal keep.
+// rememberCallers is the maximum number of buckets, because strangers may have many addresses.
 const rememberCallers = 100_000
 
-// limits keeps a bucket per budget and caller; buckets that are full again are forgotten.
+// limits has a token bucket for each budget and caller. Full buckets are deleted.
 type limits struct {
 	now     func() time.Time
 	mu      sync.Mutex
@@ -84,13 +84,13 @@ func (l *limits) sweep(now time.Time) {
 			delete(l.buckets, k)
 		}
 	}
-	if len(l.buckets) >= rememberCallers { // so many at once are an attack; whoever is in it starts anew
+	if len(l.buckets) >= rememberCallers { // so many callers are an attack; all buckets are deleted
 		clear(l.buckets)
 	}
 	l.swept = now
 }
 
-// rateLimit is per person, or per address before the login.
+// rateLimit limits the requests of each person, or of each address without a login.
 func (s *Server) rateLimit(c *gin.Context) {
 	if a := caller(c); a != nil {
 		s.spend(c, budgetRequests, "person "+a.ID)
@@ -99,7 +99,7 @@ func (s *Server) rateLimit(c *gin.Context) {
 	s.spend(c, budgetStrangers, s.address(c))
 }
 
-// patient takes from the budget of what reads much, and waits for the caller's turn.
+// patient charges the budget of a route that reads much, and waits for other such requests of the caller.
 func (s *Server) patient(c *gin.Context) {
 	r := routeByPath[c.Request.Method+" "+c.FullPath()]
 	a := caller(c)
@@ -115,7 +115,7 @@ func (s *Server) patient(c *gin.Context) {
 	c.Next()
 }
 
-// spend refuses who has used up a budget, and tells whether there was some left.
+// spend charges a budget of a caller. If it is used up, it refuses the request and returns false.
 func (s *Server) spend(c *gin.Context, b budget, caller string) bool {
 	err := s.budgeted(c, b, caller)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Server) spend(c *gin.Context, b budget, caller string) bool {
 	return err == nil
 }
 
-// budgeted takes one from a caller's budget.
+// budgeted charges a caller's budget, and returns a problem if it is used up.
 func (s *Server) budgeted(c *gin.Context, b budget, caller string) error {
 	if s.limits.allow(b, caller) {
 		return nil
@@ -132,15 +132,15 @@ func (s *Server) budgeted(c *gin.Context, b budget, caller string) error {
 	return s.limited(c, b)
 }
 
-// limited says that a budget is used up.
+// limited returns the problem that a budget is used up.
 func (s *Server) limited(c *gin.Context, b budget) error {
 	c.Header("Retry-After", strconv.Itoa(int(max(1, 1/float64(b.per)))))
 	s.metrics.limited(b.name)
 	return newProblem(http.StatusTooManyRequests, "rate-limited", message.CallRateLimited())
 }
 
-// address of the caller. X-Forwarded-For counts only as far as trusted proxies wrote it: from the right, the first
-// address that is not such a proxy's. An IPv6 caller is his /64, because he has all of it.
+// address returns the address of the caller. X-Forwarded-For counts only as far as trusted proxies wrote it: it is the first
+// address from the right that is not such a proxy's. Of an IPv6 address it returns the /64, all of which belongs to the caller.
 func (s *Server) address(c *gin.Context) string {
 	peer, err := netip.ParseAddr(c.RemoteIP())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/credential"
 )
 
-// What the login page explains; see web's login page.
+// Codes of failures that the login page explains.
 const (
 	loginDenied      = "denied"
 	loginExpired     = "expired"
@@ -30,20 +30,20 @@ const (
 	loginSignedOut   = "signed-out"
 )
 
-// NoIssuer is the issuer of a portal in which nobody can log in, because no provider is configured yet.
+// NoIssuer is the value of the issuer for a portal without a provider, in which nobody can log in.
 const NoIssuer = "none"
 
 const (
 	loginMinutes = 10 * time.Minute
 	providerWait = 5 * time.Second
-	// maxHint bounds the ID token that is kept to end the session at the provider; longer ones fit no URL either.
+	// maxHint is the maximum length of the ID token that is stored to end the session at the provider. Longer ones do not fit into a URL.
 	maxHint = 8 << 10
 
 	sessState, sessNonce, sessVerifier, sessReturn, sessStarted = "state", "nonce", "verifier", "returnTo", "started"
 )
 
-// login holds what is known of the provider. It is asked for when somebody logs in, so that the portal starts, and
-// serves those who are logged in, without it.
+// login contains the configuration of the OIDC provider. It is discovered at the first login, so that the portal starts, and serves
+// existing sessions, while the provider is unavailable.
 type login struct {
 	config Config
 	client *http.Client
@@ -73,7 +73,7 @@ func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
 		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", "groups"}}
 }
 
-// startLogin sends the browser to the provider.
+// startLogin redirects the browser to the provider.
 func (s *Server) startLogin(c *gin.Context) {
 	if s.elsewhere(c) || !s.spend(c, budgetLogins, s.address(c)) {
 		return
@@ -104,7 +104,7 @@ func (s *Server) startLogin(c *gin.Context) {
 	c.Redirect(http.StatusFound, s.login.oauth(p).AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
 }
 
-// finishLogin is where the provider sends the browser back. What was kept for the login is used once, whatever comes.
+// finishLogin handles the redirect from the provider. The stored state of the login is used once, whatever the result.
 func (s *Server) finishLogin(c *gin.Context) {
 	ctx := c.Request.Context()
 	state, nonce := s.sessions.PopString(ctx, sessState), s.sessions.PopString(ctx, sessNonce)
@@ -141,7 +141,7 @@ func (s *Server) finishLogin(c *gin.Context) {
 		s.loginFailed(c, code, returnTo)
 		return
 	}
-	// A new token, so that nobody who knew the one from before the login has the session.
+	// The session gets a new token, so that the one from before the login, which others may know, is invalid.
 	if err := s.sessions.RenewToken(ctx); err != nil {
 		s.fail(c, err)
 		return
@@ -161,7 +161,7 @@ func (s *Server) finishLogin(c *gin.Context) {
 	c.Redirect(http.StatusFound, returnTo)
 }
 
-// identify exchanges the code and verifies the token; failure is one of the login codes.
+// identify exchanges the code and verifies the ID token. failure is one of the login codes.
 func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (person string, groups []string, raw, failure string) {
 	p, err := s.login.provider(ctx)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 		s.Log.Warn("the login's token lacks preferred_username", "error", err)
 		return "", nil, "", loginInvalid
 	}
-	// A person may be in thousands of groups; only those that are roles count here.
+	// A person may be in thousands of groups. Only those that give roles are stored.
 	groups = slices.DeleteFunc(claims.Groups, func(g string) bool { return g != catalog.GroupSecurity && g != catalog.GroupAuditors })
 	slices.Sort(groups)
 	if len(raw) > maxHint {
@@ -216,7 +216,7 @@ func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {
 	c.Redirect(http.StatusFound, "/login?"+q.Encode())
 }
 
-// logout ends the session here, and says where to go to end it at the provider.
+// logout ends the session in the portal, and returns the URL that ends it at the provider.
 func (s *Server) logout(c *gin.Context) {
 	ctx := c.Request.Context()
 	idToken := s.sessions.GetString(ctx, sessIDToken)
@@ -255,8 +255,8 @@ func (s *Server) endSession(ctx context.Context, idToken string) string {
 	return u.String()
 }
 
-// localPath keeps a path of this portal and turns everything else into "/". Browsers read "\" as "/" and drop tabs
-// and newlines, so that "/\evil" or "/<tab>/evil" would lead away.
+// localPath returns a path of this portal, and "/" for everything else. Browsers read "\" as "/" and drop tabs and newlines, so
+// that "/\evil" or "/<tab>/evil" would lead to another host.
 func localPath(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return "/"

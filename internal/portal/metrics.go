@@ -10,16 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Stats is what the stores hold, counted when somebody asks.
+// Stats are counts of the content of the stores at the time of a scrape.
 type Stats struct {
 	Tickets  map[string]int64 // by state
 	Outbox   int64            // jobs that are not done
-	Oldest   time.Time        // when the oldest of them was due; zero: none is
+	Oldest   time.Time        // when the oldest of them was due; zero if there is none
 	Sessions int64
 	Tokens   int64
 }
 
-// statsPatience is less than Prometheus waits for a scrape.
+// statsPatience is the time limit for counting, shorter than the timeout of a scrape.
 const statsPatience = 5 * time.Second
 
 type metrics struct {
@@ -28,7 +28,7 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 }
 
-// newMetrics registers the portal's metrics; nil registers none and counts for nobody.
+// newMetrics registers the portal's metrics. With a nil registerer the metrics are not exported.
 func newMetrics(reg prometheus.Registerer, hub *Hub, stats func(context.Context) (Stats, error), now func() time.Time, log *slog.Logger) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_portal_requests_total", Help: "Requests by route and status."}, []string{"method", "route", "code"}),
@@ -49,7 +49,7 @@ func newMetrics(reg prometheus.Registerer, hub *Hub, stats func(context.Context)
 
 func (m *metrics) limited(budget string) { m.refused.WithLabelValues(budget).Inc() }
 
-// measure names the route, never the path: ids in labels would be without number.
+// measure counts requests by route. Paths contain ids, so that the number of label values would be unbounded.
 func (s *Server) measure(c *gin.Context) {
 	start := time.Now()
 	c.Next()
@@ -59,7 +59,7 @@ func (s *Server) measure(c *gin.Context) {
 	}
 	method := c.Request.Method
 	if _, known := routeByPath[method+" "+route]; !known && method != "GET" {
-		method = "other" // callers invent methods
+		method = "other" // callers may send any method
 	}
 	s.metrics.requests.WithLabelValues(method, route, strconv.Itoa(c.Writer.Status())).Inc()
 	if route != apiBase+"/events" {
@@ -88,7 +88,7 @@ func (s *statsCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. When the store is away these metrics are absent, and the others are not.
+// Collect implements prometheus.Collector. If the store is not available, only these metrics are absent.
 func (s *statsCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), statsPatience)
 	defer cancel()

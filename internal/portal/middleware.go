@@ -23,7 +23,7 @@ func (s *Server) requestID(c *gin.Context) {
 	c.Header("X-Request-Id", id)
 }
 
-// accessLog names the route, not the URL: queries may hold codes and search terms.
+// accessLog logs the route and not the URL, because queries may contain codes and search terms.
 func (s *Server) accessLog(c *gin.Context) {
 	start := time.Now()
 	c.Next()
@@ -37,7 +37,7 @@ func (s *Server) accessLog(c *gin.Context) {
 	}
 	level := slog.LevelInfo
 	if c.Request.Method == http.MethodGet && c.Writer.Status() < http.StatusBadRequest {
-		level = slog.LevelDebug // pages ask often
+		level = slog.LevelDebug // pages poll often
 	}
 	s.Log.Log(c.Request.Context(), level, "request", "method", c.Request.Method, "route", path, "status", c.Writer.Status(), "person", who,
 		"peer", s.address(c), "duration", time.Since(start), "requestId", c.GetString(keyRequestID))
@@ -75,7 +75,7 @@ func (s *Server) securityHeaders(c *gin.Context) {
 	}
 }
 
-// contentPolicy allows what the portal itself serves; styles made at run time carry the page's nonce.
+// contentPolicy allows content of the portal itself. Styles that are created at run time need the nonce of the page.
 func contentPolicy(nonce string) string {
 	style := "'self'"
 	if nonce != "" {
@@ -85,9 +85,9 @@ func contentPolicy(nonce string) string {
 		"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
 
-// sameOrigin refuses writes that another site's page could have started. Browsers send Sec-Fetch-Site and Origin and
-// pages cannot forge them; the header needs a preflight across origins, which is never granted. It is not asked of
-// calls for which no cookie counts: those with a token, and the two by which a command line gets one.
+// sameOrigin refuses writes that a page of another site could have sent. Browsers set Sec-Fetch-Site and Origin, which pages cannot
+// forge, and the custom header needs a preflight across origins, which is never granted. Calls for which no cookie counts are not
+// checked: those with a token, and the two by which a command line gets one.
 func (s *Server) sameOrigin(c *gin.Context) {
 	switch c.Request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

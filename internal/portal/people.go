@@ -12,7 +12,8 @@ import (
 const (
 	listPeople = "people"
 	listGroups = "groups"
-	// mostOwned bounds what a person's page lists of each kind; the lists of applications and resources take an owner and have pages.
+	// mostOwned is the maximum number of entities of each kind on a person's page. The lists of applications and resources can be filtered
+	// by owner and have pages.
 	mostOwned = 200
 )
 
@@ -84,7 +85,7 @@ func groupHas(g catalog.Listed[catalog.Group], part string) bool {
 	return strings.Contains(g.Names, part)
 }
 
-// page cuts one page out of what is sorted by id; has tells whether q, in lower case, is in an item's text.
+// page returns one page of items that are sorted by id. has reports whether q, in lower case, is in the text of an item.
 func page[T any](list string, all []T, id func(T) string, has func(T, string) bool, q, cursor *string, limit *int) ([]T, *string, error) {
 	n, err := pageSize(limit)
 	if err != nil {

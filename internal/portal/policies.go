@@ -20,7 +20,7 @@ import (
 
 const (
 	listPolicies = "policies"
-	// shownResources of a policy are named in the list.
+	// shownResources is the maximum number of resources that the list names for a policy.
 	shownResources = 3
 )
 
@@ -79,7 +79,7 @@ func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	return out, nil
 }
 
-// policyHas reports whether a text, in lower case, is in a policy's name or in a name of its statements.
+// policyHas reports whether a text, in lower case, is part of a policy's name or of a name in its statements.
 func policyHas(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, part string) bool {
 	has := func(name string) bool {
 		if strings.Contains(strings.ToLower(name), part) {
@@ -186,7 +186,7 @@ func (a *api) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	return out, nil
 }
 
-// grantFor is what of a statement tells which ticket it came from: those of tickets have one subject and one resource.
+// grantFor returns the fields of a statement that identify its ticket. Statements of tickets have one subject and one resource.
 func grantFor(name string, s *v1alpha1.Statement) policy.Grant {
 	g := policy.Grant{Ref: policy.Ref{Policy: name, SID: s.SID}}
 	if len(s.Subjects) == 1 && len(s.Resources) == 1 {
@@ -207,7 +207,7 @@ func issueView(i governance.Issue) openapi.StatementIssue {
 	return out
 }
 
-// policyYAML is the object as somebody would write it, without what the API server adds.
+// policyYAML returns the object as YAML, without the fields that the API server adds.
 func policyYAML(p *v1alpha1.AccessControlPolicy) *string {
 	clean := v1alpha1.AccessControlPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessControlPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: p.Labels}, Spec: p.Spec}

@@ -31,7 +31,7 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 	return openapi.PreviewTicket200JSONResponse(out), nil
 }
 
-// preview is a plan as people see it, with what is there already.
+// preview returns the view of a plan, with existing access and open tickets.
 func (a *api) preview(ctx context.Context, plan approval.Plan, requester string) (openapi.TicketPreview, error) {
 	out := openapi.TicketPreview{Items: []openapi.PreviewItem{}}
 	snap, err := a.snapshot()
@@ -80,7 +80,7 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	return out, a.previewChange(actor(ctx), plan, &out)
 }
 
-// previewRules adds what the approval policies that made the chains say beside them.
+// previewRules adds further rules of the approval policies that determined the chains.
 func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.TicketPreview) error {
 	all, err := a.policies()
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.Ti
 	return nil
 }
 
-// longestOf is how long an item may last under the policy that decides about it, if it were approved now; false: without bound.
+// longestOf returns how long an item may last under its approval policy if it were approved now. It returns false if there is no limit.
 func longestOf(it approval.Item, p *v1alpha1.ApprovalPolicy, now time.Time) (time.Duration, bool) {
 	since := it.Earlier.Since
 	var longest time.Duration
@@ -124,7 +124,7 @@ func longestOf(it approval.Item, p *v1alpha1.ApprovalPolicy, now time.Time) (tim
 	return longest, true
 }
 
-// previewChange adds what the items that can be asked for would change.
+// previewChange adds the changes by the items that can be requested.
 func (a *api) previewChange(who approval.Actor, plan approval.Plan, out *openapi.TicketPreview) error {
 	var items []approval.Item
 	for i, p := range plan.Items {
@@ -175,7 +175,7 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 	return out
 }
 
-// previewed is what the item would be if it were approved now.
+// previewed returns the item as if it were approved now.
 func previewed(p approval.PlanItem, now time.Time) approval.Item {
 	p.SID = "t-new-1"
 	if p.Duration > 0 {

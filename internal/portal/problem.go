@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// problem is an error that has its answer already.
+// problem is an error with its HTTP response.
 type problem struct {
 	status  int
 	code    string
@@ -40,7 +40,7 @@ var statusOf = map[approval.Code]int{
 	approval.CodeStoreUnavailable: http.StatusServiceUnavailable, approval.CodeOutcomeUnknown: http.StatusInternalServerError, approval.CodeEvidence: http.StatusConflict, approval.CodeGuard: http.StatusConflict,
 }
 
-// toProblem is the one mapper from errors to answers. What it does not know is internal and says nothing of itself.
+// toProblem maps errors to problems. It is the only place that does. Unknown errors are internal, and their texts are not shown.
 func toProblem(err error) openapi.Problem {
 	var p *problem
 	var ours *approval.Error
@@ -94,20 +94,20 @@ func toProblem(err error) openapi.Problem {
 	return out
 }
 
-// problemOf an error of this request.
+// problemOf returns the problem of an error of this request.
 func (s *Server) problemOf(c *gin.Context, err error) openapi.Problem {
 	p := toProblem(err)
 	p.RequestId = optional(c.GetString(keyRequestID))
 	return p
 }
 
-// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
+// fail writes a problem and ends the request. Only internal failures are logged as errors.
 func (s *Server) fail(c *gin.Context, err error) {
 	p := s.problemOf(c, err)
 	switch {
 	case p.Status < http.StatusInternalServerError:
 	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:
-		// The browser went to another page before the answer was there; nothing is wrong.
+		// The caller disconnected before the response was ready, which is not an error.
 		s.Log.Debug("the caller has gone", "requestId", c.GetString(keyRequestID), "path", c.FullPath())
 	default:
 		s.Log.Error("request failed", "requestId", c.GetString(keyRequestID), "path", c.FullPath(), "error", err)
@@ -123,7 +123,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 	c.Data(p.Status, "application/problem+json", body)
 }
 
-// badRequest is for input that could not be decoded.
+// badRequest returns the problem of input that cannot be decoded.
 func badRequest(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -141,7 +141,7 @@ func badRequest(err error) error {
 	return newProblem(http.StatusBadRequest, "invalid", message.CallMalformed())
 }
 
-// unknownField reads the decoder's error, which has no type of its own (golang.org/issue/30715).
+// unknownField returns the field in the decoder's error about an unknown field, which has no type (golang.org/issue/30715).
 func unknownField(err error) (string, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -152,7 +152,7 @@ func unknownField(err error) (string, bool) {
 	return "", false
 }
 
-// responseFailed is called when the answer could not be written; usually because the caller has gone.
+// responseFailed is called if a response could not be written, usually because the caller has disconnected.
 func (s *Server) responseFailed(c *gin.Context, err error) {
 	s.Log.Debug("response not written", "requestId", c.GetString(keyRequestID), "error", err)
 	c.Abort()

@@ -34,14 +34,14 @@ func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestO
 	return out, nil
 }
 
-// deniedFirst are the resources that refused an application lately, those that did most often first; none where the
-// person may not see what the application reaches.
+// deniedFirst returns the resources that refused an application lately, in descending order of refusals; none if the person may not
+// see the connections of the application.
 func (a *api) deniedFirst(ctx context.Context, who approval.Actor, c *catalog.Catalog, application string) map[string]int {
 	e, ok := c.Application(application)
 	if !ok || !mayInspect(c, who, e) {
 		return nil
 	}
-	const most = 1 << 20 // beyond that there is no difference to who looks for it
+	const most = 1 << 20 // more would not help a person
 	first := map[string]int{}
 	for name, n := range a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: e.Name}) {
 		if x, ok := c.ByName(name); ok && n > 0 {
@@ -94,7 +94,7 @@ func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	}
 	keep, within := everyConnection, (*audit.Scope)(nil)
 	if !mayInspect(c, who, e) {
-		keep, within = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }, a.scope(who) // not read first, then hidden
+		keep, within = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }, a.scope(who) // not read at all, instead of read and then hidden
 	}
 	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, keep)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	return openapi.ListResourceConnections200JSONResponse(list), nil
 }
 
-// classOf a resource name; empty: none covers it, or the host cluster is not known yet.
+// classOf returns the class of a resource name, or an empty string if no class covers it or the policies are not known yet.
 func (a *api) classOf(name string) string {
 	s, ok := a.Host.Snapshot()
 	if !ok {

@@ -15,9 +15,10 @@ import (
 
 const (
 	listRollout = "rollout"
-	// mostAssessed resources in Audit are looked at to tell their stage; of more, it is told without their flows.
+	// mostAssessed is the maximum number of resources in Audit whose flows are read for their stage. The stage of further ones is
+	// determined without flows.
 	mostAssessed = 1000
-	// boardPatience is how long the flows of a board are waited for.
+	// boardPatience is how long a board waits for flows.
 	boardPatience = 10 * time.Second
 )
 
@@ -76,13 +77,14 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 	return out, nil
 }
 
-// board is what the stages of resources are derived from.
+// board contains the data from which the stages of resources are derived.
 type board struct {
 	inputs map[string]rollout.Input
 	flows  bool // they can be read
 }
 
-// board of resources. Only of those in Audit the flows are looked at: the stage of the others does not follow from them.
+// board returns the data for the stages of resources. Flows are read only for resources in Audit; the stages of others do not
+// depend on them.
 func (a *api) board(ctx context.Context, resources []catalog.Entity) (board, error) {
 	b := board{inputs: map[string]rollout.Input{}, flows: true}
 	states, err := a.Rollout.Store.States(plain(ctx), namesOf(resources)...)
@@ -105,7 +107,7 @@ func (a *api) board(ctx context.Context, resources []catalog.Entity) (board, err
 	return b, err
 }
 
-// assess adds what the flows say; that they cannot be read is no error, but said.
+// assess adds the evidence from flows. If flows cannot be read, the result says so, which is not an error.
 func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) error {
 	if len(resources) == 0 || !b.flows {
 		return nil
@@ -128,8 +130,8 @@ func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) 
 	return nil
 }
 
-// openRequests are the tickets under way about the modes of resources, by catalog id. Of one resource those that ask
-// that clients may stay count, too; of many, every grant that waits would have to be read for them.
+// openRequests returns the open tickets about the modes of resources, by catalog id. For a single resource it includes those that
+// keep clients; for many, all waiting grants would have to be read.
 func (a *api) openRequests(ctx context.Context, resources []catalog.Entity) (map[string]*approval.Ticket, error) {
 	out := map[string]*approval.Ticket{}
 	if len(resources) == 0 {
@@ -181,7 +183,7 @@ func (a *api) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject)
 	return openapi.GetRollout200JSONResponse(out), nil
 }
 
-// card of the board.
+// card returns a card of the board.
 func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in rollout.Input, under *approval.Ticket) openapi.RolloutCard {
 	may := rollout.May(c, who, e)
 	hint := rollout.HintOf(in)
@@ -226,7 +228,7 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 	}
 	want := rollout.Set{Enabled: r.Body.Enabled, Reopens: r.Body.Reopens, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
 	if s := r.Body.WindowSeconds; s != nil {
-		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before it becomes a duration, which it may overflow
+		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before the conversion to a duration, which could overflow
 			return nil, wrong("windowSeconds", message.FieldRange(60, 86400))
 		}
 		want.Window = new(time.Duration(*s) * time.Second)
@@ -235,7 +237,7 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 	return openapi.PutRolloutGuard200JSONResponse(guardOf(g)), err
 }
 
-// resourcesNamed reads the ids of a bulk, each once.
+// resourcesNamed returns the resources of a bulk request, each once.
 func resourcesNamed(ids []string, most int) ([]string, error) {
 	if len(ids) < 1 || len(ids) > most {
 		return nil, wrong("resources", message.FieldSomeResources(most))

@@ -12,8 +12,8 @@ import (
 
 const apiBase = "/api/v1"
 
-// who may call a route at all. It is checked before anything of the request's body is read. What a caller sees or changes of
-// an object is decided again with the object at hand.
+// who determines who may call a route. It is checked before the body of the request is read. Handlers additionally check the caller
+// against each object.
 type who int
 
 const (
@@ -25,7 +25,7 @@ const (
 	registrar                // owners of at least one application, and administrators
 )
 
-// The scope that a token needs for a route. noToken: only a browser's session will do, whatever the token's scopes.
+// The scopes that a token needs for a route. noToken means that only a session of a browser may call it.
 const (
 	noToken        credential.Scope = ""
 	read                            = credential.ScopeRead
@@ -41,15 +41,15 @@ type route struct {
 	Method, Path, Operation string
 	Who                     who
 	Scope                   credential.Scope
-	Rule                    string  // what is decided with the object in hand
-	Body                    int64   // the most bytes that its body may have; 0: maxBody
-	Once                    bool    // an Idempotency-Key is kept with the answer; see once
-	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
-	Costs                   *budget // beside that of all requests, for what reads much
-	Brief                   bool    // people wait for it all the time, and it asks nothing but the ticket store: a slow flow store must not hold it up; see inTurn
+	Rule                    string  // the handler checks the caller against the object
+	Body                    int64   // the maximum size of its body in bytes; 0 for maxBody
+	Once                    bool    // the response is stored with the Idempotency-Key; see once
+	Programs                bool    // called by programs without credentials; cookies are ignored
+	Costs                   *budget // an additional budget, for routes that read much
+	Brief                   bool    // frequent, and reads only the ticket store, so that a slow flow store cannot delay it; see inTurn
 }
 
-// routes is every route that the portal has, on one screen. A route without a row is refused.
+// routes is the table of all routes. A route without a row is refused.
 var routes = []route{
 	{Method: "GET", Path: "/healthz", Operation: "healthz"},
 	{Method: "GET", Path: "/readyz", Operation: "readyz"},
@@ -158,10 +158,10 @@ var routeByPath = func() map[string]route {
 	return m
 }()
 
-// currentToken stands for the token that the call is made with: a command line that logs out ends it.
+// currentToken is the id that stands for the token of the call, which a command line uses to log out.
 const currentToken = "current"
 
-// guard refuses by the table, before any handler runs. Paths that are no routes go on to the web application.
+// guard checks requests against the table before any handler runs. Other paths are passed to the web application.
 func (s *Server) guard(c *gin.Context) {
 	if c.FullPath() == "" {
 		return
@@ -186,7 +186,7 @@ func (s *Server) guard(c *gin.Context) {
 	}
 }
 
-// mayCall returns why somebody who is logged in may not call a route of the given row; nil: they may.
+// mayCall returns the reason why a logged-in caller may not call the route of a row, or nil if they may.
 func (s *Server) mayCall(w who, a approval.Actor) error {
 	switch w {
 	case anyone, person:

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// hitsOfAKind is how many of each kind a search shows, unless it is for one kind only.
+// hitsOfAKind is the maximum number of hits of each kind, unless the search is for one kind only.
 const hitsOfAKind = 8
 
 var searchKinds = []openapi.SearchParamsKind{openapi.SearchParamsKindApplication, openapi.SearchParamsKindResource, openapi.SearchParamsKindPerson,
@@ -90,8 +90,8 @@ func (a *api) hits(ctx context.Context, kind openapi.SearchParamsKind, text stri
 	return out, nil
 }
 
-// ticketHit finds a ticket by its id. Words are looked for in the list of tickets, which may look at all of them; here
-// people type, and every letter is a search.
+// ticketHit finds a ticket by its id. Words are searched in the list of tickets only, which may read all of them; here every typed
+// letter is a search.
 func (a *api) ticketHit(ctx context.Context, text string) ([]openapi.SearchHit, error) {
 	n, ok := approval.ParseID(strings.ToUpper(text))
 	if !ok {
@@ -111,7 +111,7 @@ func entityHit(kind openapi.SearchHitKind, e catalog.Entity) openapi.SearchHit {
 	return openapi.SearchHit{Kind: kind, Id: e.ID, Title: e.Title, Subtitle: optional(e.Environment), Name: optional(e.Name)}
 }
 
-// entityQuery is what the lists of applications and resources have in common.
+// entityQuery contains the parameters that the lists of applications and resources share.
 func (a *api) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, environment *string, mine *bool, cursor *string, limit *int) (catalog.Query, error) {
 	n, err := pageSize(limit)
 	out := catalog.Query{Kind: kind, Text: value(q), Environment: value(environment), Cursor: value(cursor), Limit: n}
@@ -124,7 +124,7 @@ func (a *api) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, envir
 	return out, err
 }
 
-// owner by the id that people know; a person before a group of the same id.
+// owner returns the owner with an id. A person comes before a group with the same id.
 func (a *api) owner(id string) catalog.Owner {
 	if kind, rest, ok := strings.Cut(id, ":"); ok {
 		switch kind {

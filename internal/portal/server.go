@@ -30,44 +30,46 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// Host is what the portal shows of the host cluster.
+// Host provides the state of the host cluster.
 type Host interface {
-	// Snapshot of all policies; false: not seen yet.
+	// Snapshot returns the snapshot of all policies, and false if they were not read yet.
 	Snapshot() (*policy.Snapshot, bool)
-	// Cached policy by name; false: not there, or not seen yet.
+	// Cached returns a policy by name, and false if it does not exist or was not read yet.
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
-	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
+	// Protection returns the ProtectedResource of a resource name, or nil if it is not onboarded or was not read yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
-	// Changes counts how often what Cached and Protection return may have changed.
+	// Changes returns a number that increases whenever the results of Cached and Protection may have changed.
 	Changes() uint64
-	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
+	// Input returns the input of the snapshot, which must not be changed, and false if it was not read yet.
 	Input() (policy.Input, bool)
-	// ApprovalPolicies that there are, in no order.
+	// ApprovalPolicies returns all approval policies, in no order.
 	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
-	// Members of the fleet as the adapter reports on them, in no order; none before it does.
+	// Members returns the reports of the adapter about the members, in no order; none before the first report.
 	Members() []*v1alpha1.MemberCluster
 	Ready() bool
-	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
+	// AwaySince returns the time since which the host cluster has not answered, or zero if it answers. The other methods return the
+	// state of that time.
 	AwaySince() time.Time
 }
 
-// Flows is the flow store, which the portal only reads.
+// Flows is the reading side of the flow store.
 type Flows = audit.Reader
 
-// Config of a Server; all fields are required but Accepting, Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
+// Config is the configuration of a Server. All fields are required except Accepting, Demo, TrustedProxies, Channels, Witnesses,
+// Metrics and Stats.
 type Config struct {
-	// TrustedProxies are the addresses of reverse proxies: only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain
-	// HTTP nobody else is served from another machine.
+	// TrustedProxies are the addresses of reverse proxies. Only their X-Forwarded-For and X-Forwarded-Proto headers are trusted, and
+	// over plain HTTP other machines are served only through them.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
 	Once           idempotency.Store
 	Inbox          Inbox
-	Channels       []notify.Channel // by which people can be told, beside the inbox
+	Channels       []notify.Channel // the channels of notifications in addition to the inbox
 	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
-	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
+	// Witnesses returns the ledger heads that the anchors store; nil if there is no anchor.
 	Witnesses func(context.Context) ([]ledger.Witness, error)
-	// Accepting returns why the program takes no requests, while it starts or ends; nil: it always does.
+	// Accepting returns the reason why the program does not accept requests while it starts or ends. If Accepting is nil, it always does.
 	Accepting func() error
 	Metrics   prometheus.Registerer
 	Stats     func(context.Context) (Stats, error)
@@ -75,28 +77,28 @@ type Config struct {
 	Tickets   *approval.Service
 	Host      Host
 	Flows     Flows
-	// EvidenceWindow is the past that scores, replays and proposals look at.
+	// EvidenceWindow is the period that scores, replays and proposals cover.
 	EvidenceWindow time.Duration
-	// Insight is what the flows say about resources, Rollout what people do with that.
+	// Insight evaluates flows of resources, and Rollout manages their rollout.
 	Insight *rollout.Insight
 	Rollout *rollout.Service
-	// Downgrades are for many resources at once.
+	// Downgrades manages temporary audits of many resources.
 	Downgrades  *rollout.Downgrades
 	Directory   *catalog.Service
 	Sessions    scs.CtxStore
 	SessionIdle time.Duration
 	Issuer      string
 	ClientID    string
-	// ClientSecret is asked for at each login, so that a new one needs no restart; nil: a public client.
+	// ClientSecret is called at each login, so that a new secret needs no restart. It is nil for a public client.
 	ClientSecret func() (string, error)
-	Web          fs.FS // holds index.html, or not if the web application was not built
+	Web          fs.FS // contains index.html if the web application was built
 	Hub          *Hub
 	Demo         bool
 	Now          func() time.Time
 	Log          *slog.Logger
 }
 
-// Validate says what is missing or unsafe, in words for the one who starts the program.
+// Validate returns an error that names missing or unsafe settings, for the operator.
 func (c *Config) Validate() error {
 	u := c.PublicURL
 	switch {
@@ -129,7 +131,7 @@ type Server struct {
 	stop        context.Context
 }
 
-// New makes a server. The context ends its event streams, which a graceful shutdown would wait for.
+// New returns a server. The end of the context ends its event streams, for which a graceful shutdown would wait.
 func New(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -142,7 +144,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash, e.RedirectFixedPath = false, false
-	// Gin believes nobody's X-Forwarded-For; see address for whose the portal believes.
+	// Gin trusts no X-Forwarded-For header; address evaluates those of trusted proxies.
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	e.POST("/auth/logout", s.logout)
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.readyz)
-	strict := openapi.NewStrictHandlerWithOptions(&api{s}, []openapi.StrictMiddlewareFunc{inTurn(), bodyDecoded}, openapi.StrictGinServerOptions{ //nolint:contextcheck // who waits has a context of his own
+	strict := openapi.NewStrictHandlerWithOptions(&api{s}, []openapi.StrictMiddlewareFunc{inTurn(), bodyDecoded}, openapi.StrictGinServerOptions{ //nolint:contextcheck // waiting requests have contexts of their own
 		RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
 		HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
 		ResponseErrorHandlerFunc: s.responseFailed,
@@ -168,20 +170,20 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// Configure makes the HTTP server serve the portal, with an end to everything that a slow or silent caller could hold open.
+// Configure makes the HTTP server serve the portal, with time limits for everything that a slow caller could keep open.
 func (s *Server) Configure(h *http.Server) {
 	h.Handler, h.ReadHeaderTimeout, h.ReadTimeout, h.WriteTimeout = s, 5*time.Second, 15*time.Second, 30*time.Second
 	h.IdleTimeout, h.MaxHeaderBytes = 2*time.Minute, 32<<10
 }
 
-// Catalog as it is now.
+// Catalog returns the current catalog.
 func (s *Server) Catalog() *catalog.Catalog { return s.Directory.Catalog() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
 
-// Ready reports whether people can be served: without the ticket store or the policies they cannot. The note is about what they are
-// served without.
+// Ready reports whether the portal can serve requests, for which it needs the ticket store and the policies. The note names other
+// services that are unavailable.
 func (s *Server) Ready(ctx context.Context) (note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -197,14 +199,14 @@ func (s *Server) Ready(ctx context.Context) (note string, err error) {
 	if !s.Host.Ready() {
 		return "", errors.New("the host cluster's policies are not known yet")
 	}
-	// People are still served then, with what was known, and told so; see GetMe.
+	// Requests are still served with the last known state, which pages report; see GetMe.
 	if since := s.Host.AwaySince(); !since.IsZero() {
 		return fmt.Sprintf(", but the host cluster has not answered since %s", since.UTC().Format(time.RFC3339)), nil
 	}
 	return "", nil
 }
 
-// readyz is for load balancers in front, which know the portal's own address.
+// readyz serves load balancers, which use the portal's own address.
 func (s *Server) readyz(c *gin.Context) {
 	note, err := s.Ready(c.Request.Context())
 	if err != nil {

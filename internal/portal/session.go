@@ -19,9 +19,9 @@ import (
 
 const (
 	cookieName = "acp_session"
-	// sessionLifetime is the absolute end of a session, however busy it is.
+	// sessionLifetime is the maximum duration of a session.
 	sessionLifetime = 24 * time.Hour
-	// touchEvery limits how often a busy session is stored only to move its idle end.
+	// touchEvery is the minimum interval between writes of a session that only extend its idle timeout.
 	touchEvery = time.Minute
 
 	keyCaller, keyToken = "caller", "token"
@@ -39,17 +39,17 @@ func newSessions(c Config) *scs.SessionManager {
 	m.IdleTimeout = c.SessionIdle
 	m.Cookie.Name = cookieName
 	if c.PublicURL.Scheme == "https" {
-		// Browsers take such a cookie from this host only: a neighbour on the same domain cannot plant a session.
+		// Browsers accept a cookie with this prefix only from this host, so that other hosts of the domain cannot set a session.
 		m.Cookie.Name = "__Host-" + cookieName
 	}
 	m.Cookie.HttpOnly = true
-	m.Cookie.SameSite = http.SameSiteLaxMode // the provider's redirect back has to carry it
+	m.Cookie.SameSite = http.SameSiteLaxMode // the redirect from the provider must carry it
 	m.Cookie.Secure = c.PublicURL.Scheme == "https"
 	return m
 }
 
-// recognise finds out who calls. Where there is a bearer token the cookie does not count: a page cannot send one, so
-// that a call with a token is never somebody else's page.
+// recognise determines the caller. If there is a bearer token, the cookie does not count: pages of other sites cannot send tokens,
+// so a call with a token is not a cross-site request.
 func (s *Server) recognise(c *gin.Context) {
 	if h := c.GetHeader("Authorization"); h != "" {
 		s.bearer(c, h)
@@ -58,10 +58,10 @@ func (s *Server) recognise(c *gin.Context) {
 	s.session(c)
 }
 
-// bearer loads the token's owner. His roles are looked up each time: the token of somebody who left is worth nothing,
-// and a claim of the login provider, which was true at some login, gives a token nothing.
+// bearer loads the owner of a token with their current roles. Tokens of people who left are invalid, and claims of the login
+// provider, which may have changed since a login, give a token no roles.
 func (s *Server) bearer(c *gin.Context, header string) {
-	ctx, err := s.sessions.Load(c.Request.Context(), "") // handlers may look at the session; there is none
+	ctx, err := s.sessions.Load(c.Request.Context(), "") // handlers may read the session, and there is none
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -87,7 +87,7 @@ func (s *Server) bearer(c *gin.Context, header string) {
 	c.Set(keyCaller, &a)
 }
 
-// bearerSecret of an Authorization header; empty: it is of another scheme.
+// bearerSecret returns the token of an Authorization header, or an empty string if it has another scheme.
 func bearerSecret(header string) string {
 	scheme, secret, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "bearer") {
@@ -96,7 +96,7 @@ func bearerSecret(header string) string {
 	return strings.TrimSpace(secret)
 }
 
-// ownerOf a token; ErrUnknown also if the catalog does not know him any more.
+// ownerOf returns the owner of a token. It returns ErrUnknown also if the catalog does not contain them any more.
 func (s *Server) ownerOf(ctx context.Context, secret string) (credential.Token, approval.Actor, error) {
 	t, err := s.Credentials.Authenticate(ctx, secret)
 	if err != nil {
@@ -114,14 +114,14 @@ func (s *Server) unauthorized(c *gin.Context, m message.Message) {
 	s.fail(c, newProblem(http.StatusUnauthorized, "unauthenticated", m))
 }
 
-// actorOf a person, with the roles that the catalog or the login provider gives him.
+// actorOf returns a person as an actor, with the roles from the catalog and the login provider.
 func actorOf(c *catalog.Catalog, id string, claimed []string) approval.Actor {
 	return approval.Actor{ID: id,
 		Security: c.InGroup(id, catalog.GroupSecurity) || slices.Contains(claimed, catalog.GroupSecurity),
 		Auditor:  c.InGroup(id, catalog.GroupAuditors) || slices.Contains(claimed, catalog.GroupAuditors)}
 }
 
-// session loads the caller's session, if there is one and its person is still in the catalog.
+// session loads the session of the caller, if there is one and its person is still in the catalog.
 func (s *Server) session(c *gin.Context) {
 	token, err := c.Cookie(s.sessions.Cookie.Name)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Server) session(c *gin.Context) {
 	if now := s.Now(); now.Sub(time.Unix(s.sessions.GetInt64(ctx, sessTouched), 0)) > touchEvery {
 		s.sessions.Put(ctx, sessTouched, now.Unix())
 		if err := s.storeSession(credential.WithUpdateOnly(ctx), c); err != nil {
-			// The session is still good; reading must go on while the store cannot be written.
+			// The session is still valid, and reading must work while the store cannot be written.
 			s.Log.Warn("a session could not be extended", "error", err)
 		}
 	}
@@ -163,14 +163,14 @@ func (s *Server) storeSession(ctx context.Context, c *gin.Context) error {
 	return nil
 }
 
-// caller is who is logged in; nil: nobody.
+// caller returns the logged-in person, or nil if there is none.
 func caller(c *gin.Context) *approval.Actor {
 	v, _ := c.Get(keyCaller)
 	a, _ := v.(*approval.Actor)
 	return a
 }
 
-// tokenOf the call; nil: it came with a session, or nobody is logged in.
+// tokenOf returns the token of the call, or nil if it has a session or no login.
 func tokenOf(c *gin.Context) *credential.Token {
 	v, _ := c.Get(keyToken)
 	t, _ := v.(*credential.Token)

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// keepShown pages of keepShownBytes are 64 MiB at most.
+	// keepShown is the number of cached pages, each of at most keepShownBytes: 64 MiB in total.
 	keepShown      = 1024
 	keepShownBytes = 64 << 10
-	// keepShownFor bounds how long a member's state may be shown that has changed without being counted.
+	// keepShownFor is how long a page is cached at most, because states of members may change without a change of the counter.
 	keepShownFor = 30 * time.Second
 )
 
-// shownLists keeps pages of tickets as they were sent. Making the rows of one and writing them as JSON costs more than all else
-// that a page needs; and while people look at their lists, most have not changed. Whether the caller may see these tickets, and
-// which they are, is asked of the store each time, before.
+// shownLists caches pages of tickets as JSON. Building the rows of a page and encoding them costs more than everything else, and most
+// lists do not change while people read them. Which tickets the caller may see is determined by the store for each request, before.
 type shownLists struct{ pages *lru.Cache } // of [32]byte to *shownList
 
 type shownList struct {
 	body    []byte
-	catalog weak.Pointer[catalog.Catalog] // pages that nobody asks for any more keep no old catalog
-	live    bool                          // some of it is in force, so that the members' state is shown
+	catalog weak.Pointer[catalog.Catalog] // unused pages must not keep an old catalog in memory
+	live    bool                          // something is in force, so that the page shows states of members
 	host    uint64
 	till    time.Time
 }
@@ -47,7 +46,7 @@ func (l *shownList) VisitListTicketsResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// shown is the page of some tickets, in versions that are what they say, for a caller.
+// shown returns the page of some tickets in their versions, for a caller.
 func (a *api) shown(c *catalog.Catalog, who approval.Actor, list []*approval.Ticket, next *string) (*shownList, error) {
 	key, now, host, ready := shownKey(who, list, next), a.Now(), a.Host.Changes(), a.Host.Ready()
 	if v, ok := a.lists.pages.Get(key); ok {
@@ -74,7 +73,7 @@ func (a *api) shown(c *catalog.Catalog, who approval.Actor, list []*approval.Tic
 	return l, nil
 }
 
-// shownKey is of all that decides about a page, but the catalog and what the host cluster says.
+// shownKey returns a key of everything that determines a page, except the catalog and the state of the host cluster.
 func shownKey(who approval.Actor, list []*approval.Ticket, next *string) [32]byte {
 	b := make([]byte, 0, 1024)
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }

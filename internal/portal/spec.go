@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specJSON reads the spec of an object that a person wrote as YAML or JSON, and returns it as JSON. It refuses anchors and
-// aliases before anything expands them: a text of some kilobytes can stand for gigabytes.
+// specJSON returns the spec of an object, given as YAML or JSON, as JSON. It refuses anchors and aliases before they are expanded,
+// because a text of some kilobytes can expand to gigabytes.
 func specJSON(text string) (json.RawMessage, error) {
 	if err := withoutAliases(text); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func withoutAliases(text string) error {
 	return nil
 }
 
-// aliased returns a node below n that has an anchor or is an alias; nil: there is none.
+// aliased returns a node below n that has an anchor or is an alias, or nil if there is none.
 func aliased(n *yamlnodes.Node) *yamlnodes.Node {
 	if n.Anchor != "" || n.Kind == yamlnodes.AliasNode {
 		return n

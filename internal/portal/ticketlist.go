@@ -12,7 +12,7 @@ import (
 
 const listTickets = "tickets"
 
-// granting are the states in which an item gives access, or is about to.
+// granting contains the states in which an item gives access, or is about to.
 var granting = []approval.State{approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}
 
 // ListTickets implements openapi.StrictServerInterface.
@@ -97,7 +97,7 @@ func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 	return f, err
 }
 
-// waiting is what a person has to decide, and reviewing what he has to review after the fact.
+// waiting is the filter of items that a person has to decide, and reviewing that of items that they have to review afterwards.
 func waiting(who approval.Actor) approval.Filter {
 	return approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}, ItemStates: []approval.State{approval.StatePending}}
 }
@@ -106,7 +106,7 @@ func reviewing(who approval.Actor) approval.Filter {
 	return approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}, ItemStates: granting}
 }
 
-// value of something optional; zero: it is absent.
+// value returns the value of a pointer, or zero if it is nil.
 func value[T any](p *T) T {
 	var zero T
 	if p == nil {

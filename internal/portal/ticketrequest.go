@@ -20,8 +20,8 @@ const (
 	maxClusters = 1000
 )
 
-// request checks the form of what somebody asks for; what it means is checked with the catalog at hand. The texts of objects are
-// parsed only for the people who may propose objects, or ask in another's place who would decide on them.
+// request converts a request and checks its form. Its meaning is checked later, with the catalog. Texts of objects are parsed only
+// for people who may propose objects, or who may ask who would decide about them.
 func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
 	if n := len(b.Items); n < 1 || n > approval.MaxItems {
 		return approval.Request{}, wrong("items", message.FieldItemCount(approval.MaxItems))
@@ -123,7 +123,7 @@ func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, 
 	return out, nil
 }
 
-// duration is looked at before it becomes one, which it may overflow.
+// duration converts a number of seconds, which is checked before the conversion, because it could overflow.
 func duration(path string, seconds *int64) (time.Duration, error) {
 	const least, most = int64(approval.MinDuration / time.Second), int64(approval.MaxDuration / time.Second)
 	if seconds == nil {
@@ -136,7 +136,7 @@ func duration(path string, seconds *int64) (time.Duration, error) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// wrong is a field that does not have the form of the document.
+// wrong returns the problem of a field with an invalid form.
 func wrong(path string, m message.Message) error {
 	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallFieldsInvalid(),
 		fields: []approval.Field{{Path: path, Code: "invalid", Message: m}}}

@@ -26,7 +26,7 @@ func (a *api) CreateTicket(ctx context.Context, r openapi.CreateTicketRequestObj
 	return openapi.CreateTicket201JSONResponse(v), err
 }
 
-// hideDuplicate names the other ticket only to those who may see it.
+// hideDuplicate removes the other ticket from an error for callers who may not see it.
 func (a *api) hideDuplicate(ctx context.Context, err error) error {
 	if approval.CodeOf(err) != approval.CodeDuplicate {
 		return err
@@ -53,7 +53,7 @@ func (a *api) GetTicket(ctx context.Context, r openapi.GetTicketRequestObject) (
 	return openapi.GetTicket200JSONResponse(v), err
 }
 
-// ticket that the caller may see.
+// ticket returns a ticket that the caller may see, or an error.
 func (a *api) ticket(ctx context.Context, id string) (*approval.Ticket, error) {
 	n, ok := approval.ParseID(id)
 	if !ok {
@@ -87,7 +87,7 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 	return openapi.DecideTicket200JSONResponse(v), err
 }
 
-// itemOf a ticket that is meant; absent: every one. No number stands for that.
+// itemOf returns the position of the item of a request. If it is absent, the request is about every item.
 func itemOf(path string, p *int) (int, error) {
 	switch {
 	case p == nil:

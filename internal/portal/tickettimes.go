@@ -8,29 +8,29 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// TicketTimes measures how long tickets take, from their timelines. A change is stored by one replica, which counts it.
+// TicketTimes measures how long tickets take, from their timelines. Each change is counted once, by the replica that stores it.
 type TicketTimes struct{ seconds *prometheus.HistogramVec }
 
 // Stages of a ticket.
 const (
-	stageApprove   = "approve"   // from asking to the last approval
-	stageApply     = "apply"     // from there to the write of the policy
-	stageEffective = "effective" // from the approval until it was read back: in a member, and in all of them
-	stageRevoke    = "revoke"    // from the question or the expiry until a member was seen without it, and all of them
+	stageApprove   = "approve"   // from the request to the last approval
+	stageApply     = "apply"     // from the last approval to the write of the policy
+	stageEffective = "effective" // from the approval to the read-back: in a member, and in all of them
+	stageRevoke    = "revoke"    // from the request or the expiry until the access was absent from a member, and from all of them
 )
 
 // NewTicketTimes registers the histogram.
 func NewTicketTimes(reg prometheus.Registerer) *TicketTimes {
 	t := &TicketTimes{prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_ticket_seconds",
 		Help: "How long the stages of tickets took; those without a cluster are about all of them.",
-		// From what the machine does in a blink to what people leave until after the holidays.
+		// From milliseconds of machines to weeks in which people do not answer.
 		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300, 1800, 2 * 3600, 8 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600}},
 		[]string{"stage", "cluster"})}
 	reg.MustRegister(t.seconds)
 	return t
 }
 
-// Changed takes in a ticket after each stored change: the lines that the change brought.
+// Changed observes the new timeline entries of a ticket. It is called after each stored change.
 func (t *TicketTimes) Changed(x *approval.Ticket) {
 	for n := range x.Events {
 		e := &x.Events[n]
@@ -43,7 +43,7 @@ func (t *TicketTimes) Changed(x *approval.Ticket) {
 	}
 }
 
-// stageOf tells which stage a line ends, and when that began.
+// stageOf returns the stage that a timeline entry ends, and when the stage began.
 func stageOf(before []approval.Event, e *approval.Event) (stage string, from time.Time, ok bool) {
 	switch e.Kind {
 	case approval.EventApproved:
@@ -68,7 +68,7 @@ func stageOf(before []approval.Event, e *approval.Event) (stage string, from tim
 	return "", time.Time{}, false
 }
 
-// told reports whether a line like this one was written since an instant, for another revision.
+// told reports whether an equal entry for another revision was written since an instant.
 func told(before []approval.Event, e *approval.Event, since time.Time) bool {
 	for n := range before {
 		if b := &before[n]; b.Kind == e.Kind && b.Item == e.Item && b.Cluster == e.Cluster && !b.At.Before(since) {
@@ -78,7 +78,7 @@ func told(before []approval.Event, e *approval.Event, since time.Time) bool {
 	return false
 }
 
-// last is when the last line of these kinds was written about an item, or about the whole ticket.
+// last returns the time of the last entry of these kinds about an item, or about the whole ticket.
 func last(events []approval.Event, item int, kinds ...approval.EventKind) (time.Time, bool) {
 	for n := len(events) - 1; n >= 0; n-- {
 		e := &events[n]

@@ -23,7 +23,7 @@ func asApproval(err error) *approval.Error {
 	return e
 }
 
-// ticketView is one ticket in full, as the caller may see and change it.
+// ticketView returns the full view of a ticket, with what the caller may see and do.
 func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticket, error) {
 	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
 	if err != nil {
@@ -48,10 +48,10 @@ func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	return out, nil
 }
 
-// seesClients reports whether the lines of an item may name clients to somebody. Those of a change of a resource name all of
-// its clients, whom the resource's page shows to its owners, the security team and auditors.
+// seesClients reports whether a person may see the names of clients in the lines of an item. The lines of a change of a resource
+// name all of its clients, which only its owners, the security team and auditors see.
 func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool {
-	if it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload { // its lines name all that the application has access to
+	if it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload { // its lines name everything that the application can access
 		return who.Security || who.Auditor || ownsApplication(c, who, it.ApplicationName)
 	}
 	if it.Change == nil || it.ResourceName == "" {
@@ -61,7 +61,7 @@ func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool 
 	return mayInspect(c, who, e)
 }
 
-// ticketRow is what lists show of a ticket, with the live state of the members.
+// ticketRow returns the row of a ticket in lists, with the current state of the members.
 func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) openapi.Ticket {
 	out := openapi.Ticket{Id: t.ID(), Kind: openapi.TicketKind(t.Kind), State: openapi.TicketState(t.State()), Version: t.Version, Requester: personOf(c, t.Requester),
 		Reason: t.Reason, BreakGlass: new(t.BreakGlass), Items: []openapi.TicketItem{}, Events: []openapi.Event{}, CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
@@ -118,7 +118,7 @@ func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	return out
 }
 
-// workloadChange is the registration that a change makes; nil: it is about something else.
+// workloadChange returns the registration in a change, or nil if the change is of another kind.
 func workloadChange(c *approval.Change) *openapi.WorkloadChange {
 	w, ok := c.Workload()
 	if !ok {
@@ -132,7 +132,7 @@ func workloadChange(c *approval.Change) *openapi.WorkloadChange {
 	return out
 }
 
-// liveState shows the members as the adapter sees them now, which may be worse than when the item became effective.
+// liveState sets the current states of the members, which may be worse than when the item became effective.
 func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.TicketItem) {
 	var clusters []v1alpha1.ClusterState
 	var counts v1alpha1.MemberCounts
@@ -166,7 +166,7 @@ func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 	out.WaitingFor = &waiting
 }
 
-// undecided are the steps of an item, those that are open with whom they can still be decided by: one person fills one step.
+// undecided returns the steps of an item. Open steps list the people who can still decide them; one person fills one step.
 func undecided(it approval.Item) []approval.Step {
 	steps := slices.Clone(it.Steps)
 	for i := range steps {
@@ -196,7 +196,7 @@ func modeOf(m v1alpha1.Mode) *openapi.Mode {
 	return new(openapi.Mode(m))
 }
 
-// refOf keeps the name that was approved even if the catalog gave the id to something else since.
+// refOf returns a reference with the approved name, even if the catalog has assigned the id to another entity since.
 func refOf(c *catalog.Catalog, id, name string) openapi.CatalogRef {
 	ref := catalogRef(c, name)
 	if ref.Id == nil && id != "" {
@@ -238,7 +238,7 @@ func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 	return out
 }
 
-// eventsOf a ticket; sees tells of an item whether its lines may name clients.
+// eventsOf returns the timeline of a ticket. sees reports whether the lines of an item may name clients.
 func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) []openapi.Event {
 	out := make([]openapi.Event, 0, len(t.Events))
 	for _, e := range t.Events {
@@ -265,7 +265,7 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 	return out
 }
 
-// eventKind in the words of the API.
+// eventKind returns the kind of an entry in the API.
 func eventKind(t *approval.Ticket, e approval.Event) openapi.EventKind {
 	switch e.Kind {
 	case approval.EventReduced:
@@ -279,7 +279,7 @@ func eventKind(t *approval.Ticket, e approval.Event) openapi.EventKind {
 	return openapi.EventKind(e.Kind)
 }
 
-// objectYAML is the statement that is, or will be, in the policy; of a change, the object's spec afterwards.
+// objectYAML returns the statement that is or will be in the policy. For a change, it returns the spec of the object after it.
 func objectYAML(kind approval.Kind, it approval.Item) *string {
 	switch {
 	case kind.Access():

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// maxVersion of an object, in bytes.
+// maxVersion is the maximum length of a resource version, in bytes.
 const maxVersion = 64
 
 // PutTemporaryAudit implements openapi.StrictServerInterface.
@@ -48,7 +48,7 @@ func (a *api) EndTemporaryAudit(ctx context.Context, r openapi.EndTemporaryAudit
 	return openapi.EndTemporaryAudit200JSONResponse(a.toggled(ctx, e, p)), nil
 }
 
-// toggled is the resource with its object as it was written, which the cache may not have yet.
+// toggled returns the resource with its object as it was written, which the cache may not contain yet.
 func (a *api) toggled(ctx context.Context, e catalog.Entity, p *v1alpha1.ProtectedResource) openapi.Resource {
 	c, who := a.Catalog(), actor(ctx)
 	out := a.resourceOf(c, who, e, nil)
@@ -56,7 +56,7 @@ func (a *api) toggled(ctx context.Context, e catalog.Entity, p *v1alpha1.Protect
 	return out
 }
 
-// protection of a resource, with what the caller may do to it; nil: it is not onboarded.
+// protection returns the protection of a resource with what the caller may do, or nil if it is not onboarded.
 func (a *api) protection(c *catalog.Catalog, who approval.Actor, e catalog.Entity, p *v1alpha1.ProtectedResource) *openapi.Protection {
 	out := protectionOf(p)
 	if out == nil {

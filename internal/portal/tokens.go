@@ -33,7 +33,7 @@ func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 		return nil, err
 	}
 	req := credential.Request{Name: r.Body.Name, IdempotencyKey: key}
-	// Bounded before it becomes a duration, which it may overflow.
+	// The number is bounded before it is converted to a duration, which could overflow.
 	if s := r.Body.ExpiresInSeconds; s > 0 && s <= int64(credential.MaxLifetime/time.Second) {
 		req.Lifetime = time.Duration(s) * time.Second
 	}
@@ -62,8 +62,8 @@ func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObjec
 	return openapi.RevokeToken204Response{}, nil
 }
 
-// changes reports whether a token with a scope changes anything. Auditors get none: that somebody is an auditor may be the
-// word of the login alone, which a token does not carry, so that his would be one of an ordinary person.
+// changes reports whether a token with a scope can change anything. Auditors get no such token: a person may be an auditor only by a
+// claim of their login, which a token does not carry, so that the token would have the rights of an ordinary person.
 func changes(s credential.Scope) bool {
 	return s != credential.ScopeRead && s != credential.ScopeLedgerRead
 }
@@ -103,7 +103,7 @@ func (a *api) EndOtherSessions(ctx context.Context, _ openapi.EndOtherSessionsRe
 	return openapi.EndOtherSessions204Response{}, nil
 }
 
-// idempotencyKey of a call; empty: none. Fewer characters would collide by accident.
+// idempotencyKey returns the key of a call, or an empty string. Keys have a minimum length, so that they do not collide by accident.
 func idempotencyKey(k *string) (string, error) {
 	if k == nil {
 		return "", nil

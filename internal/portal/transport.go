@@ -10,11 +10,11 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// probed are the paths that load balancers ask for from any address. They show nothing.
+// probed are the paths that load balancers may request from any address. Their responses contain no data.
 var probed = map[string]bool{"/healthz": true, "/readyz": true}
 
-// transport refuses requests whose passwords, cookies and tokens crossed a network in the clear: those over plain HTTP from another
-// machine that is no trusted proxy, and those that a trusted proxy itself received over plain HTTP. A page is led to the public URL.
+// transport refuses requests that crossed a network in plain text: those over plain HTTP from another machine that is not a trusted
+// proxy, and those that a trusted proxy itself received over plain HTTP. Pages are redirected to the public URL.
 func (s *Server) transport(c *gin.Context) {
 	if c.Request.TLS != nil || probed[c.Request.URL.Path] {
 		return
@@ -37,7 +37,8 @@ func (s *Server) transport(c *gin.Context) {
 	}
 }
 
-// receivedPlain reports whether a proxy says that it was asked over plain HTTP. Where several are in a row, one with TLS is the outermost.
+// receivedPlain reports whether a proxy states that it received the request over plain HTTP. Of several proxies, the outermost one
+// counts.
 func receivedPlain(forwarded []string) bool {
 	values := strings.Split(strings.Join(forwarded, ","), ",")
 	some := false

@@ -49,7 +49,7 @@ func (a *api) ListUndelivered(ctx context.Context, r openapi.ListUndeliveredRequ
 func (a *api) RetryUndelivered(ctx context.Context, r openapi.RetryUndeliveredRequestObject) (openapi.RetryUndeliveredResponseObject, error) {
 	var ids []int64
 	if r.Body.Ids != nil {
-		ids = []int64{} // none is not all
+		ids = []int64{} // an empty list does not mean all
 		for _, text := range *r.Body.Ids {
 			id, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {

@@ -20,9 +20,9 @@ const (
 	listUnused       = "unused"
 	defaultQuietDays = 14
 	maxQuietDays     = 31
-	// lastUseWithin is how far back the last use of a statement is looked for.
+	// lastUseWithin is the period that is searched for the last use of a statement.
 	lastUseWithin = 2 * maxWindow
-	// mostUnobserved names are listed.
+	// mostUnobserved is the maximum number of listed names.
 	mostUnobserved = 100
 )
 
@@ -50,7 +50,7 @@ func (a *api) ListApplicationUnused(ctx context.Context, r openapi.ListApplicati
 	return openapi.ListApplicationUnused200JSONResponse(out), err
 }
 
-// reached are the resources that statements about a subject name.
+// reached returns the resources in the statements about a subject.
 func reached(snap *policy.Snapshot, subject string, now time.Time) []string {
 	var out []string
 	for _, g := range snap.WhatCanReach(subject, now) {
@@ -69,7 +69,7 @@ func (a *api) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	var own []string // resources of which every statement counts
+	var own []string // resources of which every statement is included
 	var apps []v1alpha1.Subject
 	var resources []string
 	for _, e := range c.Resources() {
@@ -104,7 +104,7 @@ func (a *api) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	return openapi.ListUnused200JSONResponse(out), nil
 }
 
-// covers reports whether a statement's resource, which may end in a wildcard, means one of the sorted names.
+// covers reports whether a statement's resource, which may end in a wildcard, covers one of the sorted names.
 func covers(pattern string, names []string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	i, ok := slices.BinarySearch(names, prefix)
@@ -119,13 +119,13 @@ func refsText(refs []openapi.CatalogRef) string {
 	return out.String()
 }
 
-// matches the filters of lists of resources.
+// matches reports whether a resource matches the filters of a list.
 func (a *api) matches(e catalog.Entity, class, owner *string) bool {
 	return (class == nil || *class == "" || a.classOf(e.Name) == *class) &&
 		(owner == nil || *owner == "" || slices.ContainsFunc(e.Owners, func(o catalog.Owner) bool { return o.ID == *owner }))
 }
 
-// unused statements about some resources, in the order of the cursor.
+// unused returns the unused statements about some resources, in the order of the cursor.
 func (a *api) unused(ctx context.Context, days *int, resources []string, keep func(v1alpha1.Statement) bool) (openapi.UnusedList, []openapi.Unused, error) {
 	quiet := defaultQuietDays
 	if days != nil {
@@ -191,13 +191,13 @@ func (a *api) unused(ctx context.Context, days *int, resources []string, keep fu
 	return out, out.Items, nil
 }
 
-// inspectsName is mayInspect of a resource by its name.
+// inspectsName is mayInspect for a resource by its name.
 func (a *api) inspectsName(c *catalog.Catalog, who approval.Actor, name string) bool {
 	e, ok := c.ByName(name)
 	return who.Security || who.Auditor || ok && mayInspect(c, who, e)
 }
 
-// originsOfStatements are the tickets of the statements about some resources, and each statement as a grant.
+// originsOfStatements returns the tickets of the statements about some resources, and each statement as a grant.
 func (a *api) originsOfStatements(ctx context.Context, snap *policy.Snapshot, resources []string) (origins, map[policy.Ref]policy.Grant, error) {
 	grants := map[policy.Ref]policy.Grant{}
 	list := []policy.Grant{}
@@ -215,7 +215,7 @@ func (a *api) originsOfStatements(ctx context.Context, snap *policy.Snapshot, re
 	return from, grants, err
 }
 
-// itemOf is the item of a ticket that a grant came from; nil: none.
+// itemOf returns the item of the ticket of a grant, or nil if there is none.
 func (o origins) itemOf(g policy.Grant) (*approval.Ticket, int) {
 	n, _ := ticketOf(g.Ref, g.Resource)
 	t := o.tickets[n]

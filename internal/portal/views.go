@@ -12,7 +12,7 @@ import (
 
 func personOf(c *catalog.Catalog, id string) openapi.Person {
 	p, ok := c.Person(id)
-	if !ok { // he left; the record stays
+	if !ok { // the person left; the record stays
 		return openapi.Person{Id: id, DisplayName: id}
 	}
 	return openapi.Person{Id: id, DisplayName: p.DisplayName, Title: optional(p.Title), Email: optional(p.Email)}
@@ -28,7 +28,7 @@ func ownersOf(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
 
 func catalogRef(c *catalog.Catalog, name string) openapi.CatalogRef {
 	if e, ok := c.ByName(name); ok {
-		return openapi.CatalogRef{Id: new(e.ID), Name: name, Title: e.Title} // not &e.ID, which keeps all of a copy of e
+		return openapi.CatalogRef{Id: new(e.ID), Name: name, Title: e.Title} // not &e.ID, which would keep a copy of e in memory
 	}
 	return openapi.CatalogRef{Name: name, Title: name}
 }
@@ -84,7 +84,7 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		Statements: int(p.Status.Statements)}
 	states := p.Status.States()
 	out.Clusters, out.Members = clustersOf(states), countsOf(p.Status.Counts(), len(states))
-	if out.EffectiveMode == "" { // the adapter has not looked at it yet
+	if out.EffectiveMode == "" { // the adapter has not processed it yet
 		out.EffectiveMode = out.Mode
 	}
 	for _, cond := range p.Status.Conditions {
@@ -98,7 +98,7 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 	return out
 }
 
-// countsOf maps the counts of the members, of which so many are listed; nil: there is none.
+// countsOf returns the counts of the members, with the number of listed ones; nil if there are no members.
 func countsOf(n v1alpha1.MemberCounts, listed int) *openapi.MemberCounts {
 	if n.Total == 0 {
 		return nil
@@ -143,7 +143,7 @@ func clustersOf(in []v1alpha1.ClusterState) []openapi.ClusterState {
 
 func connectionOf(c *catalog.Catalog, f audit.Connection) openapi.Connection {
 	end := func(name, other string) openapi.CatalogRef {
-		if name == "" { // no class knows it; what was seen stands for it
+		if name == "" { // no class covers it, so the observed text is shown
 			return openapi.CatalogRef{Title: other}
 		}
 		return catalogRef(c, name)

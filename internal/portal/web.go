@@ -20,8 +20,8 @@ const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>AC
 <h1>The web application is not built</h1><p>Run <code>make web</code> and build the portal again. The API is served.</p></html>
 `
 
-// web serves the built application. Paths without a file are the application's own pages, so they get index.html, but
-// only where a browser navigates: a missing script must not become a page.
+// web serves the built application. Paths without a file are pages of the application, so they get index.html, but only for
+// navigations of a browser: the response for a missing script must not be a page.
 func (s *Server) web(c *gin.Context) {
 	p := path.Clean("/" + c.Request.URL.Path)
 	if p == "/api" || strings.HasPrefix(p, "/api/") || strings.HasPrefix(p, "/auth/") {
@@ -49,9 +49,9 @@ func (s *Server) web(c *gin.Context) {
 	s.index(c)
 }
 
-// elsewhere leads who came by another name of this machine, such as localhost for 127.0.0.1, to the public URL: a
-// browser keeps cookies by name, so a login that began here could not end there, and no write would be accepted. Only
-// names of this machine are led on: a proxy in front may write another Host, and would be sent in circles.
+// elsewhere redirects requests under another name of this machine, such as localhost for 127.0.0.1, to the public URL. Browsers store
+// cookies by host name, so that a login that begins under one name could not end under the other, and writes would be refused. Only
+// names of this machine are redirected, because a proxy may set another Host, which would cause a redirect loop.
 func (s *Server) elsewhere(c *gin.Context) bool {
 	here, public := c.Request.Host, s.PublicURL
 	if strings.EqualFold(here, public.Host) {
@@ -61,7 +61,7 @@ func (s *Server) elsewhere(c *gin.Context) bool {
 	if u.Port() != public.Port() || !loopback(u.Hostname()) || !loopback(public.Hostname()) {
 		return false
 	}
-	// Put together from a path and a query alone, so that nothing in them can name another host.
+	// The URL is built from the path and the query only, so that they cannot name another host.
 	to := url.URL{Scheme: public.Scheme, Host: public.Host, Path: c.Request.URL.Path, RawPath: c.Request.URL.RawPath, RawQuery: c.Request.URL.RawQuery}
 	c.Redirect(http.StatusTemporaryRedirect, to.String())
 	return true
@@ -80,7 +80,7 @@ func (s *Server) file(c *gin.Context, name string, data []byte) {
 	c.Data(http.StatusOK, kind, data)
 }
 
-// index is made for each response, because it carries the nonce that allows the application's own styles.
+// index returns the page for each response, because it contains the nonce that allows the application's styles.
 func (s *Server) index(c *gin.Context) {
 	data, err := fs.ReadFile(s.Web, "index.html")
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 
 const (
 	listWorkloads = "workloads"
-	// syncPatience is how long a full sync may write: tens of thousands of objects, paced.
+	// syncPatience is the time limit of a full sync, which writes up to tens of thousands of objects at a limited rate.
 	syncPatience = 30 * time.Minute
 )
 
-// registrant is who registers. A platform speaks for every application, so its token must be one of a security
-// administrator; anybody else's token does for its owner's applications what he may do himself.
+// registrant returns who registers workloads. Platforms register for all applications with the token of a security administrator.
+// Other tokens may register for the applications of their owners only.
 func registrant(ctx context.Context) workloads.Actor {
 	who, t := actor(ctx), tokenOf(ginOf(ctx))
 	return workloads.Actor{ID: who.ID, Security: who.Security && !who.Auditor, Auditor: who.Auditor,
 		Machine: t != nil && t.Has(credential.ScopeWorkloads) && who.Security && !who.Auditor}
 }
 
-// platform is who makes a source anew: a platform with its token, or a security administrator in its place, who is shown
-// what would change before it does.
+// platform returns who replaces a source: a platform with its token, or a security administrator, who sees a preview of the changes
+// first.
 func platform(ctx context.Context) workloads.Actor {
 	a := registrant(ctx)
 	a.Machine = a.Machine || tokenOf(ginOf(ctx)) == nil && a.Security
@@ -129,7 +129,7 @@ func (a *api) DeleteWorkload(ctx context.Context, r openapi.DeleteWorkloadReques
 	if err != nil {
 		return nil, workloadProblem(err)
 	}
-	// Who may not remove a workload is told the same as if there were none.
+	// Callers who may not remove a workload get the same answer as if it did not exist.
 	if results[0].Outcome != workloads.Removed {
 		return nil, newProblem(http.StatusNotFound, "not-found", message.WorkloadNotFound())
 	}
@@ -170,7 +170,7 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	return out, nil
 }
 
-// workloadProblem says what the registrar says, in the words of the API.
+// workloadProblem converts an error of the registrar into a problem of the API.
 func workloadProblem(err error) error {
 	for kind, p := range map[error]problem{
 		workloads.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, workloads.ErrInvalid: {status: http.StatusUnprocessableEntity, code: "invalid"},
