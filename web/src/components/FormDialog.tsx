@@ -43,7 +43,7 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
       {fields.length > 0 && (
         <ul className={classes.fields}>
           {fields.map(({ field, message }) => (
-            <li key={`${field} ${message}`}>
+            <li key={`${field} ${message.text}`}>
               <code>{field}</code>: {words.said(message)}
             </li>
           ))}
