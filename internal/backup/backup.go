@@ -12,14 +12,14 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// headsFile holds the heads that anchors kept.
+// headsFile contains the heads that anchors have stored.
 const headsFile = "ledger/heads.jsonl"
 
-// Source is what a backup is made of.
+// Source contains the inputs of a backup.
 type Source struct {
 	Database *database.DB
 	Host     client.Client
-	// Heads are those that the anchors kept.
+	// Heads are the heads that the anchors have stored.
 	Heads   []ledger.Head
 	Version string
 	Now     func() time.Time

@@ -28,7 +28,7 @@ import (
 type Knowledge string
 
 const (
-	// FromLedger: an export of the later ledger tells what ended.
+	// FromLedger: an export of the later ledger contains what ended.
 	FromLedger Knowledge = "ledger"
 	// NothingHappened: the operator states that no portal ran and nobody changed ACP's objects after the backup, as for a move.
 	NothingHappened Knowledge = "nothing-since"
@@ -43,7 +43,7 @@ const ActionRestored = "portal.restored"
 // named after its ticket's number, so a number must not be used twice.
 const skippedNumbers = 100_000
 
-// Target is what is restored into, and how.
+// Target is the destination of a restore, with its options.
 type Target struct {
 	// Database must be empty, and Host must have ACP's CRDs and none of its objects but those that an earlier try of the same restore
 	// placed.
@@ -57,11 +57,11 @@ type Target struct {
 	// Held gets the statements that were not made in the portal and do not come back, as policies in YAML.
 	Held io.Writer
 	Now  func() time.Time
-	// Progress is told what is done next; nil: nobody is.
+	// Progress is called with each step before it begins, unless it is nil.
 	Progress func(string)
 }
 
-// Report says what a restore did.
+// Report contains the results of a restore.
 type Report struct {
 	Backup   Manifest
 	Tickets  int64
@@ -413,7 +413,7 @@ func (t Target) objects(ctx context.Context, a *Archive, l *later, scratch *data
 		return nil, err
 	}
 	for _, o := range machines {
-		// An address may belong to somebody else by now. Whoever registers workloads registers them again with the next full sync.
+		// An address may belong to another application by now. Platforms register their workloads again with the next full sync.
 		if t.Know == Unknown || l.workloads[o.Name] {
 			r.Held = append(r.Held, "ExternalWorkload/"+o.Name)
 			continue

@@ -233,7 +233,7 @@ func lastNumber(tx *gorm.DB, t table) (n int64, err error) {
 	return n, err
 }
 
-// used reports whether a database has rows that somebody made.
+// used reports whether a database has rows other than those of migrations.
 func used(ctx context.Context, db *database.DB) (bool, error) {
 	found := false
 	err := db.Read(ctx, func(tx *gorm.DB) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// withhold takes the allows out of a policy of which it is not known that they still stand: those of the portal whose ticket does not
-// grant them any more, and others as Knowledge tells. Denies stay. It returns a policy with the others that were taken out; nil if
-// there are none. Those of the portal can be asked for again.
+// withhold removes the allows from a policy that are not known to be still approved: those of the portal whose ticket does not grant
+// them any more, and others depending on Knowledge. Denies stay. It returns a policy with the removed statements that are not the
+// portal's, or nil if there are none. Those of the portal can be requested again.
 func (t Target) withhold(ctx context.Context, tickets approval.TicketStore, l *later, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
 	changed := t.Know == Unknown || l.objects["AccessControlPolicy/"+p.Name]
 	var stay, held []v1alpha1.Statement
@@ -51,7 +51,7 @@ func (t Target) withhold(ctx context.Context, tickets approval.TicketStore, l *l
 func granted(ctx context.Context, tickets approval.TicketStore, number int64, sid string) (bool, error) {
 	x, err := tickets.Get(ctx, number)
 	if approval.CodeOf(err) == approval.CodeNotFound {
-		return false, nil // the database was read after the host cluster, so nobody asked for it in the portal
+		return false, nil // the database was read after the host cluster, so it was not requested in the portal
 	}
 	if err != nil {
 		return false, err

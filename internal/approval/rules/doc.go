@@ -1,6 +1,6 @@
-// Package rules owns the expressions of approval policies: it compiles them, says what is wrong with them and where, and
-// evaluates them over a request within bounds of length and cost. It is pure, and knows neither tickets nor people.
+// Package rules compiles the CEL expressions of approval policies, reports their errors with positions, and evaluates them over a
+// request within bounds of length and cost. It is pure and does not depend on tickets or people.
 //
-// The language is CEL as the API server has it, without the macros that build lists: what is left cannot make a value
-// that is larger than the request, and every evaluation ends at a bound of its cost.
+// The language is CEL as in the API server, without the macros that build lists, so that no value can be larger than the request.
+// The cost of every evaluation is bounded.
 package rules

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// maxLength of an expression, in characters; the CRD says the same.
+	// maxLength is the maximum length of an expression in characters, the same as in the CRD.
 	maxLength = 2048
-	// maxDepth of nested expressions.
+	// maxDepth is the maximum depth of nested expressions.
 	maxDepth = 50
-	// maxCost of one evaluation, in CEL's units: a comparison costs one, a walk over a list about its length.
+	// maxCost is the maximum cost of one evaluation, in CEL's units: a comparison costs one, an iteration over a list about its length.
 	maxCost = 100_000
 
 	variable = "request"
@@ -33,7 +33,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Expression is compiled, or broken and says so whenever it is evaluated. The zero value is absent.
+// Expression is a compiled expression. If it does not compile, every evaluation returns the error. The zero value is absent.
 type Expression struct {
 	text    string
 	program cel.Program
@@ -44,10 +44,10 @@ type Expression struct {
 // Absent reports whether there is no expression.
 func (e Expression) Absent() bool { return e.text == "" }
 
-// String is the expression as it was written.
+// String returns the source of the expression.
 func (e Expression) String() string { return e.text }
 
-// compile an expression; an empty text is an absent one. With an error the expression is broken.
+// compile compiles an expression. An empty text is an absent expression.
 func compile(text string) (Expression, error) {
 	e := Expression{text: text}
 	if text != "" {
@@ -82,7 +82,7 @@ func programs(text string) (whole, partial cel.Program, err error) {
 	return whole, partial, nil
 }
 
-// located says of the first mistake where it is.
+// located returns the first error with its position.
 func located(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	message := strings.Join(strings.Fields(first.Message), " ")
@@ -92,7 +92,8 @@ func located(issues *cel.Issues) error {
 	return fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
 }
 
-// Eval over a request. An error means that nobody knows: the expression met something that is not there, or was dear.
+// Eval evaluates the expression over a request. An error means that the result is unknown: the expression refers to something absent,
+// or its cost exceeds the bound.
 func (e Expression) Eval(r *Request) (bool, error) {
 	if e.broken != nil {
 		return false, e.broken
@@ -110,7 +111,7 @@ func (e Expression) Eval(r *Request) (bool, error) {
 
 var errNotBool = errors.New("it is neither true nor false")
 
-// fields of a request that decide nothing about what kind it is.
+// others are the fields of a request that do not determine its kind.
 var others = []string{"requester", "application", "resource", "actions", "duration", "total", "permanent", "breakGlass",
 	"enforcers", "clients", "fromMode", "toMode", "opens", "closes", "adopt", "override"}
 

@@ -18,16 +18,16 @@ type Policy struct {
 
 type step struct{ condition, auto Expression }
 
-// MaxBreakGlass bounds access by break-glass, whatever a policy allows: nobody agreed to it.
+// MaxBreakGlass is the maximum duration of break-glass access, regardless of policies, because it is not approved in advance.
 const MaxBreakGlass = 24 * time.Hour
 
-// Problem is one thing that is wrong with a policy.
+// Problem is an error in a policy.
 type Problem struct{ Field, Message string }
 
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Compile a policy. It is never nil: an expression that does not compile cannot tell anything, so in doubt the policy
-// matches, the step is needed, and nothing approves by itself.
+// Compile compiles a policy. The result is never nil. Where an expression does not compile, the policy matches, the step is required,
+// and nothing is approved automatically.
 func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	p := &Policy{Object: o}
 	var problems []Problem
@@ -60,7 +60,7 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	return p, problems
 }
 
-// Matches reports whether the policy is about a request. With an error nobody can tell, and nothing may follow from either.
+// Matches reports whether the policy applies to a request. With an error this is unknown, and the caller must not decide by it.
 func (p *Policy) Matches(r *Request) (bool, error) {
 	if p.match.Absent() {
 		return true, nil
@@ -68,7 +68,7 @@ func (p *Policy) Matches(r *Request) (bool, error) {
 	return p.match.Eval(r)
 }
 
-// Needed reports whether a step is needed; in doubt it is.
+// Needed reports whether a step is required. In doubt it is.
 func (p *Policy) Needed(i int, r *Request) (bool, error) {
 	if p.steps[i].condition.Absent() {
 		return true, nil
@@ -77,7 +77,7 @@ func (p *Policy) Needed(i int, r *Request) (bool, error) {
 	return yes || err != nil, err
 }
 
-// Auto reports whether a step approves by itself; in doubt it does not.
+// Auto reports whether a step is approved automatically. In doubt it is not.
 func (p *Policy) Auto(i int, r *Request) (bool, error) {
 	if p.steps[i].auto.Absent() {
 		return false, nil
@@ -85,7 +85,7 @@ func (p *Policy) Auto(i int, r *Request) (bool, error) {
 	return p.steps[i].auto.Eval(r)
 }
 
-// Warnings are what is legal and odd: a policy that matches nothing, a step that nobody can fill.
+// Warnings returns valid but suspicious parts: a policy that matches nothing, or a step that no person can fill.
 func (p *Policy) Warnings() []string {
 	var matched []string
 	for kind := range kinds {
@@ -106,7 +106,7 @@ func (p *Policy) Warnings() []string {
 	return out
 }
 
-// unfillable says why nobody, or too few, can fill a step, whoever works there.
+// unfillable returns the reason why no person, or too few, can ever fill a step.
 func unfillable(s v1alpha1.ApprovalStep, matched []string) string {
 	if len(matched) == 0 {
 		return "its condition is false for every request that the policy matches, so it is never needed"

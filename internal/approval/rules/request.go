@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Request is what expressions see as the variable request. The fields' names are an interface: docs/approvals.md lists
+// Request is the value of the variable request in expressions. The names of its fields are part of the API: docs/approvals.md lists
 // them.
 type Request struct {
 	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload
@@ -28,13 +28,13 @@ type Request struct {
 	Override    bool          `cel:"override"`  // it closes the resource without evidence enough
 }
 
-// Person who asks.
+// Person is the requester.
 type Person struct {
 	ID     string   `cel:"id"`
 	Groups []string `cel:"groups"`
 }
 
-// Entity is an application or a resource; all fields are empty when the request is about none.
+// Entity is an application or a resource. All fields are empty if the request concerns none.
 type Entity struct {
 	ID          string   `cel:"id"`
 	Name        string   `cel:"name"`
@@ -44,14 +44,14 @@ type Entity struct {
 	Owners      []string `cel:"owners"` // "user:<id>" or "group:<id>"
 }
 
-// kinds of requests, with who can be asked for each.
+// kinds contains the kinds of requests, with the possible approvers of each.
 var kinds = map[string]struct{ application, resource bool }{
 	"grant": {true, true}, "extend": {true, true}, "revoke": {true, true},
 	"mode": {false, true}, "onboard": {false, true}, "offboard": {false, true},
 	"class": {false, false}, "approval-policy": {false, false}, "workload": {true, true},
 }
 
-// canBe reports whether an approver can be anybody at all for a kind of request.
+// canBe reports whether an approver expression can select a person for a kind of request.
 func canBe(a v1alpha1.Approver, kind string) bool {
 	switch a {
 	case "resource.owner":

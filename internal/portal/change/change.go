@@ -1,6 +1,6 @@
-// Package change shows what a ticket changes: the objects of ACP and those of each dataplane, before and after. It is
-// pure: the state of the host cluster comes in as a value, and nothing is asked or written. It decides nothing; what the
-// approvals are bound to is approval's Shown.
+// Package change computes what a ticket changes: the objects of ACP and those of each dataplane, before and after. Its functions are
+// pure: the state of the host cluster is a parameter, and nothing is read or written. It is for display only; approvals are
+// bound to Shown of package approval.
 package change
 
 import (
@@ -25,29 +25,30 @@ const (
 )
 
 const (
-	// mostUnits bounds how many resources' dataplane objects one view holds; a class may have thousands.
+	// mostUnits is the maximum number of resources whose dataplane objects a view contains. A class may have thousands.
 	mostUnits = 30
-	// mostStatements of a policy are shown in full; of a larger one only those that change.
+	// mostStatements is the number of statements up to which a policy is shown as a whole. Of larger ones only changed statements are
+	// shown.
 	mostStatements = 40
 )
 
-// Object before and after, as YAML; empty: there is none.
+// Object is an object before and after the change, as YAML; empty if it does not exist.
 type Object struct {
 	Layer, Kind, Name string
 	Enforcer          string
-	Clusters          []string // nil: every member that is targeted and not named by another object of the view
+	Clusters          []string // nil for all targeted members that no other object of the view names
 	Before, After     string
 }
 
-// View of everything that a ticket changes.
+// View contains everything that a ticket changes.
 type View struct {
 	Objects []Object
-	Refused []string // what no dataplane could enforce, or not all
+	Refused []string // what some or all dataplanes cannot enforce
 	Message string   // what is not shown, and why
 }
 
-// Of the items of a ticket or of a preview. base is the snapshot of the input, from which what did not change is taken
-// over. Without members it is not told what Istio is given.
+// Of returns the view of the items of a ticket or of a preview. base is the snapshot of the input, whose unchanged parts are reused.
+// Without members the view contains no objects of Istio.
 func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) View {
 	before, after, units, message := sides(base, in, kind, items)
 	v := View{Message: message}
@@ -62,7 +63,7 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
 	old, new := base.Next(before), base.Next(after)
 	if kind == approval.KindWorkload {
-		// The policies of the resources that are reached do not change, or name others' clients beside the addresses.
+		// The policies of the reached resources are left out: they do not change, or they name other clients besides the addresses.
 		v.groups(old, new, items)
 		return v
 	}
@@ -73,7 +74,7 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 	return v
 }
 
-// Snapshots before and after the items, and the names of the resources that they are about or change.
+// Snapshots returns the snapshots before and after the items, and the names of the resources that they concern.
 func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after *policy.Snapshot, resources []string) {
 	old, new, units, _ := sides(base, in, kind, items)
 	before, after = base.Next(old), base.Next(new)
@@ -83,7 +84,7 @@ func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items
 	return before, after, sortedKeys(units)
 }
 
-// sides are the input without and with the items, and the resources that they name.
+// sides returns the input without and with the items, and the resources that they name.
 func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, message string) {
 	before, after, units = in, in, map[string]bool{}
 	for _, it := range items {
@@ -113,7 +114,7 @@ func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []a
 	return before, after, units, message
 }
 
-// policies that differ, each whole, or only what changes of a large one.
+// policies returns the policies that differ. Of large ones it returns only the changed statements.
 func policies(before, after []*v1alpha1.AccessControlPolicy, items []approval.Item) []Object {
 	names := map[string]bool{}
 	for _, it := range items {
@@ -137,7 +138,7 @@ func policies(before, after []*v1alpha1.AccessControlPolicy, items []approval.It
 	return out
 }
 
-// policyText of a policy; of a large one only the statements that other does not have in the same form.
+// policyText returns a policy as YAML. Of a large one it returns only the statements that differ from those of other.
 func policyText(p, other *v1alpha1.AccessControlPolicy) string {
 	if p == nil || len(p.Spec.Statements) == 0 {
 		return ""
@@ -164,7 +165,7 @@ func find(all []*v1alpha1.AccessControlPolicy, name string) *v1alpha1.AccessCont
 	return all[i]
 }
 
-// with a statement in a policy, which is copied; those that are there already are replaced.
+// with returns the policies with a statement in one of them, which is copied. A statement with the same sid is replaced.
 func with(all []*v1alpha1.AccessControlPolicy, name string, s v1alpha1.Statement) []*v1alpha1.AccessControlPolicy {
 	all = without(all, name, s.SID)
 	p := find(all, name)
@@ -184,13 +185,13 @@ func without(all []*v1alpha1.AccessControlPolicy, name, sid string) []*v1alpha1.
 
 func replace(all []*v1alpha1.AccessControlPolicy, p *v1alpha1.AccessControlPolicy, statements []v1alpha1.Statement) []*v1alpha1.AccessControlPolicy {
 	out := slices.Clone(all)
-	changed := *p // its lists are shared; only this one is another
+	changed := *p // the other lists are shared
 	changed.Spec.Statements = statements
 	out[slices.Index(out, p)] = &changed
 	return out
 }
 
-// apply a spec to an object of the input; none: there is no such object. Approval policies decide about tickets only.
+// apply sets the spec of an object of the input. Without a spec the object is removed. Approval policies are not part of the input.
 func apply(in *policy.Input, c *approval.Change, raw json.RawMessage) error {
 	meta := metav1.ObjectMeta{Name: c.Name}
 	switch c.Kind {

@@ -17,21 +17,21 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// key of one dataplane object in one member, or in all others.
+// key identifies a dataplane object in one member, or in all others.
 type key struct {
 	enforcer                                      v1alpha1.EnforcerName
 	groupVersion, kind, namespace, name, ofMember string
 }
 
-// side is what the dataplanes are given on one side of the change.
+// side contains the objects of the dataplanes before or after the change.
 type side struct {
 	objects map[key]string
-	// goes tells of an object for all others whether a member gets it, unless it has one of its own.
+	// goes returns, for an object of all other members, whether a member without an object of its own gets it.
 	goes map[key]func(member string) bool
-	// refused are messages by what they are about: two statements may be refused for the same reason.
+	// refused contains messages by statement, because several may be refused for the same reason.
 	refused map[string]string
 	members []Member
-	unknown map[v1alpha1.EnforcerName]bool // rendering needs what nobody knows here
+	unknown map[v1alpha1.EnforcerName]bool // rendering needs properties of members that are not known
 }
 
 // dataplane adds the objects that differ.
@@ -72,7 +72,7 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, membe
 	}
 }
 
-// groups adds the address groups of Cilium of the applications that the items are about.
+// groups adds the address groups of Cilium for the applications of the items.
 func (v *View) groups(old, new *policy.Snapshot, items []approval.Item) {
 	subjects := map[string]bool{}
 	for _, it := range items {
@@ -95,10 +95,10 @@ func (v *View) groups(old, new *policy.Snapshot, items []approval.Item) {
 	}
 }
 
-// mostPrefixes of an address group are shown.
+// mostPrefixes is the maximum number of prefixes of an address group that is shown.
 const mostPrefixes = 2000
 
-// groups adds the address groups of subjects; false: one is too large to be shown.
+// groups adds the address groups of subjects. It returns false if one is too large to be shown.
 func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
 	whole := true
 	for _, g := range snap.ExternalGroups() {
@@ -111,7 +111,7 @@ func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
 		}
 		r, err := cilium.RenderGroup(g)
 		if err != nil {
-			continue // the lines of the ticket say what is refused
+			continue // the lines of the ticket contain what is refused
 		}
 		for _, o := range r.Objects {
 			k := key{enforcer: v1alpha1.EnforcerCilium, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
@@ -121,7 +121,7 @@ func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
 	return whole
 }
 
-// refuse adds a message, once.
+// refuse adds a message unless it is present.
 func (v *View) refuse(message string) {
 	if !slices.Contains(v.Refused, message) {
 		v.Refused = append(v.Refused, message)
@@ -129,8 +129,8 @@ func (v *View) refuse(message string) {
 	}
 }
 
-// Refuse adds why statements of the items would be left out of the members by what is in the input: also by statements that
-// the view does not show.
+// Refuse adds the reasons why members would not have statements of the items. The reasons may be statements of the input that the view
+// does not show.
 func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) {
 	_, after, resources := Snapshots(base, in, kind, items)
 	own := map[policy.Ref]bool{}
@@ -152,7 +152,7 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, 
 	}
 }
 
-// Say adds to the message.
+// Say appends a sentence to the message of the view.
 func (v *View) Say(message string) {
 	if v.Message != "" {
 		v.Message += " "
@@ -164,7 +164,7 @@ func newSide(members []Member) *side {
 	return &side{members: members, objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]string{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
 
-// refuse keeps a message that says by itself what it is about.
+// refuse adds a message that names its subject itself.
 func (s *side) refuse(message string) { s.refused[message] = message }
 
 func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
@@ -214,7 +214,7 @@ func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rende
 	}
 }
 
-// object that is at a key: a member may get one of its own on one side of the change only.
+// object returns the object of a key. A member may have an object of its own on one side of the change only.
 func (s *side) object(k key) string {
 	if own, ok := s.objects[k]; ok || k.ofMember == "" {
 		return own
@@ -226,7 +226,7 @@ func (s *side) object(k key) string {
 	return ""
 }
 
-// manifest leaves out the labels, which say only who manages the object and which revision it is.
+// manifest returns the object as YAML without its labels, which contain only the manager and the revision.
 func manifest(o enforcer.Object, spec map[string]any) string {
 	meta := map[string]any{"name": o.Name}
 	if o.Namespace != "" {

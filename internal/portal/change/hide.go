@@ -8,10 +8,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Hidden is what a view says from which something was left out.
+// Hidden is the message of a view with hidden parts.
 const Hidden = "What others may do there is left out: its owners, the security team and those who decide see it."
 
-// Hide leaves out of the input what its statements say about a resource and subjects that somebody may not see there.
+// Hide removes from the input the statements about a resource and subjects that a person may not see there.
 func Hide(in policy.Input, resource string, sees func(subject string) bool) policy.Input {
 	about := func(s v1alpha1.Statement) bool {
 		return slices.ContainsFunc(s.Resources, func(r v1alpha1.ResourceName) bool {
@@ -33,7 +33,7 @@ func Hide(in policy.Input, resource string, sees func(subject string) bool) poli
 				kept = append(kept, s)
 			}
 		}
-		less := *p // its lists are shared; only this one is another
+		less := *p // the other lists are shared
 		less.Spec.Statements = kept
 		if &all[0] == &in.Policies[0] {
 			in.Policies = slices.Clone(all)

@@ -41,7 +41,7 @@ func onboard(base *policy.Snapshot, in *policy.Input, it approval.Item, sid stri
 		Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode}})
 }
 
-// onboarded are the resources that grants onboard.
+// onboarded returns the resources that grants onboard.
 func onboarded(before, after []*v1alpha1.ProtectedResource) []Object {
 	var out []Object
 	for _, p := range after[min(len(before), len(after)):] {

@@ -7,16 +7,16 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Member of the fleet, as far as it decides what it is given.
+// Member contains the properties of a member that determine what is placed in it.
 type Member struct {
 	Name string
-	// Labels of its KubeFedCluster, by which classes place.
+	// Labels are the labels of its KubeFedCluster, by which placements select it.
 	Labels map[string]string
-	// Leaving: nothing is placed there any more.
+	// Leaving reports that nothing is placed in the member any more.
 	Leaving bool
 }
 
-// MembersOf the fleet, as far as they decide what they are given.
+// MembersOf returns the members of the reports, with the properties that determine what is placed in them.
 func MembersOf(all []*v1alpha1.MemberCluster) []Member {
 	var out []Member
 	for _, m := range all {
@@ -25,7 +25,7 @@ func MembersOf(all []*v1alpha1.MemberCluster) []Member {
 	return out
 }
 
-// registered are the members as placements see them.
+// registered returns the members in the form that placements use.
 func registered(members []Member) []policy.Member {
 	out := make([]policy.Member, len(members))
 	for i, m := range members {
@@ -34,7 +34,7 @@ func registered(members []Member) []policy.Member {
 	return out
 }
 
-// Placed are the known members to which a placement brings a resource, sorted.
+// Placed returns the known members in which a placement places a resource, sorted.
 func Placed(p v1alpha1.Placement, members []Member) []string {
 	names, _ := policy.PlacedIn(&p, registered(members), len(members) > 0)
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -42,13 +42,13 @@ func Placed(p v1alpha1.Placement, members []Member) []string {
 	})
 }
 
-// placed reports whether a unit goes to a member. Where no member is known, a selector may select any.
+// placed reports whether a unit is placed in a member. If no member is known, a selector may select any.
 func placed(u *policy.Unit, name string, members []Member) bool {
 	names, known := policy.PlacedIn(&u.Placement, registered(members), len(members) > 0)
 	return known && slices.Contains(names, name) || !known && len(members) == 0
 }
 
-// targets are the members that enforce or audit a unit, as far as they are known.
+// targets returns the known members that enforce or audit a unit.
 func targets(u *policy.Unit, members []Member) []string {
 	var all []string
 	for _, m := range members {

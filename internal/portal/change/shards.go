@@ -8,8 +8,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// shards are the names of the policies that hold the portal's grants on a resource: as many as the first one says, and one more that
-// a change may have begun.
+// shards returns the names of the policies with the portal's grants on a resource: as many as the annotation of the first one says, and
+// one more, which an unfinished change may have created.
 func shards(all []*v1alpha1.AccessControlPolicy, base string) []string {
 	out := []string{base}
 	p := find(all, base)
@@ -23,7 +23,7 @@ func shards(all []*v1alpha1.AccessControlPolicy, base string) []string {
 	return out
 }
 
-// shardOf names the policy that has a statement, or else the one that the portal would write it into.
+// shardOf returns the name of the policy that has a statement, or else of the one to which the portal would write it.
 func shardOf(all []*v1alpha1.AccessControlPolicy, resource, sid string) string {
 	base := policy.PolicyNameFor(resource)
 	names := shards(all, base)

@@ -17,11 +17,11 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// mostLines bounds the lines that one item is shown with. A class may have thousands of resources.
+// mostLines is the maximum number of lines of one item. A class may have thousands of resources.
 const mostLines = 1000
 
-// CompiledLines are the lines that one item's statement brings to the fleet of the input, as if its resource were in Enforce and had
-// no other statement. Other people's changes do not alter them, but a change of a class or of the subject's addresses does.
+// CompiledLines returns the lines that the statement of one item adds in the fleet of the input, as if its resource were in Enforce and
+// had no other statement. Changes of other statements do not affect them; changes of a class or of the subject's addresses do.
 func CompiledLines(in policy.Input, it approval.Item) []string {
 	it.SID, it.ExpiresAt = "shown", time.Time{}
 	alone := policy.Objects{ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses,
@@ -52,9 +52,9 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 	return append(lines, placementLines(u)...)
 }
 
-// ChangedLines are the lines that a change of an object brings. For a ProtectedResource they are the compiled unit after
-// the change, and what the unit before it restricts and the one after it does not. For a class they are the differences of
-// all units, each with a leading + or -, because every difference is the change's own effect.
+// ChangedLines returns the lines of a change of an object. For a ProtectedResource they are the compiled unit after the change, and
+// the restrictions of the unit before that the new one does not have. For a class they are the differences of all units, each with a
+// leading + or -, because all of them are effects of the change.
 func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at time.Time) []string {
 	before, after, names := change.Snapshots(base, in, approval.KindClass, []approval.Item{it})
 	if it.Change.Kind == approval.ObjectProtectedResource {
@@ -75,8 +75,8 @@ func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at t
 	return bounded(lines)
 }
 
-// differences of the units with these names, sorted. Without folding it stops, and reports false, as soon as there are more than
-// mostLines; folded lines name no single application or resource, so a class has few of them.
+// differences returns the differences of the units with these names, sorted. Without folding it returns false as soon as there are more
+// than mostLines. Folded lines do not name single applications or resources, so a class has few of them.
 func differences(before, after *policy.Snapshot, names []string, at time.Time, folded bool) ([]string, bool) {
 	found := map[string]bool{}
 	for _, name := range names {
@@ -94,7 +94,7 @@ func differences(before, after *policy.Snapshot, names []string, at time.Time, f
 	return slices.Sorted(maps.Keys(found)), len(found) <= mostLines
 }
 
-// missing are the lines of b that a does not have.
+// missing returns the lines of b that a does not have.
 func missing(a, b []string) []string {
 	has := make(map[string]bool, len(a))
 	for _, l := range a {
@@ -109,7 +109,7 @@ func missing(a, b []string) []string {
 	return out
 }
 
-// compiledUnit describes a unit: its access, its modes and its members; nil: there is no such unit.
+// compiledUnit returns the lines of a unit: its access, its modes and its members. It returns nil if there is no such unit.
 func compiledUnit(s *policy.Snapshot, name string, at time.Time, folded bool) []string {
 	u, ok := s.CompileResource(name, at)
 	if !ok {
@@ -119,7 +119,7 @@ func compiledUnit(s *policy.Snapshot, name string, at time.Time, folded bool) []
 	return slices.Concat(l.access(), l.modes(), placementLines(u))
 }
 
-// groups are the addresses of the subject's workloads outside the fleet.
+// groups are the addresses of external workloads of the subject.
 func groups(s *policy.Snapshot) []string {
 	var out []string
 	for _, g := range s.ExternalGroups() {
@@ -130,9 +130,8 @@ func groups(s *policy.Snapshot) []string {
 	return out
 }
 
-// unitLines writes a unit as lines, of which each one that is added is access that is added. Folded lines do not name single
-// applications and resources. With the name of a subject they are only about its addresses outside the fleet, which must be
-// the only ones that the unit knows.
+// unitLines formats a unit as lines, so that each added line is added access. Folded lines do not name single applications and
+// resources. With the name of a subject, the lines are only about its external addresses, which must be the only ones of the unit.
 type unitLines struct {
 	u       *policy.Unit
 	folded  bool
@@ -146,7 +145,7 @@ func (l unitLines) value(v string) string {
 	return v
 }
 
-// target names the unit's pods.
+// target returns the text that names the pods of the unit.
 func (l unitLines) target() string {
 	switch {
 	case l.u.LabelValue != "":
@@ -157,7 +156,7 @@ func (l unitLines) target() string {
 	return "pods with " + l.u.LabelKey
 }
 
-// access is what the rules of every enforcer let in or refuse.
+// access returns the lines of the rules of every enforcer.
 func (l unitLines) access() []string {
 	var lines []string
 	for i := range l.u.Rules {
@@ -177,7 +176,7 @@ func (l unitLines) access() []string {
 	return lines
 }
 
-// rule has one line for each peer, port and request of a rule.
+// rule returns one line for each peer, port and request of a rule.
 func (l unitLines) rule(r *policy.Rule) []string {
 	var peers []string
 	if l.outside != "" {
@@ -209,7 +208,7 @@ func (l unitLines) rule(r *policy.Rule) []string {
 	return l.each(r.Effect, peers, r.Ports, r.HTTP, "")
 }
 
-// statement has the lines of one statement for a dataplane that knows clients by their service accounts.
+// statement returns the lines of one statement for a dataplane that identifies clients by service accounts.
 func (l unitLines) statement(st *policy.UnitStatement) []string {
 	if st.OverriddenBy != (policy.Ref{}) {
 		return nil
@@ -245,7 +244,8 @@ func (l unitLines) statement(st *policy.UnitStatement) []string {
 	return lines
 }
 
-// account of a subject. Folded it still shows the template, which a change of a SubjectClass may alter.
+// account returns the text of a subject's service account. Folded, it contains the template, which a change of a SubjectClass may
+// change.
 func (l unitLines) account(s policy.UnitSubject) string {
 	if !l.folded {
 		return s.ServiceAccount
@@ -288,7 +288,7 @@ func portText(p v1alpha1.Port) string {
 	return ports + "/" + string(p.Protocol)
 }
 
-// modes has one line for the base mode and one for each member with a mode of its own.
+// modes returns one line for the base mode and one for each member with its own mode.
 func (l unitLines) modes() []string {
 	if l.u.Wildcard {
 		return nil
@@ -300,7 +300,7 @@ func (l unitLines) modes() []string {
 	return lines
 }
 
-// placementLines has one line for each member, or for the selector of members.
+// placementLines returns one line for each member, or for the selector of members.
 func placementLines(u policy.Unit) []string {
 	var lines []string
 	if u.Placement.Clusters != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// WorkloadLines are the lines that the registration of a client outside the fleet brings: its addresses, what its
-// application has access to, and what the addresses may connect to in the members, as if each resource were in Enforce
-// and nobody else had addresses or access. base is the snapshot of the input. Changes of others do not alter them, but a grant to the application, a class
-// and what members can do does.
+// WorkloadLines returns the lines of the registration of a client outside the fleet: its addresses, the access of its application, and
+// what the addresses may connect to in the members, as if each resource were in Enforce and no other client had addresses or access.
+// base is the snapshot of the input. Other registrations do not affect the lines; grants to the application, classes and properties of
+// members do.
 func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at time.Time) ([]string, error) {
 	var spec v1alpha1.ExternalWorkloadSpec
 	if err := json.Unmarshal(it.Change.After, &spec); err != nil {
@@ -62,14 +62,14 @@ func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at 
 		for _, line := range l.access() {
 			found[line] = true
 		}
-		for _, line := range placementLines(u) { // of several resources, each may be somewhere else
+		for _, line := range placementLines(u) { // each of several resources may be placed in other members
 			found["allow connections to "+l.target()+" "+line] = true
 		}
 	}
 	return bounded(slices.Sorted(maps.Keys(found))), nil
 }
 
-// accessOf returns the actions that the allows which have not ended give a subject, by resource as written.
+// accessOf returns the actions of a subject by the allows that have not ended, by resource as written.
 func accessOf(s *policy.Snapshot, subject string, at time.Time) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for _, g := range s.WhatCanReach(subject, at) {
@@ -86,10 +86,10 @@ func accessOf(s *policy.Snapshot, subject string, at time.Time) map[string]map[s
 	return out
 }
 
-// anyone is the subject of statements that are about every source.
+// anyone is the subject of statements about every source.
 const anyone = "*"
 
-// bounded keeps the first lines of many, and one for the digest of the others.
+// bounded returns the first lines, and one line with the digest of the others.
 func bounded(lines []string) []string {
 	if len(lines) <= mostLines {
 		return lines

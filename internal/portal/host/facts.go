@@ -36,7 +36,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	return f, nil
 }
 
-// clients counts the subjects that an allow in force names.
+// clients returns the number of subjects in allows in force.
 func clients(grants []policy.Grant) int {
 	seen := map[string]bool{}
 	for _, g := range grants {
@@ -59,7 +59,7 @@ func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	return pointers(list.Items), nil
 }
 
-// indexSubject finds ExternalWorkloads by the subject that they are.
+// indexSubject is the index of ExternalWorkloads by subject.
 const indexSubject = "spec.subject"
 
 func subjectOf(o client.Object) []string {
@@ -70,7 +70,7 @@ func subjectOf(o client.Object) []string {
 	return []string{string(w.Spec.Subject)}
 }
 
-// Compiled implements approval.Host. It is called in the middle of decisions, so for access it reads no more than it needs.
+// Compiled implements approval.Host. It is called during decisions, so it reads only what an item needs.
 func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	if !h.Ready() {
 		return nil, approval.HostUnknown()
@@ -84,7 +84,7 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	var resources v1alpha1.ResourceClassList
 	var subjects v1alpha1.SubjectClassList
 	var workloads v1alpha1.ExternalWorkloadList
-	ctx := context.Background() // lists of a synced cache wait for nothing
+	ctx := context.Background() // lists of a synced cache do not block
 	if err := errors.Join(h.cache.List(ctx, &resources, client.UnsafeDisableDeepCopy), h.cache.List(ctx, &subjects, client.UnsafeDisableDeepCopy),
 		h.cache.List(ctx, &workloads, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSubject: it.ApplicationName})); err != nil {
 		return nil, fmt.Errorf("list the classes and workloads of the cache: %w", err)

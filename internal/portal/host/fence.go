@@ -9,12 +9,12 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// annotationLedger holds the ledger's last line, as "SEQUENCE HASH", of the database whose portal wrote the policy
-// last. A database that does not have this line is older, because it was restored, or another one: what waits in it may
-// have been revoked since, so it may take away but not grant.
+// annotationLedger is the last ledger line, as "SEQUENCE HASH", of the database whose portal wrote the policy last. A database without
+// this line was restored from an older state, or is another one. Its waiting grants may have been revoked since, so it may only
+// remove statements.
 const annotationLedger = "acp.io/portal-ledger"
 
-// Ledger is what the fence asks of the database; see ledger.Reader.
+// Ledger is the interface to the database that the fence needs; see ledger.Reader.
 type Ledger interface {
 	Line(ctx context.Context, seq int64) (ledger.Line, bool, error)
 	Last(ctx context.Context) (ledger.Line, bool, error)
@@ -29,13 +29,13 @@ func (w *Writer) fenced(ctx context.Context, p *v1alpha1.AccessControlPolicy) (b
 	var seq int64
 	var hash string
 	if n, _ := fmt.Sscanf(mark, "%d %s", &seq, &hash); n != 2 {
-		return true, nil // what somebody else wrote is no proof
+		return true, nil // an annotation by others proves nothing
 	}
 	l, ok, err := w.Ledger.Line(ctx, seq)
 	return !ok || l.Hash != hash, err
 }
 
-// mark leaves this database's last line at what it writes.
+// mark sets the annotation to this database's last line.
 func (w *Writer) mark(ctx context.Context, p *v1alpha1.AccessControlPolicy) error {
 	if w.Ledger == nil {
 		return nil

@@ -28,7 +28,7 @@ func (h *Host) Reached(application string) (approval.Reached, error) {
 	return ReachedIn(s, application, wallclock.Now()), nil
 }
 
-// ReachedIn is what an application has access to by a snapshot. Allows that have not begun yet count.
+// ReachedIn returns the resources that an application can access by a snapshot. Allows that have not begun yet are included.
 func ReachedIn(s *policy.Snapshot, application string, at time.Time) approval.Reached {
 	var r approval.Reached
 	for _, g := range s.WhatCanReach(application, at) {
@@ -46,8 +46,8 @@ func ReachedIn(s *policy.Snapshot, application string, at time.Time) approval.Re
 	return r
 }
 
-// GrantsOf are the grants that name an application or a resource, for who decides whether it may leave the catalog;
-// none before the host cluster was seen.
+// GrantsOf returns the grants that name an application or a resource, for people who decide whether to remove it from the catalog. It
+// returns none before the host cluster has been read.
 func (h *Host) GrantsOf(name string) []catalog.Grant {
 	s, ok := h.Snapshot()
 	if !ok {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Happening is what the adapter saw in a member and the portal had no part in.
+// Happening is an observation of the adapter in a member that the portal did not cause.
 type Happening struct {
-	// ID is that of the Event: the same happening is told again after a restart.
+	// ID is the UID of the Event. The same happening is reported again after a restart.
 	ID string
 	At time.Time
 	// Resource is the name of the ProtectedResource, Reason the Event's, as MemberDrifted, and Note its sentence, which begins
@@ -26,14 +26,14 @@ type Happening struct {
 }
 
 const (
-	// adapter is who reports, in the namespace of Events about objects that have none.
+	// adapter is the reporter of the Events, in the namespace of Events about cluster-scoped objects.
 	adapter         = "acp-adapter"
 	eventsNamespace = metav1.NamespaceDefault
-	// memberReason begins the reasons of the adapter's Events about one member (controllers/protectedresource).
+	// memberReason is the prefix of the reasons of the adapter's Events about one member (controllers/protectedresource).
 	memberReason = "Member"
 )
 
-// happening reads an Event; false: it is not one of the adapter's about a member.
+// happening converts an Event. It returns false if it is not an Event of the adapter about a member.
 func happening(e *eventsv1.Event) (Happening, bool) {
 	if e.ReportingController != adapter || !strings.HasPrefix(e.Reason, memberReason) || e.Regarding.Kind != "ProtectedResource" || e.UID == "" {
 		return Happening{}, false
@@ -45,9 +45,9 @@ func happening(e *eventsv1.Event) (Happening, bool) {
 	return Happening{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Note: e.Note}, true
 }
 
-// Happenings follows the adapter's Events about members until the context ends, and calls record for each, again when it
-// fails, and once more for each that is still there after a restart. Events are kept for an hour: what happened while no
-// portal ran for longer than that is not told.
+// Happenings follows the adapter's Events about members until the context ends, and calls record for each one. It repeats failed calls,
+// and calls record again for existing Events after a restart. Events are stored for an hour: what happened while no portal ran for
+// longer is not recorded.
 func (h *Host) Happenings(ctx context.Context, record func(context.Context, Happening) error) error {
 	clients, err := kubernetes.NewForConfig(h.config)
 	if err != nil {
@@ -69,7 +69,7 @@ func follow(ctx context.Context, clients kubernetes.Interface, record func(conte
 			}
 		}
 	}
-	// An Event that is told again within minutes is counted in the one that is there.
+	// An Event that is repeated within minutes increases the count of the existing one.
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: add}); err != nil {
 		return fmt.Errorf("watch events: %w", err)
 	}

@@ -1,6 +1,5 @@
-// Package host is the portal's side of the host cluster: a cache of ACP's kinds with the policy snapshot made of it,
-// news of what changed, and the writer of the portal's own policies. It holds no member credentials and knows no
-// tickets.
+// Package host connects the portal to the host cluster: a cache of ACP's kinds with their policy snapshot, notifications about changes,
+// and the writer of the portal's policies. It has no credentials of members and does not depend on tickets.
 package host
 
 import (
@@ -35,7 +34,7 @@ var ErrKindMissing = errors.New("a kind of ACP is not installed in the host clus
 type Host struct {
 	config *rest.Config
 	client client.Client
-	urgent client.Client // not paced
+	urgent client.Client // without a rate limit
 	cache  cache.Cache
 	log    *slog.Logger
 
@@ -44,8 +43,8 @@ type Host struct {
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
-	onObject func(externalchanges.Row, bool)                  // nil: nobody wants to know
-	note     func(context.Context, externalchanges.Own) error // nil: the portal's own changes are not noted
+	onObject func(externalchanges.Row, bool)                  // nil if there is no receiver
+	note     func(context.Context, externalchanges.Own) error // nil if the portal's own changes are not recorded
 
 	workloads *Workloads
 	namespace string // see InNamespace
@@ -55,8 +54,8 @@ type Host struct {
 	snapshot *policy.Snapshot
 }
 
-// New prepares the connection and connects nothing. onResource is called with the name of a resource whose protection
-// changed; it must not block.
+// New returns a Host without connecting to the API server. onResource is called with the name of a resource whose protection has
+// changed, and must not block.
 func New(config *rest.Config, onResource func(resource string), log *slog.Logger) (*Host, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400
@@ -69,7 +68,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
-	// The channel only wakes the follower, which compares everything anyway; see notify.
+	// The channel only triggers the follower, which compares everything; see notify.
 	h := &Host{config: config, client: cl, log: log, policies: make(chan string, 1024), onChange: onResource, dirty: true}
 	patient, err := hostcluster.NewRetryingClient(config, h.reached)
 	if err != nil {
@@ -80,7 +79,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // workloads are paced where they are written, and a downgrade must not wait
+	config.QPS = -1 // writes of workloads have their own rate limit, and a downgrade must not wait
 	unpaced, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
@@ -90,7 +89,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	return h, nil
 }
 
-// reached is told when the API server stops answering, and when it is back.
+// reached records whether the API server answers.
 func (h *Host) reached(problem error) {
 	if problem != nil {
 		now := wallclock.Now()
@@ -102,7 +101,7 @@ func (h *Host) reached(problem error) {
 	h.log.Info("the host cluster answers again")
 }
 
-// AwaySince is since when the host cluster does not answer, and so how old what the cache holds may be; zero: it answers.
+// AwaySince returns the time since which the host cluster has not answered, which is the age of the cache, or zero if it answers.
 func (h *Host) AwaySince() time.Time {
 	if at := h.away.Load(); at != nil {
 		return *at
@@ -110,8 +109,8 @@ func (h *Host) AwaySince() time.Time {
 	return time.Time{}
 }
 
-// CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the
-// API server cannot be reached now.
+// CheckKinds checks that the API server serves ACP's kinds. ErrKindMissing names the files to apply. Other errors mean that the API
+// server cannot be reached.
 func (h *Host) CheckKinds(ctx context.Context) error {
 	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.AllKinds())
 	if err != nil {
@@ -127,7 +126,7 @@ func (h *Host) CheckKinds(ctx context.Context) error {
 	return fmt.Errorf("%w: kubectl apply -f %s", ErrKindMissing, strings.Join(files, " -f "))
 }
 
-// indexResource finds ProtectedResources by the resource that they name.
+// indexResource is the index of ProtectedResources by resource name.
 const indexResource = "spec.resource"
 
 func resourceOf(o client.Object) []string {
@@ -138,7 +137,7 @@ func resourceOf(o client.Object) []string {
 	return []string{string(p.Spec.Resource)}
 }
 
-// Run keeps the cache until the context ends. An API server that is away is waited for.
+// Run updates the cache until the context ends. It waits while the API server is not available.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.cache.IndexField(ctx, &v1alpha1.ExternalWorkload{}, indexSubject, subjectOf); err != nil {
 		return fmt.Errorf("index external workloads: %w", err)
@@ -192,7 +191,7 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 	switch o.(type) {
 	case *v1alpha1.AccessControlPolicy, *v1alpha1.ProtectedResource:
-		h.changes.Add(1) // before anybody is told
+		h.changes.Add(1) // before receivers are notified
 	}
 	old, ok := before.(client.Object)
 	h.noticed(old, o, gone)
@@ -205,7 +204,7 @@ func (h *Host) changed(before, object any, gone bool) {
 		h.tell(o.GetName())
 	}
 	for _, k := range changeable {
-		if k.is(o) && (k.ours == nil || k.ours(o)) { // platforms register tens of thousands of workloads, of which no ticket is about one
+		if k.is(o) && (k.ours == nil || k.ours(o)) { // platforms register tens of thousands of workloads, which no ticket concerns
 			h.tell(k.name + "/" + o.GetName())
 		}
 	}
@@ -214,24 +213,24 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 }
 
-// tell the follower that something changed.
+// tell notifies the follower of a change.
 func (h *Host) tell(name string) {
 	select {
 	case h.policies <- name:
-	default: // the follower is far behind; its resync finds it
+	default: // the follower is far behind; its resync finds the change
 	}
 }
 
-// PolicyChanges are the names of policies that changed, and "<kind>/<name>" of the other objects that tickets change.
+// PolicyChanges returns a channel with the names of changed policies, and "<kind>/<name>" of other changed objects.
 func (h *Host) PolicyChanges() <-chan string { return h.policies }
 
-// Changes counts what was seen to change of policies and protected resources, their statuses too.
+// Changes returns the number of observed changes of policies and protected resources, including their statuses.
 func (h *Host) Changes() uint64 { return h.changes.Load() }
 
-// Ready reports whether everything was seen once.
+// Ready reports whether the cache has been filled.
 func (h *Host) Ready() bool { return h.ready.Load() }
 
-// Snapshot of the policies as they are now; false: the host cluster was not seen yet.
+// Snapshot returns the snapshot of the current policies, and false if the host cluster was not read yet.
 func (h *Host) Snapshot() (*policy.Snapshot, bool) {
 	if !h.Ready() {
 		return nil, false
@@ -241,7 +240,7 @@ func (h *Host) Snapshot() (*policy.Snapshot, bool) {
 	if !h.dirty && h.snapshot != nil {
 		return h.snapshot, true
 	}
-	in, err := hostcluster.Input(context.Background(), h.cache) // lists of a synced cache wait for nothing
+	in, err := hostcluster.Input(context.Background(), h.cache) // lists of a synced cache do not block
 	if err != nil {
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return h.snapshot, h.snapshot != nil
@@ -275,8 +274,8 @@ func (h *Host) Live(ctx context.Context, name string) (*v1alpha1.AccessControlPo
 	return &p, nil
 }
 
-// Protection of a resource; nil: it is not onboarded, or the host cluster was not seen yet. Of two objects for one
-// name, the first by object name is shown; the adapter's status says that there are two.
+// Protection returns the ProtectedResource of a resource, or nil if it is not onboarded or the host cluster was not read yet. Of two
+// objects for one resource it returns the first by name; the adapter's status reports the duplicate.
 func (h *Host) Protection(resource string) *v1alpha1.ProtectedResource {
 	if !h.Ready() {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// Input that the snapshot is made of, which nobody may change; false: the host cluster was not seen yet.
+// Input returns the input of the snapshot, which must not be changed, and false if the host cluster was not read yet.
 func (h *Host) Input() (policy.Input, bool) {
 	if !h.Ready() {
 		return policy.Input{}, false
 	}
-	in, err := hostcluster.Input(context.Background(), h.cache) // lists of a synced cache wait for nothing
+	in, err := hostcluster.Input(context.Background(), h.cache) // lists of a synced cache do not block
 	if err != nil {
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return policy.Input{}, false
@@ -26,14 +26,14 @@ func (h *Host) Input() (policy.Input, bool) {
 	return in, true
 }
 
-// Enforced are the names of the resources that some member enforces, or would but for a temporary audit, sorted; false: the
-// host cluster was not seen yet.
+// Enforced returns the names of the resources that some member enforces, or would without a temporary audit, sorted. It returns false
+// if the host cluster was not read yet.
 func (h *Host) Enforced() ([]string, bool) {
 	if !h.Ready() {
 		return nil, false
 	}
 	var list v1alpha1.ProtectedResourceList
-	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // of a synced cache it waits for nothing
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // a synced cache does not block
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return nil, false
 	}
@@ -47,23 +47,23 @@ func (h *Host) Enforced() ([]string, bool) {
 	return slices.Compact(names), true
 }
 
-// Members of the fleet as the adapter reports on them; none before the host cluster was seen.
+// Members returns the reports of the adapter about the members; none before the host cluster was read.
 func (h *Host) Members() []*v1alpha1.MemberCluster {
 	if !h.Ready() {
 		return nil
 	}
 	var list v1alpha1.MemberClusterList
-	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // of a synced cache it waits for nothing
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // a synced cache does not block
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return nil
 	}
 	return pointers(list.Items)
 }
 
-// Fleet tells in which members resources are placed, as far as the adapter has reported on every member.
+// Fleet returns the members in which resources are placed, as far as the adapter has reported on them.
 func (h *Host) Fleet() insight.Fleet { return insight.FleetOf(h.Members()) }
 
-// ClassOf a resource; empty: none covers it, or the host cluster was not seen yet.
+// ClassOf returns the class of a resource, or an empty string if no class covers it or the host cluster was not read yet.
 func (h *Host) ClassOf(resource string) string {
 	s, ok := h.Snapshot()
 	if !ok {

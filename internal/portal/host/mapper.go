@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/hostcluster"
 )
 
-// staticMapper knows ACP's kinds, so that starting needs no discovery and an API server that is away stops nothing.
+// staticMapper maps ACP's kinds without discovery, so that the portal starts while the API server is not available.
 func staticMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
 	gv := v1alpha1.GroupVersion

@@ -17,23 +17,23 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 )
 
-// kind is one of those whose objects tickets change.
+// kind describes a kind of objects that tickets change.
 type kind struct {
 	name  string
 	empty func() client.Object
 	is    func(client.Object) bool
 	spec  func(client.Object) any // a pointer to it
-	// ready reports whether the adapter did what the object says, why it does not accept it, and what it waits for.
+	// ready reports whether the adapter has applied the object, why the adapter does not accept it, and what it waits for.
 	ready func(client.Object) (bool, string, string)
-	// observed is the generation that the status is about.
+	// observed returns the generation in the status.
 	observed func(client.Object) int64
-	// ours reports whether tickets may change an object that exists; nil: they may change all.
+	// ours reports whether tickets may change an existing object. If it is nil, they may change all.
 	ours func(client.Object) bool
-	// mark writes beside the spec what a change says of the object; nil: nothing.
+	// mark sets metadata of the object for a change; nil if there is none.
 	mark func(client.Object, approval.Change)
 }
 
-// object of a kind; the functions are only given objects of their own kind.
+// object returns the description of a kind. Its functions are only called with objects of that kind.
 func object[T any, O interface {
 	*T
 	client.Object
@@ -62,7 +62,7 @@ var changeable = []kind{
 	externalWorkloads(),
 }
 
-// externalWorkloads are those that people register. Objects of platforms and of administrators belong to somebody else.
+// externalWorkloads are the workloads that people register. Tickets do not change those of platforms and administrators.
 func externalWorkloads() kind {
 	k := object(approval.ObjectExternalWorkload, func(o *v1alpha1.ExternalWorkload) any { return &o.Spec },
 		func(o *v1alpha1.ExternalWorkload) int64 { return o.Status.ObservedGeneration },
@@ -87,7 +87,7 @@ func kindOf(name string) (kind, error) {
 	return kind{}, fmt.Errorf("objects of kind %q are not changed by tickets", name)
 }
 
-// protectionReady: every targeted member was read back in the wished mode.
+// protectionReady reports whether every targeted member was read back in the requested mode.
 func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits string) {
 	if _, refused, _ := accepted(o.Status.Conditions); refused != "" {
 		return false, refused, ""
@@ -97,7 +97,7 @@ func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits 
 		return false, "", ""
 	}
 	mode := o.Status.EffectiveMode == o.Spec.Mode || o.Spec.TemporaryAudit != nil
-	// In Observe no member has to have anything, and the adapter says that instead once nothing is left in any.
+	// In Observe no member needs an object, which the adapter reports once all objects are removed.
 	there := c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonObserve
 	return there && c.ObservedGeneration >= o.Generation && mode, "", c.Message
 }
@@ -113,7 +113,7 @@ func accepted(conditions []metav1.Condition) (ready bool, refused, waits string)
 	return c.Status == metav1.ConditionTrue, "", c.Message
 }
 
-// specOf is what tickets see of an object. A temporary audit begins and ends without a ticket, so none is based on it.
+// specOf returns the spec of an object for tickets, without a temporary audit, which begins and ends without a ticket.
 func specOf(k kind, o client.Object) json.RawMessage {
 	spec := k.spec(o)
 	if p, ok := spec.(*v1alpha1.ProtectedResourceSpec); ok && p.TemporaryAudit != nil {
@@ -153,7 +153,7 @@ func (h *Host) Seen(ctx context.Context, name, object string) (approval.ObjectSe
 	return Seen(ctx, h.client, name, object)
 }
 
-// Seen reads an object and what the adapter says of it.
+// Seen returns an object and its state as the adapter reports it.
 func Seen(ctx context.Context, c client.Reader, name, object string) (approval.ObjectSeen, error) {
 	k, err := kindOf(name)
 	if err != nil {
@@ -175,7 +175,7 @@ func Seen(ctx context.Context, c client.Reader, name, object string) (approval.O
 	return seen, nil
 }
 
-// DryRun implements approval.Host: what the API server would make of the change, with its defaults, or why not.
+// DryRun implements approval.Host. It returns the object as the API server would store it, or the reason why it would refuse it.
 func (h *Host) DryRun(ctx context.Context, c approval.Change) (json.RawMessage, error) {
 	w := &Writer{Client: client.NewDryRunClient(h.client)}
 	o, err := w.apply(ctx, c, func(context.Context) error { return nil })
@@ -201,8 +201,8 @@ func (w *Writer) Apply(ctx context.Context, c approval.Change, check approval.Ch
 	return approval.Written{Generation: o.GetGeneration(), UID: string(o.GetUID())}, nil
 }
 
-// apply is read, compare, check, write with the resource version that was read. What is based on another spec than the
-// one that is there is refused for good: it was approved as a difference. The object is nil if it is gone already.
+// apply reads, compares, checks and writes with the resource version that was read. A change that is based on another spec than the
+// current one is refused permanently, because it was approved as a difference. The object is nil if it is deleted already.
 func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Check) (client.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -240,7 +240,7 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 	return nil, fmt.Errorf("write %s %s: it changed %d times in between", c.Kind, c.Name, maxConflicts)
 }
 
-// compare reports whether a change is done already; the error says that it is based on something else than what is there.
+// compare reports whether a change is applied already. It returns an error if the change is based on another spec than the current one.
 func compare(k kind, c approval.Change, o client.Object, exists bool) (done bool, err error) {
 	var spec json.RawMessage
 	if exists {
@@ -272,7 +272,7 @@ func (w *Writer) write(ctx context.Context, k kind, c approval.Change, o client.
 	if protects {
 		audit = protection.TemporaryAudit
 	}
-	reflect.ValueOf(spec).Elem().SetZero() // what the approved one lacks is to go
+	reflect.ValueOf(spec).Elem().SetZero() // fields that the approved spec does not have are removed
 	if err := json.Unmarshal(c.After, spec); err != nil {
 		return fmt.Errorf("read the approved spec: %w", err)
 	}

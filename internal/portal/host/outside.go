@@ -23,7 +23,7 @@ import (
 
 var _ externalchanges.Host = (*Host)(nil)
 
-// recorded is the kind of an object whose changes are lines of the ledger; empty: they are not.
+// recorded returns the kind of an object whose changes are recorded in the ledger, or an empty string.
 func recorded(o client.Object) string {
 	switch o.(type) {
 	case *v1alpha1.AccessControlPolicy:
@@ -44,11 +44,11 @@ func rowOf(kind string, o client.Object) externalchanges.Row {
 	return externalchanges.Row{Key: externalchanges.Key{Kind: kind, Name: o.GetName()}, UID: string(o.GetUID()), Generation: o.GetGeneration()}
 }
 
-// OnObject is called for each object whose changes are recorded, when its UID, generation or existence changed. It is set
-// before Run, and must not block.
+// OnObject sets a function that is called when the UID, generation or existence of an object with recorded changes has changed. It must
+// be called before Run, and the function must not block.
 func (h *Host) OnObject(f func(o externalchanges.Row, exists bool)) { h.onObject = f }
 
-// noticed passes on what changed; before is nil for an object that is new or gone.
+// noticed calls the function for a change. before is nil for a new or deleted object.
 func (h *Host) noticed(before, o client.Object, gone bool) {
 	kind := recorded(o)
 	if h.onObject == nil || kind == "" {
@@ -102,7 +102,7 @@ func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalc
 	return &externalchanges.Seen{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
 }
 
-// manager is the field manager that wrote last, without those of statuses.
+// manager returns the field manager of the last write, except writes of the status.
 func manager(all []metav1.ManagedFieldsEntry) string {
 	name, at := "", time.Time{}
 	for _, f := range all {
@@ -115,12 +115,12 @@ func manager(all []metav1.ManagedFieldsEntry) string {
 
 const (
 	toldPage = 500
-	// mostTold bounds the Events that one look reads.
+	// mostTold is the maximum number of Events in one query.
 	mostTold = 20_000
 )
 
-// InNamespace says where ACP is installed in the host cluster, and so where the Events of the adapter's webhook are. It is called
-// before Run; without it the namespace is event.Namespace.
+// InNamespace sets the namespace of ACP in the host cluster, in which the Events of the adapter's webhook are. It must be called before
+// Run; the default is event.Namespace.
 func (h *Host) InNamespace(namespace string) { h.namespace = namespace }
 
 func (h *Host) eventsNamespace() string { return cmp.Or(h.namespace, event.Namespace) }
@@ -156,15 +156,15 @@ func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, 
 	return out, nil
 }
 
-// noting is a client that notes the changes that it makes, so that they are not taken for those of somebody else. A note
-// that could not be written makes a line too many, never one too few.
+// noting is a client that records its own changes, so that they are not attributed to others. If a record cannot be written, the ledger
+// has a line too many, never one too few.
 type noting struct {
 	client.Client
 	note func(ctx context.Context, o externalchanges.Own) error
 	log  *slog.Logger
 }
 
-// Noting makes the writers that are made from now on note their changes. It is set before Writer and Urgent are called.
+// Noting makes writers record their changes. It must be called before Writer and Urgent.
 func (h *Host) Noting(note func(ctx context.Context, o externalchanges.Own) error) { h.note = note }
 
 func (h *Host) noting(c client.Client) client.Client {

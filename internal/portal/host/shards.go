@@ -17,8 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/change"
 )
 
-// expiredKept is how long a statement of the portal's stays in its policy after its end. Usually its ticket takes it out at once; this
-// is for statements whose ticket is gone, for example after the database was restored.
+// expiredKept is how long an expired statement of the portal stays in its policy. Usually its ticket removes it at once; this is for
+// statements whose ticket does not exist, for example after the database was restored.
 const expiredKept = 7 * 24 * time.Hour
 
 // read returns a policy from the API server, or an empty one of that name and false.
@@ -35,8 +35,8 @@ func (w *Writer) read(ctx context.Context, name string) (*v1alpha1.AccessControl
 }
 
 // room returns the shard that has one of the statements already, or else the first that has room for them. A new shard is created
-// without statements and read again, so that every statement is written with the resource version of a policy that existed: what
-// fences the shards that exist fences every write that is under way.
+// without statements and read again, so that every statement is written with the resource version of an existing policy. Fencing all
+// existing shards then fences every concurrent write.
 func (w *Writer) room(ctx context.Context, base, resource string, statements []v1alpha1.Statement) (*v1alpha1.AccessControlPolicy, bool, error) {
 	first, exists, err := w.read(ctx, base)
 	if err != nil || !exists {
@@ -53,7 +53,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 			if p, exists, err = w.read(ctx, policy.PolicyShard(base, n)); err != nil {
 				return nil, false, err
 			}
-			if !exists { // it was announced in the first shard and not created yet, or deleted by hand
+			if !exists { // it was announced in the first shard and not created yet, or it was deleted manually
 				if p, err = w.begin(ctx, p, resource); err != nil {
 					return nil, false, err
 				}
@@ -69,7 +69,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 	if free != nil {
 		return free, true, nil
 	}
-	// The first shard announces the next one before it exists, so that whoever removes a statement looks there, too.
+	// The first shard announces the next one before it exists, so that a removal of a statement searches it, too.
 	next := first.DeepCopy()
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
@@ -84,7 +84,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 	return w.room(ctx, base, resource, statements)
 }
 
-// begin creates an empty shard and returns it as it is then.
+// begin creates an empty shard and returns it.
 func (w *Writer) begin(ctx context.Context, p *v1alpha1.AccessControlPolicy, resource string) (*v1alpha1.AccessControlPolicy, error) {
 	own(p, resource)
 	if err := w.Client.Create(ctx, p); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -97,8 +97,8 @@ func (w *Writer) begin(ctx context.Context, p *v1alpha1.AccessControlPolicy, res
 	return p, err
 }
 
-// prune takes allows of the portal's out of a policy whose end is long over. Nothing that a ticket could still write is among them: a
-// ticket's statement is not written after its end.
+// prune removes allows of the portal from a policy that ended long ago. A ticket cannot write them again, because statements are not
+// written after their end.
 func prune(p *v1alpha1.AccessControlPolicy, now time.Time) {
 	over := func(s v1alpha1.Statement) bool {
 		_, ours := approval.TicketOfSID(s.SID)
@@ -109,7 +109,8 @@ func prune(p *v1alpha1.AccessControlPolicy, now time.Time) {
 	}
 }
 
-// DefaultMode is the mode in which a resource is onboarded because it got its first statement, that of the sid; empty: it is not.
+// DefaultMode returns the mode in which a resource is onboarded with its first statement, that of the sid, or an empty string if it is
+// not onboarded.
 func (h *Host) DefaultMode(resource, sid string) (v1alpha1.Mode, error) {
 	s, ok := h.Snapshot()
 	if !ok {
@@ -129,7 +130,7 @@ func (h *Host) DefaultMode(resource, sid string) (v1alpha1.Mode, error) {
 	return c.Spec.DefaultMode, nil
 }
 
-// hasStatement reports whether a policy names the resource exactly, in a statement other than that of the sid.
+// hasStatement reports whether a statement of a policy, other than that of the sid, names the resource exactly.
 func hasStatement(all []*v1alpha1.AccessControlPolicy, resource, sid string) bool {
 	return slices.ContainsFunc(all, func(p *v1alpha1.AccessControlPolicy) bool {
 		return slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool {

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// labelSource names who registered a workload.
+	// labelSource is the label with the source that registered a workload.
 	labelSource           = "acp.io/source"
 	annotationDescription = "acp.io/description"
-	// Workloads are written beside each other, but not faster than an API server takes them in passing: grants, which
-	// use another client, must not wait behind 40,000 machines.
+	// Workloads are written concurrently, at a rate that leaves the API server capacity for grants, which use another client and must not
+	// wait for 40,000 machines.
 	workloadWriters   = 16
 	workloadsASecond  = 1000
 	workloadConflicts = 5
 )
 
-// Workloads keeps the registered workloads in the host cluster. It implements workloads.Cluster.
+// Workloads stores the registered workloads in the host cluster. It implements workloads.Cluster.
 type Workloads struct {
 	State *workloads.State
 
-	client client.Client // reads and writes the API server
+	client client.Client // reads from and writes to the API server
 	cached client.Reader
 	pace   *rate.Limiter
 	log    *slog.Logger
@@ -47,10 +47,10 @@ func newWorkloads(c client.Client, cached client.Reader, log *slog.Logger) *Work
 	return &Workloads{State: workloads.NewState(), client: c, cached: cached, pace: rate.NewLimiter(workloadsASecond, workloadWriters), log: log}
 }
 
-// Workloads of this host cluster.
+// Workloads returns the registered workloads of this host cluster.
 func (h *Host) Workloads() *Workloads { return h.workloads }
 
-// handler keeps the state.
+// handler updates the state with changes of objects.
 func (w *Workloads) handler() toolscache.ResourceEventHandler {
 	set := func(object any) {
 		if o, ok := object.(*v1alpha1.ExternalWorkload); ok {
@@ -67,7 +67,7 @@ func (w *Workloads) handler() toolscache.ResourceEventHandler {
 	}}
 }
 
-// registered is what an object says, also one of an administrator's.
+// registered converts an object, which may be one of an administrator.
 func registered(o *v1alpha1.ExternalWorkload) workloads.Registered {
 	source := o.Labels[labelSource]
 	id, named := strings.CutPrefix(o.Name, source+".")
@@ -101,7 +101,7 @@ func (w *Workloads) Delete(ctx context.Context, in []workloads.Registered) []err
 	})
 }
 
-// deleteChanged removes an object of which only the status changed.
+// deleteChanged deletes an object again after a conflict, if only its status has changed.
 func (w *Workloads) deleteChanged(ctx context.Context, x workloads.Registered) error {
 	var o v1alpha1.ExternalWorkload
 	if err := w.client.Get(ctx, client.ObjectKey{Name: x.Object}, &o); err != nil {
@@ -116,7 +116,7 @@ func (w *Workloads) deleteChanged(ctx context.Context, x workloads.Registered) e
 
 var errChanged = message.HostChangedMeanwhile().Err()
 
-// each runs f for all places, some at a time and paced.
+// each calls f for all indexes, concurrently and with a rate limit.
 func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []error {
 	errs := make([]error, n)
 	next := make(chan int)
@@ -138,7 +138,7 @@ func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []erro
 	return errs
 }
 
-// put writes with the resource version of what it has read; the cache's first, because that is nearly always right.
+// put writes with a resource version that it has read: first that of the cache, which is nearly always current.
 func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 	reader := w.cached
 	for range workloadConflicts {
@@ -175,7 +175,7 @@ func write(o *v1alpha1.ExternalWorkload, x workloads.Workload) {
 	o.Spec = v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(x.Subject), Addresses: x.Addresses}
 }
 
-// label marks an object as registered here, with who registered it.
+// label sets the labels of a registered object, with its source.
 func label(o *v1alpha1.ExternalWorkload, source, description string) {
 	if o.Labels == nil {
 		o.Labels = map[string]string{}

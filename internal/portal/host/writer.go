@@ -19,8 +19,8 @@ import (
 
 const (
 	annotationResource = "acp.io/resource"
-	// annotationFence holds the sid that was removed last. Changing it changes the resource version, so that a write
-	// that was prepared before the removal fails, even when there was nothing to remove.
+	// annotationFence is the sid that was removed last. Changing it changes the resource version, so that a write that was prepared before
+	// the removal fails, even if there was nothing to remove.
 	annotationFence = "acp.io/portal-fence"
 	// writeTimeout is less than the worker's lease.
 	writeTimeout = 3 * time.Second
@@ -30,17 +30,17 @@ const (
 // Writer implements approval.PolicyWriter with a client that reads from the API server.
 type Writer struct {
 	Client client.Client
-	// Ledger fences off what a restored database would grant again; nil: there is no fence.
+	// Ledger prevents grants by a restored database. If it is nil, there is no fence.
 	Ledger Ledger
-	// Now is the clock by which statements that ended long ago are pruned; nil: none are.
+	// Now is the clock for pruning statements that ended long ago. If it is nil, none are pruned.
 	Now func() time.Time
 }
 
-// Writer of this host cluster.
+// Writer returns a writer for this host cluster.
 func (h *Host) Writer() *Writer { return &Writer{Client: h.noting(h.client), Now: wallclock.Now} }
 
-// Urgent is a Writer that is not paced, for who opens many resources in an emergency. The API server still gives everyone
-// his share.
+// Urgent returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
+// applies.
 func (h *Host) Urgent() *Writer { return &Writer{Client: h.noting(h.urgent), Now: wallclock.Now} }
 
 // Put implements approval.PolicyWriter.
@@ -93,7 +93,7 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 	return out, nil
 }
 
-// edit is read, check, write with the resource version that was read; a conflict starts over.
+// edit reads, checks and writes with the resource version that was read. It starts again after a conflict.
 func (w *Writer) edit(ctx context.Context, resource string, grants bool, read func(context.Context) (*v1alpha1.AccessControlPolicy, bool, error),
 	check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	for range maxConflicts {
@@ -141,7 +141,7 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 	return approval.Written{}, fmt.Errorf("write a policy of %s: it changed %d times in between", resource, maxConflicts)
 }
 
-// again reports whether somebody else wrote in between.
+// again reports whether an error is a conflict with another write.
 func again(existed bool, err error) bool {
 	return apierrors.IsConflict(err) || !existed && apierrors.IsAlreadyExists(err) || existed && apierrors.IsNotFound(err)
 }
@@ -157,7 +157,7 @@ func own(p *v1alpha1.AccessControlPolicy, resource string) {
 	p.Annotations[annotationResource] = resource
 }
 
-// refused tells what the API server will refuse again from what may pass later.
+// refused returns permanent refusals of the API server as RefusedError, so that they are not tried again.
 func refused(name string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)) {
