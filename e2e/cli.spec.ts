@@ -35,7 +35,7 @@ test('from the command line: asked, approved, extended, rejected, revoked, and l
     const refused = await erin.run(['approve', ticket, '--yes']);
     expect(refused.code).toBe(4);
     const own = await alice.run(['approve', ticket, '--yes']);
-    expect(own.code, 'nobody approves his own request').toBe(4);
+    expect(own.code, 'nobody approves their own request').toBe(4);
   });
 
   await test.step('Carol sees it and approves; Bob is asked first, thinks again, and approves', async () => {

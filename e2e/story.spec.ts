@@ -25,7 +25,7 @@ test('the story: refused, asked, approved, let through, revoked, refused again',
     await bob.page.goto(`/tickets/${ticket}`);
     await expectState(bob.page, 'pending');
     await expect(bob.page.getByTestId('approve-button'), "it is not Bob's turn yet").toHaveCount(0);
-    await expect(alice.page.getByTestId('approve-button'), 'nobody approves his own request').toHaveCount(0);
+    await expect(alice.page.getByTestId('approve-button'), 'nobody approves their own request').toHaveCount(0);
     await approve(carol, ticket, 'Fine, we planned it');
     await approve(bob, ticket);
   });

@@ -253,7 +253,7 @@ var severity = []v1alpha1.MemberState{
 type objectState struct {
 	// Group reports that it is a group of addresses, which has no revision label.
 	Group bool
-	// What names the object in messages; "" stands for the policy.
+	// What is the name of the object in messages; empty for the policy.
 	What string
 	// Name is the name of the object.
 	Name        string

@@ -37,7 +37,7 @@ func TestInstallationGuide(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(block("(?s)```yaml\n(.*?)```")), &v); err != nil {
 		t.Fatal(err)
 	}
-	// What make push brings to a registry has the version as its tag, without the v of Git's tags.
+	// make push tags images with the version, without the v of Git's tags.
 	if tag, _, _ := unstructured.NestedString(v, "image", "tag"); tag != load(t, "acp").Metadata.AppVersion {
 		t.Errorf("the guide installs images with the tag %q, want that of a release, %q", tag, load(t, "acp").Metadata.AppVersion)
 	}

@@ -96,7 +96,7 @@ func TestSettingsAreAccepted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What a program looks for at its start is there, as the mounts of the pod are.
+			// Create the files that a program checks at its start, which mounts provide in a pod.
 			for _, path := range regexp.MustCompile(regexp.QuoteMeta(folder)+`/etc/[^\s'"]+/[^\s'"]+`).FindAllString(string(text), -1) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)

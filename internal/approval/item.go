@@ -48,7 +48,7 @@ func (s State) Grants() bool {
 type Item struct {
 	State State
 
-	// What the item is about. The ticket's kind determines which fields are set.
+	// The following fields are the subject of the item. The kind of the ticket determines which of them are set.
 	Application, ApplicationName string
 	Resource, ResourceName       string
 	Actions                      []string

@@ -532,7 +532,7 @@ func DecideObjectChanged(kind string, name string) Message {
 	return build("decide.object-changed", map[string]any{"kind": kind, "name": name})
 }
 
-// DecideOwnRequest is "Nobody decides his own request.".
+// DecideOwnRequest is "People cannot decide their own requests.".
 func DecideOwnRequest() Message {
 	return build("decide.own-request", nil)
 }

@@ -58,7 +58,7 @@ func (a *api) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 	}
 	allow := r.Body.Deny == nil || !*r.Body.Deny
 	// The token of a command line can change things, and it does not carry the claim of a login that its owner is an auditor.
-	// Who is an auditor only by that claim therefore gets none; see changes.
+	// A person who is an auditor only by that claim therefore gets no token; see changes.
 	if who := actor(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
 		return nil, approval.AuditorsOnlyRead()
 	}

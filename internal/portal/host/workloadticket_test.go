@@ -209,7 +209,7 @@ func TestRegistrationByTicket(t *testing.T) {
 		t.Errorf("and removes it without asking: %+v, %v", results, err)
 	}
 
-	// What belongs to somebody else is not taken over, also when it came after the approval.
+	// A registration never overwrites a workload of others, even if that was created after the approval.
 	x = ask("rack", "198.51.100.0/24")
 	if err := c.Create(ctx, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "portal.rack"}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: portaltest.App889, Addresses: []string{"203.0.113.1"}}}); err != nil {
 		t.Fatal(err)

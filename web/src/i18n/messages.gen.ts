@@ -108,7 +108,7 @@ export const messages: Readonly<Record<string, { en: string; zh: string }>> = {
   "decide.not-approver": { en: "By the catalog you do not speak for the step \"{step}\" any more: the request has to be made again.", zh: "按目录您已不能审批步骤 {step}：需要重新申请。" },
   "decide.not-pending": { en: "The ticket is {state}: there is nothing to decide.", zh: "工单状态为 {state}，没有可审批的内容。" },
   "decide.object-changed": { en: "{kind} {name} was changed since this was asked for: reject the request, and let it be asked again.", zh: "申请之后 {kind} {name} 已被改动：请驳回，并让申请人重新申请。" },
-  "decide.own-request": { en: "Nobody decides his own request.", zh: "不能审批自己的申请。" },
+  "decide.own-request": { en: "People cannot decide their own requests.", zh: "不能审批自己的申请。" },
   "decide.requester-not-owner": { en: "{person} does not own {entity} any more: reject the request, and let an owner ask again.", zh: "{person} 已不再负责 {entity}：请驳回，并由负责人重新申请。" },
   "decide.requester-not-security": { en: "{person} is not of the security team any more: reject the request.", zh: "{person} 已不属于安全团队：请驳回申请。" },
   "decide.step-done": { en: "You have decided the step \"{step}\": one person fills one step.", zh: "您已审批步骤 {step}，每人只能审批一个步骤。" },

@@ -262,7 +262,7 @@ func loadImage(f folders, name, path string) error {
 		go func() {
 			defer write.Close()
 			w := tar.NewWriter(write)
-			// What is incomplete because of an error is refused by the import.
+			// The import refuses an archive that is incomplete because of an error.
 			if err := w.AddFS(os.DirFS(path)); err != nil {
 				fmt.Fprintln(os.Stderr, "acp-node: read the layout:", err)
 				return

@@ -159,7 +159,7 @@ func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) 
 	var running []*cluster.Cluster
 	defer func() {
 		r.printer.Line("removing the nodes")
-		// What failed is of interest.
+		// The state of nodes is kept after a failure, so that it can be examined.
 		keep := r.keep || err != nil
 		for _, c := range running {
 			err = errors.Join(err, c.Down(keep))

@@ -84,7 +84,7 @@ func Manage(lifeline io.Reader, events io.Writer, listeners []net.Listener) erro
 	}
 	send <- Event{Ready: true}
 	<-ctx.Done()
-	// What runs ends with this process, the second of its PID namespace, whose end the first waits for.
+	// All programs of the node are in the PID namespace of this process. Its first process waits for this one, and its end ends them all.
 	return nil
 }
 
