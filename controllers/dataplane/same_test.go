@@ -276,7 +276,13 @@ func sameText(t *testing.T, s *policy.Snapshot, at time.Time, render func(u *pol
 		r := render(&units[i], targets)
 		all = append(all, targets, r.Objects, r.RefusedAmong(targets), r.Unenforced)
 	}
-	text, err := json.MarshalIndent(all, "", " ")
+	return jsonText(t, all)
+}
+
+// jsonText returns values as indented JSON, so that a difference shows where it is.
+func jsonText(t *testing.T, values []any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(values, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,11 +398,7 @@ func sameDecisions(t *testing.T, s *policy.Snapshot, at time.Time, e enforcer.En
 		}
 		all = append(all, r.Objects, r.RefusedAmong(s.Targets(&units[i])), r.Unenforced)
 	}
-	text, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return jsonText(t, all)
 }
 
 // TestEveryProgramDecidesTheSame: the adapter, the portal with the flow collector, and the command line decide by the same refusals of
