@@ -39,6 +39,7 @@ import (
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 const (
@@ -65,6 +66,8 @@ type fleet struct {
 	pace writequeue.Limits
 	// metrics are those of the adapter that runs.
 	metrics *prometheus.Registry
+	// tracer of the adapters that are started from now on.
+	tracer *tracing.Tracer
 }
 
 type memberServer struct {
@@ -240,7 +243,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}
 	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics,
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics, Tracer: f.tracer,
 		Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 		Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
 		StatusInterval: 200 * time.Millisecond}); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 // Config is the configuration of the controllers, in addition to the manager.
@@ -58,6 +59,8 @@ type Config struct {
 	Workers int
 	// Clock is the clock; nil means the real one.
 	Clock clock.WithTicker
+	// Tracer continues the traces of changes of policies; nil disables that.
+	Tracer *tracing.Tracer
 	// ClockLag returns how far this machine's clock is behind the host's, for the metrics; nil if it is not known.
 	ClockLag func() time.Duration
 }
@@ -159,7 +162,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Cache: x, Fleet: w.kinds, Federated: w.kinds, Reports: board, Metrics: measures, Policies: feeds.Policies, Groups: groups,
 		Queue: w.pending.queue, Workers: config.Workers, UpdatePending: w.pending.object, MemberWriter: directly, MaxInFlight: config.WriteLimits.MaxInFlight, Units: feeds.Units, Members: w.inspector, Has: w.names.has, OpenedBy: w.foreign.openedBy, ForeignUnknown: w.foreign.unknownReason, Mark: w.marks.In,
-		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
+		Enforcers: w.istio.drivers(), Clock: config.Clock, Tracer: config.Tracer, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err

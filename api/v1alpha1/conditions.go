@@ -75,6 +75,10 @@ const (
 	// AnnotationPolicyShards is the number of policies that contain the portal's grants on a resource. It is an annotation of the
 	// first of them; without it there is one.
 	AnnotationPolicyShards = "acp.io/portal-shards"
+	// AnnotationTraces contains, while the portal traces, the positions in the traces of the changes that it made to a policy
+	// within the last hour, one for each statement, at most 16: see tracing.ParseChanges. It has no effect on what the policy
+	// means, and what is not valid in it is ignored. The adapter copies those that a write concerns to the federated object.
+	AnnotationTraces = "acp.io/traces"
 	// MaxStatements is the maximum number of statements in one AccessControlPolicy.
 	MaxStatements = 512
 	// LabelManagedBy marks every object that ACP writes; its value is ManagedBy.

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/tracing/otlp"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -37,6 +38,7 @@ type options struct {
 	push               writequeue.Limits
 	directWrites       int
 	workers            int
+	tracing            otlp.Settings
 	logFormat          string
 	logLevel           slog.Level
 	// explain adds to an error where the settings that it names come from.
@@ -128,6 +130,7 @@ func settings(o *options) *configuration.Settings {
 	f.IntVar(&o.push.Reserved, "push-reserve", o.push.Reserved, "`objects` of the burst that are kept for urgent changes")
 	f.IntVar(&o.directWrites, "direct-writes", memberwriter.DefaultPerMember, "urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags")
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
+	o.tracing.Define(s)
 	s.Logging(&o.logFormat, &o.logLevel, "json")
 	return s
 }
@@ -183,6 +186,9 @@ func (o *options) validate() error {
 		return errors.New("--webhook-address, --webhook-tls-cert-file and --webhook-tls-key-file are needed together")
 	}
 	if err := o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file"); err != nil {
+		return err
+	}
+	if err := o.tracing.Validate(); err != nil {
 		return err
 	}
 	return o.lease.validate()

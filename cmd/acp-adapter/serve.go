@@ -31,6 +31,8 @@ import (
 	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/tracing/otlp"
+	"github.com/acp-io/acp/internal/version"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -78,9 +80,13 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
+	traces, err := otlp.Open(ctx, otlp.Config{Settings: o.tracing, Service: "acp-adapter", Version: version.String(), Log: slog.New(logr.ToSlogHandler(logger)), Metrics: metrics.Registry})
+	if err != nil {
+		return err
+	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
 		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.namespace, TokenChecks: o.tokenChecks, WriteLimits: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
-		Clock: now, ClockLag: now.Behind,
+		Clock: now, ClockLag: now.Behind, Tracer: traces.Tracer(),
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -105,7 +111,9 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	probes.Starting("listing the host's objects")
 	probes.Require("host cache", listed(ctx, mgr, probes))
 	context.AfterFunc(ctx, probes.Stopping)
-	return start(ctx, mgr, beside)
+	err = start(ctx, mgr, beside)
+	traces.Close(context.WithoutCancel(ctx))
+	return err
 }
 
 // serveBeside serves the probes and the metrics, from before the host cluster is contacted.

@@ -40,7 +40,9 @@ type ending struct {
 	// finish makes the workers of the outbox return when no job is due.
 	finish  func()
 	working *sync.WaitGroup
-	log     *slog.Logger
+	// closeTraces sends the traces that were not sent yet.
+	closeTraces func(context.Context)
+	log         *slog.Logger
 }
 
 // wait returns when the portal has to end: nil after a signal, else the error of the part that failed. Then nobody is waited for.
@@ -78,5 +80,6 @@ func (e *ending) run(ctx context.Context) error {
 	case <-ctx.Done():
 		err = errors.Join(err, fmt.Errorf("approved changes were still being written when --shutdown-grace %s was over; they are taken up again by the next portal", e.grace))
 	}
+	e.closeTraces(ctx)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/tracing/otlp"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -36,6 +37,8 @@ type options struct {
 	evidenceWindow                           time.Duration
 	evidenceThreshold                        int
 	demo                                     bool
+	tracing                                  otlp.Settings
+	traceURL                                 string
 	logFormat                                string
 	logLevel                                 slog.Level
 	// explain adds to an error where the settings that it names come from.
@@ -101,6 +104,7 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
 	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
+	o.tracing.Define(s).StringVar(&o.traceURL, "trace-url", "", "`URL` of a page about a trace, with {traceId} in place of its id, to which the page of a ticket has a link; empty: none")
 	s.Logging(&o.logFormat, &o.logLevel, "text")
 	return s
 }
@@ -165,7 +169,7 @@ func (o *options) check() error {
 	if _, err := flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
 		return fmt.Errorf("--flow-store: %w", err)
 	}
-	return nil
+	return o.tracing.Validate()
 }
 
 // checkListening refuses what would send passwords and cookies through a network in the clear.

@@ -46,6 +46,8 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/tracing/otlp"
+	"github.com/acp-io/acp/internal/version"
 	"github.com/acp-io/acp/internal/wallclock"
 	"github.com/acp-io/acp/web"
 )
@@ -162,12 +164,16 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
+	traces, err := otlp.Open(ctx, otlp.Config{Settings: o.tracing, Service: "acp-portal", Version: version.String(), Log: log, Metrics: registry})
+	if err != nil {
+		return err
+	}
 	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	finish := make(chan struct{}) // closed when no request can make a job any more
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Enforced: h.Enforced, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Workloads: registrar, Now: wallclock.Now,
+	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Workloads: registrar, Now: wallclock.Now, Tracer: traces.Tracer(),
 		OnChange: func(t *approval.Ticket) {
 			hub.Ticket(t)
 			times.Changed(t)
@@ -213,7 +219,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	server, err := portal.New(streams, portal.Config{Accepting: probes.Accepting, PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: wallclock.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
-		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: wallclock.Now, Log: log})
+		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log})
 	if err != nil {
 		return err
 	}
@@ -252,7 +258,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	probes.Started()
 	log.Info("portal is served", "address", o.publicURL)
 
-	end := ending{delay: o.shutdownDelay, grace: o.shutdownGrace, probes: probes, endStreams: endStreams, entry: entry, finish: func() { close(finish) }, working: &working, log: log}
+	end := ending{delay: o.shutdownDelay, grace: o.shutdownGrace, probes: probes, endStreams: endStreams, entry: entry, finish: func() { close(finish) }, working: &working, closeTraces: traces.Close, log: log}
 	err = end.wait(signal, served, ended, beside.Failed())
 	err = errors.Join(err, end.run(ctx))
 	cancel()

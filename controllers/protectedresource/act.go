@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,8 @@ type outcome struct {
 	// Existing are the Federated objects after the plan.
 	Existing []*federation.Object
 	Problem  *statuscache.Problem
+	// Handovers are the writes of this plan.
+	Handovers []handover
 	// Wrote reports that some of them were changed by this plan.
 	Wrote bool
 	// Deferred reports that the plan was put off: it is not urgent and KubeFed is at its limit, or a group is missing,
@@ -79,6 +82,8 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		return out, err
 	}
 	for _, next := range p.Writes {
+		annotateTraces(f, next)
+		begin := time.Now()
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
 			out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
@@ -87,7 +92,9 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		if kind >= writequeue.Revocation && r.MemberWriter != nil {
+		direct := kind >= writequeue.Revocation && r.MemberWriter != nil
+		out.Handovers = append(out.Handovers, handover{Object: written, Begin: begin, End: time.Now(), Direct: direct})
+		if direct {
 			r.MemberWriter.Send(written)
 		}
 		r.settling.written(written.Key())

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 // Reconciler reconciles resources by name, so that several ProtectedResources of one name are reconciled together.
@@ -68,7 +69,10 @@ type Reconciler struct {
 	Policies *requestqueue.Queue
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
+	// Tracer continues the traces of changes; nil disables that.
+	Tracer *tracing.Tracer
 
+	traces   changeTraces
 	settling recentWrites
 	// closing tracks resources whose enforcement is deferred until the groups that they allow exist in the member.
 	closing grace.Tracker
@@ -118,14 +122,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 	var f *facts
 	var done outcome
 	asked := r.Units.Pending(resource)
+	var times reconcileTimes
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
+		times.Begin = time.Now()
 		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
 			return reconcile.Result{}, nil
 		} else if err != nil {
 			return reconcile.Result{}, err
 		}
+		times.Gathered = time.Now()
 		done, err = r.act(ctx, f, asked != 0)
+		times.Acted = time.Now()
 	}
 	if !done.Deferred {
 		r.Queue.Done(resource)
@@ -139,6 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 	}
 	// A failure is reported before the retry.
 	deferred, statusErr := r.report(ctx, f, done)
+	r.trace(ctx, f, &done, times, err)
 	if statusErr != nil {
 		if errors.Is(statusErr, errConflict) {
 			return reconcile.Result{RequeueAfter: conflictRequeueDelay}, err

@@ -25,6 +25,8 @@ type facts struct {
 	// Asked is the time of the oldest unanswered request for a change of the unit; zero if there is none.
 	Asked time.Time
 	View  *policycache.View
+	// Changes are the traced changes of the resource's policies. They affect no decision.
+	Changes []tracedChange
 	// Objects are the ProtectedResources with the name of the resource.
 	Objects []*v1alpha1.ProtectedResource
 

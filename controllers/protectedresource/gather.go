@@ -23,6 +23,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, OpenedBy: r.OpenedBy, ForeignUnknown: r.ForeignUnknown, Mark: r.Mark,
 	}
+	f.Changes = r.changesOf(resource, f.Now)
 	f.Before, _ = r.Reports.Get(resource)
 	f.Existing = r.existing(resource)
 	if taken := r.conflictingResource(resource); taken != "" {

@@ -167,7 +167,7 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 	}
 	t := NewTicket(d, s.Now())
 	jobs := len(t.Jobs()) > 0
-	stored, err := s.Store.Create(ctx, t)
+	stored, err := s.create(ctx, t)
 	if err != nil {
 		return nil, err
 	}

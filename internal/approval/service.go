@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange and Wake are required.
+// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Wake and Tracer are
+// required.
 type Config struct {
 	Store       TicketStore
 	Delegations DelegationStore
@@ -21,6 +23,8 @@ type Config struct {
 	Now       func() time.Time
 	OnChange  func(*Ticket) // called after each stored change
 	Wake      func()        // called after a stored change with a new job
+	// Tracer records what happens to tickets. If it is nil, nothing is recorded.
+	Tracer *tracing.Tracer
 }
 
 // Service implements what people can do with tickets.
@@ -108,16 +112,19 @@ func (s *Service) change(ctx context.Context, a Actor, number int64, f func(Acto
 // Apply applies a transition that no person makes, and calls OnChange.
 func (s *Service) Apply(ctx context.Context, number int64, f func(*Ticket) error) (*Ticket, error) {
 	changed, jobs := false, false
+	traced := s.traceTransition(ctx)
 	t, err := s.Store.Update(ctx, number, func(t *Ticket) error {
 		if err := f(t); err != nil {
 			return err
 		}
+		traced.saw(t)
 		changed, jobs = t.Dirty(), len(t.Jobs()) > 0
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	traced.end()
 	if jobs {
 		s.Wake()
 	}

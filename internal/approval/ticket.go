@@ -51,8 +51,11 @@ type Ticket struct {
 	Reason         string
 	IdempotencyKey string
 	BreakGlass     bool // takes effect at once and is reviewed afterwards
-	Items          []Item
-	Events         []Event
+	// TraceParent is the position of the submission in the ticket's trace, from which everything that happens to the ticket is
+	// traced; empty if the submission was not traced.
+	TraceParent string
+	Items       []Item
+	Events      []Event
 
 	CreatedAt, UpdatedAt time.Time
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 // Written identifies the object that contains a change in the host cluster.
@@ -134,11 +135,23 @@ func (w *Worker) Drain(ctx context.Context) error {
 
 func (w *Worker) do(ctx context.Context, j *Job) error {
 	w.step("leased")
-	name, written, err := w.write(ctx, j)
+	begin := time.Now()
+	t, err := w.Service.Store.Get(ctx, j.Ticket)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		return w.failed(ctx, j, err)
+	}
+	ctx, span := w.Service.traceJob(ctx, t, j, begin)
+	defer span.End()
+	name, written, err := w.write(ctx, j, t)
+	traceOutcome(span, err)
 	if err == nil || settled(err) {
 		w.step("written")
 		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
 		if err != nil {
+			tracing.Fail(span, "the outcome was not stored")
 			return err
 		}
 		w.Service.OnChange(t)
@@ -186,11 +199,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 }
 
 // write does a job's write, and returns the name of the written object.
-func (w *Worker) write(ctx context.Context, j *Job) (name string, written Written, err error) {
-	t, err := w.Service.Store.Get(ctx, j.Ticket)
-	if err != nil {
-		return "", Written{}, err
-	}
+func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, written Written, err error) {
 	check := func(ctx context.Context) error { return w.check(ctx, j) }
 	it := t.Items[j.Item]
 	switch {
@@ -202,10 +211,14 @@ func (w *Worker) write(ctx context.Context, j *Job) (name string, written Writte
 		}
 		return "", Written{Generation: 1}, w.Service.revokeTarget(ctx, t, j.Item)
 	case it.Change != nil:
+		ctx, span := w.Service.traceWrite(ctx, j.Key, it)
 		written, err = w.Objects.Apply(ctx, *it.Change, check)
+		endWrite(span, written, err)
 		return j.Key, written, err
 	}
 	name = w.PolicyName(it.ResourceName)
+	ctx, span := w.Service.traceWrite(ctx, name, it)
+	defer func() { endWrite(span, written, err) }()
 	if j.Kind == JobApply {
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
 		if err == nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 // Host provides the state of the host cluster.
@@ -56,7 +57,7 @@ type Host interface {
 type Flows = audit.Reader
 
 // Config is the configuration of a Server. All fields are required except Accepting, Demo, TrustedProxies, Channels, Witnesses,
-// Metrics and Stats.
+// Metrics, Stats, Tracer and TraceURL.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies. Only their X-Forwarded-For and X-Forwarded-Proto headers are trusted, and
 	// over plain HTTP other machines are served only through them.
@@ -69,6 +70,10 @@ type Config struct {
 	Ledger         ledger.Reader
 	// Witnesses returns the ledger heads that the anchors store; nil if there is no anchor.
 	Witnesses func(context.Context) ([]ledger.Witness, error)
+	// Tracer records requests. If it is nil, nothing is recorded.
+	Tracer *tracing.Tracer
+	// TraceURL is the address of a page about a trace, with traceIDPlaceholder in place of its id; "": there is none.
+	TraceURL string
 	// Accepting returns the reason why the program does not accept requests while it starts or ends. If Accepting is nil, it always does.
 	Accepting func() error
 	Metrics   prometheus.Registerer
@@ -111,7 +116,7 @@ func (c *Config) Validate() error {
 	case c.SessionIdle < time.Minute || c.SessionIdle > sessionLifetime:
 		return errors.New("--session-idle must be between 1m and 24h")
 	}
-	return nil
+	return checkTraceURL(c.TraceURL)
 }
 
 // Server is the portal's HTTP handler.
@@ -148,7 +153,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.transport, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
+	e.Use(s.requestID, s.trace, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.transport, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, newProblem(http.StatusMethodNotAllowed, "invalid", message.CallMethodNotAllowed()))
 	})

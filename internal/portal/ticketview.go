@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/tracing"
 )
 
 func asApproval(err error) *approval.Error {
@@ -34,6 +35,8 @@ func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	decides := approval.Decides(who, t) && t.Undecided()
 	sees := func(i int) bool { return decides || seesClients(c, who, t.Items[i]) }
 	out.Events = eventsOf(c, t, sees)
+	trace := tracing.ID(t.TraceParent)
+	out.TraceId, out.TraceUrl = optional(trace), a.traceURL(trace)
 	for i := range t.Items {
 		it := &out.Items[i]
 		it.Statement = objectYAML(t.Kind, t.Items[i])

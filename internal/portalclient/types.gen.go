@@ -3452,8 +3452,14 @@ type Ticket struct {
 	Requester Person    `json:"requester"`
 
 	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
-	State     TicketState `json:"state"`
-	UpdatedAt time.Time   `json:"updatedAt"`
+	State TicketState `json:"state"`
+
+	// TraceId id of the ticket's OpenTelemetry trace; absent in lists, and where the submission was not traced
+	TraceId *string `json:"traceId,omitempty"`
+
+	// TraceUrl page about that trace; absent unless an administrator configured it
+	TraceUrl  *string   `json:"traceUrl,omitempty"`
+	UpdatedAt time.Time `json:"updatedAt"`
 
 	// Version rises with every change; a decision names the one it was made on
 	Version int64 `json:"version"`

@@ -107,7 +107,7 @@ func create(tx *gorm.DB, some []*creation) error {
 		c.ticket.Numbered(numbers[i])
 		r := rowOf(c.ticket)
 		tickets[i] = c.ticket
-		rows[i] = []any{r.Number, r.Kind, r.State, r.Version, r.Requester, r.Reason, r.IdempotencyKey, r.BreakGlass, r.CreatedAt, r.UpdatedAt}
+		rows[i] = []any{r.Number, r.Kind, r.State, r.Version, r.Requester, r.Reason, r.IdempotencyKey, r.BreakGlass, r.CreatedAt, r.UpdatedAt, r.TraceParent}
 	}
 	if _, err := database.Insert(tx, "tickets ("+ticketColumns+")", "", rows); err != nil {
 		return err

@@ -47,10 +47,10 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 	return t, err
 }
 
-const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at"
+const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at, trace_parent"
 
 func (r *ticketRow) scan(rows *sql.Rows) error {
-	return rows.Scan(&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt)
+	return rows.Scan(&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt, &r.TraceParent)
 }
 
 func ticketRows(tx *gorm.DB, which string, args ...any) (out []ticketRow, err error) {

@@ -17,6 +17,7 @@ type ticketRow struct {
 	BreakGlass     bool
 	CreatedAt      int64 `gorm:"autoCreateTime:false"`
 	UpdatedAt      int64 `gorm:"autoUpdateTime:false"`
+	TraceParent    string
 }
 
 func (ticketRow) TableName() string { return "tickets" }
@@ -106,7 +107,7 @@ func instant(us int64) time.Time {
 
 func rowOf(t *approval.Ticket) ticketRow {
 	r := ticketRow{Number: t.Number, Kind: t.Kind, State: t.State(), Version: t.Version, Requester: t.Requester, Reason: t.Reason,
-		BreakGlass: t.BreakGlass, CreatedAt: micros(t.CreatedAt), UpdatedAt: micros(t.UpdatedAt)}
+		BreakGlass: t.BreakGlass, CreatedAt: micros(t.CreatedAt), UpdatedAt: micros(t.UpdatedAt), TraceParent: t.TraceParent}
 	if t.IdempotencyKey != "" {
 		r.IdempotencyKey = &t.IdempotencyKey
 	}
@@ -115,7 +116,7 @@ func rowOf(t *approval.Ticket) ticketRow {
 
 func (r ticketRow) ticket() *approval.Ticket {
 	t := &approval.Ticket{Number: r.Number, Kind: r.Kind, Version: r.Version, Requester: r.Requester, Reason: r.Reason,
-		BreakGlass: r.BreakGlass, CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
+		BreakGlass: r.BreakGlass, CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt), TraceParent: r.TraceParent}
 	if r.IdempotencyKey != nil {
 		t.IdempotencyKey = *r.IdempotencyKey
 	}

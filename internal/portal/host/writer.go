@@ -51,7 +51,11 @@ func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1
 	read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) {
 		return w.room(ctx, base, resource, statements)
 	}
-	return w.edit(ctx, resource, true, read, check, func(p *v1alpha1.AccessControlPolicy) {
+	sids := make([]string, len(statements))
+	for i, s := range statements {
+		sids[i] = s.SID
+	}
+	return w.edit(ctx, resource, true, read, check, sids, func(p *v1alpha1.AccessControlPolicy) {
 		for _, s := range statements {
 			i := slices.IndexFunc(p.Spec.Statements, func(x v1alpha1.Statement) bool { return x.SID == s.SID })
 			if i < 0 {
@@ -72,7 +76,7 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 	for n, last := 1, known; n <= last; n++ {
 		shard, held := policy.PolicyShard(base, n), false
 		read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) { return w.read(ctx, shard) }
-		written, err := w.edit(ctx, resource, false, read, check, func(p *v1alpha1.AccessControlPolicy) {
+		written, err := w.edit(ctx, resource, false, read, check, sids, func(p *v1alpha1.AccessControlPolicy) {
 			if n == 1 {
 				last = max(known, policy.ShardCount(p))
 			}
@@ -93,9 +97,10 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 	return out, nil
 }
 
-// edit reads, checks and writes with the resource version that was read. It starts again after a conflict.
+// edit reads, checks and writes with the resource version that was read. It starts again after a conflict. The sids are those of
+// the statements that change.
 func (w *Writer) edit(ctx context.Context, resource string, grants bool, read func(context.Context) (*v1alpha1.AccessControlPolicy, bool, error),
-	check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
+	check approval.Check, sids []string, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	for range maxConflicts {
 		found, exists, err := read(ctx)
 		if err != nil {
@@ -108,6 +113,7 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 			prune(&p, w.Now())
 		}
 		change(&p)
+		w.addTraces(ctx, before, &p, sids)
 		fenced, err := w.fenced(ctx, before)
 		if err != nil {
 			return approval.Written{}, err

@@ -2004,6 +2004,10 @@ export interface components {
             /** @description oldest first */
             events: components["schemas"]["Event"][];
             message?: string;
+            /** @description id of the ticket's OpenTelemetry trace; absent in lists, and where the submission was not traced */
+            traceId?: string;
+            /** @description page about that trace; absent unless an administrator configured it */
+            traceUrl?: string;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
