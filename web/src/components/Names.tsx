@@ -12,12 +12,12 @@ import { PersonCard } from "./PersonCard";
 
 export type RefKind = "applications" | "resources";
 
-export function CopyName({ name }: { name: string }) {
+export function CopyName({ name, label }: { name: string; label?: string }) {
   const { t } = useTranslation();
   return (
     <CopyButton value={name}>
       {({ copied, copy }) => (
-        <ActionIcon className={classes.copy} variant="subtle" color="gray" size="xs" onClick={copy} aria-label={copied ? t("action.copied") : `${t("action.copy")}: ${name}`}>
+        <ActionIcon className={classes.copy} variant="subtle" color="gray" size="xs" onClick={copy} aria-label={copied ? t("action.copied") : `${label ?? t("action.copy")}: ${name}`}>
           {copied ? <IconCheck size={13} aria-hidden /> : <IconCopy size={13} aria-hidden />}
         </ActionIcon>
       )}

@@ -71,6 +71,29 @@ describe("a ticket in detail", () => {
     expect(screen.queryByText("Expires")).toBeNull();
   });
 
+  it("shows the id of the trace with a link where an administrator configured one", () => {
+    const traceId = "0123456789abcdef0123456789abcdef";
+    show(ticket({ traceId, traceUrl: `https://jaeger.example/trace/${traceId}` }));
+    const fact = within(screen.getByTestId("ticket-trace"));
+    expect(fact.getByRole("link", { name: traceId })).toHaveAttribute("href", `https://jaeger.example/trace/${traceId}`);
+    expect(fact.getByRole("button", { name: `Copy the trace ID: ${traceId}` })).toBeVisible();
+  });
+
+  it("shows the id of the trace in Chinese and without a link", async () => {
+    await chooseLanguage("zh");
+    const traceId = "0123456789abcdef0123456789abcdef";
+    show(ticket({ traceId }));
+    expect(screen.getByText("链路追踪 ID")).toBeVisible();
+    expect(screen.getByTestId("ticket-trace")).toHaveTextContent(traceId);
+    expect(within(screen.getByTestId("ticket-trace")).queryByRole("link")).toBeNull();
+  });
+
+  it("shows no trace where there is none", () => {
+    show(ticket());
+    expect(screen.queryByTestId("ticket-trace")).toBeNull();
+    expect(screen.queryByText("Trace ID")).toBeNull();
+  });
+
   it.each([
     ["effective", 1],
     ["revoking", 0],

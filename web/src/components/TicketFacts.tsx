@@ -6,7 +6,7 @@ import { endedAt } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { MemberSummary, useWorstMembers } from "./MemberSummary";
-import { PersonName, RefName } from "./Names";
+import { CopyName, PersonName, RefName } from "./Names";
 import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
 import { RelativeTime } from "./Time";
@@ -155,6 +155,21 @@ export function TicketFacts({ ticket }: { ticket: Ticket }) {
         <dd>
           <RelativeTime at={ticket.createdAt} />
         </dd>
+        {ticket.traceId && (
+          <>
+            <dt>{t("ticket.trace")}</dt>
+            <dd data-testid="ticket-trace">
+              {ticket.traceUrl ? (
+                <a href={ticket.traceUrl} target="_blank" rel="noopener noreferrer">
+                  <code className={tables.code}>{ticket.traceId}</code>
+                </a>
+              ) : (
+                <code className={tables.code}>{ticket.traceId}</code>
+              )}
+              <CopyName name={ticket.traceId} label={t("ticket.traceCopy")} />
+            </dd>
+          </>
+        )}
       </dl>
     </section>
   );

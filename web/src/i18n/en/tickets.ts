@@ -85,6 +85,8 @@ export const tickets = {
     expires: "Expires",
     ended: "Ended",
     asked: "Asked",
+    trace: "Trace ID",
+    traceCopy: "Copy the trace ID",
     clusters: "Clusters",
     clustersLater: "The member clusters show here once everyone has approved.",
     waitingFor: "Waits for {{clusters}}",

@@ -85,6 +85,8 @@ export const tickets = {
     expires: "到期",
     ended: "结束",
     asked: "提交时间",
+    trace: "链路追踪 ID",
+    traceCopy: "复制链路追踪 ID",
     clusters: "集群",
     clustersLater: "全部批准后，这里会显示各成员集群的状态。",
     waitingFor: "等待 {{clusters}}",
