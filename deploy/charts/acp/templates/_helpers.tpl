@@ -179,6 +179,39 @@ resources:
 {{- end }}
 {{- end }}
 
+{{- /* Settings of tracing, which the portal and the adapter have: . */ -}}
+{{- define "acp.tracing.settings" -}}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+tracing-endpoint: {{ .endpoint | quote }}
+{{- if .insecure }}
+tracing-insecure: true
+{{- end }}
+{{- if ne (float64 .sampleRatio) 1.0 }}
+tracing-sample-ratio: {{ .sampleRatio }}
+{{- end }}
+{{- if .existingSecret }}
+tracing-headers-file: /etc/acp-tracing/{{ .secretKey }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "acp.tracing.mount" -}}
+{{- if and .Values.tracing.endpoint .Values.tracing.existingSecret }}
+- name: tracing
+  mountPath: /etc/acp-tracing
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "acp.tracing.volume" -}}
+{{- if and .Values.tracing.endpoint .Values.tracing.existingSecret }}
+- name: tracing
+  secret: {secretName: {{ .Values.tracing.existingSecret }}}
+{{- end }}
+{{- end }}
+
 {{- define "acp.mounts" -}}
 - name: config
   mountPath: /etc/acp
