@@ -23,8 +23,8 @@ e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 m = r.act == p.act && (r.sub == p.sub || g(r.sub, p.sub))
 `
 
-// newCasbin creates an enforcer for each resource of the questions, with its few lines: Casbin evaluates every line,
-// and one enforcer with all of them would take thousands of times as long. Wildcards are roles, shared by all.
+// newCasbin creates an enforcer for each resource of the questions that holds only the lines of this resource, because
+// Casbin evaluates every line of an enforcer. Wildcards are roles, which all enforcers share.
 func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error), error) {
 	f := factsOf(w)
 	roles := defaultrolemanager.NewRoleManager(4)

@@ -6,14 +6,14 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// catalogs of this many applications, and as many resources.
+// catalogSize is the number of applications, and of resources.
 const catalogSize = 10_000
 
-// typed is what people type: whole words, beginnings, numbers, a pasted name, a word with an error, and nothing.
+// typed contains the searched texts: whole words, beginnings, numbers, a pasted name, a word with an error, and nothing.
 var typed = []string{"checkout", "hotel pho", "orders-cou", "98", "9871", "app", "ch", "chekout", "trnv1:rsc:trip-com:redis:clusters:hotel-photo-5721", "kafka", "person 7", ""}
 
-// searching reports what one search needs, over all that people type, and what making the index needs.
-func searching() error {
+// measureSearch reports the time of one search, averaged over typed, and the time to build the index.
+func measureSearch() error {
 	c := company()
 	var x *catalog.Index
 	report("catalog_index_10k", fastest(3, func() { x = catalog.NewIndex(c) }).Seconds()*1000, "ms")

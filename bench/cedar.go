@@ -7,7 +7,8 @@ import (
 	"github.com/acp-io/acp/bench/world"
 )
 
-// cedarPolicies are few, with the access lists as attributes: Cedar looks at every policy, and at an attribute by hash.
+// cedarPolicies holds the access lists as attributes of few policies, because Cedar evaluates every policy but finds an
+// attribute by its hash.
 const cedarPolicies = `
 permit (principal, action == Action::"connect", resource) when { resource.readers.contains(principal) };
 permit (principal, action == Action::"connect", resource) when { resource.readerTeams.contains(principal.team) };

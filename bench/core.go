@@ -28,17 +28,18 @@ func report(name string, value float64, unit string) {
 	fmt.Printf("bench %s %s %s\n", name, strconv.FormatFloat(value, 'f', 1, 64), unit)
 }
 
-// cpu is the processor time that the process has used, garbage collection included: what the code needs, and not what
-// else runs on the machine.
+// cpu returns the processor time that the process has used, garbage collection included. Unlike wall time, it does not
+// depend on what else runs on the machine.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // Linux and Darwin always answer
+		panic(err) // Linux and Darwin always support it
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// fastest runs f several times and returns the least processor time. The slower ones found the caches in others' use.
+// fastest runs f several times and returns the least processor time, because the processor's caches may be used by other
+// processes in the slower runs.
 func fastest(times int, f func()) time.Duration {
 	best := time.Duration(math.MaxInt64)
 	for range times {
@@ -49,8 +50,9 @@ func fastest(times int, f func()) time.Duration {
 	return best
 }
 
-// nsEach answers n questions several times and returns the least processor time for one. It is taken apart for each
-// piece, short enough to be done before another process gets the processor and its caches; every round goes through all.
+// nsEach answers n questions several times and returns the least processor time for one, in nanoseconds. The least time is
+// determined for each chunk of the questions, which is short enough to end before another process gets the processor and its
+// caches.
 func nsEach(n int, answer func(from, to int)) float64 {
 	const piece = 2048
 	best := make([]time.Duration, (n+piece-1)/piece)
@@ -70,7 +72,7 @@ func nsEach(n int, answer func(from, to int)) float64 {
 	return float64(sum.Nanoseconds()) / float64(n)
 }
 
-// decide asks every question and counts what is let through, so that nothing can be left out.
+// decide answers every question and counts the allowed ones, so that the compiler cannot remove the calls.
 func decide(s *policy.Snapshot, asked []world.Question) (allowed int) {
 	var refs [8]policy.Ref
 	query := policy.Query{Protocol: v1alpha1.ProtocolTCP, At: world.Now}
@@ -110,8 +112,8 @@ func measureResolved(s *policy.Snapshot, asked []world.Question) float64 {
 	})
 }
 
-// measureMap is the yardstick: the exact grants as a plain map of maps, which knows neither wildcards nor reasons, asked
-// the same questions in the same run.
+// measureMap measures the lower bound for the machine: the same questions answered by a plain map of maps of the exact
+// grants, without wildcards and reasons.
 func measureMap(w *world.World, asked []world.Question) float64 {
 	grants := map[string]map[string]bool{}
 	for _, g := range w.Grants {
@@ -131,7 +133,7 @@ func measureMap(w *world.World, asked []world.Question) float64 {
 	})
 }
 
-// heap is what is reachable, in bytes.
+// heap returns the size of the reachable objects in bytes.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -166,7 +168,8 @@ func core(seed uint64) (*policy.Snapshot, world.World, error) {
 	return s, w, nil
 }
 
-// fullCompile is on new snapshots, since one keeps the units of wildcards.
+// fullCompile returns the time to compile all units of a new snapshot. A snapshot that was used before has cached the units of
+// wildcards.
 func fullCompile(w world.World) time.Duration {
 	best := time.Duration(math.MaxInt64)
 	for range 5 {
@@ -178,7 +181,8 @@ func fullCompile(w world.World) time.Duration {
 	return best
 }
 
-// analyze measures the analysis of a world, and the comparison of two that share no object, as two folders of files.
+// analyze measures the analysis of a world, and the comparison of two worlds that share no object, such as those of two
+// folders of files.
 func analyze(s *policy.Snapshot, w world.World) error {
 	report("analyze_100k", ms(fastest(3, func() { s.Analyze(world.Now) })), "ms")
 	in := w.Input
@@ -189,7 +193,7 @@ func analyze(s *policy.Snapshot, w world.World) error {
 	for i, r := range in.Resources {
 		in.Resources[i] = r.DeepCopy()
 	}
-	// A single statement may say what another says, too.
+	// The removal of a single statement changes nothing if another statement covers it.
 	in.Policies = in.Policies[1:]
 	other := policy.NewSnapshot(in)
 	changes := 0
@@ -202,7 +206,7 @@ func analyze(s *policy.Snapshot, w world.World) error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// incremental changes one grant after the other and measures from the new snapshot to the units that it touches.
+// incremental changes one grant after the other and measures the time to make a snapshot and compile the changed units.
 func incremental(s *policy.Snapshot, w world.World) error {
 	in := w.Input
 	in.Policies = slices.Clone(in.Policies)
@@ -225,7 +229,7 @@ func incremental(s *policy.Snapshot, w world.World) error {
 		s = next
 	}
 	slices.Sort(all)
-	report("compile_incremental", float64(all[len(all)/2].Nanoseconds())/1000, "us") // the median: each change is another one
+	report("compile_incremental", float64(all[len(all)/2].Nanoseconds())/1000, "us") // the median, because the changes differ
 	return nil
 }
 
@@ -243,7 +247,7 @@ func translate(s *policy.Snapshot) error {
 	return failed
 }
 
-// groups makes the CIDR groups of 40,000 machines that act as 5,000 applications.
+// groups measures the rendering of the CIDR groups of 40,000 external workloads of 5,000 applications.
 func groups(w world.World) error {
 	in := w.Input
 	for i := range 40_000 {
@@ -281,7 +285,7 @@ func run(seed uint64, peersToo bool) error {
 	if err := groups(w); err != nil {
 		return err
 	}
-	if err := searching(); err != nil {
+	if err := measureSearch(); err != nil {
 		return err
 	}
 	if err := measureLedger(); err != nil {

@@ -1,5 +1,5 @@
-// Command bench measures the policy core, and other policy engines on the same questions in the same run. It prints
-// lines "bench NAME VALUE UNIT", and what it asked on standard error.
+// Command bench measures the policy core, and other policy engines with the same questions in the same run. It prints
+// lines "bench NAME VALUE UNIT" to standard output, and the parameters of the measurement to standard error.
 //
-// It is a module of its own, so that the weight of the other engines stays out of the product.
+// It is a module of its own, so that the product does not depend on the other engines.
 package main

@@ -18,7 +18,8 @@ import (
 
 const (
 	replayedEdges = 1_000_000
-	// proposedClients use one resource every hour or so for a month: one of ten roll-ups of the store is of it.
+	// proposedClients is the number of clients of the proposed resource. Each uses it about every hour for a month, so that a
+	// tenth of the roll-ups in the store are about it.
 	proposedClients  = 500
 	proposedBuckets  = 400
 	storedRollups    = 2_000_000
@@ -27,7 +28,7 @@ const (
 	rollupsPerAppend = 20_000
 )
 
-// edges answers with edges that are made while they are read, so that what is measured is not their memory.
+// edges is a Reader that generates edges while they are read, so that the measured heap does not contain them.
 type edges struct {
 	resources, subjects []string
 	perResource         int
@@ -59,7 +60,7 @@ func (r *edges) Coverage(_ context.Context, since, until time.Time) ([]audit.Cov
 
 func (r *edges) Series(context.Context, audit.SeriesQuery) ([]audit.Point, error) { return nil, nil }
 
-// measureInsight replays a change over a million edges, and proposes a policy for a busy resource.
+// measureInsight measures the replay of a change over a million edges and a proposal for a resource with many clients.
 func measureInsight(w *world.World, s *policy.Snapshot) error {
 	ctx := context.Background()
 	since := world.Now.Add(-storedWindow)
@@ -81,7 +82,7 @@ func measureInsight(w *world.World, s *policy.Snapshot) error {
 		r.days = append(r.days, at.Truncate(24*time.Hour))
 	}
 	after := w.Input
-	after.Policies = slices.Clone(after.Policies)[len(after.Policies)/100:] // one in a hundred grants is gone
+	after.Policies = slices.Clone(after.Policies)[len(after.Policies)/100:] // without one in a hundred grants
 	next := s.Next(after)
 	var problem error
 	took := fastestWall(3, func() {
@@ -102,7 +103,7 @@ func measureInsight(w *world.World, s *policy.Snapshot) error {
 	return measureStored(ctx, r, s, since)
 }
 
-// propose measures a proposal for one resource.
+// propose measures a proposal for a resource.
 func propose(ctx context.Context, name string, r insight.Reader, s *policy.Snapshot, resource string, since time.Time) (problem error) {
 	took := fastestWall(5, func() {
 		p, err := insight.Propose(ctx, r, insight.ProposeInput{Snapshot: s, Resource: resource, Since: since, Now: world.Now})
@@ -114,7 +115,7 @@ func propose(ctx context.Context, name string, r insight.Reader, s *policy.Snaps
 	return problem
 }
 
-// measureStored proposes from a store of two million roll-ups, a tenth of them of the resource.
+// measureStored measures a proposal from a store of two million roll-ups, a tenth of which are about the resource.
 func measureStored(ctx context.Context, names *edges, s *policy.Snapshot, since time.Time) (err error) {
 	folder, err := os.MkdirTemp("", "acp-bench-flows-*")
 	if err != nil {
@@ -172,7 +173,7 @@ func fill(ctx context.Context, store *sqlite.Store, names *edges, since time.Tim
 	return flush()
 }
 
-// fastestWall is the least time that somebody waits: reading a store is not only the processor's work.
+// fastestWall runs f several times and returns the least wall time, which includes the time to read from a disk.
 func fastestWall(times int, f func()) time.Duration {
 	var best time.Duration
 	for i := range times {

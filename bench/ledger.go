@@ -18,7 +18,7 @@ func measureLedger() (err error) {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	defer func() {
-		_ = file.Close() // it is only read
+		_ = file.Close() // only read
 		if gone := os.Remove(file.Name()); err == nil {
 			err = gone
 		}

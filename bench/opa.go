@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/bench/world"
 )
 
-// opaPolicy looks everything up by key in data that is indexed by resource and by subject.
+// opaPolicy finds grants by key in data that are indexed by resource and by subject.
 const opaPolicy = `package acp
 
 granted if data.redis[input.resource].allow[input.subject]

@@ -8,10 +8,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// peer is another engine with the grants of a world in the layout that suits it best. It answers by number of question.
+// peer is another engine with the grants of a world, in the layout in which it is fastest.
 type peer struct {
 	name string
-	// questions is how many it is asked; each has its time.
+	// questions is the number of questions that it is asked.
 	questions int
 	prepare   func(*world.World, []world.Question) (func(int) (bool, error), error)
 }
@@ -22,8 +22,8 @@ var allPeers = []peer{
 	{"casbin", 1 << 9, newCasbin},
 }
 
-// comparePeers asks each engine the same questions as the snapshot, checks that the answers agree, and reports how many
-// times as long it takes.
+// comparePeers asks each engine the questions that the snapshot is asked, checks that the answers agree, and reports the
+// ratio of its time to that of the snapshot.
 func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
 	asked := w.Questions(seed, questions)
 	for _, p := range allPeers {
@@ -64,7 +64,7 @@ func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
 	return nil
 }
 
-// facts are the grants by resource and by subject, which is what every engine is given.
+// facts contains the grants by resource and by subject. Every engine gets the same facts.
 type facts struct {
 	redis map[world.Redis]*redisFacts
 	apps  map[world.App]*appFacts

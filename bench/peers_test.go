@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// A ratio means something only between engines that give the same answers.
+// TestPeersAgree checks that every engine gives the same answers, because times are compared only between equal results.
 func TestPeersAgree(t *testing.T) {
 	for seed := range uint64(3) {
 		w := world.New(seed, 5000)

@@ -1,5 +1,5 @@
 // Package world generates the objects and the questions of the measurements: any number of grants of applications on
-// redis clusters, the same for the same seed.
+// redis clusters. The same seed gives the same world.
 package world
 
 import (
@@ -35,10 +35,10 @@ type Grant struct {
 	Deny bool
 	// App is the application, unless every application of AppTeam is meant.
 	App     App
-	AppTeam int // -1: App
+	AppTeam int // -1 if App is meant
 	// Redis is the resource, unless every resource of RedisTeam, or every resource, is meant.
 	Redis      Redis
-	RedisTeam  int // -1: Redis
+	RedisTeam  int // -1 if Redis is meant
 	EveryRedis bool
 }
 
@@ -169,8 +169,8 @@ func (w *World) input() policy.Input {
 	return in
 }
 
-// Questions returns questions: half about pairs that a grant names, half about any. The strings are copies, as in
-// flows.
+// Questions returns n questions, half of which are about pairs that a grant names. Their strings share no memory with those
+// of the grants, as in flows.
 func (w *World) Questions(seed uint64, n int) []Question {
 	r := rand.New(rand.NewPCG(seed, 7))
 	zipf := rand.NewZipf(r, 1.1, 20, appTeams*appsPerTeam-1)

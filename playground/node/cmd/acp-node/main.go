@@ -1,4 +1,4 @@
-// Command acp-node runs real Kubernetes clusters on this machine, each with one node, Cilium as its network, and nothing installed.
+// Command acp-node runs real Kubernetes clusters on this machine, each with one node and Cilium as its network. It installs nothing.
 // It needs root on Linux.
 package main
 
@@ -35,7 +35,7 @@ func commands() []command {
 	}
 }
 
-// errUsage has been explained already.
+// errUsage reports a wrong call whose explanation was printed already.
 var errUsage = errors.New("usage")
 
 // exitError is the exit status of a program that was run in a node.
@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// Inside runs what this program does in a sandbox, if the arguments ask for that.
+// Inside runs the part of this program that runs in a sandbox, if the arguments select it. ok reports whether they do.
 func Inside(args []string) (status int, ok bool) {
 	switch {
 	case len(args) == 2 && args[0] == sandbox.InitCommand:
@@ -84,7 +84,8 @@ func Inside(args []string) (status int, ok bool) {
 	return 0, false
 }
 
-// manage takes the descriptors that cluster.Up passes on: the lifeline, where to write events, and a number of listeners.
+// manage runs cluster.Manage with the file descriptors that cluster.Up passes: the lifeline, the pipe for events, and a number of
+// listeners.
 func manage(listening string) error {
 	count, err := strconv.Atoi(listening)
 	if err != nil {
@@ -141,7 +142,7 @@ func usage() {
 	fmt.Fprintln(os.Stderr, "acp-node COMMAND --help explains a command")
 }
 
-// parse explains a wrong flag, which the flag set has printed already.
+// parse returns errUsage for a wrong flag, because the flag set has printed the error already.
 func parse(flags *flag.FlagSet, args []string) error {
 	err := flags.Parse(args)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -150,7 +151,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return errUsage
 }
 
-// folders are the flags that say where things are.
+// folders contains the flags with the paths of the repository and of the state.
 type folders struct{ repo, state *string }
 
 func folderFlags(flags *flag.FlagSet) folders {
@@ -241,8 +242,8 @@ func load(_ context.Context, flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// loadImage imports an image, from a tar file or from the folder of an OCI layout. The image is the standard input of what imports it,
-// because the node does not see the machine's files.
+// loadImage imports an image from a tar file or from the folder of an OCI layout. It passes the image through the standard input
+// of the importing program, because the node does not see the machine's files.
 func loadImage(f folders, name, path string) error {
 	input, err := os.Open(path)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/acp-io/acp/playground/node/internal/sandbox"
 )
 
-// clusterName is what can be a host name, a file name and Cilium's name of a cluster.
+// clusterName matches names that are valid as a host name, as a file name and as a cluster name of Cilium.
 var clusterName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,20}[a-z0-9])?$`)
 
 func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
@@ -82,7 +82,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	return err
 }
 
-// readOptions reads a file of options; without a file there are none.
+// readOptions reads a file of options. It returns none if file is empty.
 func readOptions(file string) (map[string]cluster.Options, error) {
 	if file == "" {
 		return nil, nil
@@ -120,7 +120,7 @@ func configure(names []string, options map[string]cluster.Options) ([]cluster.Co
 	return out, nil
 }
 
-// ensureParts builds what nodes are made of.
+// ensureParts builds the programs and images that nodes need, unless they are cached.
 func ensureParts(ctx context.Context, repo string, progress parts.Progress) (parts.Built, error) {
 	dir, err := parts.DefaultDir()
 	if err != nil {
@@ -145,7 +145,7 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) {
-	if r.readyFile != "" { // of an earlier run
+	if r.readyFile != "" { // left by an earlier run
 		if err := os.Remove(r.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("--ready-file: %w", err)
 		}
@@ -181,7 +181,7 @@ func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) 
 	for range running {
 		if err := <-ready; err != nil {
 			if ctx.Err() != nil {
-				return nil // it was ended before it was complete
+				return nil // the run was stopped before all clusters were ready
 			}
 			return fmt.Errorf("%w\nthe logs stay in %s; acp-node down removes them", err, r.state)
 		}
@@ -212,14 +212,14 @@ func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) 
 	}
 }
 
-// removeLeftovers removes what runs that were killed left.
+// removeLeftovers removes the nodes of runs that were killed.
 func removeLeftovers(state string) error {
 	entries, err := os.ReadDir(state)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		// Only what this program made is removed.
+		// Only folders that this program created are removed.
 		if e.IsDir() && clusterName.MatchString(e.Name()) {
 			if err := cluster.Remove(filepath.Join(state, e.Name()), e.Name()); err != nil {
 				return err
@@ -240,7 +240,7 @@ func removeStateDir(state string) error {
 	return nil
 }
 
-// downTimeout is how long another process may take to remove its nodes.
+// downTimeout bounds how long another process may take to remove its nodes.
 const downTimeout = 90 * time.Second
 
 func down(ctx context.Context, flags *flag.FlagSet, args []string) error {

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// MaxClusters is how many clusters one switch connects; their addresses follow from their numbers.
+// MaxClusters is the maximum number of clusters at one switch. Addresses are derived from the numbers of clusters.
 const MaxClusters = 60
 
 // Config describes a cluster. It is passed on to the program in the sandbox.
@@ -16,19 +16,19 @@ type Config struct {
 	Number int `json:"number"`
 	// Server is the address of the API server on the machine.
 	Server string `json:"server"`
-	// Options are what a user may choose.
+	// Options are the settings that a user may choose.
 	Options
 }
 
-// Options of a cluster. All files are of the machine.
+// Options contains the optional settings of a cluster. Paths are those of the machine.
 type Options struct {
-	// APIPort is the port of 127.0.0.1 that leads to the API server; 0 is any free one.
+	// APIPort is the port of 127.0.0.1 that is forwarded to the API server; 0 selects a free port.
 	APIPort int `json:"apiPort,omitempty"`
 	// Authority signs the certificates of the cluster; without one, the cluster makes its own.
 	Authority *Pair `json:"authority,omitempty"`
 	// TokenFile lists further users of the API server, as --token-auth-file of kube-apiserver reads it.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Hubble makes the agent's flows readable from the machine.
+	// Hubble exposes the flows of the agent on the machine; nil does not.
 	Hubble *Hubble `json:"hubble,omitempty"`
 }
 
@@ -38,42 +38,42 @@ type Pair struct {
 	Key  string `json:"key"`
 }
 
-// Hubble is served with TLS to clients that show a certificate of the authority.
+// Hubble configures the flow server, which uses TLS and requires a client certificate of the authority.
 type Hubble struct {
-	// Port of 127.0.0.1 that leads to the agent.
+	// Port is the port of 127.0.0.1 that is forwarded to the agent.
 	Port int `json:"port"`
-	// CA names the file of the authority of clients.
+	// CA is the file of the certificate authority of clients.
 	CA string `json:"ca"`
 	Pair
 }
 
-// Gateway is the address of the switch, and the route to what belongs to no node.
+// Gateway returns the address of the switch, which is the default route of every node.
 func Gateway() *net.IPNet { return nodeNet(254) }
 
-// NodeNet is the address of the cluster's node with the length of the nodes' network.
+// NodeNet returns the address of the cluster's node with the length of the nodes' network.
 func (c Config) NodeNet() *net.IPNet { return nodeNet(c.Number) }
 
-// NodeIP is the address of the cluster's node. All nodes are in one network, which only they are in.
+// NodeIP returns the address of the cluster's node. All nodes share a network that contains nothing else.
 func (c Config) NodeIP() string { return c.NodeNet().IP.String() }
 
 func nodeNet(host int) *net.IPNet {
 	return &net.IPNet{IP: net.IPv4(172, 29, 0, byte(host)), Mask: net.CIDRMask(24, 32)}
 }
 
-// Pods is the range of the addresses of pods.
+// Pods returns the range of the addresses of pods.
 func (c Config) Pods() netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+c.Number))
 }
 
-// Services is the range of the addresses of Services.
+// Services returns the range of the addresses of Services.
 func (c Config) Services() netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 160+c.Number))
 }
 
-// DNS is the address of the cluster's DNS Service.
+// DNS returns the address of the cluster's DNS Service.
 func (c Config) DNS() string { return c.service(10) }
 
-// APIService is the address of the Service kubernetes.
+// APIService returns the address of the Service kubernetes.
 func (c Config) APIService() string { return c.service(1) }
 
 func (c Config) service(n byte) string {
@@ -95,10 +95,10 @@ const (
 	ciliumSocket     = "/run/cilium/cilium.sock"
 )
 
-// PartsDir is where a node sees the parts.
+// PartsDir is the folder with the parts, as a node sees it.
 const PartsDir = "/parts"
 
-// Environment is that of every program in a node.
+// Environment returns the environment variables of every program in a node.
 func Environment() []string {
 	return []string{
 		"PATH=/parts/kubernetes:/parts/kubernetes-node:/parts/cilium:/usr/local/bin:/usr/sbin:/usr/bin",

@@ -22,22 +22,22 @@ import (
 // ManageCommand is the argument with which the running program has to call Manage in the sandbox; the number of listeners follows.
 const ManageCommand = "manage"
 
-// Event is what the program in the sandbox reports, one JSON object per line.
+// Event is a report of the program in the sandbox. Events are written as one JSON object per line.
 type Event struct {
-	// Step says what has been reached.
+	// Step describes the step of the start that was completed.
 	Step string `json:"step,omitempty"`
-	// Ready says that the cluster is complete.
+	// Ready reports that every process runs.
 	Ready bool `json:"ready,omitempty"`
-	// Error says why it cannot be.
+	// Error is the reason why the start failed.
 	Error string `json:"error,omitempty"`
-	// Process says what happened to a process of the node, when it is ready.
+	// Process describes what happened to a process of the node after the cluster was ready.
 	Process string `json:"process,omitempty"`
 }
 
-// configFile is where Manage finds its Config.
+// configFile is the file from which Manage reads its Config.
 const configFile = "/node/cluster.json"
 
-// startTimeout is how long a cluster may take to be ready, on a slow machine.
+// startTimeout bounds the start of a cluster. It is long enough for a slow machine.
 const startTimeout = 5 * time.Minute
 
 // Manage starts the cluster, and keeps it until the lifeline ends. Connections that the listeners accept are passed on to the API
@@ -45,7 +45,7 @@ const startTimeout = 5 * time.Minute
 func Manage(lifeline io.Reader, events io.Writer, listeners []net.Listener) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, lifeline) // its end is all that matters
+		_, _ = io.Copy(io.Discard, lifeline) // returns when the parent process ends
 		cancel(errors.New("the node is stopped"))
 	}()
 	var c Config
@@ -60,7 +60,7 @@ func Manage(lifeline io.Reader, events io.Writer, listeners []net.Listener) erro
 	send := make(chan Event, 100)
 	go func() {
 		for e := range send {
-			_ = report.Encode(e) // without a reader there is nobody to tell
+			_ = report.Encode(e) // the parent process has ended if this fails
 		}
 	}()
 	began := time.Now()
@@ -79,12 +79,12 @@ func Manage(lifeline io.Reader, events io.Writer, listeners []net.Listener) erro
 			return nil
 		}
 		send <- Event{Error: err.Error()}
-		<-ctx.Done() // so that the logs and the namespaces can be looked at until somebody ends it
+		<-ctx.Done() // keeps the logs and namespaces for examination until the user stops the cluster
 		return nil
 	}
 	send <- Event{Ready: true}
 	<-ctx.Done()
-	// All programs of the node are in the PID namespace of this process. Its first process waits for this one, and its end ends them all.
+	// The first process of the PID namespace waits for this process. When it ends, the kernel kills every program of the node.
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (m *manager) start(ctx context.Context, report func(supervisor.Event)) erro
 	)
 }
 
-// inParallel runs all, and returns the first error.
+// inParallel runs all functions concurrently and returns the first error.
 func (m *manager) inParallel(ctx context.Context, all ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -236,7 +236,7 @@ func (m *manager) dnsReady(ctx context.Context) error {
 	return nil
 }
 
-// applyManifests brings the objects into the cluster that every cluster has.
+// applyManifests creates the objects that every cluster has.
 func (m *manager) applyManifests(ctx context.Context) error {
 	for n := range volumes {
 		if err := os.MkdirAll(volumeDir(n), 0o755); err != nil {
@@ -257,7 +257,7 @@ func (m *manager) applyManifests(ctx context.Context) error {
 	return nil
 }
 
-// forward passes what connects to the listener, which belongs to the machine's network, on to an address of the node.
+// forward copies data between the connections of the listener, which is in the machine's network, and an address of the node.
 func forward(listener net.Listener, address string) {
 	for {
 		conn, err := listener.Accept()

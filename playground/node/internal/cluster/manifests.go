@@ -58,8 +58,8 @@ func storageManifest(c Config) (string, error) {
 // ciliumVersion is the version of the part Cilium.
 const ciliumVersion = "v1.20.2"
 
-// ciliumManifest returns the objects by which Cilium's own chart shows how agents are configured. The agents of this cluster are processes
-// and no pods, so the ConfigMap repeats their arguments, and the DaemonSet selects no node.
+// ciliumManifest returns the ConfigMap and the DaemonSet that Cilium's chart creates. Because the agent of this cluster is a process
+// and not a pod, the ConfigMap repeats its arguments, and the DaemonSet selects no node.
 func ciliumManifest(c Config) (string, error) {
 	settings := map[string]string{}
 	for _, a := range agentArgs(c, "") {
@@ -69,7 +69,7 @@ func ciliumManifest(c Config) (string, error) {
 		}
 		settings[name] = value
 	}
-	delete(settings, "k8s-kubeconfig-path") // it is a file of the node
+	delete(settings, "k8s-kubeconfig-path") // a path of the node
 	labels := map[string]any{"k8s-app": "cilium"}
 	var out string
 	for _, object := range []map[string]any{
@@ -97,7 +97,7 @@ func ciliumManifest(c Config) (string, error) {
 	return out, nil
 }
 
-// manifests returns all objects that every cluster has.
+// manifests returns the objects that every cluster has, as YAML.
 func manifests(c Config) (string, error) {
 	volumes, err := storageManifest(c)
 	if err != nil {

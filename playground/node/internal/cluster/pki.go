@@ -19,7 +19,7 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// validity outlives every node: each start makes new keys.
+// validity is longer than any run of a node, each of which creates new keys.
 const validity = 30 * 24 * time.Hour
 
 // authority signs the certificates of one cluster.
@@ -30,8 +30,8 @@ type authority struct {
 	pem  []byte
 }
 
-// writePKI writes the keys, certificates and kubeconfigs of a cluster into dir. The kubeconfig machine.kubeconfig is for programs of
-// the machine; the others are for the node.
+// writePKI writes the keys, certificates and kubeconfigs of a cluster into dir. Programs on the machine use machine.kubeconfig;
+// programs in the node use the others.
 func writePKI(dir string, c Config) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -81,7 +81,7 @@ func writePKI(dir string, c Config) error {
 	return err
 }
 
-// newAuthority makes an authority in dir, or takes over the given one.
+// newAuthority creates an authority in dir, or copies the given one.
 func newAuthority(dir string, given *Pair) (*authority, error) {
 	if given != nil {
 		return takeAuthority(dir, *given)
@@ -107,7 +107,7 @@ func newAuthority(dir string, given *Pair) (*authority, error) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), a.pem, 0o600); err != nil {
 		return nil, err
 	}
-	// kube-controller-manager signs with it what asks for a certificate.
+	// kube-controller-manager signs certificate requests with this key.
 	_, err = writeKey(filepath.Join(dir, "ca.key"), key)
 	return a, err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// The processes of a node; they name its logs.
+// The names of the processes of a node and of their logs.
 const (
 	etcdProcess       = "etcd"
 	apiServer         = "kube-apiserver"
@@ -49,7 +49,7 @@ const (
 
 func part(name, program string) string { return filepath.Join(PartsDir, name, program) }
 
-// specs describes the processes of the node of c. The client reaches its API server.
+// specs returns the specifications of the processes of the node of c. The client is one of its API server.
 func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 	pki := func(file string) string { return filepath.Join(pkiDir, file) }
 	kubeconfigs := func(name string) []string {
@@ -63,7 +63,7 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 			Args: []string{
 				"--data-dir=/var/lib/etcd", "--log-level=warn", "--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
 				"--listen-peer-urls=http://127.0.0.1:2380",
-				// What it holds ends with the node.
+				// The data are not needed after the node has ended.
 				"--unsafe-no-fsync",
 			},
 			Ready: func(ctx context.Context) error { return getOK(ctx, etcdURL+"/health") },
@@ -119,13 +119,13 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 		{
 			Name: ciliumAgent, Path: part(parts.Cilium, parts.CiliumAgent), Args: agentArgs(c, pki("cilium.kubeconfig")),
 			Env: []string{"K8S_NODE_NAME=" + c.Name, "CILIUM_K8S_NAMESPACE=kube-system"},
-			// Its datapath is compiled while it starts.
+			// The agent compiles its datapath while it starts.
 			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+agentHealthPort+"/healthz") },
 		},
 	}
 }
 
-// tokenArgs name the file with the users that were given.
+// tokenArgs returns the arguments with the file of further users, if one was given.
 func tokenArgs(c Config) []string {
 	if c.TokenFile == "" {
 		return nil
@@ -133,7 +133,7 @@ func tokenArgs(c Config) []string {
 	return []string{"--token-auth-file=" + filepath.Join(pkiDir, tokensFile)}
 }
 
-// hubbleArgs let only clients read flows that show a certificate, where flows can be read from outside of the node.
+// hubbleArgs returns the arguments that expose flows outside of the node to clients with a certificate.
 func hubbleArgs(c Config) []string {
 	if c.Hubble == nil {
 		return []string{"--hubble-disable-tls", "--hubble-listen-address=127.0.0.1:" + hubblePort}
@@ -151,12 +151,12 @@ func agentArgs(c Config, kubeconfig string) []string {
 		"--lib-dir="+ciliumLibDir, "--state-dir=/run/cilium", "--socket-path="+ciliumSocket,
 		"--bpf-root=/sys/fs/bpf", "--cgroup-root=/run/cilium/cgroupv2",
 		"--identity-allocation-mode=crd", "--ipam=kubernetes", "--enable-ipv6=false",
-		// All nodes are in one network, so packets of pods need no tunnel, and the route to everything else leads nowhere.
+		// Because all nodes are in one network, packets of pods need no tunnel. The default route leads to no other network.
 		"--routing-mode=native", "--ipv4-native-routing-cidr=10.0.0.0/8", "--auto-direct-node-routes", "--enable-ipv4-masquerade=false",
 		"--devices=eth0",
-		// There is no kube-proxy.
+		// The node has no kube-proxy.
 		"--kube-proxy-replacement=true",
-		// Envoy cannot be built here, so rules about HTTP are refused by the agent.
+		// The node has no Envoy, so the agent refuses rules about HTTP.
 		"--enable-l7-proxy=false",
 		"--enable-hubble",
 		"--write-cni-conf-when-ready="+filepath.Join(cniDraftDir, cniConfFile), "--agent-health-port="+agentHealthPort,
@@ -164,7 +164,7 @@ func agentArgs(c Config, kubeconfig string) []string {
 	)
 }
 
-// Files of the node's folder of keys that are copies of given ones.
+// The names of copied files in the node's folder of keys.
 const (
 	tokensFile     = "tokens.csv"
 	hubbleCAFile   = "hubble-ca.crt"
@@ -172,7 +172,7 @@ const (
 	hubbleKeyFile  = "hubble.key"
 )
 
-// copyGiven copies the files that the options name into the node's folder of keys.
+// copyGiven copies the files that the options name to the node's folder of keys.
 func copyGiven(dir string, c Config) error {
 	files := map[string]string{}
 	if c.TokenFile != "" {
@@ -193,12 +193,13 @@ func copyGiven(dir string, c Config) error {
 	return nil
 }
 
-// ciliumLibDir is where the agent finds the sources of its datapath, to which it adds what the kernel can do.
+// ciliumLibDir is the folder with the sources of the agent's datapath. The agent writes the features of the kernel to it.
 const ciliumLibDir = "/var/lib/cilium"
 
 const cniConfFile = "05-cilium.conflist"
 
-// writeFiles writes the configuration of containerd and kubelet, and puts the CNI plugins where containerd looks for them.
+// writeFiles writes the configuration of containerd and kubelet, and copies the CNI plugins to the folder from which containerd runs
+// them.
 func writeFiles(c Config) error {
 	for _, dir := range []string{configDir, cniConfDir, cniDraftDir, cniBinDir, "/run/cilium"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -218,7 +219,7 @@ func writeFiles(c Config) error {
 	if err := os.CopyFS(filepath.Join(ciliumLibDir, parts.CiliumBPF), os.DirFS(part(parts.Cilium, parts.CiliumBPF))); err != nil {
 		return fmt.Errorf("copy the sources of Cilium's datapath: %w", err)
 	}
-	// Elsewhere the agent is a container, into which the namespaces of pods are mounted here.
+	// In an ordinary installation the agent is a container in which the namespaces of pods are mounted at this path.
 	if err := os.Symlink("/run/netns", "/run/cilium/netns"); err != nil {
 		return err
 	}
@@ -276,23 +277,23 @@ func kubeletYAML(c Config) ([]byte, error) {
 		"tlsPrivateKeyFile":        pki("kubelet.key"),
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
 		"cgroupDriver":             "cgroupfs",
-		// Machines with version 1 are the ones that kubelet would refuse.
+		// kubelet would refuse machines with cgroups of version 1.
 		"failCgroupV1":  false,
 		"failSwapOn":    false,
 		"registerNode":  true,
 		"clusterDNS":    []string{c.DNS()},
 		"clusterDomain": clusterDomain,
 		"resolvConf":    "/etc/resolv.conf",
-		// The usual folder is in /usr, which is the machine's.
+		// The default folder is in /usr, which belongs to the machine.
 		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
-		// The machine's disk is the user's; images cannot be pulled again, so none is removed.
+		// Images cannot be pulled again, so kubelet must not remove any when the machine's disk is nearly full.
 		"evictionHard":                map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
 		"imageGCHighThresholdPercent": 100,
 	})
 }
 
-// copyCNIConfig waits for the agent's CNI configuration and writes it for containerd. containerd 1.6 does not see a file that comes by
-// being renamed, as the agent writes it.
+// copyCNIConfig waits for the agent's CNI configuration and copies it for containerd, because containerd 1.6 does not notice a file
+// that appears by being renamed, which is how the agent writes it.
 func copyCNIConfig(ctx context.Context) error {
 	for {
 		data, err := os.ReadFile(filepath.Join(cniDraftDir, cniConfFile))
@@ -339,7 +340,7 @@ func getOK(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Brief", "true") // the agent's health is that of its own parts, as its liveness probe asks
+	req.Header.Set("Brief", "true") // as the agent's liveness probe does, so that only its own parts count
 	res, err := httpClient.Do(req)
 	if err != nil {
 		return err

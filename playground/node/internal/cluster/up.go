@@ -17,16 +17,16 @@ import (
 	"github.com/acp-io/acp/playground/node/internal/sandbox"
 )
 
-// Layout tells where the files of a cluster are in the folder of its state, which belongs to one run of the program.
+// Layout returns the paths of the files of a cluster in the folder of its state. One run of the program uses the folder.
 type Layout struct{ Dir string }
 
-// Node is the folder that the node sees as /node.
+// Node returns the folder that the node sees as /node.
 func (l Layout) Node() string { return filepath.Join(l.Dir, "node") }
 
-// Kubeconfig is the file with which programs of the machine reach the API server, as an administrator.
+// Kubeconfig returns the kubeconfig with which programs on the machine reach the API server as an administrator.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.Dir, "kubeconfig") }
 
-// Logs holds a log of each process of the node.
+// Logs returns the folder with a log of each process of the node.
 func (l Layout) Logs() string { return filepath.Join(l.Node(), "log") }
 
 // Cluster is a running cluster.
@@ -48,7 +48,7 @@ func Up(c Config, dir string, built parts.Built, images []string, connect *sandb
 		return nil, fmt.Errorf("make the folder of the node: %w", err)
 	}
 	sockets, err := listen(&c)
-	defer closeAll(sockets) // the node has its own descriptors
+	defer closeAll(sockets) // the node uses duplicates of the descriptors
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func Up(c Config, dir string, built parts.Built, images []string, connect *sandb
 	s, err := sandbox.Start(sandbox.Config{
 		Name: c.Name, Dir: l.Node(), Packages: built[parts.NodePackages], Folders: folders,
 		Path: filepath.Join("/acp", filepath.Base(self)), Args: []string{ManageCommand, strconv.Itoa(len(sockets))}, Env: Environment(),
-		// Nothing outside of the cluster has a name.
+		// Names outside of the cluster are not resolved.
 		Resolver: "nameserver " + c.DNS() + "\n",
 	}, func(pid int) error {
 		return connect.Connect(pid, fmt.Sprintf("port%d", c.Number), c.NodeNet(), routes(c, others)...)
@@ -103,7 +103,7 @@ func Up(c Config, dir string, built parts.Built, images []string, connect *sandb
 	return running, nil
 }
 
-// listen opens the ports of the machine that lead to the node, and sets the address of the API server.
+// listen opens the ports of the machine that are forwarded to the node, and sets the address of the API server.
 func listen(c *Config) (sockets []*os.File, err error) {
 	ports := []int{c.APIPort}
 	if c.Hubble != nil {
@@ -208,13 +208,13 @@ func (c *Cluster) Ended() <-chan struct{} { return c.sandbox.Ended() }
 // Failure says how a node ended that nobody ended.
 func (c *Cluster) Failure() error { return c.sandbox.Failure() }
 
-// Events are what happens to the processes of a cluster that is ready.
+// Events returns the channel of events of a cluster that is ready.
 func (c *Cluster) Events() <-chan Event { return c.events }
 
-// PID is the process of the machine with which the node ends.
+// PID returns the process ID, on the machine, of the node's first process.
 func (c *Cluster) PID() int { return c.sandbox.PID() }
 
-// Down ends the cluster. Its state is removed, unless keep is set.
+// Down stops the cluster. It removes the state unless keep is set.
 func (c *Cluster) Down(keep bool) error {
 	if err := c.sandbox.Stop(); err != nil {
 		return err
@@ -225,10 +225,10 @@ func (c *Cluster) Down(keep bool) error {
 	return removeState(c.Layout, c.Config.Name)
 }
 
-// Remove removes what an earlier run left of the cluster called name in the folder dir, and on the machine.
+// Remove removes everything that an earlier run left of a cluster, in the folder dir and on the machine.
 func Remove(dir, name string) error { return removeState(Layout{Dir: dir}, name) }
 
-// removeState removes the node first: nothing of it may use the folder any more.
+// removeState removes the node and then the folder, which no process of the node may use any more.
 func removeState(l Layout, name string) error {
 	if err := sandbox.Remove(l.Node(), name); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package image makes container images of single static programs, without a registry or a container engine.
+// Package image builds container images of single static programs, without a registry or a container engine.
 package image
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Write writes an image to a file that containerd can import. The image holds one static program, which it runs as a user without
-// rights when user is not empty. The same program makes the same image.
+// Write writes an image that contains one static program to a file that containerd can import. The program runs as the given user, or
+// as root if user is empty. The image is the same for the same program.
 func Write(file, reference, program, user string) error {
 	ref, err := name.NewTag(reference, name.StrictValidation)
 	if err != nil {

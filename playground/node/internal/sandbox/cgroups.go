@@ -16,24 +16,24 @@ import (
 	"time"
 )
 
-// cgroupRoot is where every machine mounts its cgroups.
+// cgroupRoot is the mount point of cgroups.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// CgroupPrefix begins the name of every cgroup that this package makes.
+// CgroupPrefix is the prefix of the name of every cgroup that this package creates.
 const CgroupPrefix = "acp-node-"
 
-// cgroupName is the name of the cgroups of a sandbox. It follows from the sandbox's folder, so that leftovers are recognized without a
-// record of them, and sandboxes of one name in two folders do not meet.
+// cgroupName returns the name of the cgroups of a sandbox. It contains a hash of the sandbox's folder, so that leftovers are recognized
+// without a record, and sandboxes of one name in two folders have different cgroups.
 func cgroupName(dir, name string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return CgroupPrefix + name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// hierarchy is one tree of cgroups of the machine.
+// hierarchy is a cgroup hierarchy of the machine.
 type hierarchy struct {
 	// controllers are the controllers of a tree of version 1, or the tree's name ("name=systemd"); empty for version 2.
 	controllers string
-	// parent is the folder below which the node's cgroup is made.
+	// parent is the folder in which the node's cgroup is created.
 	parent string
 }
 
@@ -119,7 +119,7 @@ const initCgroup = "init"
 // neededControllers are the controllers of version 2 that kubelet insists on.
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
-// makeCgroups makes cgroups with this name. On a machine with version 2 only, it enables the controllers that kubelet
+// makeCgroups creates cgroups with a name. On a machine with version 2 only, it enables the controllers that kubelet
 // needs and that the root does not give to its children; they are returned, to be disabled again.
 func makeCgroups(name string) (made cgroups, enabled []string, err error) {
 	trees, err := hierarchies()
@@ -137,7 +137,7 @@ func makeCgroups(name string) (made cgroups, enabled []string, err error) {
 				return made, enabled, err
 			}
 		}
-		// A new cpuset is empty, and nothing can run in it.
+		// No process can run in a new cpuset, because it is empty.
 		if slices.Contains(strings.Split(h.controllers, ","), "cpuset") {
 			if err := fillCpuset(h.parent, dir); err != nil {
 				return made, enabled, err
@@ -164,7 +164,7 @@ func enableControllers(parent, dir string) (enabled []string, err error) {
 	return enabled, nil
 }
 
-// disableControllers undoes enableControllers. One that somebody else uses by now stays, which the kernel says with an error.
+// disableControllers reverts enableControllers. The kernel refuses to disable a controller that others use by now.
 func disableControllers(enabled []string) {
 	for _, c := range enabled {
 		_ = os.WriteFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"), []byte("-"+c), 0o644)
@@ -200,8 +200,8 @@ func (c cgroups) add(pid int) error {
 	return nil
 }
 
-// leftoverCgroups returns the cgroups with this name that are there now. It looks where makeCgroups would make them, and at the
-// recorded ones, because an earlier run may have been started from another cgroup.
+// leftoverCgroups returns the existing cgroups with a name: those at the paths that makeCgroups would use, and the recorded ones,
+// because an earlier run may have been started from another cgroup.
 func leftoverCgroups(name string, recorded []string) (cgroups, error) {
 	trees, err := hierarchies()
 	if err != nil {
@@ -224,7 +224,7 @@ func leftoverCgroups(name string, recorded []string) (cgroups, error) {
 	return out, nil
 }
 
-// remove kills what still runs in the cgroups and removes them, with those below them.
+// remove kills the processes in the cgroups and removes the cgroups with those below them.
 func (c cgroups) remove(within time.Duration) error {
 	deadline := time.Now().Add(within)
 	for {
@@ -272,11 +272,11 @@ func removeTree(root string) error {
 func killMembers(dir string) {
 	members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
-		return // it is gone
+		return // the cgroup was removed
 	}
 	for _, line := range strings.Fields(string(members)) {
 		if pid, err := strconv.Atoi(line); err == nil && pid > 1 && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // what ended meanwhile is what is wanted
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended meanwhile
 		}
 	}
 }

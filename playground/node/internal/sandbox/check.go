@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check returns everything that this machine lacks for a sandbox whose folder is below dir; nil when it lacks nothing that can be
-// found out without starting one.
+// Check returns an error that names everything that this machine lacks for a sandbox whose folder is below dir, as far as it can be
+// determined without starting one.
 func Check(dir string) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("a real node needs Linux")
@@ -27,7 +27,7 @@ func Check(dir string) error {
 		return err
 	}
 	for _, kind := range []string{"overlay", "bpf", "tmpfs", "proc", "sysfs", "devpts", "cgroup2"} {
-		// overlay may be a module that is loaded when it is first used.
+		// The module overlay may be loaded when it is first used.
 		if kind != "overlay" && !slices.Contains(strings.Fields(string(known)), kind) {
 			all = append(all, fmt.Errorf("this kernel has no filesystem %s", kind))
 		}
@@ -52,7 +52,7 @@ func Check(dir string) error {
 	return errors.Join(all...)
 }
 
-// checkControllers looks for what kubelet insists on, in version 1 and 2 together.
+// checkControllers checks that the controllers that kubelet requires exist in version 1 or 2.
 func checkControllers() error {
 	trees, err := hierarchies()
 	if err != nil {
@@ -78,7 +78,7 @@ func checkControllers() error {
 	return nil
 }
 
-// checkBPF makes a map and lets go of it: without that right, Cilium can do nothing.
+// checkBPF creates and closes a BPF map, which Cilium must be permitted to do.
 func checkBPF() error {
 	attr := struct{ kind, keySize, valueSize, entries, flags uint32 }{2 /* array */, 4, 4, 1, 0}
 	fd, _, errno := unix.Syscall(unix.SYS_BPF, 0 /* BPF_MAP_CREATE */, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
@@ -88,7 +88,7 @@ func checkBPF() error {
 	return unix.Close(int(fd))
 }
 
-// checkFolder refuses filesystems on which containerd cannot keep the layers of images.
+// checkFolder returns an error for filesystems on which containerd cannot store the layers of images.
 func checkFolder(dir string) error {
 	if strings.ContainsAny(dir, ":,\\") {
 		return fmt.Errorf("the folder %s has a character in its name that mount options cannot have", dir)

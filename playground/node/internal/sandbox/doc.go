@@ -1,5 +1,5 @@
-// Package sandbox makes what a node runs in: namespaces and cgroups of its own, a root filesystem of which nothing is written to the
-// machine's, and a network that no interface of the machine belongs to.
+// Package sandbox isolates a node from the machine: by namespaces and cgroups of its own, a root filesystem whose changes are not
+// written to that of the machine, and a network without any interface of the machine.
 //
-// It starts one program in there and removes everything at the end. It knows nothing of Kubernetes.
+// It starts one program in the sandbox and removes everything at the end. It does not depend on Kubernetes.
 package sandbox

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRunning is returned for a sandbox that does not run.
+// ErrNotRunning reports that a sandbox does not run.
 var ErrNotRunning = errors.New("the node does not run")
 
 // Run runs a program in the sandbox whose folder is dir, with this process's standard files, and returns its exit status.
@@ -32,10 +32,10 @@ func Run(dir string, env []string, args []string) (int, error) {
 	}
 	status := 0
 	err = onOwnThread(func() error {
-		if err := cgroups(rec.Cgroups).add(0); err != nil { // this process, too, which only waits from now on
+		if err := cgroups(rec.Cgroups).add(0); err != nil { // this process itself, which only waits from now on
 			return err
 		}
-		// Only a thread that shares its root with no other thread may change its mount namespace.
+		// The kernel lets a thread change its mount namespace only if it shares its root with no other thread.
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func Run(dir string, env []string, args []string) (int, error) {
 	return status, err
 }
 
-// lookIn finds a program in the PATH of an environment, in the filesystem of the calling thread.
+// lookIn searches a program in the PATH of an environment, in the filesystem of the calling thread.
 func lookIn(env []string, name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil

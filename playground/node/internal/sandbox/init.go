@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeline is the descriptor at which the sandbox's processes read the end of the program that started them.
+// lifeline is a file descriptor that reaches its end when the program that started the sandbox ends.
 const lifeline = 3
 
-// Init is the first process of a sandbox: it waits until its cgroups and its network are there, lays out the filesystem, starts the
-// sandbox's program, and from then on only waits for processes whose parents are gone. It returns the exit status of the program.
+// Init is the first process of a sandbox. It waits until the cgroups and the network were created, prepares the filesystem, starts the
+// sandbox's program, and then reaps processes whose parents have ended. It returns the exit status of the program.
 func Init(configPath string) (int, error) {
-	// The cgroup namespace belongs to the thread that makes it, and to what that thread starts.
+	// A cgroup namespace applies to the thread that creates it, and to the processes that this thread starts.
 	runtime.LockOSThread()
 	data, err := os.ReadFile(configPath)
 	if err != nil {
@@ -45,7 +45,7 @@ func Init(configPath string) (int, error) {
 
 func runAndReap(c Config) (int, error) {
 	fds := []uintptr{0, 1, 2}
-	for n := range 1 + c.Files { // the lifeline, and the files that Start was given
+	for n := range 1 + c.Files { // the lifeline and the files that were passed to Start
 		fds = append(fds, uintptr(lifeline+n))
 	}
 	pid, err := syscall.ForkExec(c.Path, append([]string{c.Path}, c.Args...), &syscall.ProcAttr{Dir: "/", Env: c.Env, Files: fds})
@@ -74,8 +74,8 @@ type mount struct {
 	data                 string
 }
 
-// layOut gives the process a root of its own: an empty filesystem in memory, into which the machine's programs are mounted read-only.
-// What is written goes to memory or to the node's folder.
+// layOut replaces the root of the process by an empty filesystem in memory, in which the machine's programs are mounted read-only.
+// Writes go to memory or to the node's folder.
 func layOut(c Config) error {
 	root := filepath.Join(c.Dir, "root")
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -99,7 +99,7 @@ func layOut(c Config) error {
 	if err := layOutCgroups(root); err != nil {
 		return err
 	}
-	// The old root is put over the new one and let go.
+	// The old root is mounted over the new one and then unmounted.
 	if err := unix.Chdir(root); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func layOut(c Config) error {
 	if err := shieldTunables(); err != nil {
 		return err
 	}
-	// kubelet and Cilium pass mounts on to pods.
+	// kubelet and Cilium propagate mounts to pods.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("share mounts: %w", err)
 	}
@@ -123,7 +123,7 @@ func layOut(c Config) error {
 }
 
 func layOutPrograms(root string, c Config) error {
-	// Where /bin is a link to /usr/bin, it is so in the node.
+	// If /bin is a link to /usr/bin on the machine, it is one in the node.
 	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64"} {
 		if target, err := os.Readlink("/" + dir); err == nil {
 			if err := os.Symlink(target, filepath.Join(root, dir)); err != nil {
@@ -243,7 +243,7 @@ func layOutFiles(root string, c Config) error {
 	return nil
 }
 
-// layOutCgroups mounts the trees that the machine has. In the cgroup namespace, each shows the node's own cgroup as its root.
+// layOutCgroups mounts the cgroup hierarchies of the machine. In the cgroup namespace, the root of each is the node's own cgroup.
 func layOutCgroups(root string) error {
 	trees, err := hierarchies()
 	if err != nil {
@@ -278,8 +278,8 @@ func layOutCgroups(root string) error {
 	return nil
 }
 
-// makeRoomForPods moves this process into a cgroup below the node's own: version 2 lets no processes be in a cgroup that gives
-// controllers to its children, as kubelet wants it to.
+// makeRoomForPods moves this process to a cgroup below the node's own, because in version 2 a cgroup that enables controllers for its
+// children, as kubelet requires, must not contain processes.
 func makeRoomForPods(base string) error {
 	leaf := filepath.Join(base, initCgroup)
 	if err := os.Mkdir(leaf, 0o755); err != nil {
@@ -296,8 +296,8 @@ func makeRoomForPods(base string) error {
 	return nil
 }
 
-// tunables are the kernel's settings that kubelet and Cilium want to set for the whole machine. In the node they find them set:
-// these files lie over the real ones.
+// tunables contains the settings of the kernel that kubelet and Cilium would change for the whole machine. In the node, files with
+// the wanted values are mounted over the real ones.
 var tunables = map[string]string{
 	"vm/overcommit_memory":             "1",
 	"vm/panic_on_oom":                  "0",

@@ -10,18 +10,18 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Switch is a network namespace with a bridge, to which nodes are connected. No interface of it is in the machine's own namespace, so
-// the nodes reach each other and nothing else. The kernel removes it when this process ends.
+// Switch is a network namespace with a bridge to which nodes are connected. It has no interface in the machine's own namespace, so the
+// nodes reach only each other. The kernel removes it when this process ends.
 type Switch struct {
 	ns      netns.NsHandle
 	gateway *net.IPNet
 }
 
-// NewSwitch makes a switch; gateway is its own address, and the route to everything that no node has.
+// NewSwitch creates a switch. gateway is its own address, which is the default route of the nodes.
 func NewSwitch(gateway *net.IPNet) (*Switch, error) {
 	s := &Switch{gateway: gateway}
 	err := onOwnThread(func() (err error) {
-		// The thread is not used again, so that its namespace does not matter.
+		// The thread is not used again, so its namespace need not be restored.
 		if s.ns, err = netns.New(); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
@@ -40,13 +40,13 @@ func NewSwitch(gateway *net.IPNet) (*Switch, error) {
 	return s, nil
 }
 
-// Route is the way to addresses that other nodes have for their pods.
+// Route is the route to the addresses of another node's pods.
 type Route struct {
 	To  netip.Prefix
 	Via net.IP
 }
 
-// Connect gives the network namespace of process pid an interface eth0 with this address, whose other end is at the switch.
+// Connect creates an interface eth0 with an address in the network namespace of process pid, and connects it to the switch.
 func (s *Switch) Connect(pid int, port string, address *net.IPNet, routes ...Route) error {
 	node, err := netns.GetFromPid(pid)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Switch) Connect(pid int, port string, address *net.IPNet, routes ...Rou
 	return nil
 }
 
-// Close lets go of the switch.
+// Close releases the network namespace of the switch.
 func (s *Switch) Close() error { return s.ns.Close() }
 
 func linksUp(names ...string) error {
@@ -121,11 +121,11 @@ func linksUp(names ...string) error {
 	return nil
 }
 
-// onOwnThread runs f on a thread that ends with it, so that f may change the thread's namespaces.
+// onOwnThread runs f on a thread that ends after f, so that f may change the thread's namespaces.
 func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		runtime.LockOSThread() // without unlocking it, so that the runtime ends the thread with the goroutine
 		done <- f()
 	}()
 	return <-done

@@ -32,7 +32,7 @@ type Config struct {
 	Env  []string
 	// Resolver is the content of /etc/resolv.conf.
 	Resolver string
-	// Files is how many files Start passes on to the program; Start sets it.
+	// Files is the number of files that Start passes to the program. Start sets it.
 	Files int
 }
 
@@ -40,17 +40,17 @@ type Config struct {
 type Sandbox struct {
 	config   Config
 	process  *os.Process
-	lifeline *os.File // the sandbox ends when it is closed
+	lifeline *os.File // closing it ends the sandbox
 	ended    chan struct{}
 	state    *os.ProcessState
 	log      string
 }
 
-// record is what a later run has to know to remove what this one left.
+// record contains the information that a later run needs to remove the sandbox of this run.
 type record struct {
 	Name    string   `json:"name"`
 	Cgroups []string `json:"cgroups"`
-	// Controllers were enabled for the node in the root of the cgroups.
+	// Controllers are those that were enabled for the node in the root cgroup.
 	Controllers []string `json:"controllers,omitempty"`
 	// PID is that of the sandbox's first process, with the clock tick at which it started.
 	PID int `json:"pid"`
@@ -103,9 +103,9 @@ func Start(c Config, connect func(pid int) error, files ...*os.File) (_ *Sandbox
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		// The first process of a PID namespace takes all others with it, so nothing outlives this program, however it ends. Go also
-		// sends the signal at once to a child that does not see this process as its parent; the kernel ignores that for the first
-		// process of a namespace.
+		// When the first process of a PID namespace ends, the kernel kills all others, so no process outlives this program. Go
+		// also sends the signal at once to a child that does not see this process as its parent; the kernel ignores it for the
+		// first process of a namespace.
 		Pdeathsig: syscall.SIGKILL,
 		Setsid:    true,
 	}
@@ -115,7 +115,7 @@ func Start(c Config, connect func(pid int) error, files ...*os.File) (_ *Sandbox
 	}
 	s := &Sandbox{config: c, process: cmd.Process, lifeline: write, ended: make(chan struct{}), log: logPath}
 	go func() {
-		_ = cmd.Wait() // how it ended is in the state
+		_ = cmd.Wait() // the state contains the exit status
 		s.state = cmd.ProcessState
 		close(s.ended)
 	}()
@@ -134,25 +134,25 @@ func Start(c Config, connect func(pid int) error, files ...*os.File) (_ *Sandbox
 	if err := connect(cmd.Process.Pid); err != nil {
 		return nil, err
 	}
-	if _, err := write.Write([]byte{1}); err != nil { // it may go on
+	if _, err := write.Write([]byte{1}); err != nil { // lets Init continue
 		return nil, fmt.Errorf("start the node: %w", err)
 	}
 	return s, nil
 }
 
-// PID returns the process id of the sandbox's first process.
+// PID returns the process ID of the sandbox's first process.
 func (s *Sandbox) PID() int { return s.process.Pid }
 
 // Ended is closed when the sandbox has ended.
 func (s *Sandbox) Ended() <-chan struct{} { return s.ended }
 
-// Failure says how a sandbox ended that nobody ended.
+// Failure returns how a sandbox ended that was not stopped; nil otherwise.
 func (s *Sandbox) Failure() error {
 	<-s.ended
 	return fmt.Errorf("the node %s ended by itself (%s); the logs are in %s", s.config.Name, s.state, filepath.Dir(s.log))
 }
 
-// Stop ends the sandbox and removes everything that belongs to it outside of its folder.
+// Stop ends the sandbox and removes its resources outside of its folder.
 func (s *Sandbox) Stop() error {
 	return errors.Join(s.end(), Remove(s.config.Dir, s.config.Name))
 }
@@ -164,7 +164,7 @@ func (s *Sandbox) end() error {
 		return nil
 	case <-time.After(5 * time.Second):
 	}
-	_ = s.process.Kill() // it ended meanwhile, or ends now
+	_ = s.process.Kill() // the process may have ended meanwhile
 	select {
 	case <-s.ended:
 		return nil
@@ -173,10 +173,10 @@ func (s *Sandbox) end() error {
 	}
 }
 
-// removeTimeout is how long the kernel may take to let go of a cgroup whose processes were killed.
+// removeTimeout bounds how long the kernel may take to release a cgroup whose processes were killed.
 const removeTimeout = 20 * time.Second
 
-// Remove removes what a sandbox whose program is gone left on the machine, outside of its folder.
+// Remove removes the resources, outside of its folder, of a sandbox whose program has ended.
 func Remove(dir, name string) error {
 	var rec record
 	data, err := os.ReadFile(recordPath(dir))
@@ -185,7 +185,7 @@ func Remove(dir, name string) error {
 	case err != nil:
 		return fmt.Errorf("read what an earlier run left: %w", err)
 	default:
-		// A record that is damaged names nothing; what has the node's name is found without it.
+		// A damaged record counts as empty, because cgroups are also found by the name of the node.
 		_ = json.Unmarshal(data, &rec)
 	}
 	left, err := leftoverCgroups(cgroupName(dir, name), rec.Cgroups)
@@ -214,7 +214,8 @@ func writeJSON(path string, v any) error {
 	return os.Rename(temp, path)
 }
 
-// The kernel sends the parent-death signal when the thread that forked ends, so one thread that lasts starts all sandboxes.
+// lastingThread starts all sandboxes on one thread that never ends, because the kernel sends the parent-death signal when the thread
+// that forked ends.
 var lastingThread = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
