@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -310,9 +311,9 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	now := w.Service.Now()
 	var refused *RefusedError
 	permanent := errors.As(cause, &refused)
-	until := now.Add(backoff(j.Attempts, 200*time.Millisecond, LongestRetry))
+	until := now.Add(backoff.Delay(j.Attempts, 200*time.Millisecond, LongestRetry))
 	if permanent {
-		until = now.Add(backoff(j.Attempts, 10*time.Second, LongestParked))
+		until = now.Add(backoff.Delay(j.Attempts, 10*time.Second, LongestParked))
 	}
 	w.Log.Warn("a job could not be done", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
@@ -338,14 +339,4 @@ func refusedWhat(k Kind) string {
 		return "The host cluster refused the statement: "
 	}
 	return "The host cluster refused the change: "
-}
-
-func backoff(attempts int, first, most time.Duration) time.Duration {
-	d := first
-	for range min(attempts-1, 20) {
-		if d *= 2; d >= most {
-			return most
-		}
-	}
-	return d
 }

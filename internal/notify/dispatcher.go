@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // Recipient holds a person's name and mail address.
@@ -141,17 +143,7 @@ func (c *Dispatcher) failed(ctx context.Context, d []Delivery, cause error) erro
 	if p.RetryAfter > 0 {
 		c.pausedUntil = now.Add(min(p.RetryAfter, maxPause))
 	}
-	return c.Store.Postpone(ctx, d, now.Add(max(backoff(attempts), p.RetryAfter)), problem)
-}
-
-func backoff(attempts int) time.Duration {
-	d := firstRetry
-	for range attempts - 1 {
-		if d *= 2; d >= maxRetry {
-			return maxRetry
-		}
-	}
-	return d
+	return c.Store.Postpone(ctx, d, now.Add(max(backoff.Delay(attempts, firstRetry, maxRetry), p.RetryAfter)), problem)
 }
 
 // render returns the notification for the deliveries, in the person's current language.

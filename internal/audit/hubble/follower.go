@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/acp-io/acp/internal/audit"
 )
@@ -169,11 +170,11 @@ func (f *Follower) Run(ctx context.Context) {
 		return // the context ended
 	}
 	f.watchedUntil, _ = t.progress()
-	wait := backoff{min: f.cfg.MinBackoff, max: f.cfg.MaxBackoff}
+	delays := f.newBackoff()
 	for ctx.Err() == nil {
 		received, err := f.session(ctx, t)
 		if received {
-			wait.reset()
+			delays = f.newBackoff()
 		}
 		if errors.Is(err, errRenewed) {
 			f.cfg.Log.Info("the certificates changed; reconnecting")
@@ -186,7 +187,7 @@ func (f *Follower) Run(ctx context.Context) {
 		if f.cfg.Lines != nil && !f.cfg.Lines.Replayable() {
 			break
 		}
-		if sleep(ctx, wait.next()) != nil {
+		if sleep(ctx, delays.Step()) != nil {
 			break
 		}
 	}
@@ -198,7 +199,7 @@ func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 	if err := f.cfg.Evaluators.Wait(ctx); err != nil {
 		return nil, err
 	}
-	wait := backoff{min: f.cfg.MinBackoff, max: f.cfg.MaxBackoff}
+	delays := f.newBackoff()
 	for {
 		r, err := f.cfg.Resume.Resume(ctx, f.cfg.Member)
 		if err == nil {
@@ -209,7 +210,7 @@ func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 			return t, nil
 		}
 		f.disconnected(err)
-		if err := sleep(ctx, wait.next()); err != nil {
+		if err := sleep(ctx, delays.Step()); err != nil {
 			return nil, err
 		}
 	}
@@ -386,15 +387,10 @@ func (f *Follower) watchVersion(ctx context.Context, before string, cancel conte
 	}
 }
 
-// backoff returns delays that double up to a limit. The upper half of each is random, so that members do not reconnect at the
-// same time.
-type backoff struct{ min, max, cur time.Duration }
-
-func (b *backoff) reset() { b.cur = 0 }
-
-func (b *backoff) next() time.Duration {
-	b.cur = min(max(b.cur*2, b.min), b.max)
-	return b.cur/2 + rand.N(b.cur/2+1)
+// newBackoff returns delays that double up to MaxBackoff. The upper half of each is random, so that members do not reconnect at
+// the same time.
+func (f *Follower) newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: f.cfg.MinBackoff / 2, Cap: f.cfg.MaxBackoff / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
