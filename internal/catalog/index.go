@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // Index is a search index of a catalog's applications and resources in memory. It is immutable and safe for concurrent
@@ -15,13 +17,13 @@ type Index struct {
 	parts   map[Kind]*kindIndex
 }
 
-// kindIndex is the index of one kind.
+// kindIndex is the index of one kind. Its bitmaps hold positions in docs and are not changed after newKindIndex.
 type kindIndex struct {
 	docs   []doc // sorted by id
-	grams  map[[3]byte]*set
+	grams  map[[3]byte]*roaring.Bitmap
 	words  []word  // sorted
 	labels []label // sorted
-	all    *set
+	all    *roaring.Bitmap
 }
 
 // label is an id or a title of a document, in lower case.
@@ -41,7 +43,7 @@ type doc struct {
 type word struct {
 	text    string
 	letters uint64 // a bit set of its letters and digits
-	docs    *set
+	docs    *roaring.Bitmap
 }
 
 // NewIndex indexes a catalog.
@@ -51,8 +53,8 @@ func NewIndex(c *Catalog) *Index {
 }
 
 func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
-	p := &kindIndex{docs: make([]doc, len(entities)), grams: map[[3]byte]*set{}, all: newSet(len(entities))}
-	words := map[string]*set{}
+	p := &kindIndex{docs: make([]doc, len(entities)), grams: map[[3]byte]*roaring.Bitmap{}, all: roaring.New()}
+	words := map[string]*roaring.Bitmap{}
 	for i, e := range entities {
 		owners := make([]string, len(e.Owners))
 		for j, o := range e.Owners {
@@ -63,12 +65,12 @@ func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
 		d.about = strings.ToLower(e.Description + "\n" + strings.Join(owners, "\n"))
 		p.docs[i] = d
 		p.labels = append(p.labels, label{d.id, uint32(i)}, label{d.title, uint32(i)})
-		p.all.add(uint32(i))
+		p.all.Add(uint32(i))
 		for j := 0; j+3 <= len(d.text); j++ {
-			getOrAddSet(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}, len(entities)).add(uint32(i))
+			getOrAddBitmap(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}).Add(uint32(i))
 		}
 		for _, w := range slices.Concat(split(d.text), split(d.about)) {
-			getOrAddSet(words, strings.Clone(w), len(entities)).add(uint32(i))
+			getOrAddBitmap(words, strings.Clone(w)).Add(uint32(i))
 		}
 	}
 	for text, docs := range words {
@@ -79,13 +81,13 @@ func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
 	return p
 }
 
-func getOrAddSet[K comparable](m map[K]*set, key K, n int) *set {
-	s := m[key]
-	if s == nil {
-		s = newSet(n)
-		m[key] = s
+func getOrAddBitmap[K comparable](m map[K]*roaring.Bitmap, key K) *roaring.Bitmap {
+	b := m[key]
+	if b == nil {
+		b = roaring.New()
+		m[key] = b
 	}
-	return s
+	return b
 }
 
 func split(text string) []string {
@@ -94,27 +96,27 @@ func split(text string) []string {
 
 // match finds the entities that have every word. meant are the words that were used instead of words that no entity
 // has.
-func (p *kindIndex) match(words []string) (found *set, meant []string) {
-	found = p.all.clone()
+func (p *kindIndex) match(words []string) (found *roaring.Bitmap, meant []string) {
+	found = p.all.Clone()
 	for _, w := range words {
-		have := newSet(len(p.docs))
+		have := roaring.New()
 		p.withPrefix(w, have)
 		p.containing(w, have)
-		if have.empty() {
+		if have.IsEmpty() {
 			have = p.approximate(w, &meant)
 		}
-		found.and(have)
+		found.And(have)
 	}
 	return found, meant
 }
 
 // approximate finds the entities for a word that no entity has: each part of it between punctuation has to match,
 // exactly or with a typing error.
-func (p *kindIndex) approximate(w string, meant *[]string) *set {
-	out := newSet(len(p.docs))
+func (p *kindIndex) approximate(w string, meant *[]string) *roaring.Bitmap {
+	out := roaring.New()
 	for i, piece := range split(w) {
-		have := newSet(len(p.docs))
-		if p.withPrefix(piece, have); have.empty() {
+		have := roaring.New()
+		if p.withPrefix(piece, have); have.IsEmpty() {
 			*meant = append(*meant, p.similar(piece, have)...)
 		} else {
 			*meant = append(*meant, piece)
@@ -122,7 +124,7 @@ func (p *kindIndex) approximate(w string, meant *[]string) *set {
 		if i == 0 {
 			out = have
 		} else {
-			out.and(have)
+			out.And(have)
 		}
 	}
 	return out
@@ -139,42 +141,42 @@ func (p *kindIndex) labelled(text string) (docs []uint32) {
 
 // containing adds the entities that have w anywhere in id, title or name. It finds candidates by the sequences of three
 // bytes in w, and compares the text of those that are not in the set already.
-func (p *kindIndex) containing(w string, into *set) {
-	var may *set
+func (p *kindIndex) containing(w string, into *roaring.Bitmap) {
+	var may *roaring.Bitmap
 	for j := 0; j+3 <= len(w); j++ {
 		have := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
 		switch {
 		case have == nil:
 			return
 		case j == 0:
-			may = have.clone()
+			may = have.Clone()
 		default:
-			may.and(have)
+			may.And(have)
 		}
 	}
 	if may == nil {
 		return
 	}
-	into.toBitmap()
-	for doc := range may.each {
-		if !into.has(doc) && (len(w) == 3 || strings.Contains(p.docs[doc].text, w)) {
-			into.add(doc)
+	may.AndNot(into)
+	for doc := range roaring.Values(may) {
+		if len(w) == 3 || strings.Contains(p.docs[doc].text, w) {
+			into.Add(doc)
 		}
 	}
 }
 
 // withPrefix adds the entities that have a word that begins with w. Words contain no punctuation, so punctuation in w
 // prevents a match.
-func (p *kindIndex) withPrefix(w string, into *set) {
+func (p *kindIndex) withPrefix(w string, into *roaring.Bitmap) {
 	i, _ := slices.BinarySearchFunc(p.words, w, func(x word, w string) int { return strings.Compare(x.text, w) })
 	for ; i < len(p.words) && strings.HasPrefix(p.words[i].text, w); i++ {
-		into.or(p.words[i].docs)
+		into.Or(p.words[i].docs)
 	}
 }
 
 // similar adds the entities that have a word that differs from w by one error, or by two if w is long, and returns
 // these words.
-func (p *kindIndex) similar(w string, into *set) (meant []string) {
+func (p *kindIndex) similar(w string, into *roaring.Bitmap) (meant []string) {
 	const shortest, long, mostMeant = 4, 8, 32
 	n := len(w)
 	if n < shortest || n > 64 {
@@ -192,7 +194,7 @@ func (p *kindIndex) similar(w string, into *set) (meant []string) {
 			continue
 		}
 		if editDistance(w, x.text, most) <= most {
-			into.or(x.docs)
+			into.Or(x.docs)
 			if len(meant) < mostMeant {
 				meant = append(meant, x.text)
 			}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -106,7 +108,7 @@ func maxScore(words, meant []string) int {
 // best returns the hits of a page among the entities that were found, and the number of hits on all pages. Entities
 // whose id or title equals the text come first. The others have at most the score most and come in the order of their
 // positions: as soon as the page is full of such scores, the rest is only counted.
-func (x *Index) best(p *kindIndex, q Query, after *hit, found *set, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
+func (x *Index) best(p *kindIndex, q Query, after *hit, found *roaring.Bitmap, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
 	top.limit = q.Limit + 1
 	keep := x.filter(q)
 	look := func(n uint32) {
@@ -117,14 +119,14 @@ func (x *Index) best(p *kindIndex, q Query, after *hit, found *set, score func(*
 		}
 	}
 	for _, n := range called {
-		if found.has(n) && (keep == nil || keep(&p.docs[n].entity)) {
+		if found.Contains(n) && (keep == nil || keep(&p.docs[n].entity)) {
 			look(n)
 		}
 	}
-	for n := range found.each {
+	for n := range roaring.Values(found) {
 		full := len(q.First) == 0 && len(top.hits) == top.limit && top.hits[0].score >= most
 		if full && keep == nil {
-			return top, found.len()
+			return top, int(found.GetCardinality())
 		}
 		if keep != nil && !keep(&p.docs[n].entity) {
 			continue
