@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
@@ -228,7 +229,7 @@ func compareObjects(before, after policy.Input, at time.Time) ([]objectChange, e
 		default:
 			c.Change = removed
 		}
-		c.Diff = lineDiff(a.text, b.text)
+		c.Diff = udiff.Unified("before", "after", a.text, b.text)
 		out = append(out, c)
 	}
 	return out, nil

@@ -253,37 +253,6 @@ func TestWrongCallsAreExplained(t *testing.T) {
 	}
 }
 
-func TestLineDiffTurnsOneTextIntoTheOther(t *testing.T) {
-	texts := []string{"", "a\n", "a\nb\nc\n", "b\nc\na\n", "a\nx\nc\nd\ne\nf\ng\nh\ni\n", "a\nx\nc\nd\ne\nf\ng\nh\nz\n", "c\nc\nc\n", "a\nb\nc\nc\nb\na\n"}
-	for _, before := range texts {
-		for _, after := range texts {
-			a, b := lines(before), lines(after)
-			i, j := 0, 0
-			for _, pair := range commonLines(a, b) {
-				if pair[0] < i || pair[1] < j || a[pair[0]] != b[pair[1]] {
-					t.Fatalf("%q, %q: lines %v are not a common subsequence", before, after, pair)
-				}
-				i, j = pair[0]+1, pair[1]+1
-			}
-			got := lineDiff(before, after)
-			for _, mark := range []struct {
-				mark string
-				from []string
-				to   []string
-			}{{"- ", a, b}, {"+ ", b, a}} {
-				for _, l := range mark.from {
-					if !strings.Contains("\n"+strings.Join(mark.to, "\n")+"\n", "\n"+l+"\n") && !strings.Contains(got, mark.mark+l+"\n") {
-						t.Errorf("%q, %q: line %q is not marked with %s in\n%s", before, after, l, mark.mark, got)
-					}
-				}
-			}
-			if before == after && strings.ContainsAny(got, "+-") {
-				t.Errorf("%q: equal texts differ:\n%s", before, got)
-			}
-		}
-	}
-}
-
 func TestKnownNamesStandForPrefixes(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
