@@ -1,13 +1,14 @@
 package insight
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
@@ -15,19 +16,25 @@ import (
 // YAML renders Policy for review: every subject with its evidence and, as comments, what the policy does not contain
 // and why.
 func (p *Proposal) YAML() string {
-	w := &yamlWriter{}
-	w.comment(0, "Proposed for %s, by what was seen from %s to %s.", p.Resource, instant(p.Since), instant(p.Until))
+	w := &comments{}
+	w.add("Proposed for %s, by what was seen from %s to %s.", p.Resource, instant(p.Since), instant(p.Until))
 	if p.Policy == nil {
-		w.comment(0, "There is nothing to add.")
+		w.add("There is nothing to add.")
 	} else {
-		w.comment(0, "Nothing of it is in force. Take out what does not belong, then ask for the rest.")
+		w.add("Nothing of it is in force. Take out what does not belong, then ask for the rest.")
 	}
-	w.apart("Already allowed:", p.lines(StateCovered))
-	w.apart("Refused today; an allow has to be asked for by somebody who knows why:", p.lines(StateDenied))
-	w.apart("Without a name; somebody who knows them has to say who they are:", p.unnamed())
-	w.apart("At ports that no action of the class has; nobody can be allowed there:", p.unknown())
-	if p.Policy != nil {
-		w.policy(p)
+	w.section("Already allowed:", p.lines(StateCovered))
+	w.section("Refused today; an allow has to be asked for by somebody who knows why:", p.lines(StateDenied))
+	w.section("Without a name; somebody who knows them has to say who they are:", p.unnamed())
+	w.section("At ports that no action of the class has; nobody can be allowed there:", p.unknown())
+	if p.Policy == nil {
+		return w.String()
+	}
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := errors.Join(enc.Encode(p.document()), enc.Close()); err != nil { // Neither the nodes nor the Builder can fail.
+		panic(err)
 	}
 	return w.String()
 }
@@ -95,71 +102,75 @@ func (s Seen) String() string {
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
-type yamlWriter struct{ strings.Builder }
+// comments collects the lines of comments in front of a policy.
+type comments struct{ strings.Builder }
 
-func (w *yamlWriter) line(indent int, format string, args ...any) {
-	fmt.Fprintf(w, "%*s%s\n", indent, "", fmt.Sprintf(format, args...))
+func (c *comments) add(format string, args ...any) {
+	fmt.Fprintf(c, "# %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
-// comment keeps text on one line, whatever a member's flows contain.
-func (w *yamlWriter) comment(indent int, format string, args ...any) {
-	text := strings.Map(func(r rune) rune {
+func (c *comments) section(heading string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	c.WriteString("#\n")
+	c.add("%s", heading)
+	for _, l := range lines {
+		c.add("- %s", l)
+	}
+}
+
+// printable keeps a comment on one line, whatever a member's flows contain.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, fmt.Sprintf(format, args...))
-	w.line(indent, "# %s", text)
+	}, text)
 }
 
-func (w *yamlWriter) apart(heading string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	w.line(0, "#")
-	w.comment(0, "%s", heading)
-	for _, l := range lines {
-		w.comment(0, "- %s", l)
-	}
-}
-
-func (w *yamlWriter) policy(p *Proposal) {
-	w.line(0, "apiVersion: %s", scalar(p.Policy.APIVersion))
-	w.line(0, "kind: %s", scalar(p.Policy.Kind))
-	w.line(0, "metadata:")
-	w.line(2, "name: %s", scalar(p.Policy.Name))
-	w.line(0, "spec:")
-	w.line(2, "statements:")
+// document returns Policy with the evidence of each subject as a comment.
+func (p *Proposal) document() *yaml.Node {
+	statements := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, st := range p.Policy.Spec.Statements {
-		w.line(2, "- sid: %s", scalar(st.SID))
-		w.line(4, "effect: %s", scalar(string(st.Effect)))
-		w.line(4, "subjects:")
+		subjects := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, s := range st.Subjects {
 			i := slices.IndexFunc(p.Lines, func(l ProposalLine) bool { return l.Subject == string(s) && l.Action == string(st.Actions[0]) })
-			w.comment(4, "%s: %s", p.Lines[i].State, p.Lines[i].Evidence)
-			w.line(4, "- %s", scalar(string(s)))
+			subject := scalar(string(s))
+			subject.HeadComment = "# " + printable(fmt.Sprintf("%s: %s", p.Lines[i].State, p.Lines[i].Evidence))
+			subjects.Content = append(subjects.Content, subject)
 		}
-		w.line(4, "actions:")
-		w.line(4, "- %s", scalar(string(st.Actions[0])))
-		w.line(4, "resources:")
-		w.line(4, "- %s", scalar(p.Resource))
+		statements.Content = append(statements.Content, mapping(
+			"sid", scalar(st.SID),
+			"effect", scalar(string(st.Effect)),
+			"subjects", subjects,
+			"actions", sequence(string(st.Actions[0])),
+			"resources", sequence(p.Resource)))
 	}
+	return mapping(
+		"apiVersion", scalar(p.Policy.APIVersion),
+		"kind", scalar(p.Policy.Kind),
+		"metadata", mapping("name", scalar(p.Policy.Name)),
+		"spec", mapping("statements", statements))
 }
 
-// plainScalar matches text that needs no quotes in YAML.
-var plainScalar = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_./]*(:[-A-Za-z0-9_./]+)*$`)
-
-// words need quotes, because YAML interprets them as another type.
-var otherWords = []string{"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
-
-// scalar returns a YAML scalar; JSON's quoting is valid YAML.
-func scalar(s string) string {
-	if plainScalar.MatchString(s) && !slices.Contains(otherWords, strings.ToLower(s)) {
-		return s
+// mapping returns a mapping of keys, which are strings, and the nodes that follow each.
+func mapping(pairs ...any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(pairs); i += 2 {
+		n.Content = append(n.Content, scalar(pairs[i].(string)), pairs[i+1].(*yaml.Node))
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string cannot fail
-	}
-	return string(text)
+	return n
+}
+
+func sequence(value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{scalar(value)}}
+}
+
+// scalar returns a string, which the encoder quotes where YAML would read another type.
+func scalar(s string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(s)
+	return n
 }
