@@ -153,6 +153,10 @@ test-web: web/node_modules/.installed ## Types, lint rules and tests of the web 
 e2e: build parts e2e/node_modules/.installed ## The story in headless Chromium on a fleet of its own
 	@chromium="$$(hack/chromium)" && cd e2e && ACP_BIN=$(BIN) CHROMIUM="$$chromium" npm test --silent
 
+.PHONY: screenshots
+screenshots: e2e ## Take the pictures of docs/images again, from a run of the browser tests
+	@cp e2e/screenshots/documents/*.png docs/images/
+
 e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
 	@cd e2e && ../hack/step "e2e dependencies" npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { approve, expectState, logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const cache = 'deals-cache';
 const places: Place[] = [
@@ -28,6 +28,7 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await page.reload();
     await expect(page.getByTestId('total-default-denied')).toHaveAttribute('aria-pressed', 'true');
     await shot(page, 'flows-explorer');
+    await documentShot(page, 'flows');
   });
 
   await test.step('filters are kept under a name', async () => {

@@ -9,3 +9,10 @@ export async function shot(page: Page, name: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true, animations: 'disabled' });
 }
+
+/** Takes a picture of what fits into the window, for the documents; `make screenshots` copies these into docs/images. */
+export async function documentShot(page: Page, name: string): Promise<void> {
+  const path = join(folder, 'documents', `${name}.png`);
+  await page.evaluate(() => window.scrollTo(0, 0));
+  await page.screenshot({ path, animations: 'disabled' });
+}

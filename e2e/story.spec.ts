@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { approve, expectState, expectTraffic, lastSeen, logIn, requestAccess, revoke, type Person } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 test('the story: refused, asked, approved, let through, revoked, refused again', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
@@ -34,6 +34,7 @@ test('the story: refused, asked, approved, let through, revoked, refused again',
     await expect(alice.page.getByTestId('cluster-state-m1')).toHaveAttribute('data-value', 'Realized');
     await expect(alice.page.getByTestId('cluster-state-m2')).toHaveAttribute('data-value', 'Realized');
     await shot(alice.page, 'story-3-ticket-effective');
+    await documentShot(alice.page, 'ticket');
   });
 
   const effective = new Date();

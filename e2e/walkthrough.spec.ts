@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { serious } from './looks.js';
 import { approve, expectState, expectTraffic, logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const database = 'orders-db';
 
@@ -86,6 +86,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
     await expect(page.getByTestId('replayed-mode')).toContainText('Cuts off nobody that was seen');
     await page.getByTestId('advance-reason').fill('Everybody who was seen is allowed');
     await shot(page, 'walk-4-enforce');
+    await documentShot(page, 'rollout');
     await page.getByTestId('advance-confirm').click();
     await page.getByTestId('results-open').click();
     await page.waitForURL(/\/tickets\/T-\d+$/);
