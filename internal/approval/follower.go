@@ -113,7 +113,7 @@ const (
 type comparison struct{ page Filter }
 
 func everything() *comparison {
-	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce, Passing: true}}
+	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce}}
 }
 
 // some compares the next page of a comparison of everything. Objects that it reads from the API server are not kept for

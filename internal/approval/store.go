@@ -103,7 +103,6 @@ type Filter struct {
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue after this ticket; zero: from the newest
 	Limit    int    // 0: all
-	Passing  bool   // a page that is not requested again soon, and so is not cached
 }
 
 // Cursor is the position of a ticket in a list. UpdatedAt is used only in lists ordered by update.

@@ -57,7 +57,7 @@ func leftOut() map[string]string {
 		"idempotency":      "answers to calls that nobody waits for any more",
 		"catalog_previews": "of people who are logged in",
 		"notify_outbox":    "notifications that were not made yet, about a state that is over",
-		"changes":          "hints to portals that run",
+		"changes":          "not used any more",
 		"rollout_lead":     "a lease of a portal that runs",
 		"ledger_objects":   "generations of objects that are created anew; the first comparison begins again",
 		"ledger_own":       "as ledger_objects",

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -135,42 +134,6 @@ func TestCommitWithoutAnswer(t *testing.T) {
 			check(t, db, dsn, func() { database.AfterCommits(db, false, func() error { return nil }) })
 		})
 	}
-}
-
-// TestCommitWithoutAnswerOfAGroup checks that writes that share a commit share its unknown outcome, except those that
-// had failed before it.
-func TestCommitWithoutAnswerOfAGroup(t *testing.T) {
-	databasetest.Each(t, func(t *testing.T, dsn string) {
-		db := databasetest.Open(t, dsn)
-		began, wait := make(chan struct{}), make(chan struct{})
-		var others sync.WaitGroup
-		others.Go(func() {
-			if err := db.Write(t.Context(), func(*gorm.DB) error { close(began); <-wait; return nil }); !errors.Is(err, database.ErrOutcomeUnknown) {
-				t.Errorf("the first: %v", err)
-			}
-		})
-		<-began
-		database.AfterCommits(db, false, func() error { return driver.ErrBadConn })
-		own := errors.New("own")
-		for i := range 4 {
-			others.Go(func() {
-				err := db.Write(t.Context(), func(tx *gorm.DB) error {
-					if i == 0 {
-						return own
-					}
-					return tx.Exec(fmt.Sprintf("INSERT INTO sessions (token, data, expires_at) VALUES ('a%d', 'b', 1)", i)).Error
-				})
-				if want := map[bool]error{true: own, false: database.ErrOutcomeUnknown}[i == 0]; !errors.Is(err, want) {
-					t.Errorf("write %d: %v, want %v", i, err, want)
-				}
-			})
-		}
-		close(wait)
-		others.Wait()
-		if n := count(t, db, "sessions"); n != 3 {
-			t.Errorf("%d rows, want 3", n)
-		}
-	})
 }
 
 func TestNotCommitted(t *testing.T) {

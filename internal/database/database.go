@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -19,17 +19,12 @@ import (
 // DB is an open database whose schema is up to date with this program.
 type DB struct {
 	w, r     *gorm.DB // the same pool in PostgreSQL
-	group    *group
+	commit   func(tx *gorm.DB) error
 	postgres bool
 	readOnly *sql.TxOptions
 	// openReaders opens the connections for reads once the schema is up to date, because an older SQLite connection
 	// reads rows under the columns' old names. If it is nil, reads use the writer's connections.
 	openReaders func() (*gorm.DB, error)
-	// openCheckpointer opens the connection that runs checkpoints, also once the schema is up to date. It is nil if the
-	// database needs none.
-	openCheckpointer func() (*gorm.DB, error)
-	checkpointer     *gorm.DB
-	stop             func() // stops the checkpointer and waits for it
 }
 
 // Open opens "sqlite:FILE", which is created if it is missing, or "postgres://USER@HOST/NAME?...", and migrates its
@@ -44,31 +39,17 @@ func OpenWithRefresh(ctx context.Context, dsn string, refresh func() (string, er
 	if err != nil {
 		return nil, err
 	}
-	db.group = newGroup(db.w)
+	db.commit = func(tx *gorm.DB) error { return tx.Commit().Error }
 	if err = db.migrate(ctx); err == nil {
 		db.r = db.w
 		if db.openReaders != nil {
 			db.r, err = db.openReaders()
 		}
 	}
-	if err == nil && db.openCheckpointer != nil {
-		err = db.startCheckpointer(context.WithoutCancel(ctx))
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
 	}
 	return db, nil
-}
-
-func (db *DB) startCheckpointer(ctx context.Context) (err error) {
-	if db.checkpointer, err = db.openCheckpointer(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() { db.runCheckpoints(ctx, db.checkpointer) })
-	db.stop = func() { cancel(); done.Wait() }
-	return nil
 }
 
 // Check reports whether Open supports the form of a DSN. It opens nothing.
@@ -96,15 +77,57 @@ func connect(dsn string, refresh func() (string, error)) (*DB, error) {
 // Postgres reports whether the database is PostgreSQL, for the few statements that differ between the two.
 func (db *DB) Postgres() bool { return db.postgres }
 
-// Write runs f in one transaction, which is durable when Write returns nil; an error of f rolls back all of it. Writes
-// that wait at the same time share a commit. The function must use tx as it is given (its context outlives the
-// caller's) and must not call Write. It may run a second time, so it must not keep state from an earlier run.
+// maxAttempts is how often a transaction is tried that PostgreSQL aborts in favour of another one (a deadlock), or whose
+// connection turns out to be closed.
+const maxAttempts = 3
+
+// writeTimeout bounds a transaction whose database no longer answers. It is long because a catalog of tens of thousands
+// of entities is one write.
+const writeTimeout = 5 * time.Minute
+
+// Write runs f in one transaction, which is durable when Write returns nil; an error or a panic of f rolls back all of it.
+// The end of ctx stops a caller that waits for a connection, but not a transaction that has begun, because its outcome
+// would then be unknown. The function must use tx as it is given and must not call Write. It may run again, so it must not
+// keep state from an earlier run.
 func (db *DB) Write(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return translate(db.group.do(ctx, &write{f: f}))
+	var err error
+	for range maxAttempts {
+		err = db.w.WithContext(ctx).Connection(func(conn *gorm.DB) error { return db.transaction(ctx, conn, f) })
+		if !isSerializationConflict(err) && !isClosedConnection(err) {
+			break
+		}
+	}
+	return translate(err)
 }
 
-// maxAttempts is how often a transaction is tried that PostgreSQL aborts in favour of another one (a deadlock).
-const maxAttempts = 3
+// transaction runs f in a transaction on a connection. Its error is ErrOutcomeUnknown unless nothing was committed.
+func (db *DB) transaction(ctx context.Context, conn *gorm.DB, f func(tx *gorm.DB) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	tx := conn.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return tx.Error
+	}
+	committing := false
+	defer func() {
+		if !committing {
+			tx.Rollback()
+		}
+	}()
+	if err := f(tx); err != nil {
+		if ctx.Err() != nil { // The timeout was this transaction's own: the caller's context is not part of ctx.
+			return &Error{ErrUnavailable, detailAny, fmt.Errorf("no answer in %s: %w", writeTimeout, err)}
+		}
+		return err
+	}
+	committing = true
+	if err := db.commit(tx); err != nil && !notCommitted(err) {
+		return &Error{ErrOutcomeUnknown, detailUnknown, err}
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
 
 // Read runs f on one consistent snapshot, in which writes fail.
 func (db *DB) Read(ctx context.Context, f func(tx *gorm.DB) error) error {
@@ -134,18 +157,12 @@ func Lock(tx *gorm.DB, name string) error {
 	return tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name).Error
 }
 
-// Close stops the checkpointer and closes the connections.
+// Close closes the connections.
 func (db *DB) Close() error {
-	if db.stop != nil {
-		db.stop()
-	}
 	var errs []error
 	pools := []*gorm.DB{db.w}
 	if db.r != nil && db.r != db.w {
 		pools = append(pools, db.r)
-	}
-	if db.checkpointer != nil {
-		pools = append(pools, db.checkpointer)
 	}
 	for _, g := range pools {
 		pool, err := g.DB()

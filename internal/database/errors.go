@@ -118,3 +118,9 @@ func isSerializationConflict(err error) bool {
 	e := (*pgconn.PgError)(nil)
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
+
+// isClosedConnection reports whether a transaction failed before its commit because its connection was closed, so that it
+// can be retried on another one.
+func isClosedConnection(err error) bool {
+	return errors.Is(err, driver.ErrBadConn) && !errors.Is(err, ErrOutcomeUnknown)
+}

@@ -1,7 +1,6 @@
 package database
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
@@ -21,15 +19,6 @@ const (
 	// default of 2 MiB does not hold the inner pages of the indexes of 100,000 tickets, so that each list would read
 	// them from the operating system again.
 	sqliteCache = "cache_size(-16384)"
-	// sqliteTemp keeps temporary data in memory. Otherwise SQLite keeps the undo data of savepoints, of which each
-	// write of a group has one, in a file.
-	sqliteTemp = "temp_store(memory)"
-	// sqliteLog is the number of pages (of 4 KiB) of the write-ahead log from which SQLite itself runs a checkpoint, as
-	// a part of the commit that exceeds it. The checkpointer has usually copied most pages by then; but the log
-	// restarts only when all pages are copied and no reader uses it.
-	sqliteLog = "wal_autocheckpoint(16384)"
-	// checkpointEvery is the interval at which the checkpointer checks whether anything was written.
-	checkpointEvery = time.Second
 )
 
 // connectSQLite opens a SQLite database. SQLite has one writer at a time, so writes use one connection, which begins
@@ -39,38 +28,13 @@ func connectSQLite(path string) (*DB, error) {
 		return nil, err
 	}
 	w, err := openSQLite(path, url.Values{"_txlock": {"immediate"}, "_pragma": {
-		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteLog, sqliteCache, sqliteTemp}}, 1)
+		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteCache}}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("database %s cannot be used: %w", path, err)
 	}
 	return &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}, openReaders: func() (*gorm.DB, error) {
-		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache, sqliteTemp}}, sqliteReaders)
-	}, openCheckpointer: func() (*gorm.DB, error) {
-		return openSQLite(path, url.Values{"_pragma": {"synchronous(FULL)"}}, 1)
+		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache}}, sqliteReaders)
 	}}, nil
-}
-
-// runCheckpoints copies the write-ahead log into the database file until the context ends, so that commits need not do
-// it. It never waits for readers or writers: pages that they need, or that cannot be written now, stay safely in the
-// log and are copied by a later checkpoint.
-func (db *DB) runCheckpoints(ctx context.Context, carrier *gorm.DB) {
-	look := time.NewTicker(checkpointEvery)
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-		if !db.group.written.Swap(false) {
-			continue
-		}
-		var held, log, carried int
-		err := Rows(carrier.WithContext(ctx), func(rows *sql.Rows) error { return rows.Scan(&held, &log, &carried) }, "PRAGMA wal_checkpoint(PASSIVE)")
-		if err != nil || held != 0 || carried < log {
-			db.group.written.Store(true)
-		}
-	}
 }
 
 func openSQLite(path string, opts url.Values, conns int) (*gorm.DB, error) {

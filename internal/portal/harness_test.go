@@ -51,7 +51,6 @@ type fakeHost struct {
 	away      time.Time
 	approvals []*v1alpha1.ApprovalPolicy
 	members   []*v1alpha1.MemberCluster
-	changes   atomic.Uint64
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -87,8 +86,6 @@ func (h *fakeHost) Enforced() ([]string, bool) {
 func (h *fakeHost) Ready() bool { return true }
 
 // Changes is another one each time, because tests change its objects in place.
-func (h *fakeHost) Changes() uint64 { return h.changes.Add(1) }
-
 func (h *fakeHost) Snapshot() (*policy.Snapshot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

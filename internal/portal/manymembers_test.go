@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -35,14 +36,18 @@ func TestManyMembersAreShown(t *testing.T) {
 		"Older":    {"the resource is about another revision", nil, "r0", 1, []string{"m400"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newListing(t, approval.StateApplying)
+			x := newSite(t)
+			ticket := &approval.Ticket{Number: 7, Version: 3, Kind: approval.KindGrant, Requester: "alice",
+				Items: []approval.Item{{State: approval.StateApplying, ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, SID: "t-7-1"}}}
+			written := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)}}
 			u := unit
 			u.Groups = tc.groups
-			l.host.input.Policies[1].Status.Units = []v1alpha1.PolicyUnit{u}
+			written.Status.Units = []v1alpha1.PolicyUnit{u}
+			x.host.input.Policies = append(x.host.input.Policies, written)
 			p := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}
 			p.Status.Revision, p.Status.Members, p.Status.Clusters, p.Status.Groups = tc.revision, &counts, all[400:401], rest
-			l.host.input.Resources = []*v1alpha1.ProtectedResource{p}
-			it := l.api.itemView(l.c, l.who, l.all[0], 0)
+			x.host.input.Resources = []*v1alpha1.ProtectedResource{p}
+			it := (&api{x.Server}).itemView(x.Catalog(), approval.Actor{ID: "alice"}, ticket, 0)
 			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed || (*it.Members.States)["Realized"] != 499 || len(it.Clusters) != tc.listed {
 				t.Errorf("%s: %+v, %d members", tc.reason, it.Members, len(it.Clusters))
 			}

@@ -39,8 +39,6 @@ type Host interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Protection returns the ProtectedResource of a resource name, or nil if it is not onboarded or was not read yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
-	// Changes returns a number that increases whenever the results of Cached and Protection may have changed.
-	Changes() uint64
 	// Input returns the input of the snapshot, which must not be changed, and false if it was not read yet.
 	Input() (policy.Input, bool)
 	// ApprovalPolicies returns all approval policies, in no order.
@@ -132,7 +130,6 @@ type Server struct {
 	// largeBodies bounds the memory for request bodies.
 	largeBodies *largeBodies
 	analyses    analyses
-	lists       shownLists
 	stop        context.Context
 }
 
@@ -141,7 +138,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now), lists: newShownLists(), turns: &turns{atOnce: questionsAtOnce}, largeBodies: newLargeBodies()}
+	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now), turns: &turns{atOnce: questionsAtOnce}, largeBodies: newLargeBodies()}
 	s.metrics = newMetrics(c.Metrics, c.Hub, c.Stats, c.Now, c.Log)
 	s.sessions = newSessions(c)
 	s.login = newLogin(c)

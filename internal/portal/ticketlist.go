@@ -40,7 +40,11 @@ func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 		list = list[:n]
 		next = encodeNumber(listTickets, list[n-1].Number)
 	}
-	return a.shown(c, who, list, next)
+	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list)), NextCursor: next}
+	for _, t := range list {
+		out.Items = append(out.Items, a.ticketRow(c, who, t))
+	}
+	return out, nil
 }
 
 func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f approval.Filter, err error) {

@@ -40,14 +40,20 @@ func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 	return 0, nil
 }
 
-// insertClaims inserts the claims of tickets, and reports whether all of them were inserted. If two tickets have the same claim,
-// the first one gets it.
-func insertClaims(tx *gorm.DB, tickets []*approval.Ticket) (all bool, err error) {
+// claimedByOther returns the number of another ticket that has one of a ticket's claims, or 0.
+func claimedByOther(tx *gorm.DB, t *approval.Ticket) (int64, error) {
+	// The claims that were inserted for t before the conflict would be found first.
+	if _, err := database.Exec(tx, "DELETE FROM claims WHERE ticket = ?", t.Number); err != nil {
+		return 0, err
+	}
+	return claimedBy(tx, t.Claims())
+}
+
+// insertClaims inserts the claims of a ticket, and reports whether all of them were inserted.
+func insertClaims(tx *gorm.DB, t *approval.Ticket) (all bool, err error) {
 	var rows [][]any
-	for _, t := range tickets {
-		for _, c := range t.Claims() {
-			rows = append(rows, []any{c.Application, c.Resource, c.Action, t.Number})
-		}
+	for _, c := range t.Claims() {
+		rows = append(rows, []any{c.Application, c.Resource, c.Action, t.Number})
 	}
 	n, err := database.Insert(tx, "claims (application, resource, action, ticket)", " ON CONFLICT DO NOTHING", rows)
 	return n == int64(len(rows)), err

@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -57,22 +56,11 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 }
 
 func delegated(tx *gorm.DB, d approval.Delegation) error {
-	if err := ledgerstore.Append(tx, d.LedgerEntry()); err != nil {
-		return err
-	}
-	return recordDelegationChange(tx)
+	return ledgerstore.Append(tx, d.LedgerEntry())
 }
 
-// Delegations implements approval.DelegationStore. The active delegations to a person are cached, because each request to the
-// portal reads those of its caller.
+// Delegations implements approval.DelegationStore.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
-	if f.To != "" && !f.ActiveAt.IsZero() && f == (approval.DelegationFilter{To: f.To, ActiveAt: f.ActiveAt}) {
-		return s.activeDelegations(ctx, f.To, f.ActiveAt)
-	}
-	return s.delegations(ctx, f)
-}
-
-func (s *Store) delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	var out []approval.Delegation
 	err := s.readOne(ctx, func(tx *gorm.DB) error {
 		q := tx.Order("id DESC")
@@ -102,36 +90,4 @@ func (s *Store) delegations(ctx context.Context, f approval.DelegationFilter) ([
 		return nil
 	})
 	return out, err
-}
-
-// given contains all delegations to a person, with the position of the changes at which they were read.
-type given struct {
-	all  []approval.Delegation
-	mark mark
-	till time.Time
-}
-
-// activeDelegations returns the delegations to a person that are active at an instant.
-func (s *Store) activeDelegations(ctx context.Context, person string, at time.Time) ([]approval.Delegation, error) {
-	if err := s.look(ctx); err != nil {
-		return nil, err
-	}
-	head := s.changes.now()
-	v, _ := s.given.Get(person)
-	g, ok := v.(*given)
-	if now := time.Now(); !ok || s.changes.delegated(g.mark) || now.After(g.till) {
-		all, err := s.delegations(ctx, approval.DelegationFilter{To: person})
-		if err != nil {
-			return nil, err
-		}
-		g = &given{all, head, now.Add(maxCacheAge)}
-		s.given.Add(person, g)
-	}
-	var out []approval.Delegation
-	for _, d := range g.all {
-		if d.Active(instant(micros(at))) {
-			out = append(out, d)
-		}
-	}
-	return out, nil
 }

@@ -80,12 +80,12 @@ func (s *Store) completeJob(ctx context.Context, j *approval.Job, change func(*a
 		if res.RowsAffected != 1 {
 			return approval.ErrLeaseLost
 		}
-		t, err = s.updateOne(tx, j.Ticket, change)
+		t, err = update(tx, j.Ticket, change)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.stored(t)
+	t.Stored()
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -14,34 +15,21 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Get implements approval.TicketStore. Usually the ticket is cached in its current version.
+// Get implements approval.TicketStore.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
-	var rows []ticketRow
-	if err = s.readOne(ctx, func(tx *gorm.DB) (err error) {
-		rows, err = ticketRows(tx, "number = ?", number)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	if len(rows) == 0 {
-		return nil, approval.NotFound()
-	}
-	if t, ok := s.ticketCache.get(rows[0]); ok {
-		return t.Clone(), nil
-	}
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		rows, err := ticketRows(tx, "number = ?", number) // in the same transaction as its parts
+		rows, err := ticketRows(tx, "number = ?", number)
 		if err != nil {
 			return err
 		}
-		all, err := s.ticketCache.tickets(tx, rows, true)
-		if err == nil && len(all) == 0 {
-			err = gorm.ErrRecordNotFound
+		if len(rows) == 0 {
+			return gorm.ErrRecordNotFound
 		}
+		filled, err := fill(tx, rows)
 		if err != nil {
 			return err
 		}
-		t = all[0].Clone()
+		t = filled[0]
 		return nil
 	})
 	return t, err
@@ -139,81 +127,22 @@ func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
 
 // List implements approval.TicketStore.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	if isCacheable(f) {
-		return s.page(ctx, f)
-	}
-	return s.selected(ctx, f)
-}
-
-// selected reads a list, with tickets from the cache where their versions are current.
-func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" && f.Text == "" {
-		// If all tickets are cached, the query of their versions is the only one.
-		if out, err = s.seen(ctx, f); err != nil || out != nil {
-			return out, err
-		}
-	}
 	err = s.read(ctx, func(tx *gorm.DB) error {
 		rows, err := listed(tx, f)
 		if err != nil {
 			return err
 		}
-		out, err = s.ticketCache.tickets(tx, rows, f.Limit > 0 && !f.Passing)
-		return err
+		out = make([]*approval.Ticket, 0, len(rows))
+		for some := range slices.Chunk(rows, maxQueryValues) {
+			filled, err := fill(tx, some)
+			if err != nil {
+				return err
+			}
+			out = append(out, filled...)
+		}
+		return nil
 	})
 	return out, err
-}
-
-// seen returns a list with tickets from the cache. It reads the others in a second transaction, and returns nil if one of
-// them has changed between the two.
-func (s *Store) seen(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	var rows []ticketRow
-	if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
-		rows, err = listed(tx, f)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	out = make([]*approval.Ticket, len(rows))
-	var unseen []int64
-	for i, r := range rows {
-		var ok bool
-		if out[i], ok = s.ticketCache.get(r); !ok {
-			unseen = append(unseen, r.Number)
-		}
-	}
-	if len(unseen) == 0 {
-		return out, nil
-	}
-	if len(unseen) > maxQueryValues {
-		return nil, nil
-	}
-	read := map[int64]*approval.Ticket{}
-	if err := s.read(ctx, func(tx *gorm.DB) error {
-		in, args := inValues(unseen)
-		now, err := ticketRows(tx, "number IN ("+in+")", args...)
-		if err != nil {
-			return err
-		}
-		tickets, err := s.ticketCache.tickets(tx, now, f.Limit > 0)
-		for _, t := range tickets {
-			read[t.Number] = t
-		}
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	for i, r := range rows {
-		if out[i] != nil {
-			continue
-		}
-		t := read[r.Number]
-		if t == nil || t.Version != r.Version || micros(t.UpdatedAt) != r.UpdatedAt {
-			return nil, nil
-		}
-		out[i] = t
-	}
-	return out, nil
 }
 
 func count(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {

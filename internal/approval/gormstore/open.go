@@ -6,30 +6,15 @@ import (
 	"context"
 
 	"gorm.io/gorm"
-	"k8s.io/utils/lru"
 
 	"github.com/acp-io/acp/internal/database"
 )
 
 // Store implements approval.TicketStore, approval.DelegationStore and approval.Outbox.
-type Store struct {
-	db          *database.DB
-	creations   *database.BatchWriter[*creation]
-	transitions *database.BatchWriter[*transition]
-	ticketCache ticketCache
-	changes     *changes
-	pageCache   pageCache
-	// given caches the delegations to people, by person.
-	given *lru.Cache
-}
+type Store struct{ db *database.DB }
 
 // New returns the store of an open database, which the caller closes.
-func New(db *database.DB) *Store {
-	s := &Store{db: db, creations: database.NewBatchWriter(db, createAll), ticketCache: newTicketCache(), pageCache: newPageCache(), given: lru.New(maxCachedPeople)}
-	s.changes = newChanges(s.poll, s.readChangedTickets)
-	s.transitions = database.NewBatchWriter(db, s.updateAll)
-	return s
-}
+func New(db *database.DB) *Store { return &Store{db} }
 
 // Ping implements approval.TicketStore.
 func (s *Store) Ping(ctx context.Context) error { return storeError(s.db.Ping(ctx)) }

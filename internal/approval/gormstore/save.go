@@ -9,41 +9,27 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
-	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
-// changed is a ticket to be stored, with the people whom it concerned before.
-type changed struct {
-	*approval.Ticket
-	before []approval.Concern
-}
-
 // save writes everything that a transition can change: items, concerns, new events with their notifications, ledger lines,
-// and jobs. The ledger lines come late, because only one transaction at a time can hold the ledger's lock.
-func save(tx *gorm.DB, some []changed) error {
-	if len(some) == 0 {
-		return nil
-	}
-	if err := saveItems(tx, some); err != nil {
+// and jobs. concerns are those of the stored ticket. The ledger lines come late, because only one transaction at a time can
+// hold the ledger's lock.
+func save(tx *gorm.DB, t *approval.Ticket, concerns []approval.Concern) error {
+	if err := saveItems(tx, t); err != nil {
 		return err
 	}
-	if err := saveConcerns(tx, some); err != nil {
+	if err := saveConcerns(tx, t, concerns); err != nil {
 		return err
 	}
-	if err := saveEvents(tx, some); err != nil {
+	if err := saveEvents(tx, t); err != nil {
 		return err
 	}
-	tickets := make([]*approval.Ticket, len(some))
-	var entries []ledger.Entry
-	for i, t := range some {
-		tickets[i] = t.Ticket
-		entries = append(entries, approval.LedgerEntries(t.Ticket)...)
-	}
-	if err := notifystore.Enqueue(tx, tickets...); err != nil {
+	if err := notifystore.Enqueue(tx, t); err != nil {
 		return err
 	}
+	entries := approval.LedgerEntries(t)
 	if len(entries) == 0 {
 		if err := ledgerstore.Lock(tx); err != nil {
 			return err
@@ -52,39 +38,32 @@ func save(tx *gorm.DB, some []changed) error {
 	if err := ledgerstore.Append(tx, entries...); err != nil {
 		return err
 	}
-	if err := addJobs(tx, some); err != nil {
-		return err
-	}
-	return recordChanges(tx, tickets...)
+	return addJobs(tx, t)
 }
 
 // saveItems inserts new items, and updates the columns of existing ones that transitions change. Updating further columns
 // that are indexed would cost as much as changing them.
-func saveItems(tx *gorm.DB, some []changed) error {
+func saveItems(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
-	for _, t := range some {
-		for i := range t.Items {
-			r := itemOf(t.Ticket, i)
-			body, err := json.Marshal(r.Body)
-			if err != nil {
-				return fmt.Errorf("write an item of ticket %s: %w", t.ID(), err)
-			}
-			rows = append(rows, []any{r.Ticket, r.Position, r.State, r.Application, r.ApplicationName, r.Resource, r.ResourceName, r.Policy, r.TargetTicket,
-				r.TargetItem, r.ExpiresAt, r.DueAt, string(body)})
+	for i := range t.Items {
+		r := itemOf(t, i)
+		body, err := json.Marshal(r.Body)
+		if err != nil {
+			return fmt.Errorf("write an item of ticket %s: %w", t.ID(), err)
 		}
+		rows = append(rows, []any{r.Ticket, r.Position, r.State, r.Application, r.ApplicationName, r.Resource, r.ResourceName, r.Policy, r.TargetTicket,
+			r.TargetItem, r.ExpiresAt, r.DueAt, string(body)})
 	}
 	_, err := database.Insert(tx, "items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body)",
 		` ON CONFLICT (ticket, position) DO UPDATE SET state = excluded.state, policy = excluded.policy, expires_at = excluded.expires_at, due_at = excluded.due_at, body = excluded.body`, rows)
 	return err
 }
 
-func saveEvents(tx *gorm.DB, some []changed) error {
+func saveEvents(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
-	for _, t := range some {
-		for _, e := range t.Events {
-			if !e.Saved {
-				rows = append(rows, []any{t.Number, e.Item, micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, e.Comment})
-			}
+	for _, e := range t.Events {
+		if !e.Saved {
+			rows = append(rows, []any{t.Number, e.Item, micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, e.Comment})
 		}
 	}
 	_, err := database.Insert(tx, "ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment)", "", rows)
@@ -92,20 +71,18 @@ func saveEvents(tx *gorm.DB, some []changed) error {
 }
 
 // saveConcerns inserts the concerns that are new and deletes those that have ended.
-func saveConcerns(tx *gorm.DB, some []changed) error {
+func saveConcerns(tx *gorm.DB, t *approval.Ticket, before []approval.Concern) error {
 	var gone, added [][]any
-	for _, t := range some {
-		now := t.Concerns()
-		is, was := setOf(now), setOf(t.before)
-		for _, c := range t.before {
-			if !is[c] {
-				gone = append(gone, []any{t.Number, c.Item, c.Person, c.Role})
-			}
+	now := t.Concerns()
+	is, was := setOf(now), setOf(before)
+	for _, c := range before {
+		if !is[c] {
+			gone = append(gone, []any{t.Number, c.Item, c.Person, c.Role})
 		}
-		for _, c := range now {
-			if !was[c] {
-				added = append(added, []any{t.Number, c.Item, c.Person, c.Role})
-			}
+	}
+	for _, c := range now {
+		if !was[c] {
+			added = append(added, []any{t.Number, c.Item, c.Person, c.Role})
 		}
 	}
 	for some := range slices.Chunk(gone, maxQueryValues) {
@@ -128,12 +105,10 @@ func setOf(some []approval.Concern) map[approval.Concern]bool {
 
 // addJobs inserts jobs. It must be called after the ledger lines were written, so that the ledger's lock is held: the
 // numbers of jobs then have the order of the commits.
-func addJobs(tx *gorm.DB, some []changed) error {
+func addJobs(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
-	for _, t := range some {
-		for _, j := range t.Jobs() {
-			rows = append(rows, []any{t.Number, j.Item, j.Kind, t.JobKey(j.Item), 0, 0, false, "", 0})
-		}
+	for _, j := range t.Jobs() {
+		rows = append(rows, []any{t.Number, j.Item, j.Kind, t.JobKey(j.Item), 0, 0, false, "", 0})
 	}
 	_, err := database.Insert(tx, "outbox (ticket, item, kind, job_key, run_after, attempts, parked, worker, lease_until)", "", rows)
 	return err

@@ -48,13 +48,11 @@ func having(q *gorm.DB, all []string) *gorm.DB {
 	return q
 }
 
-// saveWords inserts the words of new tickets, whose texts never change.
-func saveWords(tx *gorm.DB, some []*creation) error {
+// saveWords inserts the words of a new ticket, whose text never changes.
+func saveWords(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
-	for _, c := range some {
-		for _, w := range c.ticket.Words() {
-			rows = append(rows, []any{c.ticket.Number, w})
-		}
+	for _, w := range t.Words() {
+		rows = append(rows, []any{t.Number, w})
 	}
 	_, err := database.Insert(tx, "ticket_words (ticket, word)", "", rows)
 	return err

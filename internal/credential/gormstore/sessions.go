@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -14,9 +13,6 @@ import (
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 )
-
-// tokensPerQuery keeps the number of a statement's values below the databases' limits.
-const tokensPerQuery = 500
 
 type sessionRow struct {
 	Token     string `gorm:"primaryKey"`
@@ -38,33 +34,14 @@ var _ scs.CtxStore = (*Sessions)(nil)
 func (s *Store) Manager() *Sessions { return &Sessions{s} }
 
 // FindCtx returns the data of a session that has not expired.
-func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	return x.s.sessions.Get(ctx, token)
-}
-
-// findSessions returns the data of those sessions of a list that have not expired, by token.
-func (s *Store) findSessions(ctx context.Context, tokens []string) (map[string][]byte, error) {
-	found := make(map[string][]byte, len(tokens))
-	now := micros(time.Now())
-	for some := range slices.Chunk(tokens, tokensPerQuery) {
-		rows := make([][]any, len(some))
-		for i, t := range some {
-			rows[i] = []any{t}
-		}
-		if err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
-			table, args := database.Table(tx, rows)
-			return database.Rows(tx, func(rows *sql.Rows) error {
-				var token string
-				var data []byte
-				err := rows.Scan(&token, &data)
-				found[token] = data
-				return err
-			}, "SELECT token, data FROM sessions WHERE token IN ("+table+") AND expires_at > ?", append(args, now)...)
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+func (x *Sessions) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
+	err = x.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			found = true
+			return rows.Scan(&data)
+		}, "SELECT data FROM sessions WHERE token = ? AND expires_at > ?", token, micros(time.Now()))
+	})
+	return data, found && err == nil, err
 }
 
 // CommitCtx adds or replaces a session.

@@ -1,7 +1,6 @@
 package gormstore
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -10,39 +9,22 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// TestManySessionsAtOnce checks that each token finds its own session and none that has expired, however many are read
-// together.
-func TestManySessionsAtOnce(t *testing.T) {
+func TestFindSession(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
-		s := New(db, nil)
-		var rows []sessionRow
-		var tokens []string
-		for i := range tokensPerQuery + 50 {
-			token := fmt.Sprint("token-", i)
-			tokens = append(tokens, token)
-			switch {
-			case i%7 == 0: // not stored
-			case i%5 == 0:
-				rows = append(rows, sessionRow{Token: token, Data: []byte("ended"), ExpiresAt: micros(time.Now().Add(-time.Second))})
-			default:
-				rows = append(rows, sessionRow{Token: token, Data: []byte("of " + token), ExpiresAt: micros(time.Now().Add(time.Hour))})
-			}
+		s := New(db, nil).Manager()
+		rows := []sessionRow{
+			{Token: "active", Data: []byte("a"), ExpiresAt: micros(time.Now().Add(time.Hour))},
+			{Token: "other", Data: []byte("o"), ExpiresAt: micros(time.Now().Add(time.Hour))},
+			{Token: "expired", Data: []byte("e"), ExpiresAt: micros(time.Now().Add(-time.Second))},
 		}
-		if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.CreateInBatches(rows, 100).Error }); err != nil {
+		if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Create(rows).Error }); err != nil {
 			t.Fatal(err)
 		}
-		found, err := s.findSessions(t.Context(), tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, token := range tokens {
-			want := "of " + token
-			if i%7 == 0 || i%5 == 0 {
-				want = ""
-			}
-			if got := string(found[token]); got != want {
-				t.Errorf("%s: %q, not %q", token, got, want)
+		for token, want := range map[string]string{"active": "a", "other": "o", "expired": "", "missing": "", "' OR 1 = 1 --": ""} {
+			data, found, err := s.FindCtx(t.Context(), token)
+			if err != nil || found != (want != "") || string(data) != want {
+				t.Errorf("session %s is %q, %v, %v, want %q", token, data, found, err, want)
 			}
 		}
 	})

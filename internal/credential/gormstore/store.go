@@ -21,18 +21,15 @@ type Ledger func(tx *gorm.DB, entries ...ledger.Entry) error
 
 // Store implements credential.Store.
 type Store struct {
-	db       *database.DB
-	ledger   Ledger
-	sessions *database.Lookup[string, []byte]
+	db     *database.DB
+	ledger Ledger
 }
 
 var _ credential.Store = (*Store)(nil)
 
 // New returns a store in a database.
 func New(db *database.DB, l Ledger) *Store {
-	s := &Store{db: db, ledger: l}
-	s.sessions = database.NewLookup(s.findSessions)
-	return s
+	return &Store{db: db, ledger: l}
 }
 
 type tokenRow struct {

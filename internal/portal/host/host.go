@@ -39,7 +39,6 @@ type Host struct {
 	log    *slog.Logger
 
 	ready    atomic.Bool
-	changes  atomic.Uint64
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
@@ -189,10 +188,6 @@ func (h *Host) changed(before, object any, gone bool) {
 	if !ok {
 		return
 	}
-	switch o.(type) {
-	case *v1alpha1.AccessControlPolicy, *v1alpha1.ProtectedResource:
-		h.changes.Add(1) // before receivers are notified
-	}
 	old, ok := before.(client.Object)
 	h.noticed(old, o, gone)
 	if !ok || hostcluster.AffectsDecisions(old, o) {
@@ -223,9 +218,6 @@ func (h *Host) tell(name string) {
 
 // PolicyChanges returns a channel with the names of changed policies, and "<kind>/<name>" of other changed objects.
 func (h *Host) PolicyChanges() <-chan string { return h.policies }
-
-// Changes returns the number of observed changes of policies and protected resources, including their statuses.
-func (h *Host) Changes() uint64 { return h.changes.Load() }
 
 // Ready reports whether the cache has been filled.
 func (h *Host) Ready() bool { return h.ready.Load() }

@@ -200,29 +200,6 @@ func TestGrantsOf(t *testing.T) {
 	}
 }
 
-// TestChangesAreCounted: what is kept of pages that show members' states holds as long as the count does.
-func TestChangesAreCounted(t *testing.T) {
-	x := newRegistration(t)
-	ctx := t.Context()
-	counted := func(what string, change func() error) {
-		t.Helper()
-		before := x.h.Changes()
-		if err := change(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		x.until(t, what+" is counted", func() bool { return x.h.Changes() > before })
-	}
-	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "counted"}}
-	r := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "counted"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeAudit}}
-	for _, o := range []client.Object{p, r} {
-		kind := fmt.Sprintf("%T ", o)
-		counted(kind+"made", func() error { return x.c.Create(ctx, o) })
-		p.Status.ObservedGeneration, r.Status.ObservedGeneration = 1, 1
-		counted(kind+"with another status", func() error { return x.c.Status().Update(ctx, o) })
-		counted(kind+"deleted", func() error { return x.c.Delete(ctx, o) })
-	}
-}
-
 // What was changed since it was seen is not deleted; only a new status does not matter.
 func TestWorkloadsAreDeletedAsTheyWereSeen(t *testing.T) {
 	x := newRegistration(t)
