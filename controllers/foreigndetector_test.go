@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 type readable map[string]federation.Observation
@@ -18,19 +19,19 @@ func (r readable) Observe(cluster string) federation.Observation { return r[clus
 func TestLookoutTellsWhatIsUnknown(t *testing.T) {
 	changes := 0
 	o := &foreignPolicyDetector[federation.OpenedPods]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),
-		members: map[string]federation.OpenedPods{}, unknown: map[string]string{},
+		members: map[string]federation.OpenedPods{}, unknown: map[string]message.Message{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
 		find: func(string) federation.OpenedPods { return federation.OpenedPods{} }}
-	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: "m2 has not been contacted yet"}}
+	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: message.Verbatim("m2 has not been contacted yet")}}
 	o.policies = seen
-	if o.unjudged("m1") == "" {
+	if o.unjudged("m1").IsZero() {
 		t.Error("a member that nobody looked at counts as known")
 	}
 	o.look()
-	if why := o.unjudged("m1"); why != "" || !o.Observe("m2", "").Unknown || o.unjudged("m2") == "" || changes != 1 {
+	if why := o.unjudged("m1"); !why.IsZero() || !o.Observe("m2", "").Unknown || o.unjudged("m2").IsZero() || changes != 1 {
 		t.Errorf("m1 %q, m2 %q, %d changes", why, o.unjudged("m2"), changes)
 	}
-	seen["m2"] = federation.Observation{Message: "m2 does not let the adapter read networkpolicies"}
+	seen["m2"] = federation.Observation{Message: message.Verbatim("m2 does not let the adapter read networkpolicies")}
 	o.look()
 	if why := o.unjudged("m2"); why != seen["m2"].Message || o.Observe("m2", "").Unknown || changes != 2 {
 		t.Errorf("forbidden: %q, %d changes", why, changes)
@@ -38,7 +39,7 @@ func TestLookoutTellsWhatIsUnknown(t *testing.T) {
 	seen["m2"] = federation.Observation{Reachable: true}
 	o.look()
 	o.look()
-	if why := o.unjudged("m2"); why != "" || changes != 3 {
+	if why := o.unjudged("m2"); !why.IsZero() || changes != 3 {
 		t.Errorf("readable: %q, %d changes", why, changes)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/foreignpolicy"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // foreignPolicies records what policies of others open for each dataplane. Each dataplane decides separately: what one
@@ -32,7 +33,7 @@ func (o foreignPolicies) recheck(cluster string) {
 	}
 }
 
-// openedBy returns the name of a policy that opens the pods with a label for a dataplane in a member, or "".
+// openedBy returns the name of a policy that opens the pods with a label for a dataplane in a member, or zero.
 func (o foreignPolicies) openedBy(dataplane v1alpha1.EnforcerName, cluster, key, value string) string {
 	if dataplane == v1alpha1.EnforcerIstio {
 		return o.istio.by(cluster, key, value)
@@ -40,8 +41,8 @@ func (o foreignPolicies) openedBy(dataplane v1alpha1.EnforcerName, cluster, key,
 	return o.cilium.by(cluster, key, value)
 }
 
-// unknownReason returns the reason why it is not known what is opened for a dataplane in a member, or "".
-func (o foreignPolicies) unknownReason(dataplane v1alpha1.EnforcerName, cluster string) string {
+// unknownReason returns the reason why it is not known what is opened for a dataplane in a member, or zero.
+func (o foreignPolicies) unknownReason(dataplane v1alpha1.EnforcerName, cluster string) message.Message {
 	if dataplane == v1alpha1.EnforcerIstio {
 		return o.istio.unjudged(cluster)
 	}
@@ -158,12 +159,12 @@ type foreignPolicyDetector[T openedPods[T]] struct {
 	// asked are the members to evaluate; "" stands for all.
 	asked   map[string]bool
 	members map[string]T
-	unknown map[string]string
+	unknown map[string]message.Message
 }
 
 func newForeignPolicyDetector[T openedPods[T]](objects *federation.Objects, all *triggers) *foreignPolicyDetector[T] {
 	return &foreignPolicyDetector[T]{objects: objects, pods: all.names.identities.Observe, changed: all.requeueAll, wake: make(chan struct{}, 1),
-		asked: map[string]bool{}, members: map[string]T{}, unknown: map[string]string{}}
+		asked: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
 }
 
 // requeue requests a new evaluation of a member, or of all members for "".
@@ -200,7 +201,7 @@ func (o *foreignPolicyDetector[T]) look() {
 	o.mu.Lock()
 	asked := o.asked
 	o.asked = map[string]bool{}
-	members, unknown := map[string]T{}, map[string]string{}
+	members, unknown := map[string]T{}, map[string]message.Message{}
 	before, beforeUnknown := o.members, o.unknown
 	o.mu.Unlock()
 	for _, c := range o.policies.Clusters() {
@@ -236,12 +237,12 @@ func (o *foreignPolicyDetector[T]) by(cluster, key, value string) string {
 	return found.OpenedBy(key, value)
 }
 
-// unjudged returns the reason why it is not known what is opened in a member, or "".
-func (o *foreignPolicyDetector[T]) unjudged(cluster string) string {
+// unjudged returns the reason why it is not known what is opened in a member, or the zero Message.
+func (o *foreignPolicyDetector[T]) unjudged(cluster string) message.Message {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	if _, looked := o.members[cluster]; !looked {
-		return "policies of others in member " + cluster + " have not been read yet"
+		return message.MemberForeignUnread(cluster)
 	}
 	return o.unknown[cluster]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // istio connects the distribution of Istio's policies to the members, if the host supports it.
@@ -102,9 +103,9 @@ func (s *istio) carries() bool {
 
 // drivers returns the enforcers with their dependencies.
 func (s *istio) drivers() *dataplane.Drivers {
-	return &dataplane.Drivers{NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.requeueAll, Carried: func() (bool, string) {
+	return &dataplane.Drivers{NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.requeueAll, Carried: func() (bool, message.Message) {
 		if !s.carries() {
-			return false, "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"
+			return false, message.HostIstioNotCarried()
 		}
 		return true, s.root.Problem()
 	}}

@@ -79,6 +79,16 @@ type RefusedStatement struct {
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
+	// MessageCode and MessageParams are the message for programs, which show it in other languages: its code in the
+	// catalogue of messages, and the JSON object of its parameters. Both are absent if message is the text of another
+	// program, or was shortened.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MessageCode string `json:"messageCode,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	MessageParams string `json:"messageParams,omitempty"`
 }
 
 // PolicyUnit is the state of one compiled unit that contains statements of this policy.

@@ -79,6 +79,14 @@ type MemberFinding struct {
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
+	// MessageCode and MessageParams are the message for programs, as in the status of an AccessControlPolicy.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MessageCode string `json:"messageCode,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	MessageParams string `json:"messageParams,omitempty"`
 	// Object is the object that the finding concerns, if it does not concern the whole member.
 	//
 	// +kubebuilder:validation:MaxLength=512
@@ -198,6 +206,14 @@ type MemberDataplane struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	NoHTTP string `json:"noHTTP,omitempty"`
+	// NoHTTPCode and NoHTTPParams are NoHTTP for programs, as in the status of an AccessControlPolicy.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	NoHTTPCode string `json:"noHTTPCode,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	NoHTTPParams string `json:"noHTTPParams,omitempty"`
 	// NoGroups reports that the host cannot propagate groups of addresses to the members.
 	//
 	// +optional
@@ -260,6 +276,14 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
+	// MessageCode and MessageParams are the message for programs, as in the status of an AccessControlPolicy.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MessageCode string `json:"messageCode,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	MessageParams string `json:"messageParams,omitempty"`
 
 	// Versions of the member's components; empty if a component is absent or its version is not known.
 	//

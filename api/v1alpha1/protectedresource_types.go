@@ -127,6 +127,14 @@ type ClusterState struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
+	// MessageCode and MessageParams are the message for programs, as in the status of an AccessControlPolicy.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MessageCode string `json:"messageCode,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	MessageParams string `json:"messageParams,omitempty"`
 }
 
 // ProtectedResourceStatus is the observed state of one server in the members.

@@ -75,7 +75,7 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 	add := func(all []policy.Refusal) {
 		for _, r := range all {
 			if r.Ref.Policy == f.Policy.Name {
-				out = append(out, v1alpha1.RefusedStatement{SID: r.Ref.SID, Reason: r.Reason, Message: condition.Truncate(r.Message)})
+				out = append(out, condition.Refused(r.Ref.SID, r.Reason, r.Message))
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 func compiled(units []statuscache.Report, refused []v1alpha1.RefusedStatement, others []string) metav1.Condition {
 	for i := range units {
 		if p := units[i].Problem; p != nil {
-			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message)
+			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message.Text)
 		}
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -78,7 +79,7 @@ func TestStatusTellsUnits(t *testing.T) {
 func TestNothingInForceBlamesNoResource(t *testing.T) {
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 		Reports: []statuscache.Report{{Resource: resource, Wanted: true, Clusters: states(v1alpha1.MemberRealized),
-			Refused: []policy.Refusal{{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}}}}}
+			Refused: []policy.Refusal{{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}}}}}
 	r := meta.FindStatusCondition(status(f).Conditions, v1alpha1.ConditionRealized)
 	if r.Reason != v1alpha1.ReasonNotOnboarded || !strings.Contains(r.Message, "no statement in force") {
 		t.Errorf("the resource is protected, and the only statement was refused; got %s: %s", r.Reason, r.Message)
@@ -86,8 +87,8 @@ func TestNothingInForceBlamesNoResource(t *testing.T) {
 }
 
 func TestRefusalsAreToldOnce(t *testing.T) {
-	refusal := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
-	other := policy.Refusal{Ref: policy.Ref{Policy: "q", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
+	refusal := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}
+	other := policy.Refusal{Ref: policy.Ref{Policy: "q", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, Refusals: []policy.Refusal{refusal},
 		Reports: []statuscache.Report{{Resource: resource, Refused: []policy.Refusal{refusal, other}}}}
 	want := []v1alpha1.RefusedStatement{{SID: "one", Reason: v1alpha1.RefusedUnsupported, Message: "m"}}

@@ -169,7 +169,8 @@ func sizeOfSIDs(sids []string) int {
 }
 
 func sizeOfRefusal(r *v1alpha1.RefusedStatement) int {
-	return len(`{"sid":"","reason":"","message":""},`) + len(r.SID) + len(r.Reason) + memberlist.SizeOfText(r.Message)
+	return len(`{"sid":"","reason":"","message":"","messageCode":"","messageParams":""},`) + len(r.SID) + len(r.Reason) + memberlist.SizeOfText(r.Message) +
+		len(r.MessageCode) + memberlist.SizeOfText(r.MessageParams)
 }
 
 // refusedRoom bounds the refusals with their messages, in bytes of JSON.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -32,7 +33,7 @@ func crowd(of func(i int) v1alpha1.MemberState) []v1alpha1.ClusterState {
 		c := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("m%062d", i)), State: of(i), Mode: []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}[i%2],
 			DesiredRevision: fmt.Sprintf("%016x", 1<<60+i), ObservedRevision: fmt.Sprintf("%016x", 1<<61+i), Since: &at}
 		if c.State != v1alpha1.MemberRealized {
-			c.Message = strings.Repeat("<", 340)
+			c.Message, c.MessageCode, c.MessageParams = strings.Repeat("<", 200), "member.no-answer", strings.Repeat("<", 130)
 		}
 		out = append(out, c)
 	}
@@ -99,7 +100,7 @@ func TestStatusIsBounded(t *testing.T) {
 					SIDs: map[string][]string{"p": sids(tc.sids)}, Clusters: tc.of(i)})
 			}
 			for _, sid := range sids(tc.refused) {
-				f.Refusals = append(f.Refusals, policy.Refusal{Ref: policy.Ref{Policy: "p", SID: sid}, Reason: "Unsupported", Message: strings.Repeat("<", 1024)})
+				f.Refusals = append(f.Refusals, policy.Refusal{Ref: policy.Ref{Policy: "p", SID: sid}, Reason: "Unsupported", Message: message.RefusalPart(strings.Repeat("<", 150), message.RefusalEffect())})
 			}
 			s := status(f)
 			size, whole, named := sizeOf(t, s), 0, 0

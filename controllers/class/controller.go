@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -131,7 +132,7 @@ func accepted(o client.Object, holder string, problems []policy.Problem) metav1.
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {
 			// The units of the class cannot be placed, which has the same effect as leaving the class out.
-			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true})
+			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.Of(err), LeftOut: true})
 		}
 	}
 	return condition.Accepted(problems, "")

@@ -36,7 +36,7 @@ func Accepted(problems []policy.Problem, ok string) metav1.Condition {
 		return True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ok)
 	}
 	worst := problems[max(0, slices.IndexFunc(problems, func(p policy.Problem) bool { return p.LeftOut }))]
-	return False(v1alpha1.ConditionAccepted, worst.Reason, worst.Message)
+	return False(v1alpha1.ConditionAccepted, worst.Reason, worst.Message.Text)
 }
 
 // Truncate shortens a message to the length that the API accepts. A message that JSON escapes is shortened further,
@@ -152,7 +152,7 @@ func over(reports []statuscache.Report, none metav1.Condition, conditionType, ye
 		switch {
 		case !r.Wanted || targets > 0:
 		case r.Problem != nil:
-			return False(conditionType, r.Problem.Reason, r.Problem.Message)
+			return False(conditionType, r.Problem.Reason, r.Problem.Message.Text)
 		default:
 			return False(conditionType, v1alpha1.ReasonNoTarget, "the placement of "+r.Resource+
 				" names no member, so nothing is in force: register members, or change the class's placement")

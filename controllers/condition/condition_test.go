@@ -14,12 +14,13 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 func TestAccepted(t *testing.T) {
-	warning := policy.Problem{Reason: v1alpha1.ReasonDuplicate, Message: "warning"}
-	fatal := policy.Problem{Reason: v1alpha1.ReasonNoClass, Message: "left out", LeftOut: true}
+	warning := policy.Problem{Reason: v1alpha1.ReasonDuplicate, Message: message.Verbatim("warning")}
+	fatal := policy.Problem{Reason: v1alpha1.ReasonNoClass, Message: message.Verbatim("left out"), LeftOut: true}
 	for name, tc := range map[string]struct {
 		reason   string
 		problems []policy.Problem

@@ -13,15 +13,16 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // Drivers provides the enforcers that the adapter uses.
 type Drivers struct {
-	// Carried reports whether the host can distribute Istio's policies to the members. why is the reason if not, or "".
-	Carried func() (carried bool, why string)
-	// NoHTTP returns the reason why a member cannot enforce Cilium's HTTP rules, or "".
-	NoHTTP func(cluster string) string
+	// Carried reports whether the host can distribute Istio's policies to the members. why is the reason if not, or zero.
+	Carried func() (carried bool, why message.Message)
+	// NoHTTP returns the reason why a member cannot enforce Cilium's HTTP rules, or zero.
+	NoHTTP func(cluster string) message.Message
 	// Changed is called when what an enforcer uses of other units changed, so that every unit may render differently.
 	Changed func()
 
@@ -48,7 +49,7 @@ type making struct {
 // has objects of it.
 type Reason struct {
 	Absent bool
-	Why    string
+	Why    message.Message
 }
 
 // Of returns the enforcer with a name, or the reason why there is none.
@@ -57,16 +58,16 @@ func (d *Drivers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters [
 	case v1alpha1.EnforcerCilium:
 		return d.forCilium(clusters), nil
 	case v1alpha1.EnforcerIstio:
-		if carried, why := d.Carried(); !carried || why != "" {
+		if carried, why := d.Carried(); !carried || !why.IsZero() {
 			return nil, &Reason{Absent: !carried, Why: why}
 		}
 		e, err := d.forIstio(v, clusters, now)
 		if err != nil {
-			return nil, &Reason{Why: err.Error()}
+			return nil, &Reason{Why: message.Of(err)}
 		}
 		return e, nil
 	}
-	return nil, &Reason{Absent: true, Why: "this adapter does not drive it: remove it from the class"}
+	return nil, &Reason{Absent: true, Why: message.EnforcerNotDriven()}
 }
 
 // forCilium returns Cilium's enforcer for the capabilities of the agents in each member.
@@ -80,16 +81,16 @@ func (d *Drivers) forCilium(clusters []federation.Cluster) cilium.Enforcer {
 
 // Lacking returns, by member, the reason why it enforces nothing that an enforcer renders. Members that are not listed
 // do enforce it, as far as they declare.
-func (d *Drivers) Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string {
+func (d *Drivers) Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message {
 	if name != v1alpha1.EnforcerIstio {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, _ := d.declared(clusters)
-	out := map[string]string{}
+	out := map[string]message.Message{}
 	for i := range clusters {
-		if why := c.UnsupportedReason(clusters[i].Name); why != "" {
+		if why := c.UnsupportedReason(clusters[i].Name); !why.IsZero() {
 			out[clusters[i].Name] = why
 		}
 	}
@@ -120,7 +121,7 @@ func (d *Drivers) forIstio(v *policycache.View, clusters []federation.Cluster, n
 	}
 	e, err := istio.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("the members' Istio: %w", err)
+		return nil, message.EnforcerMembersIstio(message.Of(err)).WithKind(err)
 	}
 	units := v.DenyingUnits(v1alpha1.EnforcerIstio, now)
 	holes, err := described(units)

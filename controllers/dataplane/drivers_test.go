@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/testenv"
 )
 
@@ -86,7 +87,7 @@ func rules(t *testing.T, d *Drivers, x *policycache.Cache, clusters []federation
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
 	woken := 0
-	d := &Drivers{Carried: func() (bool, string) { return true, "" }, Changed: func() { woken++ }, NoHTTP: func(string) string { return "" }}
+	d := &Drivers{Carried: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() { woken++ }, NoHTTP: func(string) message.Message { return message.Message{} }}
 	fleet := members(lax, lax)
 	if n := rules(t, d, x, fleet, at); n != 1 {
 		t.Fatalf("%d rules before there is a deny, want 1", n)
@@ -107,8 +108,8 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 
 func TestWhoIsDriven(t *testing.T) {
 	x, _ := world(t)
-	carried, why := false, "apply it"
-	d := &Drivers{NoHTTP: func(string) string { return "" }, Changed: func() {}, Carried: func() (bool, string) { return carried, why }}
+	carried, why := false, message.Verbatim("apply it")
+	d := &Drivers{NoHTTP: func(string) message.Message { return message.Message{} }, Changed: func() {}, Carried: func() (bool, message.Message) { return carried, why }}
 	of := func(name v1alpha1.EnforcerName) *Reason {
 		_, r := d.Of(name, x.View(), members(able), at)
 		return r
@@ -125,11 +126,11 @@ func TestWhoIsDriven(t *testing.T) {
 	if carried = true; of(v1alpha1.EnforcerIstio) == nil || of(v1alpha1.EnforcerIstio).Absent {
 		t.Error("what cannot be carried just now counts as absent, or as fine")
 	}
-	if why = ""; of(v1alpha1.EnforcerIstio) != nil {
+	if why = (message.Message{}); of(v1alpha1.EnforcerIstio) != nil {
 		t.Error("Istio is not driven")
 	}
 	lacking := d.Lacking(v1alpha1.EnforcerIstio, members(able, "", "{"))
-	if len(lacking) != 2 || !strings.Contains(lacking["m2"], "declares no Istio") || !strings.Contains(lacking["m3"], "cannot be read") {
+	if len(lacking) != 2 || !strings.Contains(lacking["m2"].Text, "declares no Istio") || !strings.Contains(lacking["m3"].Text, "cannot be read") {
 		t.Errorf("%q", lacking)
 	}
 	if l := d.Lacking(v1alpha1.EnforcerCilium, members("")); l != nil {

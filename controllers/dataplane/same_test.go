@@ -25,6 +25,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -135,11 +136,11 @@ func (f sameFleet) adapter(t *testing.T, at time.Time) string {
 	of := func(member string) *v1alpha1.MemberDataplane {
 		return f.reported[slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == member })]
 	}
-	drivers := &Drivers{NoHTTP: func(member string) string {
+	drivers := &Drivers{NoHTTP: func(member string) message.Message {
 		if d := of(member); d != nil {
-			return d.NoHTTP
+			return message.Restore(d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams)
 		}
-		return ""
+		return message.Message{}
 	}}
 	has := func(member, key, value string) (has, read bool) {
 		d := of(member)
@@ -420,7 +421,7 @@ func TestEveryProgramDecidesTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := sameFleet{reported: reported, istio: c.istio, roots: c.roots, more: sameMesh()}
 			x, clusters := f.cached(t)
-			d := &Drivers{Carried: func() (bool, string) { return true, "" }, Changed: func() {}, NoHTTP: func(string) string { return "" }}
+			d := &Drivers{Carried: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() {}, NoHTTP: func(string) message.Message { return message.Message{} }}
 			e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, at)
 			if why != nil {
 				t.Fatalf("%+v", why)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -19,7 +20,7 @@ type dataplane struct {
 	// Values are the values of the subjects' labels by key, if ValuesKnown.
 	Values      map[string][]string
 	ValuesKnown bool
-	NoHTTP      string
+	NoHTTP      message.Message
 	NoGroups    bool
 }
 
@@ -40,7 +41,8 @@ func (f *facts) dataplane(before *v1alpha1.MemberDataplane) *v1alpha1.MemberData
 		before = &v1alpha1.MemberDataplane{}
 	}
 	d := &v1alpha1.MemberDataplane{PolicyMapEntries: cmp.Or(int32(min(f.Check.PolicyMapMax, 1<<30)), before.PolicyMapEntries, policy.MapEntries),
-		NoHTTP: condition.Truncate(f.Dataplane.NoHTTP), NoGroups: f.Dataplane.NoGroups, Mesh: f.Cluster.Mesh, Identities: before.Identities}
+		NoGroups: f.Dataplane.NoGroups, Mesh: f.Cluster.Mesh, Identities: before.Identities}
+	d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams = condition.Bounded(f.Dataplane.NoHTTP)
 	if len(d.Mesh) > mostMesh {
 		d.Mesh = v1alpha1.NoMesh // no other cluster can declare such a name, either
 	}

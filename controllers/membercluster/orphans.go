@@ -1,9 +1,8 @@
 package membercluster
 
 import (
-	"fmt"
-
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // maxOrphans is the number of orphans that are reported individually.
@@ -16,12 +15,10 @@ func orphanFindings(names []string) []v1alpha1.MemberFinding {
 	var out []v1alpha1.MemberFinding
 	for i, name := range names {
 		if i == maxOrphans {
-			out = append(out, v1alpha1.MemberFinding{Code: v1alpha1.FindingOrphan, Severity: v1alpha1.FindingWarns,
-				Message: fmt.Sprintf("and %d more policies there that nothing asks for", len(names)-maxOrphans)})
+			out = append(out, finding(v1alpha1.FindingOrphan, v1alpha1.FindingWarns, "", message.MemberMoreOrphans(len(names)-maxOrphans)))
 			break
 		}
-		out = append(out, v1alpha1.MemberFinding{Code: v1alpha1.FindingOrphan, Severity: v1alpha1.FindingWarns, Object: name,
-			Message: fmt.Sprintf("policy %s has ACP's reserved name or label, and nothing asks for it: find out who wrote it, and let somebody of acp:break-glass delete it there", name)})
+		out = append(out, finding(v1alpha1.FindingOrphan, v1alpha1.FindingWarns, name, message.MemberOrphan(name)))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package membercluster
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // facts are the properties of one member at one instant.
@@ -76,7 +76,9 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 		m := *s.PolicyMap
 		m.Limit, s.PolicyMap = s.Dataplane.PolicyMapEntries, &m
 	}
-	s.State, s.Message = f.state(s.Downgrade)
+	state, why := f.state(s.Downgrade)
+	s.State = state
+	s.Message, s.MessageCode, s.MessageParams = condition.Bounded(why)
 	s.Findings = f.findings(&s)
 	s.Since = before.Since
 	if s.Since == nil || before.State != s.State {
@@ -95,24 +97,22 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 }
 
 // state returns the worst state that applies, and what to do about it.
-func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterState, string) {
-	name := f.Cluster.Name
+func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterState, message.Message) {
 	silent := slices.IndexFunc(f.Check.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
 	switch {
 	case f.Cluster.Quarantined && f.Cluster.Downgrade == nil:
-		return v1alpha1.MemberClusterQuarantined, condition.Truncate(f.Cluster.QuarantineReason + "; KubeFed is kept from it until that is mended, and what it has stays as it is")
+		return v1alpha1.MemberClusterQuarantined, message.MemberKeptApart(f.quarantineReason())
 	case mark != nil:
-		return v1alpha1.MemberClusterDowngraded, condition.Truncate(fmt.Sprintf("it was turned to audit by hand%s: nothing is refused there and nothing is written there until "+
-			"kubectl acp resume", downgradeReason(mark)))
+		return v1alpha1.MemberClusterDowngraded, turnedToAudit(mark)
 	case f.Cluster.Leaving:
-		return v1alpha1.MemberClusterLeaving, fmt.Sprintf("it is being taken out of the fleet: kubectl acp cluster leave %s finishes that", name)
+		return v1alpha1.MemberClusterLeaving, message.MemberLeaving(f.Cluster.Name)
 	case !f.Seen.Reachable:
-		return v1alpha1.MemberClusterUnreachable, condition.Truncate(f.Seen.Message)
+		return v1alpha1.MemberClusterUnreachable, f.Seen.Message
 	case silent >= 0:
 		// The member can be read, but KubeFed cannot write to it.
-		return v1alpha1.MemberClusterUnreachable, condition.Truncate(findingText(f.Check.Findings[silent]))
+		return v1alpha1.MemberClusterUnreachable, f.Check.Findings[silent].Text()
 	}
-	return v1alpha1.MemberClusterReady, ""
+	return v1alpha1.MemberClusterReady, message.Message{}
 }
 
 // downgrade returns the downgrade mark of a member, as it was read or as the registration records it. If the mark
@@ -143,14 +143,33 @@ func guardState(s guard.State) v1alpha1.GuardState {
 	return v1alpha1.GuardUnknown
 }
 
-func downgradeReason(d *v1alpha1.MemberDowngrade) string {
-	out := ""
-	if d.By != "" {
-		out += " by " + d.By
+// quarantineReason returns why the member is quarantined. The registration holds the text only; while the check finds
+// the same, its message has the code, too.
+func (f *facts) quarantineReason() message.Message {
+	for _, p := range f.Check.Findings {
+		if p.Message.Text == f.Cluster.QuarantineReason {
+			return p.Message
+		}
 	}
-	if d.Reason != "" {
-		out += " (" + d.Reason + ")"
+	return message.Verbatim(f.Cluster.QuarantineReason)
+}
+
+func turnedToAudit(d *v1alpha1.MemberDowngrade) message.Message {
+	switch {
+	case d.By == "" && d.Reason == "":
+		return message.MemberTurnedToAudit()
+	case d.By == "":
+		return message.MemberTurnedToAuditBySomebody(d.Reason)
+	case d.Reason == "":
+		return message.MemberTurnedToAuditWithoutReason(d.By)
 	}
+	return message.MemberTurnedToAuditBy(d.By, d.Reason)
+}
+
+// finding returns a finding for the status.
+func finding(code string, severity v1alpha1.FindingSeverity, object string, m message.Message) v1alpha1.MemberFinding {
+	out := v1alpha1.MemberFinding{Code: code, Severity: severity, Object: object}
+	out.Message, out.MessageCode, out.MessageParams = condition.Bounded(m)
 	return out
 }
 
@@ -158,7 +177,7 @@ func downgradeReason(d *v1alpha1.MemberDowngrade) string {
 func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFinding {
 	var out []v1alpha1.MemberFinding
 	for _, p := range f.Check.Findings {
-		out = append(out, v1alpha1.MemberFinding{Code: p.Code, Severity: v1alpha1.FindingSeverity(p.Severity), Message: condition.Truncate(findingText(p)), Object: p.Class})
+		out = append(out, finding(p.Code, v1alpha1.FindingSeverity(p.Severity), p.Class, p.Text()))
 	}
 	out = append(out, limitFindings(s)...)
 	out = append(out, orphanFindings(f.Orphans)...)
@@ -167,14 +186,6 @@ func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFindi
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
 	return out[:min(len(out), maxFindings)]
-}
-
-// findingText returns a finding's message with what to do about it.
-func findingText(f preflight.Finding) string {
-	if f.Do == "" || f.Do == "nothing" {
-		return f.Message
-	}
-	return f.Message + "; " + f.Do
 }
 
 // versionText returns a version in the form that the API accepts.

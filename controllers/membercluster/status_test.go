@@ -16,6 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 var (
@@ -29,7 +30,7 @@ func healthy() *facts {
 }
 
 func TestState(t *testing.T) {
-	away := federation.Observation{Registered: true, Message: "member m1 does not answer at https://m1"}
+	away := federation.Observation{Registered: true, Message: message.Verbatim("member m1 does not answer at https://m1")}
 	mark := &guard.Downgrade{By: "dave", Reason: "an outage"}
 	for _, c := range []struct {
 		reason string
@@ -40,7 +41,7 @@ func TestState(t *testing.T) {
 		{"nothing is wrong", func(*facts) {}, v1alpha1.MemberClusterReady, ""},
 		{"it cannot be read", func(f *facts) { f.Seen = away }, v1alpha1.MemberClusterUnreachable, "does not answer"},
 		{"KubeFed's token is refused", func(f *facts) {
-			f.Check.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: "it refuses the token", Do: "check the token"}}
+			f.Check.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: message.Verbatim("it refuses the token"), Do: message.Verbatim("check the token")}}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
 		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Check.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
@@ -70,7 +71,7 @@ func TestState(t *testing.T) {
 // What classes place by, and what decides what is rendered, is told as it is registered, also of a member that is away.
 func TestRegistrationIsTold(t *testing.T) {
 	f := healthy()
-	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{"zone": "a"}, `{"dataplane": "none"}`, federation.Observation{Registered: true, Message: "away"}
+	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{"zone": "a"}, `{"dataplane": "none"}`, federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels["zone"] != "a" || s.Istio != f.Cluster.Istio {
 		t.Errorf("labels %v, Istio %q", s.Labels, s.Istio)
 	}
@@ -109,7 +110,7 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 
 	gone := *f
 	gone.Now, gone.Check, gone.Units, gone.Identities = now, memberhealth.CheckResult{}, nil, nil
-	gone.Seen = federation.Observation{Registered: true, Message: "away"}
+	gone.Seen = federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	after := gone.status(&before)
 	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(v1alpha1.MemberClusterStatus{}, "State", "Since", "Message", "Conditions", "ObservedAt")); d != "" {
 		t.Errorf("what was known is lost:\n%s", d)
@@ -161,8 +162,8 @@ func TestGuardAndDowngrade(t *testing.T) {
 func TestFindings(t *testing.T) {
 	f := healthy()
 	f.Check.Findings = []preflight.Finding{
-		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, Class: "redis", Message: "the label is not there", Do: "add it"},
-		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: "Istio is there", Do: "nothing"},
+		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, Class: "redis", Message: message.Verbatim("the label is not there"), Do: message.Verbatim("add it")},
+		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: message.Verbatim("Istio is there"), Do: message.RemedyNothing()},
 	}
 	f.Check.Guard = guard.Missing
 	f.Identities = &v1alpha1.MemberIdentities{Used: 91, Limit: 100, Labels: []v1alpha1.IdentityLabel{{Key: "build", Values: 80}}}
@@ -245,7 +246,7 @@ func TestDataplane(t *testing.T) {
 		want   *v1alpha1.MemberDataplane
 	}{
 		{reason: "it was never read"},
-		{reason: "identities were not read", limit: 512, is: dataplane{NoHTTP: "off", NoGroups: true}, mesh: "east",
+		{reason: "identities were not read", limit: 512, is: dataplane{NoHTTP: message.Verbatim("off"), NoGroups: true}, mesh: "east",
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 512, NoHTTP: "off", NoGroups: true, Mesh: "east"}},
 		{reason: "numbers are rounded up", limit: 16384, is: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("svc", 1024, 1)}}},

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Fleet is the registry of the members.
@@ -47,8 +48,8 @@ type Writer struct {
 	// Values returns the values of the subjects' labels in a member, by key; false if they are not known, or not
 	// needed.
 	Values func(cluster string) (map[string][]string, bool)
-	// NoHTTP returns the reason why HTTP rules cannot be enforced in a member, or "".
-	NoHTTP func(cluster string) string
+	// NoHTTP returns the reason why HTTP rules cannot be enforced in a member, or zero.
+	NoHTTP func(cluster string) message.Message
 	// SupportsGroups reports whether groups of addresses can be pushed to the members.
 	SupportsGroups func() bool
 	// Orphans returns the objects in a member that look like ACP's and that nothing on the host wants, by name. If it

@@ -8,10 +8,11 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // unknownYet is the message for a member that was never read, or never answered.
-const unknownYet = "how its dataplane is configured is not known: it has not been read since the adapter started"
+func unknownYet() message.Message { return message.MemberDataplaneUnread() }
 
 // fitness is how a member's dataplane applies policies, as far as it was read.
 type fitness struct {
@@ -23,58 +24,59 @@ type fitness struct {
 	podsOld bool
 	// void are the findings that change the meaning of policies.
 	void []preflight.Finding
-	// noHTTP is the reason why HTTP rules do not work, or "".
-	noHTTP string
+	// noHTTP is the reason why HTTP rules do not work, or zero.
+	noHTTP message.Message
 	// proxyDown reports that the last check found the proxy not ready, and the one before did not.
 	proxyDown bool
 }
 
 // Lack describes a member whose pods a selector over some label keys may not match.
 type Lack struct {
-	Member, Why string
+	Member string
+	Why    message.Message
 	// Unknown reports that the member's identities could not be read, so that the selector may match.
 	Unknown bool
 }
 
-// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or ""
+// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or zero
 // according to the last check. A member that was never checked counts as not enforcing.
-func (i *Inspector) Unenforced(cluster string, keys []string) string {
+func (i *Inspector) Unenforced(cluster string, keys []string) message.Message {
 	i.addKeys(keys)
 	return i.void(cluster, keys, v1alpha1.ModeEnforce)
 }
 
 // MeaningChanged returns the reason why policies that close nothing, of resources in Audit and of wildcards, have
-// another meaning in a member; "" if none is known.
-func (i *Inspector) MeaningChanged(cluster string) string {
+// another meaning in a member; zero if none is known.
+func (i *Inspector) MeaningChanged(cluster string) message.Message {
 	return i.void(cluster, nil, v1alpha1.ModeAudit)
 }
 
-func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) string {
+func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	if !m.known {
-		return unknownYet
+		return unknownYet()
 	}
 	for _, f := range m.void {
 		if f.Voids().In(mode) && about(&f, keys) {
 			return f.Message
 		}
 	}
-	return ""
+	return message.Message{}
 }
 
-// HostPods lists the first pods of a member that have a label and use the network of their node, or "" if the last
+// HostPods lists the first pods of a member that have a label and use the network of their node, or zero if the last
 // check found none.
-func (i *Inspector) HostPods(cluster, key, value string) string {
+func (i *Inspector) HostPods(cluster, key, value string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.members[cluster].facts.HostPods.Describe(key, value)
 }
 
-// MissingLabels returns the reason why a member's identities may lack one of some label keys, or "" if they have all of
+// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero if they have all of
 // them.
-func (i *Inspector) MissingLabels(cluster string, keys []string) string {
+func (i *Inspector) MissingLabels(cluster string, keys []string) message.Message {
 	i.addKeys(keys)
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -94,7 +96,7 @@ func (i *Inspector) MembersLacking(keys []string) []Lack {
 	var out []Lack
 	for cluster := range i.lacking {
 		m := i.members[cluster]
-		if l := m.lacks(keys); l.Why != "" {
+		if l := m.lacks(keys); !l.Why.IsZero() {
 			l.Member = cluster
 			out = append(out, l)
 		}
@@ -152,12 +154,12 @@ func (i *Inspector) put(cluster string, m fitness) {
 // lacks returns the first finding about one of the keys; a known fault takes precedence over something unread.
 func (m *fitness) lacks(keys []string) Lack {
 	if !m.known {
-		return Lack{Why: unknownYet, Unknown: true}
+		return Lack{Why: unknownYet(), Unknown: true}
 	}
 	var out Lack
 	for _, f := range m.void {
 		unknown := f.Label == ""
-		if ofLabels(f) && about(&f, keys) && (out.Why == "" || out.Unknown && !unknown) {
+		if ofLabels(f) && about(&f, keys) && (out.Why.IsZero() || out.Unknown && !unknown) {
 			out = Lack{Why: f.Message, Unknown: unknown}
 		}
 	}
@@ -174,13 +176,13 @@ func ofLabels(f preflight.Finding) bool {
 	return slices.Contains([]string{preflight.LabelNotIdentity, preflight.LabelsUnreadable, preflight.ConfigUnread}, f.Code)
 }
 
-// NoHTTP returns the reason why HTTP rules do not work in a member, or "". Unknown counts as not working.
-func (i *Inspector) NoHTTP(cluster string) string {
+// NoHTTP returns the reason why HTTP rules do not work in a member, or zero. Unknown counts as not working.
+func (i *Inspector) NoHTTP(cluster string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	if !m.known {
-		return unknownYet
+		return unknownYet()
 	}
 	return m.noHTTP
 }
@@ -233,7 +235,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 	i.mu.Lock()
 	before, podsOld := i.members[cluster], false
-	if before.known && facts.HostPods.Unread != "" && before.facts.HostPods.Unread == "" && !before.podsOld {
+	if before.known && !facts.HostPods.Unread.IsZero() && before.facts.HostPods.Unread.IsZero() && !before.podsOld {
 		// One failed list must not make every unit of the member unknown; the next check decides.
 		kept := *facts
 		kept.HostPods = before.facts.HostPods
@@ -241,10 +243,10 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		podsOld = true
 	}
 	now := fitness{known: true, podsOld: podsOld, facts: *facts, void: i.judge(facts), noHTTP: facts.Cilium.NoHTTP()}
-	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP == "" && !before.proxyDown {
+	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP.IsZero() && !before.proxyDown {
 		// A restart of the proxy is over at the next check, and refusing all requests because of it would cut off every
 		// client.
-		now.noHTTP, now.proxyDown = "", true
+		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
 	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
@@ -256,7 +258,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		return
 	}
 	for _, f := range now.void {
-		i.Log.Info("Member does not enforce what is pushed as it says", "member", cluster, "code", f.Code, "class", f.Class, "message", f.Message, "do", f.Do)
+		i.Log.Info("Member does not enforce what is pushed as it says", "member", cluster, "code", f.Code, "class", f.Class, "message", f.Message.Text, "do", f.Do.Text)
 	}
 	if i.Changed != nil {
 		i.Changed(cluster)

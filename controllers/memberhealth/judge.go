@@ -35,7 +35,7 @@ func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 		return do
 	case f.Mark != nil:
 		return spare
-	case c.Downgrade != nil && f.MarkUnread != "":
+	case c.Downgrade != nil && !f.MarkUnread.IsZero():
 		return keep
 	case c.Downgrade != nil:
 		return release
@@ -59,7 +59,7 @@ func judge(h history, held bool, findings []preflight.Finding) (next history, do
 	}
 	next = history{Bad: h.Bad + 1}
 	if findings[i].Code != preflight.KindFails || next.Bad >= confirmations || held {
-		return next, hold, findings[i].Message
+		return next, hold, findings[i].Message.Text
 	}
 	return next, keep, ""
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func found(code string) []preflight.Finding {
-	return []preflight.Finding{{Severity: preflight.Stops, Code: code, Message: code}}
+	return []preflight.Finding{{Severity: preflight.Stops, Code: code, Message: message.Verbatim(code)}}
 }
 
 func TestJudge(t *testing.T) {
@@ -170,7 +171,10 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 		changes int
 	}{
 		{"a member that never answered is not known", func() { facts.Unreachable = "away" }, true, true, true, true, "unknown", 1},
-		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, "unknown", 2},
+		{"it answers, and its configuration may not be read", func() {
+			facts = configured(nil)
+			facts.Cilium = preflight.Cilium{Unread: message.Verbatim("forbidden")}
+		}, true, true, true, true, "unknown", 2},
 		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, "", 3},
 		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, "", 4},
 		{"nothing changed", func() {}, true, false, false, false, "", 4},
@@ -186,7 +190,7 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 	} {
 		c.change()
 		i.checkAll(t.Context())
-		if redis, app := i.Unenforced("m1", redisKey) != "", i.Unenforced("m1", appKey) != ""; redis != c.redis || app != c.app || changes != c.changes {
+		if redis, app := !i.Unenforced("m1", redisKey).IsZero(), !i.Unenforced("m1", appKey).IsZero(); redis != c.redis || app != c.app || changes != c.changes {
 			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
 		}
 		lacks := ""
@@ -195,10 +199,10 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 				lacks = "unknown"
 			}
 		}
-		if lacks != c.lacks || (lacks != "") != (i.MissingLabels("m1", appKey) != "") && len(members) > 0 {
+		if lacks != c.lacks || (lacks != "") != (!i.MissingLabels("m1", appKey).IsZero()) && len(members) > 0 {
 			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.MissingLabels("m1", appKey))
 		}
-		if audit, http := i.MeaningChanged("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
+		if audit, http := !i.MeaningChanged("m1").IsZero(), !i.NoHTTP("m1").IsZero(); audit != c.audit || http != c.http {
 			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
 		}
 	}
@@ -207,20 +211,20 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 	members, facts = []federation.Cluster{{Name: "m1"}}, configured(map[string]string{"labels": `k8s:com\.trip/redis`})
 	i.checkAll(t.Context())
 	for range 2 {
-		if key := []string{"com.trip/new"}; i.MissingLabels("m1", key) == "" || len(i.MembersLacking(key)) != 1 || i.Unenforced("m1", key) == "" {
+		if key := []string{"com.trip/new"}; i.MissingLabels("m1", key).IsZero() || len(i.MembersLacking(key)) != 1 || i.Unenforced("m1", key).IsZero() {
 			t.Error("a label that no look judged by is taken to be in identities")
 		}
 		i.checkAll(t.Context())
 	}
 	for n, unknown := range []bool{false, true, true} {
-		facts.HostPods.Unread = "a timeout"
-		if i.checkAll(t.Context()); (i.Unenforced("m1", redisKey) != "") != unknown {
+		facts.HostPods.Unread = message.Verbatim("a timeout")
+		if i.checkAll(t.Context()); (!i.Unenforced("m1", redisKey).IsZero()) != unknown {
 			t.Errorf("look %d without a list of pods: %q", n, i.Unenforced("m1", redisKey))
 		}
 	}
-	facts.HostPods.Unread = ""
+	facts.HostPods.Unread = message.Message{}
 	i.checkAll(t.Context())
-	if i.MissingLabels("m1", redisKey) != "" || i.Unenforced("m1", redisKey) != "" {
+	if !i.MissingLabels("m1", redisKey).IsZero() || !i.Unenforced("m1", redisKey).IsZero() {
 		t.Error("the others are not as they were")
 	}
 }
@@ -241,7 +245,7 @@ func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	}{{0, false, false}, {1, true, false}, {0, true, true}, {1, true, false}, {0, true, true}, {0, false, false}, {0, false, false}, {1, true, false}} {
 		facts.Cilium.Agents = preflight.Workload{Desired: 1, Ready: c.ready}
 		again := i.checkAll(t.Context())
-		if works := i.NoHTTP("m1") == ""; works != c.works || again != c.again {
+		if works := i.NoHTTP("m1").IsZero(); works != c.works || again != c.again {
 			t.Errorf("look %d, %d ready: works %v, looks again %v", n, c.ready, works, again)
 		}
 	}
@@ -263,7 +267,7 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = i.Start(ctx) }()
 		synctest.Wait()
-		if i.Unenforced("m1", redisKey) != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", redisKey) == "" || !i.Pending() {
+		if !i.Unenforced("m1", redisKey).IsZero() || !i.NoHTTP("m1").IsZero() || i.Unenforced("m2", redisKey).IsZero() || !i.Pending() {
 			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", redisKey), i.Unenforced("m2", redisKey))
 		}
 		cancel()
@@ -337,8 +341,10 @@ func TestInspectorHeedsTheMark(t *testing.T) {
 		{"it is not written again and again", func() {}, nil},
 		{"a mark that says something else", func() { facts.Mark = &other }, []string{"spare m1"}},
 		{"a member that does not answer says nothing", func() { facts.Mark, facts.Unreachable = nil, "away" }, nil},
-		{"nor one whose mark may not be read", func() { facts.Unreachable, facts.MarkUnread = "", "forbidden" }, nil},
-		{"what stops KubeFed for all counts more", func() { facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, "", preflight.NotServed }, []string{"hold m1"}},
+		{"nor one whose mark may not be read", func() { facts.Unreachable, facts.MarkUnread = "", message.Verbatim("forbidden") }, nil},
+		{"what stops KubeFed for all counts more", func() {
+			facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, message.Message{}, preflight.NotServed
+		}, []string{"hold m1"}},
 		{"and less when it is mended", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
 		{"the mark is gone", func() { facts.Mark = nil }, []string{"release m1"}},
 		{"a member without a mark is nobody's business", func() {}, nil},

@@ -27,6 +27,9 @@ func members(r *rand.Rand, n int) []v1alpha1.ClusterState {
 			DesiredRevision: fmt.Sprintf("%016x", r.Uint64()), ObservedRevision: fmt.Sprintf("%016x", r.Uint64()), Propagated: r.IntN(2) == 0}
 		if c.State != v1alpha1.MemberRealized {
 			c.Message = strings.Repeat([]string{"a", "\"", "<", "界", "\x01", "\xff", "\u2028"}[r.IntN(7)], r.IntN(300))
+			if r.IntN(2) == 0 {
+				c.MessageCode, c.MessageParams = "member.no-answer", strings.Repeat(`{"a":"<"}`, r.IntN(60))
+			}
 		}
 		out = append(out, c)
 	}
@@ -50,7 +53,7 @@ func TestNothingIsLostButMessages(t *testing.T) {
 		want := slices.Clone(in)
 		for i := range want {
 			if !listed[want[i].Name] {
-				want[i].Message = ""
+				want[i].Message, want[i].MessageCode, want[i].MessageParams = "", "", ""
 			}
 		}
 		if d := cmp.Diff(want, got, cmp.Transformer("some", func(l []v1alpha1.ClusterState) []v1alpha1.ClusterState {

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // errConflict reports that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
@@ -78,7 +79,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 	}
 	if err := r.writeGroups(ctx, f, &p); err != nil {
 		out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
-			Message: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
+			Message: message.UnitGroupNotWritten()}
 		return out, err
 	}
 	for _, next := range p.Writes {
@@ -87,7 +88,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
 			out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
-				Message: fmt.Sprintf("the federated object %s could not be written; it is tried again, and the adapter's log has the error", next.Meta.Name)}
+				Message: message.UnitNotWritten(next.Meta.Name)}
 			return out, err
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],

@@ -1,7 +1,6 @@
 package protectedresource
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // assess computes the report about the unit after the plan was executed or deferred. It is pure.
@@ -148,10 +148,11 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
 	before := f.before(cluster)
 	var desired, observed []string
+	var why message.Message
 	worst := func(s *objectState) {
-		state, message := s.state()
+		state, reason := s.state()
 		if slices.Index(severity, state) > slices.Index(severity, out.State) {
-			out.State, out.Message = state, condition.Truncate(message)
+			out.State, why = state, reason
 		}
 		out.Propagated = out.Propagated && s.Propagated
 	}
@@ -182,20 +183,21 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	switch {
 	case out.State != v1alpha1.MemberRealized || !f.Wanted:
 	case out.Mode == v1alpha1.ModeEnforce:
-		out.State, out.Message = f.enforcedIn(cluster)
-		if out.State != v1alpha1.MemberRealized {
-			out.Message = condition.Truncate(f.retainedIn(p, cluster) + out.Message)
+		out.State, why = f.enforcedIn(cluster)
+		if object := f.retainedIn(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
+			why = message.StateStillClosed(object, why)
 		}
 	case out.DesiredRevision != "":
-		out.State, out.Message = f.readIn(cluster)
+		out.State, why = f.readIn(cluster)
 	}
-	if why := f.downgraded(cluster); why != "" {
-		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
+	if mark := f.downgraded(cluster); !mark.IsZero() {
+		out.State, why = v1alpha1.MemberDowngraded, mark
 	}
-	if why := f.quarantined(cluster); why != "" {
+	if reason := f.quarantined(cluster); !reason.IsZero() {
 		// The member does not receive further changes, whatever it has now.
-		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)
+		out.State, why = v1alpha1.MemberQuarantined, reason
 	}
+	condition.SetMessage(&out, why)
 	if out.State == v1alpha1.MemberUnreachable {
 		// The last known revision is better than a claim that the object does not exist.
 		out.ObservedRevision = before.ObservedRevision
@@ -213,7 +215,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 func (f *facts) groupsIn(cluster string) []objectState {
 	var out []objectState
 	for _, g := range f.Groups {
-		s := objectState{What: "group " + g.Name, Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		s := objectState{Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
 			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
@@ -253,7 +255,7 @@ var severity = []v1alpha1.MemberState{
 type objectState struct {
 	// Group reports that it is a group of addresses, which has no revision label.
 	Group bool
-	// What is the name of the object in messages; empty for the policy.
+	// What is the kind and name of the object in messages; empty for the policy, and for a group.
 	What string
 	// Name is the name of the object.
 	Name        string
@@ -290,40 +292,39 @@ func (s *objectState) relevant() bool {
 	return s.MayHold && (!s.Settled || !s.Observation.Reachable)
 }
 
-func (s *objectState) state() (v1alpha1.MemberState, string) {
+func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	o := s.Observation
 	switch {
 	case !o.Registered && s.Desired == "":
-		return v1alpha1.MemberUnreachable, o.Message + ", or, if it is gone for good, name it in the annotation " + AnnotationForget + " of the " + s.owner()
+		return v1alpha1.MemberUnreachable, message.StateForget(o.Message, AnnotationForget, s.owner())
 	case !o.Reachable:
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:
-		return v1alpha1.MemberLeaked, "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, " +
-			"set it to Observe, and delete it then"
+		return v1alpha1.MemberLeaked, message.StateOrphan()
 	case s.Desired == "" && s.Waits:
-		return v1alpha1.MemberPending, s.waiting(s.what() + " is to be removed")
+		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
 	case s.Desired == "" && o.Object == nil:
-		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
+		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
 	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
-		return v1alpha1.MemberPending, "KubeFed has not removed " + s.what() + " yet"
+		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
 	case s.Desired == "":
-		return v1alpha1.MemberLeaked, fmt.Sprintf("%s is present though it should not be: look at KubeFed's status, or delete it in the member", s.named())
+		return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
 	case o.Object == nil && s.WasRealized && !s.Waits:
 		// The deleted object contained the only record of its last writer.
-		return v1alpha1.MemberDrifted, s.named() + " was deleted in the member; who did it is in the member's audit log; KubeFed writes it again"
+		return v1alpha1.MemberDrifted, message.StateDeleted(s.named())
 	case o.Object == nil:
-		return v1alpha1.MemberPending, s.waiting(s.what() + " is not there yet")
+		return v1alpha1.MemberPending, s.waiting(message.StateNotThereYet(s.what()))
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
-		return v1alpha1.MemberPending, "the dataplane does not accept " + s.what() + ": " + o.Object.Invalid
+		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Verbatim(o.Object.Invalid))
 	case o.Object.Revision == s.Desired && s.Kept:
-		return v1alpha1.MemberPending, "the member stays as it is until the problem that the conditions name is solved"
+		return v1alpha1.MemberPending, message.StateKept()
 	case o.Object.Revision == s.Desired:
-		return v1alpha1.MemberRealized, ""
+		return v1alpha1.MemberRealized, message.Message{}
 	case s.changed():
 		if by := o.Object.LastWriter.String(); by != "" {
-			return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member by %s; KubeFed writes it again", s.named(), by)
+			return v1alpha1.MemberDrifted, message.StateChangedBy(s.named(), by)
 		}
-		return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member; KubeFed writes it again", s.named())
+		return v1alpha1.MemberDrifted, message.StateChanged(s.named())
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
@@ -340,23 +341,23 @@ func (s *objectState) changed() bool {
 }
 
 // waiting appends KubeFed's status, if it explains the delay.
-func (s *objectState) waiting(what string) string {
+func (s *objectState) waiting(what message.Message) message.Message {
 	switch {
 	case s.WaitsFor != "":
-		return fmt.Sprintf("%s; it waits until group %s is there, or whom that stands for would be refused", what, s.WaitsFor)
+		return message.StateWaitsForGroup(what, s.WaitsFor)
 	case s.Waits:
-		return what + "; it is queued behind earlier changes"
+		return message.StateQueued(what)
 	case s.Word == "":
 		return what
 	}
-	return fmt.Sprintf("%s; KubeFed says %s", what, s.Word)
+	return message.StateKubefedSays(what, s.Word)
 }
 
-func (s *objectState) what() string {
-	if s.What == "" {
-		return "the policy"
+func (s *objectState) what() message.Message {
+	if s.What == "" && !s.Group {
+		return message.ObjectThePolicy()
 	}
-	return s.What
+	return s.named()
 }
 
 // owner returns the object on which users act for the unit.
@@ -367,16 +368,19 @@ func (s *objectState) owner() string {
 	return "ProtectedResource"
 }
 
-func (s *objectState) named() string {
-	if s.What == "" {
-		return "policy " + s.Name
+func (s *objectState) named() message.Message {
+	switch {
+	case s.Group:
+		return message.ObjectGroup(s.Name)
+	case s.What == "":
+		return message.ObjectPolicy(s.Name)
 	}
-	return s.What
+	return message.Verbatim(s.What)
 }
 
-func (s *objectState) older() string {
-	if s.What == "" {
-		return "an older revision is there"
+func (s *objectState) older() message.Message {
+	if s.What == "" && !s.Group {
+		return message.StateOlder()
 	}
-	return "an older revision of " + s.What + " is there"
+	return message.StateOlderOf(s.named())
 }

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func TestSighting(t *testing.T) {
@@ -13,7 +15,7 @@ func TestSighting(t *testing.T) {
 			Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Invalid: invalid}}
 	}
 	absent := federation.Observation{Registered: true, Reachable: true}
-	away := federation.Observation{Registered: true, Message: "away"}
+	away := federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	for _, c := range []struct {
 		reason   string
 		sighting objectState
@@ -52,12 +54,18 @@ func TestSighting(t *testing.T) {
 			if !c.relevant {
 				return
 			}
-			state, message := c.sighting.state()
+			state, why := c.sighting.state()
 			if state != c.want {
-				t.Errorf("%s (%s), want %s", state, message, c.want)
+				t.Errorf("%s (%s), want %s", state, why, c.want)
 			}
-			if (message == "") != (state == v1alpha1.MemberRealized) {
-				t.Errorf("%s with message %q", state, message)
+			if why.IsZero() != (state == v1alpha1.MemberRealized) {
+				t.Errorf("%s with message %q", state, why)
+			}
+			if got := message.Restore(condition.Bounded(why)); got != why {
+				t.Errorf("the status has %+v, want %+v", got, why)
+			}
+			if why.Render(message.Chinese) == why.Text && state != v1alpha1.MemberRealized && state != v1alpha1.MemberUnreachable {
+				t.Errorf("%q has no translation", why)
 			}
 		})
 	}

@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/metrics"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const manyMembers = 500
@@ -98,7 +100,9 @@ func (c *crowd) worst(states ...int) {
 				o.Object = &federation.Observed{Name: "x", Revision: has, Label: has}
 			}
 		case 1: // unreachable
-			c.odd[name] = func(o *federation.Observation) { o.Reachable, o.Message, o.Object = false, long, nil }
+			c.odd[name] = func(o *federation.Observation) {
+				o.Reachable, o.Message, o.Object = false, message.MemberNoAnswer(long[:i%60*4], long[:i%40*4]), nil
+			}
 		case 2: // drifted
 			c.odd[name] = func(o *federation.Observation) {
 				o.Object = &federation.Observed{Name: "x", Revision: has, Label: "other", LastWriter: federation.LastWriter{Manager: long}}
@@ -154,7 +158,8 @@ func TestStatusIsBounded(t *testing.T) {
 			}
 			got := s.States()
 			for i := range got {
-				got[i].Message, r.Clusters[i].Message = "", ""
+				condition.SetMessage(&got[i], message.Message{})
+				condition.SetMessage(&r.Clusters[i], message.Message{})
 			}
 			if d := cmp.Diff(r.Clusters, got); d != "" {
 				t.Errorf("%s: something is lost (-want +got):\n%s", tc.reason, d)
@@ -173,7 +178,9 @@ func TestRestartSaysNothing(t *testing.T) {
 		t.Fatalf("not every member is realized at first: %+v", told.Members)
 	}
 	for i, name := range c.names[100:200] {
-		if c.odd[name] = func(o *federation.Observation) { o.Reachable, o.Message, o.Object = false, "away", nil }; i%2 == 0 {
+		if c.odd[name] = func(o *federation.Observation) {
+			o.Reachable, o.Message, o.Object = false, message.Verbatim("away"), nil
+		}; i%2 == 0 {
 			c.odd[name] = func(o *federation.Observation) {
 				if o.Object != nil {
 					o.Object.Revision = "by hand"

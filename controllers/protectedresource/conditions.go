@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -28,7 +29,7 @@ func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.C
 func compiled(r *statuscache.Report) metav1.Condition {
 	switch {
 	case r.Problem != nil:
-		return condition.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message)
+		return condition.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message.Text)
 	case !r.Wanted:
 		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonObserve, "")
 	case len(r.Refused) > 0:
@@ -39,7 +40,7 @@ func compiled(r *statuscache.Report) metav1.Condition {
 		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
 	default:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, strings.Join(r.Unenforced, "; "))
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, message.Parts(r.Unenforced).Text)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -47,7 +48,7 @@ type Reconciler struct {
 	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
 	// in a member, or "".
-	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) string
+	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) message.Message
 	// Mark returns the downgrade mark in a member, or nil.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
@@ -85,7 +86,7 @@ type Enforcers interface {
 	// Of returns the enforcer with a name, or the reason why there is none.
 	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
 	// Lacking returns, by member, the reason why it enforces nothing that an enforcer renders.
-	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string
+	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message
 }
 
 // DefaultWorkers is the number of resources that are reconciled concurrently; the workers mostly wait for the host's

@@ -1,29 +1,28 @@
 package protectedresource
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // Members returns what was found in the members themselves, in addition to what is pushed to them.
 type Members interface {
 	// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or
-	// "".
-	Unenforced(cluster string, keys []string) string
+	// zero.
+	Unenforced(cluster string, keys []string) message.Message
 	// MeaningChanged returns the reason why policies that close nothing have another meaning in a member, or "".
-	MeaningChanged(cluster string) string
+	MeaningChanged(cluster string) message.Message
 	// HostPods lists the pods of a member that have a label and use the network of their node, or returns "".
-	HostPods(cluster, key, value string) string
+	HostPods(cluster, key, value string) message.Message
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or "".
-	MissingLabels(cluster string, keys []string) string
+	MissingLabels(cluster string, keys []string) message.Message
 	// MembersLacking returns the members whose identities may lack one of some label keys, by name.
 	MembersLacking(keys []string) []memberhealth.Lack
 }
@@ -38,28 +37,27 @@ func what(key string) string {
 
 // enforcedIn returns MemberPending or another state with a message if what was read back from a member is not all that
 // decides there.
-func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
-	const nothing = "the policy is there, and the member enforces nothing of it: "
+func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, message.Message) {
 	for _, name := range slices.Sorted(maps.Keys(f.Lacking)) {
-		if why := f.Lacking[name][cluster]; why != "" {
-			return v1alpha1.MemberPending, condition.Truncate(nothing + why)
+		if why := f.Lacking[name][cluster]; !why.IsZero() {
+			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.waiting.why(cluster); why != "" {
-			return v1alpha1.MemberPending, condition.Truncate(why)
+		if why := f.waiting.why(cluster); !why.IsZero() {
+			return v1alpha1.MemberPending, why
 		}
-		if why := f.Members.Unenforced(cluster, selectorKeys(&f.Unit)); why != "" {
-			return v1alpha1.MemberPending, condition.Truncate(nothing + why)
+		if why := f.Members.Unenforced(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
+			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
-		if why := f.unmatched(); why != "" {
+		if why := f.unmatched(); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
 		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
-			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports")
+			return v1alpha1.MemberPending, message.StateOverfull()
 		}
-		if pods := f.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue); pods != "" {
-			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: " + pods)
+		if pods := f.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue); !pods.IsZero() {
+			return v1alpha1.MemberPending, message.StateHostPods(pods)
 		}
 	}
 	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
@@ -67,41 +65,40 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 			continue
 		}
 		if by := f.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
-			const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
-			return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
+			return v1alpha1.MemberOverridden, message.StateOpenedBy(by)
 		}
 	}
 	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
 		if !f.enforcedBy(name) {
 			continue
 		}
-		if why := f.ForeignUnknown(name, cluster); why != "" {
-			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and it is not known whether policies of others let more in: " + why)
+		if why := f.ForeignUnknown(name, cluster); !why.IsZero() {
+			return v1alpha1.MemberPending, message.StateForeignUnknown(why)
 		}
 	}
-	return v1alpha1.MemberRealized, ""
+	return v1alpha1.MemberRealized, message.Message{}
 }
 
 // readIn checks whether a member applies a policy that closes nothing as written: the policy of a resource in Audit, or
 // of a wildcard. Some settings make such a policy close workloads, open more than it says, or have no effect.
-func (f *facts) readIn(cluster string) (v1alpha1.MemberState, string) {
+func (f *facts) readIn(cluster string) (v1alpha1.MemberState, message.Message) {
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.Members.MeaningChanged(cluster); why != "" {
-			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member does not do what it says: " + why)
+		if why := f.Members.MeaningChanged(cluster); !why.IsZero() {
+			return v1alpha1.MemberPending, message.StateMeaningChanged(why)
 		}
 	}
 	if f.wildcard() {
-		if why := f.Members.MissingLabels(cluster, selectorKeys(&f.Unit)); why != "" {
-			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and may match nothing: " + why)
+		if why := f.Members.MissingLabels(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
+			return v1alpha1.MemberPending, message.StateMayMatchNothing(why)
 		}
-		if why := f.unmatched(); why != "" {
+		if why := f.unmatched(); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
 	}
-	return v1alpha1.MemberRealized, ""
+	return v1alpha1.MemberRealized, message.Message{}
 }
 
-// retainedIn reports that an object of a dataplane that the class no longer names still closes a member, or returns "".
+// retainedIn returns the object of a dataplane that the class no longer names and that still closes a member, or "".
 func (f *facts) retainedIn(p *plan, cluster string) string {
 	for _, key := range slices.Sorted(maps.Keys(p.Desired)) {
 		kind := federation.CiliumPolicy
@@ -109,7 +106,7 @@ func (f *facts) retainedIn(p *plan, cluster string) string {
 			kind = federation.IstioPolicy
 		}
 		if p.Desired[key][cluster] != "" && !f.enforcedByKind(kind) {
-			return kind.Target.Kind + " " + strings.TrimPrefix(key, kind.Key("")) + " still closes it, because what replaces it is not enforced: "
+			return kind.Target.Kind + " " + strings.TrimPrefix(key, kind.Key(""))
 		}
 	}
 	return ""
@@ -139,10 +136,10 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 }
 
 // unmatched returns the members whose pods the rules of the unit may not match, because identities there lack a label
-// that the rules use, or "". The result is the same for every member of the unit, because a pod may connect from any
+// that the rules use, or zero. The result is the same for every member of the unit, because a pod may connect from any
 // member to any other. An allow that may not match can only refuse too much, so for members whose identities are not
 // known only denies count.
-func (f *facts) unmatched() string {
+func (f *facts) unmatched() message.Message {
 	if f.sources == nil {
 		lacks := slices.DeleteFunc(f.Members.MembersLacking(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
 		for _, l := range f.Members.MembersLacking(subjectKeys(&f.Unit, true)) {
@@ -150,11 +147,11 @@ func (f *facts) unmatched() string {
 				lacks = append(lacks, l)
 			}
 		}
-		text := ""
+		var why message.Message
 		if len(lacks) > 0 {
-			text = condition.Truncate("the policy is there, and rules of it may not match pods of " + membersOf(lacks))
+			why = message.StateRulesMayNotMatch(membersOf(lacks))
 		}
-		f.sources = &text
+		f.sources = &why
 	}
 	return *f.sources
 }
@@ -163,19 +160,17 @@ func (f *facts) unmatched() string {
 const maxNamedMembers = 5
 
 // membersOf lists members with the reason of the first: "m1 (why) and 7 more members: m2, m3, m4, m5 and others".
-func membersOf(lacks []memberhealth.Lack) string {
-	text := fmt.Sprintf("%s (%s)", lacks[0].Member, lacks[0].Why)
-	more := lacks[1:]
+func membersOf(lacks []memberhealth.Lack) message.Message {
+	first, more := lacks[0], lacks[1:]
 	if len(more) == 0 {
-		return text
+		return message.LackOne(first.Member, first.Why)
 	}
 	var names []string
 	for _, l := range more[:min(len(more), maxNamedMembers-1)] {
 		names = append(names, l.Member)
 	}
-	text += fmt.Sprintf(" and %d more: %s", len(more), strings.Join(names, ", "))
 	if len(more) > len(names) {
-		text += " and others"
+		return message.LackMany(first.Member, first.Why, len(more), names)
 	}
-	return text
+	return message.LackSeveral(first.Member, first.Why, len(more), names)
 }

@@ -2,7 +2,6 @@ package protectedresource
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -37,18 +37,18 @@ type facts struct {
 	Rendered []enforcer.Rendered
 	Refused  []policy.Refusal
 	// Unenforced lists what a dataplane leaves open regardless of the statements.
-	Unenforced []string
+	Unenforced []message.Message
 	// Retained is the unit in the terms of dataplanes that its class no longer names and that still close a member.
 	Retained []enforcer.Rendered
 	// waiting contains the members in which Enforce is delayed.
 	waiting enforcementWait
 	// sources caches the result of unmatched.
-	sources *string
+	sources *message.Message
 	// Stays are the kinds for which nothing could be rendered although the class requires it: their existing objects
 	// stay.
 	Stays []federation.Kind
 	// Lacking contains, by enforcer and member, the reason why the member enforces nothing that it is given.
-	Lacking map[v1alpha1.EnforcerName]map[string]string
+	Lacking map[v1alpha1.EnforcerName]map[string]message.Message
 	// Groups are those that the unit refers to, and those that its rules select but that must be removed.
 	Groups []externalgroup.Object
 	// Subjects are the external subjects whose groups the unit refers to.
@@ -74,7 +74,7 @@ type facts struct {
 	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
 	// in a member, or "".
-	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) string
+	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) message.Message
 	// Mark returns the downgrade mark that was read in a member, or nil.
 	Mark func(cluster string) *guard.Downgrade
 	// ObserveGroup returns the state of a group in a member.
@@ -106,8 +106,8 @@ func asks(o *v1alpha1.ProtectedResource) bool {
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
-// downgraded returns a message if the member was downgraded by hand, or "".
-func (f *facts) downgraded(cluster string) string {
+// downgraded returns a message if the member was downgraded by hand, or zero.
+func (f *facts) downgraded(cluster string) message.Message {
 	var mark *guard.Downgrade
 	if f.Mark != nil {
 		mark = f.Mark(cluster)
@@ -118,24 +118,24 @@ func (f *facts) downgraded(cluster string) string {
 		}
 	}
 	if mark == nil {
-		return ""
+		return message.Message{}
 	}
-	return fmt.Sprintf("member %s is %s: it lets everything through and gets no changes until kubectl acp resume", cluster, mark)
+	return message.MemberDowngraded(cluster, mark.Message())
 }
 
 // held reports whether KubeFed is kept away from a member, or will be.
 func (f *facts) held(cluster string) bool {
-	return f.quarantined(cluster) != "" || f.downgraded(cluster) != ""
+	return !f.quarantined(cluster).IsZero() || !f.downgraded(cluster).IsZero()
 }
 
-// quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or "".
-func (f *facts) quarantined(cluster string) string {
+// quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
+func (f *facts) quarantined(cluster string) message.Message {
 	for i := range f.Clusters {
 		if c := &f.Clusters[i]; c.Name == cluster && c.Quarantined && c.Downgrade == nil {
-			return fmt.Sprintf("member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended", cluster, c.QuarantineReason)
+			return message.MemberQuarantined(cluster, message.Verbatim(c.QuarantineReason))
 		}
 	}
-	return ""
+	return message.Message{}
 }
 
 // placeable returns the targets in which an object can be placed now: a held member keeps its placement, in or out.

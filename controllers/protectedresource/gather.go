@@ -2,7 +2,6 @@ package protectedresource
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -11,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -19,7 +19,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 
 // gather collects all facts about a resource.
 func (r *Reconciler) gather(resource string) (*facts, error) {
-	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
+	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]message.Message{},
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, OpenedBy: r.OpenedBy, ForeignUnknown: r.ForeignUnknown, Mark: r.Mark,
 	}
@@ -27,8 +27,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.Before, _ = r.Reports.Get(resource)
 	f.Existing = r.existing(resource)
 	if taken := r.conflictingResource(resource); taken != "" {
-		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf(
-			"the object %s already protects %s, and one object cannot protect both: choose another name for one of the two", objectName(resource), taken)}
+		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitNameTaken(objectName(resource), taken)}
 		return f, nil
 	}
 	if err := r.propagator(f); err != nil {
@@ -115,11 +114,11 @@ func (r *Reconciler) propagator(f *facts) error {
 			return errNotReady
 		case federation.Missing(err):
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
-				Message: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices"}
+				Message: message.UnitNoKubefed()}
 			return nil
 		default:
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
-				Message: "the adapter cannot read KubeFed's objects in the host cluster: apply deploy/rbac/host; its log has the error"}
+				Message: message.UnitKubefedUnreadable()}
 			return nil
 		}
 	}
@@ -129,7 +128,7 @@ func (r *Reconciler) propagator(f *facts) error {
 func (r *Reconciler) render(f *facts) {
 	clusters, err := federation.Resolve(f.Unit.Placement, f.Clusters)
 	if err != nil {
-		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("class %s: %s", f.Unit.Class, err)}
+		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitClassInvalid(f.Unit.Class, message.Of(err))}
 		return
 	}
 	f.Placement = clusters
@@ -139,10 +138,10 @@ func (r *Reconciler) render(f *facts) {
 		switch {
 		case why != nil && why.Absent:
 			f.Refused = append(f.Refused, unsupported(f.Unit, name, why.Why)...)
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: fmt.Sprintf("class %s names the enforcer %s: %s", f.Unit.Class, name, why.Why)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: message.EnforcerOfClass(f.Unit.Class, string(name), why.Why)}
 			continue
 		case why != nil:
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: fmt.Sprintf("enforcer %s: %s; the members keep what they have of it", name, why.Why)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.EnforcerUnavailable(string(name), why.Why)}
 			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
@@ -157,7 +156,7 @@ func (r *Reconciler) render(f *facts) {
 		f.Unenforced = append(f.Unenforced, apart.Notes...)
 		out, err := e.Render(u)
 		if err != nil {
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.EnforcerFails(string(name), message.Of(err))}
 			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
@@ -232,11 +231,11 @@ func (r *Reconciler) groups(f *facts) error {
 }
 
 // unsupported refuses every statement of a unit for a dataplane that is not available.
-func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why string) []policy.Refusal {
+func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why message.Message) []policy.Refusal {
 	var out []policy.Refusal
+	refused := message.EnforcerOfClass(u.Class, string(name), why)
 	for _, ref := range u.From {
-		out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource,
-			Message: fmt.Sprintf("class %s names the enforcer %s: %s", u.Class, name, why)})
+		out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource, Message: refused})
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -30,8 +31,8 @@ func meshed(t *testing.T) *facts {
 	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		ForeignUnknown: func(v1alpha1.EnforcerName, string) string { return "" },
+		Lacking:  map[v1alpha1.EnforcerName]map[string]message.Message{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
 		}}
@@ -159,17 +160,17 @@ func TestEnforcedByWhom(t *testing.T) {
 			}
 			return ""
 		}
-		f.ForeignUnknown = func(by v1alpha1.EnforcerName, _ string) string {
+		f.ForeignUnknown = func(by v1alpha1.EnforcerName, _ string) message.Message {
 			if by == c.unjudged {
-				return "it is forbidden to list them"
+				return message.Verbatim("it is forbidden to list them")
 			}
-			return ""
+			return message.Message{}
 		}
 		if c.lacking != "" {
-			f.Lacking[v1alpha1.EnforcerIstio] = map[string]string{"m1": c.lacking}
+			f.Lacking[v1alpha1.EnforcerIstio] = map[string]message.Message{"m1": message.Verbatim(c.lacking)}
 		}
-		if state, message := f.enforcedIn("m1"); state != c.want {
-			t.Errorf("%s: %s (%s), want %s", c.reason, state, message, c.want)
+		if state, why := f.enforcedIn("m1"); state != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.reason, state, why, c.want)
 		}
 	}
 }

@@ -5,25 +5,28 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // sound are members that enforce everything.
 type sound struct{}
 
-func (sound) Unenforced(string, []string) string    { return "" }
-func (sound) MissingLabels(string, []string) string { return "" }
-func (sound) HostPods(_, _, _ string) string        { return "" }
-func (sound) MeaningChanged(string) string          { return "" }
+func (sound) Unenforced(string, []string) (none message.Message)    { return none }
+func (sound) MissingLabels(string, []string) (none message.Message) { return none }
+func (sound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (sound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
 // unsound says of members why they enforce nothing.
 type unsound map[string]string
 
-func (u unsound) Unenforced(cluster string, _ []string) string { return u[cluster] }
-func (unsound) MissingLabels(string, []string) string          { return "" }
-func (unsound) HostPods(_, _, _ string) string                 { return "" }
-func (unsound) MeaningChanged(string) string                   { return "" }
+func (u unsound) Unenforced(cluster string, _ []string) message.Message {
+	return message.Verbatim(u[cluster])
+}
+func (unsound) MissingLabels(string, []string) (none message.Message) { return none }
+func (unsound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (unsound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
@@ -33,27 +36,27 @@ type labelless map[string]string
 func (l labelless) lack(cluster string, keys []string) memberhealth.Lack {
 	switch key := l[cluster]; {
 	case key == "?":
-		return memberhealth.Lack{Member: cluster, Why: "nobody could look", Unknown: true}
+		return memberhealth.Lack{Member: cluster, Why: message.Verbatim("nobody could look"), Unknown: true}
 	case key != "" && slices.Contains(keys, key):
-		return memberhealth.Lack{Member: cluster, Why: key + " is not in identities"}
+		return memberhealth.Lack{Member: cluster, Why: message.Verbatim(key + " is not in identities")}
 	}
 	return memberhealth.Lack{}
 }
 
-func (l labelless) Unenforced(cluster string, keys []string) string {
+func (l labelless) Unenforced(cluster string, keys []string) message.Message {
 	return l.MissingLabels(cluster, keys)
 }
-func (l labelless) MissingLabels(cluster string, keys []string) string {
+func (l labelless) MissingLabels(cluster string, keys []string) message.Message {
 	return l.lack(cluster, keys).Why
 }
 
-func (labelless) HostPods(_, _, _ string) string { return "" }
-func (labelless) MeaningChanged(string) string   { return "" }
+func (labelless) HostPods(_, _, _ string) (none message.Message) { return none }
+func (labelless) MeaningChanged(string) (none message.Message)   { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
 	for _, c := range slices.Sorted(maps.Keys(l)) {
-		if lack := l.lack(c, keys); lack.Why != "" && len(keys) > 0 {
+		if lack := l.lack(c, keys); !lack.Why.IsZero() && len(keys) > 0 {
 			out = append(out, lack)
 		}
 	}
@@ -66,9 +69,9 @@ type hosted struct {
 	member, key, value string
 }
 
-func (h hosted) HostPods(cluster, key, value string) string {
+func (h hosted) HostPods(cluster, key, value string) message.Message {
 	if cluster == h.member && key == h.key && value == h.value {
-		return "ns/redis-0"
+		return message.Verbatim("ns/redis-0")
 	}
-	return ""
+	return message.Message{}
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // TestRemovalRemembersMembers: each of the three memories alone keeps the Federated object until the member was seen
 // without it; the adapter's own memory (the board) is empty, as after a restart.
 func TestRemovalRemembersMembers(t *testing.T) {
-	away := federation.Observation{Registered: true, Message: "away"}
+	away := federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	without := federation.Observation{Registered: true, Reachable: true}
 	with := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x"}}
-	unregistered := federation.Observation{Message: "no such cluster"}
+	unregistered := federation.Observation{Message: message.Verbatim("no such cluster")}
 	for _, c := range []struct {
 		reason     string
 		annotation string

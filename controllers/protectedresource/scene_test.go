@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -66,14 +67,18 @@ func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *policycache.View, clusters 
 	}
 	e, err := istio.New(istio.Config{Default: istio.Capabilities{Dataplane: istio.Sidecar, Version: "1.31", StrictMTLS: true}})
 	if err != nil {
-		return nil, &dataplane.Reason{Why: err.Error()}
+		return nil, &dataplane.Reason{Why: message.Of(err)}
 	}
 	return e, nil
 }
 
-func (e enforcersOf) Lacking(name v1alpha1.EnforcerName, _ []federation.Cluster) map[string]string {
+func (e enforcersOf) Lacking(name v1alpha1.EnforcerName, _ []federation.Cluster) map[string]message.Message {
 	if name == v1alpha1.EnforcerIstio {
-		return e
+		out := map[string]message.Message{}
+		for member, why := range e {
+			out[member] = message.Verbatim(why)
+		}
+		return out
 	}
 	return nil
 }
@@ -104,9 +109,9 @@ func (s *scene) facts() *facts {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
 	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
-		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]string{},
+		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]message.Message{},
 		OpenedBy:       func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		ForeignUnknown: func(v1alpha1.EnforcerName, string) string { return "" }}
+		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none }}
 	f.Observe = func(cluster, key string) federation.Observation {
 		o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
 		if e := existing(f, key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -20,13 +21,12 @@ type enforcementWait struct {
 	lacks []memberhealth.Lack
 }
 
-// why returns the reason why a member is not closed yet, or "" if Enforce is not delayed there.
-func (w *enforcementWait) why(cluster string) string {
+// why returns the reason why a member is not closed yet, or zero if Enforce is not delayed there.
+func (w *enforcementWait) why(cluster string) message.Message {
 	if !w.members[cluster] {
-		return ""
+		return message.Message{}
 	}
-	return "Enforce waits, and until then the member is in Audit: the class's labels may not be in identities of " + membersOf(w.lacks) +
-		"; mend that, or set these members to Observe in spec.clusterModes"
+	return message.StateEnforceWaits(membersOf(w.lacks))
 }
 
 // waits computes in which members Enforce must wait for labels in identities. If some member's identities lack a label,
@@ -54,7 +54,7 @@ func (f *facts) waits() enforcementWait {
 		if f.mode(c) == v1alpha1.ModeEnforce {
 			w.members[c] = true
 		}
-		if why := f.Members.MissingLabels(c, keys); why != "" {
+		if why := f.Members.MissingLabels(c, keys); !why.IsZero() {
 			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Why: why})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // TestWildcardGoesStepByStep: after the last statement each step follows from the object and the members alone. The
@@ -25,7 +26,7 @@ func TestWildcardGoesStepByStep(t *testing.T) {
 		return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x", Revision: r, Label: r}}
 	}
 	without := federation.Observation{Registered: true, Reachable: true}
-	away := federation.Observation{Registered: true, Message: "away"}
+	away := federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	var unregistered federation.Observation
 	type step struct{ empties, nowhere, deletes bool }
 	both := []string{"m1", "m2"}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -29,7 +30,7 @@ type Report struct {
 	// Refused are statements that the unit lacks.
 	Refused []policy.Refusal
 	// Unenforced lists what a dataplane leaves open regardless of the statements.
-	Unenforced []string
+	Unenforced []message.Message
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
 	// Pushed are those of them that have the present version according to KubeFed's own status. Clusters also reflects
@@ -47,7 +48,10 @@ type Report struct {
 }
 
 // Problem is a reason for the condition Compiled to be False.
-type Problem struct{ Reason, Message string }
+type Problem struct {
+	Reason  string
+	Message message.Message
+}
 
 // Policies returns every policy that the report concerns, sorted.
 func (r Report) Policies() []string {

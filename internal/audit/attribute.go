@@ -35,9 +35,6 @@ type Epoch struct {
 	Since time.Time
 }
 
-// ownNodeReason is the reason of decisions about the one source that no policy refuses.
-const ownNodeReason = "the destination's own node is always let in"
-
 // Attribute determines the names of both ends and the decision that the members enforce, by the policies at the time of the
 // observation. If a refused statement changes the decision, the reason mentions it.
 //
@@ -63,7 +60,7 @@ func Attribute(e Evaluator, o Observation) Record {
 	}
 	d := e.DecideEffective(&q)
 	if o.Source.Kind == KindLocalHost && d.Verdict != policy.Allowed && d.Verdict != policy.Unmanaged {
-		d = policy.Effective{Decision: policy.Decision{Verdict: policy.Allowed, Reason: ownNodeReason}}
+		d = policy.Effective{Decision: policy.Decision{Verdict: policy.Allowed, Reason: policy.ReasonOwnNode}}
 		d.Cilium, d.Written = d.Verdict, d.Decision
 	}
 	r.Decision, r.Reason, r.Statements = d.Verdict, explained(&d), d.Statements
@@ -78,12 +75,13 @@ func (r *Record) setVerdict(cilium policy.Verdict) {
 	}
 }
 
-// explained returns the decision's reason, including what makes the decision differ from the statements as written.
+// explained returns the decision's reason as it is stored, including what makes the decision differ from the statements
+// as written. Nearly always it is a code alone, which needs no allocation.
 func explained(d *policy.Effective) string {
 	if d.Differs() || len(d.Waiting) > 0 {
-		return d.Explain()
+		return d.Explain().Encode()
 	}
-	return d.Reason
+	return d.Reason.Code()
 }
 
 // Edges returns the edges in which the record is counted: one for each pair of a subject and a resource, so that the view of each

@@ -142,7 +142,7 @@ type Flow struct {
 	SourcePort                        uint16
 	// Count is the number of connections that the event stands for.
 	Count int64
-	// Reason explains the decision.
+	// Reason explains the decision, in a form that message.Decode reads.
 	Reason string
 }
 

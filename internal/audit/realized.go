@@ -3,6 +3,7 @@ package audit
 import (
 	"time"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -48,13 +49,12 @@ func (l Lags) Of(resource string, at time.Time) *Lag {
 	return nil
 }
 
-// These are the beginnings of the reasons of decisions that depend on what a member has.
-const (
-	reasonOlder   = "the member has not realized the last change: "
-	reasonNothing = "nothing of the resource is in the member yet"
-	reasonOpen    = "the member was opened by hand: "
-	reasonUnknown = "it is not known which revision the member has, so this is what the host's policies say: "
-)
+// reasonIn returns the reason of a decision, in the form of Record.Reason, where it depends on what a member has.
+type reasonIn func(d *policy.Effective) string
+
+func within(state func(message.Message) message.Message) reasonIn {
+	return func(d *policy.Effective) string { return state(d.Explain()).Encode() }
+}
 
 // AttributeRealized does the same as Attribute with the policies that the member has of each resource. It returns known false if
 // they are unknown for one of the resources; the host's policies then decide about it.
@@ -74,25 +74,28 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 		lag := lags.Of(name, o.Time)
 		q.Resources = []string{name}
 		var d policy.Effective
+		why := explained
 		switch {
 		case lag == nil:
-			d = decided(e, &q, "")
+			d = e.DecideEffective(&q)
 		case lag.Kind == LagOlder:
 			then := q
 			then.At = lag.At
-			d = decided(lag.Has, &then, reasonOlder)
+			d, why = lag.Has.DecideEffective(&then), within(message.DecisionOlder)
 		case lag.Kind == LagNothing:
-			d.Decision, d.Cilium = policy.Decision{Verdict: policy.Unmanaged, Reason: reasonNothing}, policy.Unmanaged
+			d.Decision, d.Cilium = policy.Decision{Verdict: policy.Unmanaged, Reason: policy.ReasonNothingThere}, policy.Unmanaged
 		case lag.Kind == LagOpen:
-			d = decided(e, &q, reasonOpen)
+			d, why = e.DecideEffective(&q), within(message.DecisionOpened)
+			reason := why(&d) // of the decision itself
+			why = func(*policy.Effective) string { return reason }
 			d.Verdict, d.Cilium = opened(d.Verdict), opened(d.Cilium)
 		default:
-			d = decided(e, &q, reasonUnknown)
+			d, why = e.DecideEffective(&q), within(message.DecisionRevisionUnknown)
 			known = false
 		}
 		lagging = lagging || lag != nil
 		if first || rank[d.Verdict] > rank[r.Decision] {
-			r.Decision, r.Reason, r.Statements, first = d.Verdict, d.Reason, d.Statements, false
+			r.Decision, r.Reason, r.Statements, first = d.Verdict, why(&d), d.Statements, false
 		}
 		if rank[d.Cilium] > rank[cilium] {
 			cilium = d.Cilium
@@ -104,13 +107,6 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 	r.Verdict = o.Verdict
 	r.setVerdict(cilium)
 	return r, known
-}
-
-// decided returns the decision that the members enforce, with its reason explained after a prefix.
-func decided(e Evaluator, q *policy.Query, prefix string) policy.Effective {
-	d := e.DecideEffective(q)
-	d.Reason = prefix + explained(&d)
-	return d
 }
 
 // opened returns a verdict as it is where the member was opened by hand.

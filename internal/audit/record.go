@@ -83,7 +83,7 @@ type Record struct {
 	// Subjects and Resources are all names of the two endpoints. A pod may have the labels of several classes.
 	Subjects, Resources []string
 	Decision            policy.Verdict
-	Reason              string
+	Reason              string // as message.Decode reads it
 	Statements          []policy.Ref
 }
 

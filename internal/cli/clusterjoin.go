@@ -102,7 +102,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		Now: j.streams.Now, Told: j.streams.step}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {
-		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message, f.Do)
+		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message.Render(language()), f.Do.Render(language()))
 	}
 	if errors.Is(err, membership.ErrRefused) {
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s is not registered: %w", name, err)}
@@ -122,7 +122,7 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 		}
 	}
 	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Enforcer: j.enforcer, Places: federation.ParsePlaces(declared)}
-	if c.Places.Problem != "" {
+	if !c.Places.Problem.IsZero() {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}
 	if err := rest.LoadTLSFiles(member); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -29,8 +30,8 @@ type decideOptions struct {
 
 // answer is one line of output.
 type answer struct {
-	Decision policy.Verdict `json:"decision,omitempty"`
-	Reason   string         `json:"reason,omitempty"`
+	Decision policy.Verdict  `json:"decision,omitempty"`
+	Reason   message.Message `json:"reason,omitzero"`
 	// Statements are those that determined the decision; always a list.
 	Statements []policy.Ref `json:"statements"`
 	// Written is the decision by the statements as written, if the members differ because of LeftOut.
@@ -48,8 +49,8 @@ type answer struct {
 // leftOut is a statement that the members do not have.
 type leftOut struct {
 	policy.Ref
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Reason  string          `json:"reason"`
+	Message message.Message `json:"message"`
 }
 
 func effectiveAnswer(d *policy.Effective) answer {
@@ -138,7 +139,7 @@ func (o *decideOptions) run(cmd *cobra.Command, args []string) error {
 		d := snapshot.DecideEffective(&q)
 		a := effectiveAnswer(&d)
 		if expected != "" && expected != d.Verdict {
-			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Verdict, expected, a.Reason)
+			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Verdict, expected, a.Reason.Render(language()))
 			a.Expected = expected
 		}
 		return p.print(number, a)
@@ -200,7 +201,7 @@ func (p *printer) print(number int, a answer) error {
 		for _, r := range a.Statements {
 			refs = append(refs, r.String())
 		}
-		note := a.Reason
+		note := a.Reason.Render(language())
 		switch {
 		case a.Error != "":
 			note = "error: " + a.Error

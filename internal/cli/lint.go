@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-io/acp/internal/admission"
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -32,7 +33,7 @@ type finding struct {
 	// Others are the statements because of which it is shadowed, redundant or contradictory.
 	Others   []policy.Ref      `json:"others,omitempty"`
 	Position manifest.Position `json:"position,omitzero"`
-	Message  string            `json:"message"`
+	Message  message.Message   `json:"message"`
 	// Example is a connection that demonstrates the finding.
 	Example *query `json:"example,omitempty"`
 }
@@ -113,7 +114,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 	out := []finding{}
 	for _, i := range set.Issues {
-		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: i.Message}
+		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: message.Verbatim(i.Message)}
 		if i.Warning {
 			f.Severity, f.Kind = severityWarning, "ignored"
 		}
@@ -134,9 +135,9 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		return nil, err
 	}
 	for _, r := range result.refused {
-		f := finding{Severity: severityError, Kind: "refused", Message: fmt.Sprintf("%s: %s", r.Reason, r.Message)}
+		f := finding{Severity: severityError, Kind: "refused", Message: message.LintRefused(r.Reason, r.Message)}
 		if where := refusedWhere(&result, r); where != "" {
-			f.Message = strings.TrimPrefix(where, " ") + ": " + f.Message
+			f.Message = message.LintWhere(strings.TrimPrefix(where, " "), f.Message)
 		}
 		if r.Ref == (policy.Ref{}) {
 			f.Object = r.Resource
@@ -152,7 +153,7 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		out = append(out, about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}))
 	}
 	for _, n := range admission.Lint(snapshot, set.Input, at) {
-		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}
+		f := finding{Severity: severityWarning, Kind: "odd", Message: message.Verbatim(n.Message)}
 		if n.Ref != (policy.Ref{}) {
 			out = append(out, about(set, n.Ref, f))
 			continue
@@ -195,7 +196,7 @@ func (o *lintOptions) print(findings []finding) error {
 		if f.Statement != nil {
 			object = f.Statement.String()
 		}
-		rows = append(rows, []string{f.Severity, f.Kind, f.Position.String(), object, f.Message})
+		rows = append(rows, []string{f.Severity, f.Kind, f.Position.String(), object, f.Message.Render(language())})
 	}
 	return table(o.streams.Out, rows)
 }

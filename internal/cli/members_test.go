@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portalclient"
 )
 
@@ -13,7 +14,7 @@ func TestPrintMembers(t *testing.T) {
 	for i := range 500 {
 		many = append(many, portalclient.ClusterState{Cluster: fmt.Sprintf("m%03d", i), State: portalclient.ClusterStateStateRealized})
 	}
-	many[400] = portalclient.ClusterState{Cluster: "m400", State: portalclient.ClusterStateStateUnreachable, Message: new("away")}
+	many[400] = portalclient.ClusterState{Cluster: "m400", State: portalclient.ClusterStateStateUnreachable, Message: new(message.Verbatim("away"))}
 	states := map[string]int{"Realized": 30, "Pending": 10}
 	for name, tc := range map[string]struct {
 		reason  string

@@ -92,13 +92,13 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	for _, p := range snapshot.Problems() {
-		fmt.Fprintf(o.streams.Err, "%s: %s/%s: %s: %s\n", set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}), p.Kind, p.Name, p.Reason, p.Message)
+		fmt.Fprintf(o.streams.Err, "%s: %s/%s: %s: %s\n", set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}), p.Kind, p.Name, p.Reason, p.Message.Render(language()))
 	}
 	for _, w := range result.warnings {
-		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message)
+		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message.Render(language()))
 	}
 	for _, n := range result.notes {
-		fmt.Fprintf(o.streams.Err, "note: %s: %s\n", n.about, n.message)
+		fmt.Fprintf(o.streams.Err, "note: %s: %s\n", n.about, n.message.Render(language()))
 	}
 	refused := o.told(&result)
 	for _, line := range refusalLines(set, refused, &result) {
@@ -125,10 +125,10 @@ func refusalLines(set *manifest.Set, refused []refusal, r *rendering) []string {
 	for _, f := range refused {
 		where := refusedWhere(r, f)
 		if f.Ref == (policy.Ref{}) {
-			out = append(out, fmt.Sprintf("not everything is rendered%s: %s: %s", where, f.Reason, f.Message))
+			out = append(out, fmt.Sprintf("not everything is rendered%s: %s: %s", where, f.Reason, f.Message.Render(language())))
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(f.Ref), f.Ref, where, f.Reason, f.Message))
+		out = append(out, fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(f.Ref), f.Ref, where, f.Reason, f.Message.Render(language())))
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -43,7 +44,10 @@ type rendering struct {
 	notes []warning
 }
 
-type warning struct{ about, message string }
+type warning struct {
+	about   string
+	message message.Message
+}
 
 // refusal is a refusal with its member.
 type refusal struct {
@@ -64,8 +68,9 @@ func (r *renderer) render() (rendering, error) {
 	units := r.snapshot.Compile(r.at)
 	var out rendering
 	type reason struct {
-		ref             policy.Ref
-		reason, message string
+		ref     policy.Ref
+		reason  string
+		message message.Message
 	}
 	told := map[reason]bool{}
 	for _, f := range r.snapshot.Refusals() {
@@ -102,7 +107,7 @@ func (r *renderer) render() (rendering, error) {
 	for _, list := range []*[]refusal{&out.refused, &out.granted} {
 		slices.SortStableFunc(*list, func(a, b refusal) int {
 			return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
-				cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Message, b.Message))
+				cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Message.Text, b.Message.Text))
 		})
 		*list = slices.Compact(*list)
 	}
@@ -125,7 +130,7 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error
 			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.Subject, placements: placements})
 		}
 	}
-	var unenforced []string
+	var unenforced []message.Message
 	for i := range plan.Units {
 		u := &plan.Units[i]
 		r, err := plan.Enforcer.Render(*u)
@@ -139,7 +144,7 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error
 		out.refuse(&r)
 		unenforced = append(unenforced, r.Unenforced...)
 	}
-	slices.Sort(unenforced)
+	slices.SortFunc(unenforced, func(a, b message.Message) int { return cmp.Compare(a.Text, b.Text) })
 	for _, sentence := range slices.Compact(unenforced) {
 		out.notes = append(out.notes, warning{string(name), sentence})
 	}

@@ -175,7 +175,7 @@ func printMembers(w io.Writer, members []portalclient.ClusterState, counts *port
 	for _, c := range shown {
 		fmt.Fprintf(w, "  %-10s %s", c.Cluster, c.State)
 		if c.Message != nil {
-			fmt.Fprintf(w, ": %s", printable(*c.Message))
+			fmt.Fprintf(w, ": %s", printable(c.Message.Render(language())))
 		}
 		fmt.Fprintln(w)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -59,7 +60,7 @@ type Rendering struct {
 	// RefusedIn contains the refusals of the members in which they differ from Refused.
 	RefusedIn map[string][]policy.Refusal
 	// Unenforced are sentences about what this dataplane leaves open regardless of the statements.
-	Unenforced []string
+	Unenforced []message.Message
 }
 
 // RefusedBy returns the refusals in a member.

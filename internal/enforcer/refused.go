@@ -2,10 +2,10 @@ package enforcer
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -24,21 +24,15 @@ func (r *Rendering) RefusedAmong(members []string) []policy.Refusal {
 	var out []policy.Refusal
 	for refusal, in := range by {
 		if len(in) < len(members) {
-			refusal.Message = fmt.Sprintf("in %s: %s", several(in), refusal.Message)
+			refusal.Message = message.RefusalInMembers(message.NamesOf(in, mostMembers), refusal.Message)
 		}
 		out = append(out, refusal)
 	}
 	slices.SortFunc(out, func(a, b policy.Refusal) int {
-		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message.Text, b.Message.Text))
 	})
 	return out
 }
 
-// several lists the first of many names.
-func several(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+// mostMembers bounds the members that a refusal lists.
+const mostMembers = 5

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/enforcertest"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -33,7 +34,7 @@ func (toy) Render(u policy.Unit) (enforcer.Rendering, error) {
 		written, why := toyLines(&st)
 		if why != "" {
 			deniesRefused = deniesRefused || st.Effect == policy.Deny
-			out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedUnsupported, Message: why})
+			out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim(why)})
 			continue
 		}
 		lines = append(lines, written...)
@@ -43,7 +44,7 @@ func (toy) Render(u policy.Unit) (enforcer.Rendering, error) {
 		lines = nil
 		for _, st := range u.Statements {
 			if st.Effect == policy.Allow {
-				out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedShadowingDeny, Message: "a deny is refused"})
+				out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedShadowingDeny, Message: message.Verbatim("a deny is refused")})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // SecretName returns the name of the Secret on the host, in the credentials namespace, that contains the adapter's
@@ -113,7 +114,7 @@ type fleet[T any] struct {
 	mu      sync.RWMutex
 	members map[string]*member[T]
 	// broken contains the reason why a registered member has no watch.
-	broken map[string]string
+	broken map[string]message.Message
 }
 
 type token struct{ name, value string }
@@ -125,7 +126,7 @@ func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) 
 	if config.Probing == (Probing{}) {
 		config.Probing = DefaultProbing
 	}
-	f := &fleet[T]{config: config, parse: parse, wake: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]string{}}
+	f := &fleet[T]{config: config, parse: parse, wake: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{}}
 	again := func(string) {
 		select {
 		case f.wake <- struct{}{}:
@@ -213,7 +214,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
-	if why != "" {
+	if !why.IsZero() {
 		if old != nil {
 			old.stop()
 			delete(f.members, c.Name)
@@ -234,20 +235,19 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	return true
 }
 
-func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], string) {
+func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], message.Message) {
 	if tokenValue == "" {
 		if _, err := f.tokens.State(); err != nil {
-			return nil, fmt.Sprintf("the adapter cannot read Secrets in namespace %s: apply deploy/rbac/host", f.config.CredentialsNamespace)
+			return nil, message.MemberSecretsUnreadable(f.config.CredentialsNamespace)
 		}
-		return nil, fmt.Sprintf("create the Secret %s/%s with the key %q: the adapter's read-only token for member %s",
-			f.config.CredentialsNamespace, SecretName(c.Name), secretKey, c.Name)
+		return nil, message.MemberNoSecret(f.config.CredentialsNamespace+"/"+SecretName(c.Name), secretKey, c.Name)
 	}
 	m, err := newMember(c, tokenValue, f.config.Kind, f.parse, f.config.Probing, f.config.Log.WithValues("member", c.Name),
 		func(object string) { f.config.Changed(c.Name, object) })
 	if err != nil {
-		return nil, err.Error()
+		return nil, message.Of(err)
 	}
-	return m, ""
+	return m, message.Message{}
 }
 
 // Registry reports whether the members' registrations were listed, and the error if not.
@@ -268,14 +268,14 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	if m != nil {
 		return m.observe(), m
 	}
-	if why != "" {
+	if !why.IsZero() {
 		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s has not been contacted yet", cluster)}, nil
+		return Observation{Registered: true, Unknown: true, Message: message.MemberNotContacted(cluster)}, nil
 	}
 	listed, _ := f.Registry()
-	return Observation{Unknown: !listed, Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
+	return Observation{Unknown: !listed, Message: message.MemberUnregistered(cluster, f.config.KubeFedNamespace)}, nil
 }
 
 // Absent asks the member directly, without a cache, whether it lacks an object.

@@ -30,7 +30,7 @@ func TestPresent(t *testing.T) {
 		m.watch = NewWatch(nil, "clusternetworkpolicies", logr.Discard(), func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return foreignpolicy.Parse(u), nil }, func(string) {})
 		f := &fleet[*foreignpolicy.Policy]{members: map[string]*member[*foreignpolicy.Policy]{"m1": m}}
 		o, _ := f.present("m1")
-		if o.Reachable != c.reachable || o.Unknown == c.known || !o.Reachable && o.Message == "" {
+		if o.Reachable != c.reachable || o.Unknown == c.known || !o.Reachable && o.Message.IsZero() {
 			t.Errorf("%s: %+v", c.reason, o)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // shelf holds objects of one kind, on the host and, as its log tells, nowhere else.
@@ -40,7 +42,7 @@ func (s *shelf) Delete(_ context.Context, o *Object) error {
 func (s *shelf) Registry() (bool, error) { return s.err == nil, s.err }
 func (s *shelf) Clusters() []Cluster     { return []Cluster{{Name: s.kind.Target.Kind}} }
 func (s *shelf) Observe(cluster, object string) Observation {
-	return Observation{Message: fmt.Sprintf("%s of %s in %s", s.kind.Target.Kind, object, cluster)}
+	return Observation{Message: message.Verbatim(fmt.Sprintf("%s of %s in %s", s.kind.Target.Kind, object, cluster))}
 }
 func (s *shelf) Absent(_ context.Context, cluster, object string) (bool, error) {
 	s.log = append(s.log, "absent "+object+" in "+cluster)
@@ -60,7 +62,7 @@ func TestCarriersKeepKindsApart(t *testing.T) {
 		if !ok || o.Kind != want || o.Key() != key {
 			t.Errorf("%s is %+v", key, o)
 		}
-		if got, wanted := c.Observe("m1", key).Message, want.Target.Kind+" of acp-one in m1"; got != wanted {
+		if got, wanted := c.Observe("m1", key).Message.Text, want.Target.Kind+" of acp-one in m1"; got != wanted {
 			t.Errorf("%s: observed %q, want %q", key, got, wanted)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Probing configures how an unreachable member is detected: by Failures failed probes in a row, each started Interval
@@ -221,7 +223,7 @@ func (m *member[T]) observe() Observation {
 	case !synced && watchErr != nil:
 		o.Message = m.explain(watchErr)
 	case !synced:
-		o.Message, o.Unknown = fmt.Sprintf("member %s is being listed", m.cluster.Name), true
+		o.Message, o.Unknown = message.MemberBeingListed(m.cluster.Name), true
 	default:
 		o.Reachable = true
 	}
@@ -229,19 +231,19 @@ func (m *member[T]) observe() Observation {
 }
 
 // explain returns a message with what to do. It is deterministic, so that a status that contains it does not flap.
-func (m *member[T]) explain(err error) string {
+func (m *member[T]) explain(err error) message.Message {
 	name := m.cluster.Name
 	switch {
 	case errors.Is(err, errNotProbed):
-		return fmt.Sprintf("member %s has not been contacted yet", name)
+		return message.MemberNotContacted(name)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("member %s refuses the token: renew the Secret %s", name, SecretName(name))
+		return message.MemberTokenRefused(name, SecretName(name))
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("member %s does not let the adapter read %s: apply deploy/rbac/member there", name, m.kind.TargetResource.Resource)
+		return message.MemberForbidden(name, m.kind.TargetResource.Resource)
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("member %s has no %s: install the dataplane's CRDs there", name, m.kind.TargetResource.GroupResource())
+		return message.MemberNoKind(name, m.kind.TargetResource.GroupResource().String())
 	default:
-		return fmt.Sprintf("member %s does not answer at %s", name, m.cluster.Endpoint)
+		return message.MemberNoAnswer(name, m.cluster.Endpoint)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Observed is one object that was read back from a member.
@@ -32,7 +33,7 @@ type Observation struct {
 	// the first time or after an outage, and has neither answered nor failed.
 	Unknown bool
 	// Message says why the member is not reachable, and what to do.
-	Message string
+	Message message.Message
 	// Object is the object in the member, or nil if there is none. It is valid only if Reachable is true.
 	Object *Observed
 }

@@ -2,12 +2,12 @@ package federation
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Annotations of KubeFedClusters with the locations of a member's dataplane, for members in which Cilium and Istio are
@@ -27,8 +27,8 @@ const (
 type Places struct {
 	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
 	IstioRoot                               string
-	// Problem names the declaration that cannot be parsed, or is "".
-	Problem string
+	// Problem names the declaration that cannot be parsed, or is zero.
+	Problem message.Message
 }
 
 // DefaultPlaces returns the locations of the usual installations.
@@ -51,7 +51,7 @@ func ParsePlaces(annotations map[string]string) Places {
 		}
 		namespace, name, ok := strings.Cut(text, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			out.Problem = fmt.Sprintf("the annotation %s of its KubeFedCluster is not namespace/name", p.annotation)
+			out.Problem = message.PreflightPlaceInvalid(p.annotation)
 			continue
 		}
 		*p.place = types.NamespacedName{Namespace: namespace, Name: name}

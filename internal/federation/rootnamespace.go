@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // namespaceResource is the resource of FederatedNamespaces.
@@ -77,22 +78,22 @@ func (r *RootNamespace) Known() bool {
 	return listed || err != nil
 }
 
-// Problem returns the reason why KubeFed would push nothing in the namespace, or "".
-func (r *RootNamespace) Problem() string {
+// Problem returns the reason why KubeFed would push nothing in the namespace, or the zero Message.
+func (r *RootNamespace) Problem() message.Message {
 	if listed, err := r.watch.State(); !listed {
 		if err == nil {
-			return "the FederatedNamespaces of the host are not listed yet"
+			return message.HostNamespacesNotListed()
 		}
-		return fmt.Sprintf("the host has no FederatedNamespaces in the namespace %s, or the adapter may not read them: apply deploy/kubefed/istio", r.namespace)
+		return message.HostNamespacesUnreadable(r.namespace)
 	}
 	state, there := r.watch.Get(r.namespace)
 	switch {
 	case !there:
-		return fmt.Sprintf("the host has no FederatedNamespace %s yet; the adapter's log says why it cannot make it", r.namespace)
+		return message.HostNoNamespace(r.namespace)
 	case !state.right:
-		return fmt.Sprintf("somebody changed the FederatedNamespace %s of the host; the adapter writes it again", r.namespace)
+		return message.HostNamespaceChanged(r.namespace)
 	}
-	return ""
+	return message.Message{}
 }
 
 // retryInterval is the delay before a failed write is repeated.

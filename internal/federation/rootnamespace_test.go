@@ -70,7 +70,7 @@ func TestRootIsMended(t *testing.T) {
 func TestRootIsMadeAndKept(t *testing.T) {
 	r, host := aRoot(t)
 	r.watch.synced = true
-	if why := r.Problem(); why == "" {
+	if why := r.Problem(); why.IsZero() {
 		t.Error("there is no FederatedNamespace, and no problem")
 	}
 	if err := r.ensure(t.Context()); err != nil {
@@ -84,7 +84,7 @@ func TestRootIsMadeAndKept(t *testing.T) {
 	if diff := cmp.Diff(root(func(*unstructured.Unstructured) {}).Object, made.Object); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if why := r.Problem(); why != "" {
+	if why := r.Problem(); !why.IsZero() {
 		t.Error(why)
 	}
 	made.Object["spec"] = map[string]any{"placement": map[string]any{"clusters": []any{}}}
@@ -92,13 +92,13 @@ func TestRootIsMadeAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.watch.Offer(made)
-	if why := r.Problem(); why == "" {
+	if why := r.Problem(); why.IsZero() {
 		t.Error("the FederatedNamespace names no members, and there is no problem")
 	}
 	if err := r.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if why := r.Problem(); why != "" {
+	if why := r.Problem(); !why.IsZero() {
 		t.Error(why)
 	}
 }

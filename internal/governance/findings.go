@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -42,7 +43,7 @@ func FindingKinds() []FindingKind {
 type Finding struct {
 	Kind     FindingKind
 	Severity v1alpha1.FindingSeverity
-	Message  string
+	Message  message.Message
 	// Member, Resource, the statement and Object identify what the finding is about; each may be empty.
 	Member, Resource string
 	Statement        policy.Ref
@@ -90,10 +91,10 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 			}
 		}
 		for _, r := range p.Status.Refused {
-			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: r.Message, Statement: policy.Ref{Policy: p.Name, SID: r.SID}, Object: r.Reason})
+			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: message.Restore(r.Message, r.MessageCode, r.MessageParams), Statement: policy.Ref{Policy: p.Name, SID: r.SID}, Object: r.Reason})
 		}
 		for _, sid := range p.Status.RefusedOthers {
-			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: noReason, Statement: policy.Ref{Policy: p.Name, SID: sid}})
+			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: message.FindingRefusalLeftOut(), Statement: policy.Ref{Policy: p.Name, SID: sid}})
 		}
 		if len(p.Status.Refused) == 0 {
 			out = append(out, rejected("AccessControlPolicy/"+p.Name, "", p.Status.Conditions)...)
@@ -108,16 +109,10 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	return out
 }
 
-// noRoom replaces the message about a member that is not among the worst, because statuses are bounded.
-const noRoom = "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."
-
-// noReason replaces the reason of a refusal, because statuses are bounded.
-const noReason = "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it."
-
 // ofState returns the findings of one unit in one member. What applies to the whole member is reported once, with the
 // member.
 func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
-	f := Finding{Severity: v1alpha1.FindingFails, Message: cmp.Or(c.Message, noRoom), Member: string(c.Name), Resource: resource}
+	f := Finding{Severity: v1alpha1.FindingFails, Message: cmp.Or(message.Restore(c.Message, c.MessageCode, c.MessageParams), message.FindingReasonLeftOut()), Member: string(c.Name), Resource: resource}
 	if c.Since != nil {
 		f.Since = c.Since.Time
 	}
@@ -148,7 +143,7 @@ func rejected(object, resource string, conditions []metav1.Condition) []Finding 
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return []Finding{{Kind: Rejected, Severity: v1alpha1.FindingFails, Message: c.Message, Resource: resource, Object: object, Since: c.LastTransitionTime.Time}}
+	return []Finding{{Kind: Rejected, Severity: v1alpha1.FindingFails, Message: message.Verbatim(c.Message), Resource: resource, Object: object, Since: c.LastTransitionTime.Time}}
 }
 
 // codes are the finding codes that do not come from the preflight.
@@ -176,9 +171,9 @@ func ofMember(m *v1alpha1.MemberCluster) []Finding {
 		if f.Object != "" {
 			object += " " + f.Object
 		}
-		out = append(out, Finding{Kind: kind, Severity: f.Severity, Message: f.Message, Member: m.Name, Object: object})
+		out = append(out, Finding{Kind: kind, Severity: f.Severity, Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Member: m.Name, Object: object})
 	}
-	f := Finding{Severity: v1alpha1.FindingFails, Member: m.Name, Message: s.Message}
+	f := Finding{Severity: v1alpha1.FindingFails, Member: m.Name, Message: message.Restore(s.Message, s.MessageCode, s.MessageParams)}
 	if s.Since != nil {
 		f.Since = s.Since.Time
 	}

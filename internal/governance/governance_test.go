@@ -210,7 +210,7 @@ func TestIssues(t *testing.T) {
 	kinds := map[string][]IssueKind{}
 	for ref, list := range Issues(policy.NewSnapshot(world(p, acp("o", say("first", policy.Allow, apps+"9", redis+"b")))), at) {
 		for _, i := range list {
-			if i.Message == "" {
+			if i.Message.IsZero() {
 				t.Errorf("%s says nothing", ref)
 			}
 			kinds[ref.SID] = append(kinds[ref.SID], i.Kind)
@@ -248,7 +248,7 @@ func TestFindings(t *testing.T) {
 	var again []string
 	for _, f := range grouped {
 		again = append(again, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Member))
-		if f.Kind == Leak && f.Message == "" {
+		if f.Kind == Leak && f.Message.IsZero() {
 			t.Errorf("a finding about a member whose message the status has no room for says nothing: %+v", f)
 		}
 	}

@@ -1,11 +1,11 @@
 package governance
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -28,7 +28,7 @@ const ExpiresSoon = 14 * 24 * time.Hour
 // Issue is an issue of a statement.
 type Issue struct {
 	Kind    IssueKind
-	Message string
+	Message message.Message
 	// Others are the statements that cause it.
 	Others []policy.Ref
 }
@@ -52,20 +52,20 @@ func Issues(s *policy.Snapshot, at time.Time) map[policy.Ref][]Issue {
 			}
 			for _, r := range last.Status.Refused {
 				if there[r.SID] { // otherwise it was removed meanwhile
-					add(policy.Ref{Policy: last.Name, SID: r.SID}, Issue{Kind: Refused, Message: r.Message})
+					add(policy.Ref{Policy: last.Name, SID: r.SID}, Issue{Kind: Refused, Message: message.Restore(r.Message, r.MessageCode, r.MessageParams)})
 				}
 			}
 		}
 		if slices.Contains(last.Status.RefusedOthers, w.Ref.SID) {
-			add(w.Ref, Issue{Kind: Refused, Message: noReason})
+			add(w.Ref, Issue{Kind: Refused, Message: message.FindingRefusalLeftOut()})
 		}
 		end := w.Statement.NotAfter
 		switch {
 		case end == nil:
 		case !at.Before(end.Time):
-			add(w.Ref, Issue{Kind: Expired, Message: fmt.Sprintf("it ended at %s and decides nothing any more", end.UTC().Format(time.RFC3339))})
+			add(w.Ref, Issue{Kind: Expired, Message: message.IssueExpired(end.UTC().Format(time.RFC3339))})
 		case end.Sub(at) <= ExpiresSoon:
-			add(w.Ref, Issue{Kind: Expiring, Message: fmt.Sprintf("it ends at %s", end.UTC().Format(time.RFC3339))})
+			add(w.Ref, Issue{Kind: Expiring, Message: message.IssueExpiring(end.UTC().Format(time.RFC3339))})
 		}
 	}
 	return out

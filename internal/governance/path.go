@@ -100,11 +100,9 @@ func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []strin
 	return out
 }
 
-// effective returns the decision as the members have it. Its reason names the refusals because of which it differs from
-// what the statements mean.
+// effective returns the decision as the members have it.
 func effective(s *policy.Snapshot, q *policy.Query) policy.Decision {
 	d := s.DecideEffective(q)
-	d.Reason = d.Explain()
 	return d.Decision
 }
 

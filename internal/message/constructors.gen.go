@@ -4,1635 +4,3185 @@ package message
 
 // AccessPolicyNotFound is "There is no such policy.".
 func AccessPolicyNotFound() Message {
-	return build("access-policy.not-found", nil)
+	return Message{Code: "access-policy.not-found", Text: "There is no such policy."}
 }
 
 // AccessApplicationReach is "Only the application's owners, the security team and auditors see what it reaches.".
 func AccessApplicationReach() Message {
-	return build("access.application-reach", nil)
+	return Message{Code: "access.application-reach", Text: "Only the application's owners, the security team and auditors see what it reaches."}
 }
 
 // AccessAuditorsReadOnly is "Auditors read everything and change nothing.".
 func AccessAuditorsReadOnly() Message {
-	return build("access.auditors-read-only", nil)
+	return Message{Code: "access.auditors-read-only", Text: "Auditors read everything and change nothing."}
 }
 
 // AccessOwnerOrSecurityOnly is "Only an owner of an application or the security team can do this.".
 func AccessOwnerOrSecurityOnly() Message {
-	return build("access.owner-or-security-only", nil)
+	return Message{Code: "access.owner-or-security-only", Text: "Only an owner of an application or the security team can do this."}
 }
 
 // AccessResourceUsers is "Only the resource's owners, the security team and auditors see who uses it.".
 func AccessResourceUsers() Message {
-	return build("access.resource-users", nil)
+	return Message{Code: "access.resource-users", Text: "Only the resource's owners, the security team and auditors see who uses it."}
 }
 
 // AccessSecurityAndAuditors is "Only the security team and auditors see this.".
 func AccessSecurityAndAuditors() Message {
-	return build("access.security-and-auditors", nil)
+	return Message{Code: "access.security-and-auditors", Text: "Only the security team and auditors see this."}
 }
 
 // AccessSecurityOnly is "Only security administrators can do this.".
 func AccessSecurityOnly() Message {
-	return build("access.security-only", nil)
+	return Message{Code: "access.security-only", Text: "Only security administrators can do this."}
+}
+
+// ActionHTTPEmpty is "an http match needs a method or a path".
+func ActionHTTPEmpty() Message {
+	return Message{Code: "action.http-empty", Text: "an http match needs a method or a path"}
+}
+
+// ActionHTTPMethod is "http method: {reason}".
+func ActionHTTPMethod(reason Message) Message {
+	return build("action.http-method", param{"reason", reason})
+}
+
+// ActionHTTPPath is "http path: {reason}".
+func ActionHTTPPath(reason Message) Message {
+	return build("action.http-path", param{"reason", reason})
+}
+
+// ActionNoPorts is "it has no ports".
+func ActionNoPorts() Message {
+	return Message{Code: "action.no-ports", Text: "it has no ports"}
+}
+
+// AddressFamily is "write it as IPv4 or as IPv6".
+func AddressFamily() Message {
+	return Message{Code: "address.family", Text: "write it as IPv4 or as IPv6"}
+}
+
+// AddressForm is "write an address such as 10.5.0.7 or a prefix such as 10.5.0.0/24".
+func AddressForm() Message {
+	return Message{Code: "address.form", Text: "write an address such as 10.5.0.7 or a prefix such as 10.5.0.0/24"}
+}
+
+// AddressHostBits is "it has host bits: write {network}, or {machine} for the single machine".
+func AddressHostBits(network string, machine string) Message {
+	return build("address.host-bits", param{"machine", machine}, param{"network", network})
+}
+
+// AddressMapped is "write it as IPv4: {address}".
+func AddressMapped(address string) Message {
+	return build("address.mapped", param{"address", address})
 }
 
 // AdoptNotByBreakGlass is "Clients that were seen are adopted the ordinary way, not by breaking the glass.".
 func AdoptNotByBreakGlass() Message {
-	return build("adopt.not-by-break-glass", nil)
+	return Message{Code: "adopt.not-by-break-glass", Text: "Clients that were seen are adopted the ordinary way, not by breaking the glass."}
 }
 
 // AdoptNotSeen is "{application} was not seen at {resource} lately: its owner has to ask for access.".
 func AdoptNotSeen(application string, resource string) Message {
-	return build("adopt.not-seen", map[string]any{"application": application, "resource": resource})
+	return build("adopt.not-seen", param{"application", application}, param{"resource", resource})
 }
 
 // AdoptSeenOnly is "Only access of clients that were seen can be adopted.".
 func AdoptSeenOnly() Message {
-	return build("adopt.seen-only", nil)
+	return Message{Code: "adopt.seen-only", Text: "Only access of clients that were seen can be adopted."}
 }
 
 // AnnounceInstantInPast is "The planned instant must be in the future.".
 func AnnounceInstantInPast() Message {
-	return build("announce.instant-in-past", nil)
+	return Message{Code: "announce.instant-in-past", Text: "The planned instant must be in the future."}
 }
 
 // AnnounceJustAnnounced is "{resource} was announced a moment ago, and everybody was told: wait 10 minutes before you correct it.".
 func AnnounceJustAnnounced(resource string) Message {
-	return build("announce.just-announced", map[string]any{"resource": resource})
+	return build("announce.just-announced", param{"resource", resource})
 }
 
 // AnnounceObserve is "{resource} is in Observe: ask for Audit first, so that what would be refused is reported.".
 func AnnounceObserve(resource string) Message {
-	return build("announce.observe", map[string]any{"resource": resource})
+	return build("announce.observe", param{"resource", resource})
 }
 
 // AnnounceTextLength is "Say in 1 to {limit} characters what will happen, and when.".
 func AnnounceTextLength(limit int) Message {
-	return build("announce.text-length", map[string]any{"limit": limit})
+	return build("announce.text-length", param{"limit", limit})
 }
 
 // AuditEndInPast is "The end must be in the future.".
 func AuditEndInPast() Message {
-	return build("audit.end-in-past", nil)
+	return Message{Code: "audit.end-in-past", Text: "The end must be in the future."}
 }
 
 // AuditEndReasonNeeded is "Say why it ends: everybody concerned reads it.".
 func AuditEndReasonNeeded() Message {
-	return build("audit.end-reason-needed", nil)
+	return Message{Code: "audit.end-reason-needed", Text: "Say why it ends: everybody concerned reads it."}
 }
 
 // AuditNotInAudit is "{resource} is in no temporary audit.".
 func AuditNotInAudit(resource string) Message {
-	return build("audit.not-in-audit", map[string]any{"resource": resource})
+	return build("audit.not-in-audit", param{"resource", resource})
 }
 
 // AuditNothingEnforced is "{resource} is enforced in no member, so everything passes already.".
 func AuditNothingEnforced(resource string) Message {
-	return build("audit.nothing-enforced", map[string]any{"resource": resource})
+	return build("audit.nothing-enforced", param{"resource", resource})
 }
 
 // AuditReasonNeeded is "Say why everything may pass: everybody concerned reads it.".
 func AuditReasonNeeded() Message {
-	return build("audit.reason-needed", nil)
+	return Message{Code: "audit.reason-needed", Text: "Say why everything may pass: everybody concerned reads it."}
 }
 
 // AuditTooLong is "A temporary audit lasts at most 7 days: extend it later if it is still needed.".
 func AuditTooLong() Message {
-	return build("audit.too-long", nil)
+	return Message{Code: "audit.too-long", Text: "A temporary audit lasts at most 7 days: extend it later if it is still needed."}
 }
 
 // CallBearerNeeded is "Use Authorization: Bearer with a token of the portal.".
 func CallBearerNeeded() Message {
-	return build("call.bearer-needed", nil)
+	return Message{Code: "call.bearer-needed", Text: "Use Authorization: Bearer with a token of the portal."}
 }
 
 // CallBodyFieldTwice is "The body's JSON has a field twice.".
 func CallBodyFieldTwice() Message {
-	return build("call.body-field-twice", nil)
+	return Message{Code: "call.body-field-twice", Text: "The body's JSON has a field twice."}
 }
 
 // CallBodyFieldUnknown is "The body has a field that the API does not know.".
 func CallBodyFieldUnknown() Message {
-	return build("call.body-field-unknown", nil)
+	return Message{Code: "call.body-field-unknown", Text: "The body has a field that the API does not know."}
 }
 
 // CallBodyMissing is "The body did not arrive.".
 func CallBodyMissing() Message {
-	return build("call.body-missing", nil)
+	return Message{Code: "call.body-missing", Text: "The body did not arrive."}
 }
 
 // CallBodyNotDeclaredJSON is "The body must be application/json.".
 func CallBodyNotDeclaredJSON() Message {
-	return build("call.body-not-declared-json", nil)
+	return Message{Code: "call.body-not-declared-json", Text: "The body must be application/json."}
 }
 
 // CallBodyNotJSON is "The body is not JSON.".
 func CallBodyNotJSON() Message {
-	return build("call.body-not-json", nil)
+	return Message{Code: "call.body-not-json", Text: "The body is not JSON."}
 }
 
 // CallBodyTooDeep is "The body's JSON is nested too deeply.".
 func CallBodyTooDeep() Message {
-	return build("call.body-too-deep", nil)
+	return Message{Code: "call.body-too-deep", Text: "The body's JSON is nested too deeply."}
 }
 
 // CallBodyTrailing is "Something follows the body's JSON.".
 func CallBodyTrailing() Message {
-	return build("call.body-trailing", nil)
+	return Message{Code: "call.body-trailing", Text: "Something follows the body's JSON."}
 }
 
 // CallBrowserOnly is "A token cannot do this: log in with a browser.".
 func CallBrowserOnly() Message {
-	return build("call.browser-only", nil)
+	return Message{Code: "call.browser-only", Text: "A token cannot do this: log in with a browser."}
 }
 
 // CallCursorUnknown is "{name} is not one that a page before returned.".
 func CallCursorUnknown(name string) Message {
-	return build("call.cursor-unknown", map[string]any{"name": name})
+	return build("call.cursor-unknown", param{"name", name})
 }
 
 // CallDurationRange is "The duration must be between 5 minutes and 366 days.".
 func CallDurationRange() Message {
-	return build("call.duration-range", nil)
+	return Message{Code: "call.duration-range", Text: "The duration must be between 5 minutes and 366 days."}
 }
 
 // CallFieldTooLong is "The {field} is too long.".
 func CallFieldTooLong(field string) Message {
-	return build("call.field-too-long", map[string]any{"field": field})
+	return build("call.field-too-long", param{"field", field})
 }
 
 // CallFieldType is "A field has the wrong type.".
 func CallFieldType() Message {
-	return build("call.field-type", nil)
+	return Message{Code: "call.field-type", Text: "A field has the wrong type."}
 }
 
 // CallFieldsInvalid is "The request is not valid; see its fields.".
 func CallFieldsInvalid() Message {
-	return build("call.fields-invalid", nil)
+	return Message{Code: "call.fields-invalid", Text: "The request is not valid; see its fields."}
 }
 
 // CallForeignPage is "Writes must come from the portal's own pages and carry the header X-ACP-Request.".
 func CallForeignPage() Message {
-	return build("call.foreign-page", nil)
+	return Message{Code: "call.foreign-page", Text: "Writes must come from the portal's own pages and carry the header X-ACP-Request."}
 }
 
 // CallIdempotencyKeyForm is "Idempotency-Key must have 8 to 128 characters, and no spaces.".
 func CallIdempotencyKeyForm() Message {
-	return build("call.idempotency-key-form", nil)
+	return Message{Code: "call.idempotency-key-form", Text: "Idempotency-Key must have 8 to 128 characters, and no spaces."}
 }
 
 // CallIdempotencyKeyOfAnother is "The Idempotency-Key belongs to another call of yours: use a new key.".
 func CallIdempotencyKeyOfAnother() Message {
-	return build("call.idempotency-key-of-another", nil)
+	return Message{Code: "call.idempotency-key-of-another", Text: "The Idempotency-Key belongs to another call of yours: use a new key."}
 }
 
 // CallIdempotencyKeyUnderWay is "A call with this Idempotency-Key is under way: ask again in a second.".
 func CallIdempotencyKeyUnderWay() Message {
-	return build("call.idempotency-key-under-way", nil)
+	return Message{Code: "call.idempotency-key-under-way", Text: "A call with this Idempotency-Key is under way: ask again in a second."}
 }
 
 // CallInternal is "Something went wrong here. Look what is there before you try again, and report it with the request id.".
 func CallInternal() Message {
-	return build("call.internal", nil)
+	return Message{Code: "call.internal", Text: "Something went wrong here. Look what is there before you try again, and report it with the request id."}
 }
 
 // CallInternalPanic is "Something went wrong here. Report it with the request id.".
 func CallInternalPanic() Message {
-	return build("call.internal-panic", nil)
+	return Message{Code: "call.internal-panic", Text: "Something went wrong here. Report it with the request id."}
 }
 
 // CallLoginFirst is "Log in first.".
 func CallLoginFirst() Message {
-	return build("call.login-first", nil)
+	return Message{Code: "call.login-first", Text: "Log in first."}
 }
 
 // CallMalformed is "The request is malformed: check its parameters, and that its body is JSON of the documented form.".
 func CallMalformed() Message {
-	return build("call.malformed", nil)
+	return Message{Code: "call.malformed", Text: "The request is malformed: check its parameters, and that its body is JSON of the documented form."}
 }
 
 // CallMethodNotAllowed is "This method is not allowed here.".
 func CallMethodNotAllowed() Message {
-	return build("call.method-not-allowed", nil)
+	return Message{Code: "call.method-not-allowed", Text: "This method is not allowed here."}
 }
 
 // CallNoAddress is "There is no such address.".
 func CallNoAddress() Message {
-	return build("call.no-address", nil)
+	return Message{Code: "call.no-address", Text: "There is no such address."}
 }
 
 // CallNoFile is "There is no such file.".
 func CallNoFile() Message {
-	return build("call.no-file", nil)
+	return Message{Code: "call.no-file", Text: "There is no such file."}
 }
 
 // CallNobody is "Nobody may call this.".
 func CallNobody() Message {
-	return build("call.nobody", nil)
+	return Message{Code: "call.nobody", Text: "Nobody may call this."}
 }
 
 // CallParameterInvalid is "A parameter is not valid; see its field.".
 func CallParameterInvalid() Message {
-	return build("call.parameter-invalid", nil)
+	return Message{Code: "call.parameter-invalid", Text: "A parameter is not valid; see its field."}
 }
 
 // CallParameterLength is "{name} must have 1 to {most} characters.".
 func CallParameterLength(name string, most int) Message {
-	return build("call.parameter-length", map[string]any{"name": name, "most": most})
+	return build("call.parameter-length", param{"most", most}, param{"name", name})
 }
 
 // CallParameterNegative is "{name} must not be negative.".
 func CallParameterNegative(name string) Message {
-	return build("call.parameter-negative", map[string]any{"name": name})
+	return build("call.parameter-negative", param{"name", name})
 }
 
 // CallParameterOneOf is "{name} must be one of {values}.".
 func CallParameterOneOf(name string, values []string) Message {
-	return build("call.parameter-one-of", map[string]any{"name": name, "values": values})
+	return build("call.parameter-one-of", param{"name", name}, param{"values", values})
 }
 
 // CallParameterRange is "{name} must be between {least} and {most}.".
 func CallParameterRange(name string, least int, most int) Message {
-	return build("call.parameter-range", map[string]any{"name": name, "least": least, "most": most})
+	return build("call.parameter-range", param{"least", least}, param{"most", most}, param{"name", name})
 }
 
 // CallPlainHTTP is "This came over plain HTTP: use {origin}. What it carried has to be regarded as known to others.".
 func CallPlainHTTP(origin string) Message {
-	return build("call.plain-http", map[string]any{"origin": origin})
+	return build("call.plain-http", param{"origin", origin})
 }
 
 // CallPlainHTTPNotProxied is "This came over plain HTTP and not through a proxy of the portal: use {origin}.".
 func CallPlainHTTPNotProxied(origin string) Message {
-	return build("call.plain-http-not-proxied", map[string]any{"origin": origin})
+	return build("call.plain-http-not-proxied", param{"origin", origin})
 }
 
 // CallRateLimited is "Too many requests; wait a moment.".
 func CallRateLimited() Message {
-	return build("call.rate-limited", nil)
+	return Message{Code: "call.rate-limited", Text: "Too many requests; wait a moment."}
 }
 
 // CallScopeMissing is "The token lacks the scope {scope}.".
 func CallScopeMissing(scope string) Message {
-	return build("call.scope-missing", map[string]any{"scope": scope})
+	return build("call.scope-missing", param{"scope", scope})
 }
 
 // CallTimeout is "It took too long; try again in a moment.".
 func CallTimeout() Message {
-	return build("call.timeout", nil)
+	return Message{Code: "call.timeout", Text: "It took too long; try again in a moment."}
 }
 
 // CallTokenUnknown is "The token is not known, or has ended: make a new one.".
 func CallTokenUnknown() Message {
-	return build("call.token-unknown", nil)
+	return Message{Code: "call.token-unknown", Text: "The token is not known, or has ended: make a new one."}
 }
 
 // CallTooLarge is "The request is larger than {limit} KiB.".
 func CallTooLarge(limit int) Message {
-	return build("call.too-large", map[string]any{"limit": limit})
+	return build("call.too-large", param{"limit", limit})
 }
 
 // CallTooManyStreams is "You have {limit} event streams open: close some pages.".
 func CallTooManyStreams(limit int) Message {
-	return build("call.too-many-streams", map[string]any{"limit": limit})
+	return build("call.too-many-streams", param{"limit", limit})
 }
 
 // CatalogAuthorityToOneself is "Nobody may give authority to themselves; another security administrator has to do this: {changes}.".
 func CatalogAuthorityToOneself(changes string) Message {
-	return build("catalog.authority-to-oneself", map[string]any{"changes": changes})
+	return build("catalog.authority-to-oneself", param{"changes", changes})
 }
 
 // CatalogChangedMeanwhile is "Somebody else has changed the catalog meanwhile: look at it again.".
 func CatalogChangedMeanwhile() Message {
-	return build("catalog.changed-meanwhile", nil)
+	return Message{Code: "catalog.changed-meanwhile", Text: "Somebody else has changed the catalog meanwhile: look at it again."}
 }
 
 // CatalogCursorUnknown is "The cursor is not known: begin at the first page.".
 func CatalogCursorUnknown() Message {
-	return build("catalog.cursor-unknown", nil)
+	return Message{Code: "catalog.cursor-unknown", Text: "The cursor is not known: begin at the first page."}
 }
 
 // CatalogEntityExists is "{entity} exists already.".
 func CatalogEntityExists(entity string) Message {
-	return build("catalog.entity-exists", map[string]any{"entity": entity})
+	return build("catalog.entity-exists", param{"entity", entity})
 }
 
 // CatalogEntityNotGone is "{entity} is not gone: only what is gone can be removed.".
 func CatalogEntityNotGone(entity string) Message {
-	return build("catalog.entity-not-gone", map[string]any{"entity": entity})
+	return build("catalog.entity-not-gone", param{"entity", entity})
 }
 
 // CatalogEntityOfSource is "{entity} comes from the source {source}: change it there.".
 func CatalogEntityOfSource(entity string, source string) Message {
-	return build("catalog.entity-of-source", map[string]any{"entity": entity, "source": source})
+	return build("catalog.entity-of-source", param{"entity", entity}, param{"source", source})
 }
 
 // CatalogEntityUnknown is "The catalog has no {entity}.".
 func CatalogEntityUnknown(entity string) Message {
-	return build("catalog.entity-unknown", map[string]any{"entity": entity})
+	return build("catalog.entity-unknown", param{"entity", entity})
 }
 
 // CatalogEnvironmentInvalid is "{entity} has the environment \"{environment}\": use letters, digits, '-', '_' and '.', at most 63".
 func CatalogEnvironmentInvalid(entity string, environment string) Message {
-	return build("catalog.environment-invalid", map[string]any{"entity": entity, "environment": environment})
+	return build("catalog.environment-invalid", param{"entity", entity}, param{"environment", environment})
 }
 
 // CatalogIDInvalid is "{entity} has the id (metadata.name) \"{id}\": use letters, digits, '-', '_' and '.', at most 128".
 func CatalogIDInvalid(entity string, id string) Message {
-	return build("catalog.id-invalid", map[string]any{"entity": entity, "id": id})
+	return build("catalog.id-invalid", param{"entity", entity}, param{"id", id})
 }
 
 // CatalogKindInvalid is "kind \"{kind}\": use application, resource, group or person".
 func CatalogKindInvalid(kind string) Message {
-	return build("catalog.kind-invalid", map[string]any{"kind": kind})
+	return build("catalog.kind-invalid", param{"kind", kind})
 }
 
 // CatalogNameInvalid is "{entity} has the resource name ({field}) \"{name}\": it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>".
 func CatalogNameInvalid(entity string, field string, name string) Message {
-	return build("catalog.name-invalid", map[string]any{"entity": entity, "field": field, "name": name})
+	return build("catalog.name-invalid", param{"entity", entity}, param{"field", field}, param{"name", name})
 }
 
 // CatalogNameOfAnother is "{entity} has the resource name of {other} ({name}): two entities cannot be one".
 func CatalogNameOfAnother(entity string, other string, name string) Message {
-	return build("catalog.name-of-another", map[string]any{"entity": entity, "other": other, "name": name})
+	return build("catalog.name-of-another", param{"entity", entity}, param{"name", name}, param{"other", other})
 }
 
 // CatalogOwnLeader is "{entity} is its own leader ({field}): name another leader or leave it out".
 func CatalogOwnLeader(entity string, field string) Message {
-	return build("catalog.own-leader", map[string]any{"entity": entity, "field": field})
+	return build("catalog.own-leader", param{"entity", entity}, param{"field", field})
 }
 
 // CatalogOwnParent is "{entity} is its own parent: name the group above or leave it out".
 func CatalogOwnParent(entity string) Message {
-	return build("catalog.own-parent", map[string]any{"entity": entity})
+	return build("catalog.own-parent", param{"entity", entity})
 }
 
 // CatalogOwnerInvalid is "{entity} has the owner \"{owner}\": use user:<name> or group:<name>".
 func CatalogOwnerInvalid(entity string, owner string) Message {
-	return build("catalog.owner-invalid", map[string]any{"entity": entity, "owner": owner})
+	return build("catalog.owner-invalid", param{"entity", entity}, param{"owner", owner})
 }
 
 // CatalogOwnerMissing is "{entity} has no owner (spec.owner): use user:<name> or group:<name>".
 func CatalogOwnerMissing(entity string) Message {
-	return build("catalog.owner-missing", map[string]any{"entity": entity})
+	return build("catalog.owner-missing", param{"entity", entity})
 }
 
 // CatalogPartInvalid is "{entity} has \"{part}\" in {field}: that is no id".
 func CatalogPartInvalid(entity string, part string, field string) Message {
-	return build("catalog.part-invalid", map[string]any{"entity": entity, "part": part, "field": field})
+	return build("catalog.part-invalid", param{"entity", entity}, param{"field", field}, param{"part", part})
 }
 
 // CatalogPreviewOutdated is "The catalog has changed since the preview: make a new one.".
 func CatalogPreviewOutdated() Message {
-	return build("catalog.preview-outdated", nil)
+	return Message{Code: "catalog.preview-outdated", Text: "The catalog has changed since the preview: make a new one."}
 }
 
 // CatalogPreviewUnknown is "The preview is not known, or too old: make a new one.".
 func CatalogPreviewUnknown() Message {
-	return build("catalog.preview-unknown", nil)
+	return Message{Code: "catalog.preview-unknown", Text: "The preview is not known, or too old: make a new one."}
 }
 
 // CatalogReasonInvalid is "the reason: {reason}".
 func CatalogReasonInvalid(reason Message) Message {
-	return build("catalog.reason-invalid", map[string]any{"reason": reason})
+	return build("catalog.reason-invalid", param{"reason", reason})
 }
 
 // CatalogSecurityOnly is "Only security administrators change the catalog.".
 func CatalogSecurityOnly() Message {
-	return build("catalog.security-only", nil)
+	return Message{Code: "catalog.security-only", Text: "Only security administrators change the catalog."}
 }
 
 // CatalogSensitivityInvalid is "{entity} has the sensitivity \"{sensitivity}\": use low, medium or high".
 func CatalogSensitivityInvalid(entity string, sensitivity string) Message {
-	return build("catalog.sensitivity-invalid", map[string]any{"entity": entity, "sensitivity": sensitivity})
+	return build("catalog.sensitivity-invalid", param{"entity", entity}, param{"sensitivity", sensitivity})
 }
 
 // CatalogSourceInvalid is "source \"{source}\": use letters, digits, '-', '_' and '.', and not \"{reserved}\"".
 func CatalogSourceInvalid(source string, reserved string) Message {
-	return build("catalog.source-invalid", map[string]any{"source": source, "reserved": reserved})
+	return build("catalog.source-invalid", param{"reserved", reserved}, param{"source", source})
 }
 
 // CatalogSourceNotConfigured is "No source {source} is configured.".
 func CatalogSourceNotConfigured(source string) Message {
-	return build("catalog.source-not-configured", map[string]any{"source": source})
+	return build("catalog.source-not-configured", param{"source", source})
 }
 
 // CatalogSourceUnreadable is "The source cannot be read now; the log says why.".
 func CatalogSourceUnreadable() Message {
-	return build("catalog.source-unreadable", nil)
+	return Message{Code: "catalog.source-unreadable", Text: "The source cannot be read now; the log says why."}
 }
 
 // CatalogTextInvalid is "the {field} of {entity}: {reason}".
 func CatalogTextInvalid(field string, entity string, reason Message) Message {
-	return build("catalog.text-invalid", map[string]any{"field": field, "entity": entity, "reason": reason})
+	return build("catalog.text-invalid", param{"entity", entity}, param{"field", field}, param{"reason", reason})
 }
 
 // CatalogTooManyEntities is "{count} entities are too many: at most {limit}".
 func CatalogTooManyEntities(count int, limit int) Message {
-	return build("catalog.too-many-entities", map[string]any{"count": count, "limit": limit})
+	return build("catalog.too-many-entities", param{"count", count}, param{"limit", limit})
 }
 
 // CatalogTooManyIds is "{entity} has {count} {field}: at most {limit}".
 func CatalogTooManyIds(entity string, count int, field string, limit int) Message {
-	return build("catalog.too-many-ids", map[string]any{"entity": entity, "count": count, "field": field, "limit": limit})
+	return build("catalog.too-many-ids", param{"count", count}, param{"entity", entity}, param{"field", field}, param{"limit", limit})
 }
 
 // CatalogTooManyOwners is "{entity} has {count} owners: at most {limit}; make them a group".
 func CatalogTooManyOwners(entity string, count int, limit int) Message {
-	return build("catalog.too-many-owners", map[string]any{"entity": entity, "count": count, "limit": limit})
+	return build("catalog.too-many-owners", param{"count", count}, param{"entity", entity}, param{"limit", limit})
 }
 
 // CatalogUnknown is "The catalog does not know it.".
 func CatalogUnknown() Message {
-	return build("catalog.unknown", nil)
+	return Message{Code: "catalog.unknown", Text: "The catalog does not know it."}
 }
 
 // CommentEmpty is "Write something.".
 func CommentEmpty() Message {
-	return build("comment.empty", nil)
+	return Message{Code: "comment.empty", Text: "Write something."}
 }
 
 // DatabaseBusy is "The database is busy. Nothing was changed; try again.".
 func DatabaseBusy() Message {
-	return build("database.busy", nil)
+	return Message{Code: "database.busy", Text: "The database is busy. Nothing was changed; try again."}
 }
 
 // DatabaseFull is "The database's disk is full. Nothing was changed; an administrator has to make room.".
 func DatabaseFull() Message {
-	return build("database.full", nil)
+	return Message{Code: "database.full", Text: "The database's disk is full. Nothing was changed; an administrator has to make room."}
 }
 
 // DatabaseOutcomeUnknown is "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again.".
 func DatabaseOutcomeUnknown() Message {
-	return build("database.outcome-unknown", nil)
+	return Message{Code: "database.outcome-unknown", Text: "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again."}
 }
 
 // DatabaseReadOnly is "The database is read-only. Nothing was changed; an administrator has to make it writable.".
 func DatabaseReadOnly() Message {
-	return build("database.read-only", nil)
+	return Message{Code: "database.read-only", Text: "The database is read-only. Nothing was changed; an administrator has to make it writable."}
 }
 
 // DatabaseUnavailable is "The database cannot be used now. Nothing was changed; try again in a moment.".
 func DatabaseUnavailable() Message {
-	return build("database.unavailable", nil)
+	return Message{Code: "database.unavailable", Text: "The database cannot be used now. Nothing was changed; try again in a moment."}
 }
 
 // DecideBringsMore is "It would bring more than was shown, so the approvals are void: look at the difference, then decide.".
 func DecideBringsMore() Message {
-	return build("decide.brings-more", nil)
+	return Message{Code: "decide.brings-more", Text: "It would bring more than was shown, so the approvals are void: look at the difference, then decide."}
 }
 
 // DecideBulkSize is "Decide 1 to {limit} at once.".
 func DecideBulkSize(limit int) Message {
-	return build("decide.bulk-size", map[string]any{"limit": limit})
+	return build("decide.bulk-size", param{"limit", limit})
 }
 
 // DecideChangedMeanwhile is "The ticket changed while it was decided: look again, then decide.".
 func DecideChangedMeanwhile() Message {
-	return build("decide.changed-meanwhile", nil)
+	return Message{Code: "decide.changed-meanwhile", Text: "The ticket changed while it was decided: look again, then decide."}
 }
 
 // DecideCommentNeeded is "Say why: a rejection needs a comment.".
 func DecideCommentNeeded() Message {
-	return build("decide.comment-needed", nil)
+	return Message{Code: "decide.comment-needed", Text: "Say why: a rejection needs a comment."}
 }
 
 // DecideEntityUnknown is "The catalog does not know {entity} any more: reject the request.".
 func DecideEntityUnknown(entity string) Message {
-	return build("decide.entity-unknown", map[string]any{"entity": entity})
+	return build("decide.entity-unknown", param{"entity", entity})
 }
 
 // DecideEvidenceGone is "Not enough is known any more to approve this: {reason}".
 func DecideEvidenceGone(reason Message) Message {
-	return build("decide.evidence-gone", map[string]any{"reason": reason})
+	return build("decide.evidence-gone", param{"reason", reason})
 }
 
 // DecideMorePeople is "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide.".
 func DecideMorePeople() Message {
-	return build("decide.more-people", nil)
+	return Message{Code: "decide.more-people", Text: "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide."}
 }
 
 // DecideNeededElsewhere is "Leave this step to another approver: you are needed for the step \"{step}\", and one person fills one step.".
 func DecideNeededElsewhere(step string) Message {
-	return build("decide.needed-elsewhere", map[string]any{"step": step})
+	return build("decide.needed-elsewhere", param{"step", step})
 }
 
 // DecideNotApprover is "By the catalog you do not speak for the step \"{step}\" any more: the request has to be made again.".
 func DecideNotApprover(step string) Message {
-	return build("decide.not-approver", map[string]any{"step": step})
+	return build("decide.not-approver", param{"step", step})
 }
 
 // DecideNotPending is "The ticket is {state}: there is nothing to decide.".
 func DecideNotPending(state string) Message {
-	return build("decide.not-pending", map[string]any{"state": state})
+	return build("decide.not-pending", param{"state", state})
 }
 
 // DecideObjectChanged is "{kind} {name} was changed since this was asked for: reject the request, and let it be asked again.".
 func DecideObjectChanged(kind string, name string) Message {
-	return build("decide.object-changed", map[string]any{"kind": kind, "name": name})
+	return build("decide.object-changed", param{"kind", kind}, param{"name", name})
 }
 
 // DecideOwnRequest is "People cannot decide their own requests.".
 func DecideOwnRequest() Message {
-	return build("decide.own-request", nil)
+	return Message{Code: "decide.own-request", Text: "People cannot decide their own requests."}
 }
 
 // DecideRequesterNotOwner is "{person} does not own {entity} any more: reject the request, and let an owner ask again.".
 func DecideRequesterNotOwner(person string, entity string) Message {
-	return build("decide.requester-not-owner", map[string]any{"person": person, "entity": entity})
+	return build("decide.requester-not-owner", param{"entity", entity}, param{"person", person})
 }
 
 // DecideRequesterNotSecurity is "{person} is not of the security team any more: reject the request.".
 func DecideRequesterNotSecurity(person string) Message {
-	return build("decide.requester-not-security", map[string]any{"person": person})
+	return build("decide.requester-not-security", param{"person", person})
 }
 
 // DecideStepDone is "You have decided the step \"{step}\": one person fills one step.".
 func DecideStepDone(step string) Message {
-	return build("decide.step-done", map[string]any{"step": step})
+	return build("decide.step-done", param{"step", step})
 }
 
 // DecideStepOfAnother is "The step \"{step}\" waits for somebody else.".
 func DecideStepOfAnother(step string) Message {
-	return build("decide.step-of-another", map[string]any{"step": step})
+	return build("decide.step-of-another", param{"step", step})
 }
 
 // DecideTicketChanged is "The ticket changed since you looked (it is {state} now): look again, then decide.".
 func DecideTicketChanged(state string) Message {
-	return build("decide.ticket-changed", map[string]any{"state": state})
+	return build("decide.ticket-changed", param{"state", state})
 }
 
 // DecideTicketChangedMeanwhile is "The ticket changed meanwhile: look again, then decide.".
 func DecideTicketChangedMeanwhile() Message {
-	return build("decide.ticket-changed-meanwhile", nil)
+	return Message{Code: "decide.ticket-changed-meanwhile", Text: "The ticket changed meanwhile: look again, then decide."}
+}
+
+// DecisionAddressesDenied is "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied the port".
+func DecisionAddressesDenied() Message {
+	return Message{Code: "decision.addresses-denied", Text: "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied the port"}
+}
+
+// DecisionAllowed is "an allow matches".
+func DecisionAllowed() Message {
+	return Message{Code: "decision.allowed", Text: "an allow matches"}
+}
+
+// DecisionAuditDefaultDenied is "let through because of Audit: in Enforce, nothing would allow it".
+func DecisionAuditDefaultDenied() Message {
+	return Message{Code: "decision.audit-default-denied", Text: "let through because of Audit: in Enforce, nothing would allow it"}
+}
+
+// DecisionAuditDenied is "let through because of Audit: in Enforce, a deny would refuse it".
+func DecisionAuditDenied() Message {
+	return Message{Code: "decision.audit-denied", Text: "let through because of Audit: in Enforce, a deny would refuse it"}
+}
+
+// DecisionDefaultDenied is "nothing allows it, and the resource is enforced".
+func DecisionDefaultDenied() Message {
+	return Message{Code: "decision.default-denied", Text: "nothing allows it, and the resource is enforced"}
+}
+
+// DecisionDenied is "a deny matches, and its resource is enforced".
+func DecisionDenied() Message {
+	return Message{Code: "decision.denied", Text: "a deny matches, and its resource is enforced"}
+}
+
+// DecisionExplained is "{reason}; {parts}".
+func DecisionExplained(reason Message, parts []Message) Message {
+	return build("decision.explained", param{"parts", parts}, param{"reason", reason})
+}
+
+// DecisionLeftOut is "{statement} is left out in the members ({kind}: {reason})".
+func DecisionLeftOut(statement string, kind string, reason Message) Message {
+	return build("decision.left-out", param{"kind", kind}, param{"reason", reason}, param{"statement", statement})
+}
+
+// DecisionMeans is "the statements mean {verdict}".
+func DecisionMeans(verdict string) Message {
+	return build("decision.means", param{"verdict", verdict})
+}
+
+// DecisionMoreLeftOut is "{count} more are left out".
+func DecisionMoreLeftOut(count int) Message {
+	return build("decision.more-left-out", param{"count", count})
+}
+
+// DecisionNothingThere is "nothing of the resource is in the member yet".
+func DecisionNothingThere() Message {
+	return Message{Code: "decision.nothing-there", Text: "nothing of the resource is in the member yet"}
+}
+
+// DecisionOlder is "the member has not realized the last change: {reason}".
+func DecisionOlder(reason Message) Message {
+	return build("decision.older", param{"reason", reason})
+}
+
+// DecisionOpened is "the member was opened by hand: {reason}".
+func DecisionOpened(reason Message) Message {
+	return build("decision.opened", param{"reason", reason})
+}
+
+// DecisionOtherPort is "the resource's class opens the ports that none of its actions names".
+func DecisionOtherPort() Message {
+	return Message{Code: "decision.other-port", Text: "the resource's class opens the ports that none of its actions names"}
+}
+
+// DecisionOwnNode is "the destination's own node is always let in".
+func DecisionOwnNode() Message {
+	return Message{Code: "decision.own-node", Text: "the destination's own node is always let in"}
+}
+
+// DecisionProtocolNotEnforced is "the resource's enforcer does not refuse this protocol".
+func DecisionProtocolNotEnforced() Message {
+	return Message{Code: "decision.protocol-not-enforced", Text: "the resource's enforcer does not refuse this protocol"}
+}
+
+// DecisionRevisionUnknown is "it is not known which revision the member has, so this is what the host's policies say: {reason}".
+func DecisionRevisionUnknown(reason Message) Message {
+	return build("decision.revision-unknown", param{"reason", reason})
+}
+
+// DecisionUnmanaged is "no resource is in Audit or Enforce".
+func DecisionUnmanaged() Message {
+	return Message{Code: "decision.unmanaged", Text: "no resource is in Audit or Enforce"}
+}
+
+// DecisionWaiting is "the allow {statement} counts once its resource is in Enforce, too".
+func DecisionWaiting(statement string) Message {
+	return build("decision.waiting", param{"statement", statement})
 }
 
 // DelegationChangedMeanwhile is "The delegation changed meanwhile: look again.".
 func DelegationChangedMeanwhile() Message {
-	return build("delegation.changed-meanwhile", nil)
+	return Message{Code: "delegation.changed-meanwhile", Text: "The delegation changed meanwhile: look again."}
 }
 
 // DelegationEndBeforeBegin is "A delegation ends after it begins.".
 func DelegationEndBeforeBegin() Message {
-	return build("delegation.end-before-begin", nil)
+	return Message{Code: "delegation.end-before-begin", Text: "A delegation ends after it begins."}
 }
 
 // DelegationEnded is "The delegation has ended already.".
 func DelegationEnded() Message {
-	return build("delegation.ended", nil)
+	return Message{Code: "delegation.ended", Text: "The delegation has ended already."}
 }
 
 // DelegationNotFound is "There is no such delegation, or you may not see it.".
 func DelegationNotFound() Message {
-	return build("delegation.not-found", nil)
+	return Message{Code: "delegation.not-found", Text: "There is no such delegation, or you may not see it."}
 }
 
 // DelegationReasonNeeded is "Say why.".
 func DelegationReasonNeeded() Message {
-	return build("delegation.reason-needed", nil)
+	return Message{Code: "delegation.reason-needed", Text: "Say why."}
 }
 
 // DelegationToOneself is "You decide for yourself anyway: name somebody else.".
 func DelegationToOneself() Message {
-	return build("delegation.to-oneself", nil)
+	return Message{Code: "delegation.to-oneself", Text: "You decide for yourself anyway: name somebody else."}
 }
 
 // DelegationTooLong is "A delegation lasts at most 90 days.".
 func DelegationTooLong() Message {
-	return build("delegation.too-long", nil)
+	return Message{Code: "delegation.too-long", Text: "A delegation lasts at most 90 days."}
 }
 
 // DeviceCodeEnded is "The code is not known, or has ended: begin the login again.".
 func DeviceCodeEnded() Message {
-	return build("device.code-ended", nil)
+	return Message{Code: "device.code-ended", Text: "The code is not known, or has ended: begin the login again."}
 }
 
 // DeviceCodeUnknown is "No command line waits with this code: check it, or begin the login again.".
 func DeviceCodeUnknown() Message {
-	return build("device.code-unknown", nil)
+	return Message{Code: "device.code-unknown", Text: "No command line waits with this code: check it, or begin the login again."}
 }
 
 // DeviceNotAgreedYet is "The user has not agreed yet: ask again after the interval.".
 func DeviceNotAgreedYet() Message {
-	return build("device.not-agreed-yet", nil)
+	return Message{Code: "device.not-agreed-yet", Text: "The user has not agreed yet: ask again after the interval."}
 }
 
 // DeviceRefused is "The user did not agree.".
 func DeviceRefused() Message {
-	return build("device.refused", nil)
+	return Message{Code: "device.refused", Text: "The user did not agree."}
 }
 
 // DeviceSlowDown is "Ask less often: the interval is 5 seconds longer from now on.".
 func DeviceSlowDown() Message {
-	return build("device.slow-down", nil)
+	return Message{Code: "device.slow-down", Text: "Ask less often: the interval is 5 seconds longer from now on."}
 }
 
 // DeviceTooManyWaiting is "Too many command lines wait for their users; try again in some minutes.".
 func DeviceTooManyWaiting() Message {
-	return build("device.too-many-waiting", nil)
+	return Message{Code: "device.too-many-waiting", Text: "Too many command lines wait for their users; try again in some minutes."}
 }
 
 // DowngradeClassUnknown is "No onboarded resource is of the class \"{class}\".".
 func DowngradeClassUnknown(class string) Message {
-	return build("downgrade.class-unknown", map[string]any{"class": class})
+	return build("downgrade.class-unknown", param{"class", class})
 }
 
 // DowngradeNone is "No downgrade lasts in this scope.".
 func DowngradeNone() Message {
-	return build("downgrade.none", nil)
+	return Message{Code: "downgrade.none", Text: "No downgrade lasts in this scope."}
 }
 
 // DowngradeNothingEnforced is "Nothing in this scope is enforced, so everything passes already.".
 func DowngradeNothingEnforced() Message {
-	return build("downgrade.nothing-enforced", nil)
+	return Message{Code: "downgrade.nothing-enforced", Text: "Nothing in this scope is enforced, so everything passes already."}
 }
 
 // DowngradeSecurityOnly is "Only the security team can do this.".
 func DowngradeSecurityOnly() Message {
-	return build("downgrade.security-only", nil)
+	return Message{Code: "downgrade.security-only", Text: "Only the security team can do this."}
 }
 
 // DowngradeTooLong is "A downgrade lasts at most 7 days: extend it later if it is still needed.".
 func DowngradeTooLong() Message {
-	return build("downgrade.too-long", nil)
+	return Message{Code: "downgrade.too-long", Text: "A downgrade lasts at most 7 days: extend it later if it is still needed."}
 }
 
 // DowngradeUnderWay is "Another downgrade or its end is under way: wait until it is done.".
 func DowngradeUnderWay() Message {
-	return build("downgrade.under-way", nil)
+	return Message{Code: "downgrade.under-way", Text: "Another downgrade or its end is under way: wait until it is done."}
 }
 
 // EnforceEvidencePartZero is "The evidence for {resource} has a part without any point; wait, or let a security administrator override it with a reason.".
 func EnforceEvidencePartZero(resource string) Message {
-	return build("enforce.evidence-part-zero", map[string]any{"resource": resource})
+	return build("enforce.evidence-part-zero", param{"resource", resource})
 }
 
 // EnforceEvidenceTooLow is "The evidence for {resource} is {evidence}, and Enforce needs {needed}; wait, or let a security administrator override it with a reason.".
 func EnforceEvidenceTooLow(resource string, evidence int, needed int) Message {
-	return build("enforce.evidence-too-low", map[string]any{"resource": resource, "evidence": evidence, "needed": needed})
+	return build("enforce.evidence-too-low", param{"evidence", evidence}, param{"needed", needed}, param{"resource", resource})
 }
 
 // EnforceFlowsUnreadable is "The flows of {resource} cannot be read now, so nobody knows whom Enforce would cut off; try again, or let a security administrator override it with a reason.".
 func EnforceFlowsUnreadable(resource string) Message {
-	return build("enforce.flows-unreadable", map[string]any{"resource": resource})
+	return build("enforce.flows-unreadable", param{"resource", resource})
 }
 
 // EnforceRolloutStopped is "The rollout of {resource} was stopped: {reason} Look at who was refused, then arm the guard again.".
 func EnforceRolloutStopped(resource string, reason Message) Message {
-	return build("enforce.rollout-stopped", map[string]any{"resource": resource, "reason": reason})
+	return build("enforce.rollout-stopped", param{"reason", reason}, param{"resource", resource})
+}
+
+// EnforcerFails is "enforcer {enforcer}: {reason}".
+func EnforcerFails(enforcer string, reason Message) Message {
+	return build("enforcer.fails", param{"enforcer", enforcer}, param{"reason", reason})
+}
+
+// EnforcerMembersIstio is "the members' Istio: {reason}".
+func EnforcerMembersIstio(reason Message) Message {
+	return build("enforcer.members-istio", param{"reason", reason})
+}
+
+// EnforcerNotDriven is "this adapter does not drive it: remove it from the class".
+func EnforcerNotDriven() Message {
+	return Message{Code: "enforcer.not-driven", Text: "this adapter does not drive it: remove it from the class"}
+}
+
+// EnforcerOfClass is "class {class} names the enforcer {enforcer}: {reason}".
+func EnforcerOfClass(class string, enforcer string, reason Message) Message {
+	return build("enforcer.of-class", param{"class", class}, param{"enforcer", enforcer}, param{"reason", reason})
+}
+
+// EnforcerUnavailable is "enforcer {enforcer}: {reason}; the members keep what they have of it".
+func EnforcerUnavailable(enforcer string, reason Message) Message {
+	return build("enforcer.unavailable", param{"enforcer", enforcer}, param{"reason", reason})
 }
 
 // FieldBeforeUntil is "must be before until".
 func FieldBeforeUntil() Message {
-	return build("field.before-until", nil)
+	return Message{Code: "field.before-until", Text: "must be before until"}
 }
 
 // FieldByteCount is "must have 1 to {limit} bytes".
 func FieldByteCount(limit int) Message {
-	return build("field.byte-count", map[string]any{"limit": limit})
+	return build("field.byte-count", param{"limit", limit})
 }
 
 // FieldClassMissing is "must name a class".
 func FieldClassMissing() Message {
-	return build("field.class-missing", nil)
+	return Message{Code: "field.class-missing", Text: "must name a class"}
 }
 
 // FieldClassScope is "belongs to scope class".
 func FieldClassScope() Message {
-	return build("field.class-scope", nil)
+	return Message{Code: "field.class-scope", Text: "belongs to scope class"}
 }
 
 // FieldContentAbsent is "must be absent: this source is read where it is".
 func FieldContentAbsent() Message {
-	return build("field.content-absent", nil)
+	return Message{Code: "field.content-absent", Text: "must be absent: this source is read where it is"}
 }
 
 // FieldCount is "must have 1 to {most}".
 func FieldCount(most int) Message {
-	return build("field.count", map[string]any{"most": most})
+	return build("field.count", param{"most", most})
 }
 
 // FieldCsvKind is "must be one of application, resource, person, group for a CSV".
 func FieldCsvKind() Message {
-	return build("field.csv-kind", nil)
+	return Message{Code: "field.csv-kind", Text: "must be one of application, resource, person, group for a CSV"}
 }
 
 // FieldEachResourceOnce is "must name each resource once".
 func FieldEachResourceOnce() Message {
-	return build("field.each-resource-once", nil)
+	return Message{Code: "field.each-resource-once", Text: "must name each resource once"}
 }
 
 // FieldEntityMissing is "must have at least one entity".
 func FieldEntityMissing() Message {
-	return build("field.entity-missing", nil)
+	return Message{Code: "field.entity-missing", Text: "must have at least one entity"}
 }
 
 // FieldExactResource is "must be an exact resource name".
 func FieldExactResource() Message {
-	return build("field.exact-resource", nil)
+	return Message{Code: "field.exact-resource", Text: "must be an exact resource name"}
 }
 
 // FieldFindingKind is "is not a kind of findings".
 func FieldFindingKind() Message {
-	return build("field.finding-kind", nil)
+	return Message{Code: "field.finding-kind", Text: "is not a kind of findings"}
 }
 
 // FieldInFuture is "must not be in the future".
 func FieldInFuture() Message {
-	return build("field.in-future", nil)
+	return Message{Code: "field.in-future", Text: "must not be in the future"}
 }
 
 // FieldInboxIds is "must be ids of the inbox".
 func FieldInboxIds() Message {
-	return build("field.inbox-ids", nil)
+	return Message{Code: "field.inbox-ids", Text: "must be ids of the inbox"}
 }
 
 // FieldItemCount is "must have 1 to {most} items".
 func FieldItemCount(most int) Message {
-	return build("field.item-count", map[string]any{"most": most})
+	return build("field.item-count", param{"most", most})
 }
 
 // FieldItemPosition is "must be the position of one of its items, or absent".
 func FieldItemPosition() Message {
-	return build("field.item-position", nil)
+	return Message{Code: "field.item-position", Text: "must be the position of one of its items, or absent"}
 }
 
 // FieldMaxBytes is "must have at most {limit} bytes".
 func FieldMaxBytes(limit int) Message {
-	return build("field.max-bytes", map[string]any{"limit": limit})
+	return build("field.max-bytes", param{"limit", limit})
 }
 
 // FieldMaxCharacters is "must have at most {limit} characters".
 func FieldMaxCharacters(limit int) Message {
-	return build("field.max-characters", map[string]any{"limit": limit})
+	return build("field.max-characters", param{"limit", limit})
 }
 
 // FieldMaxCount is "must have at most {limit}".
 func FieldMaxCount(limit int) Message {
-	return build("field.max-count", map[string]any{"limit": limit})
+	return build("field.max-count", param{"limit", limit})
 }
 
 // FieldMaxValues is "must have at most {limit} values".
 func FieldMaxValues(limit int) Message {
-	return build("field.max-values", map[string]any{"limit": limit})
+	return build("field.max-values", param{"limit", limit})
 }
 
 // FieldMembersOrAbsent is "must name 1 to {most} members, or be absent".
 func FieldMembersOrAbsent(most int) Message {
-	return build("field.members-or-absent", map[string]any{"most": most})
+	return build("field.members-or-absent", param{"most", most})
 }
 
 // FieldMembersWithResource is "must name members that have the resource".
 func FieldMembersWithResource() Message {
-	return build("field.members-with-resource", nil)
+	return Message{Code: "field.members-with-resource", Text: "must name members that have the resource"}
 }
 
 // FieldModesOfClusters is "must be one of Observe, Audit, Enforce for each cluster".
 func FieldModesOfClusters() Message {
-	return build("field.modes-of-clusters", nil)
+	return Message{Code: "field.modes-of-clusters", Text: "must be one of Observe, Audit, Enforce for each cluster"}
 }
 
 // FieldOneOf is "must be one of {values}".
 func FieldOneOf(values []string) Message {
-	return build("field.one-of", map[string]any{"values": values})
+	return build("field.one-of", param{"values", values})
 }
 
 // FieldOneSource is "must all be of one source".
 func FieldOneSource() Message {
-	return build("field.one-source", nil)
+	return Message{Code: "field.one-source", Text: "must all be of one source"}
 }
 
 // FieldOwnersForm is "must be user:ID or group:ID each".
 func FieldOwnersForm() Message {
-	return build("field.owners-form", nil)
+	return Message{Code: "field.owners-form", Text: "must be user:ID or group:ID each"}
 }
 
 // FieldPageCursor is "is not one that a page before returned".
 func FieldPageCursor() Message {
-	return build("field.page-cursor", nil)
+	return Message{Code: "field.page-cursor", Text: "is not one that a page before returned"}
 }
 
 // FieldRange is "must be between {least} and {most}".
 func FieldRange(least int, most int) Message {
-	return build("field.range", map[string]any{"least": least, "most": most})
+	return build("field.range", param{"least", least}, param{"most", most})
 }
 
 // FieldRangeOrAbsent is "must be between {least} and {most}, or absent".
 func FieldRangeOrAbsent(least int, most int) Message {
-	return build("field.range-or-absent", map[string]any{"least": least, "most": most})
+	return build("field.range-or-absent", param{"least", least}, param{"most", most})
 }
 
 // FieldResourceID is "must be a catalog id, or an exact resource name".
 func FieldResourceID() Message {
-	return build("field.resource-id", nil)
+	return Message{Code: "field.resource-id", Text: "must be a catalog id, or an exact resource name"}
 }
 
 // FieldSomeResources is "must name 1 to {most} resources".
 func FieldSomeResources(most int) Message {
-	return build("field.some-resources", map[string]any{"most": most})
+	return build("field.some-resources", param{"most", most})
 }
 
 // FieldSpecForm is "must be one spec as YAML or JSON, with each field once and without anchors and aliases".
 func FieldSpecForm() Message {
-	return build("field.spec-form", nil)
+	return Message{Code: "field.spec-form", Text: "must be one spec as YAML or JSON, with each field once and without anchors and aliases"}
 }
 
 // FieldStep is "must be a multiple of 60, and at most 31 days".
 func FieldStep() Message {
-	return build("field.step", nil)
+	return Message{Code: "field.step", Text: "must be a multiple of 60, and at most 31 days"}
 }
 
 // FieldSyncedSource is "must all be of the source that is synced".
 func FieldSyncedSource() Message {
-	return build("field.synced-source", nil)
+	return Message{Code: "field.synced-source", Text: "must all be of the source that is synced"}
 }
 
 // FieldTarget is "must name a ticket and the position of one of its items".
 func FieldTarget() Message {
-	return build("field.target", nil)
+	return Message{Code: "field.target", Text: "must name a ticket and the position of one of its items"}
 }
 
 // FieldTeam is "must be person: or group: and an id".
 func FieldTeam() Message {
-	return build("field.team", nil)
+	return Message{Code: "field.team", Text: "must be person: or group: and an id"}
 }
 
 // FieldTicketID is "must be the id of a ticket".
 func FieldTicketID() Message {
-	return build("field.ticket-id", nil)
+	return Message{Code: "field.ticket-id", Text: "must be the id of a ticket"}
 }
 
 // FieldTooLong is "is too long".
 func FieldTooLong() Message {
-	return build("field.too-long", nil)
+	return Message{Code: "field.too-long", Text: "is too long"}
 }
 
 // FieldTwice is "is there twice".
 func FieldTwice() Message {
-	return build("field.twice", nil)
+	return Message{Code: "field.twice", Text: "is there twice"}
 }
 
 // FieldType is "must be a {type}".
 func FieldType(type_ string) Message {
-	return build("field.type", map[string]any{"type": type_})
+	return build("field.type", param{"type", type_})
 }
 
 // FieldUndeliveredIds is "must be ids of undelivered notifications".
 func FieldUndeliveredIds() Message {
-	return build("field.undelivered-ids", nil)
+	return Message{Code: "field.undelivered-ids", Text: "must be ids of undelivered notifications"}
 }
 
 // FieldUnknown is "is not known".
 func FieldUnknown() Message {
-	return build("field.unknown", nil)
+	return Message{Code: "field.unknown", Text: "is not known"}
 }
 
 // FieldUnreadIds is "must name what is to be unread".
 func FieldUnreadIds() Message {
-	return build("field.unread-ids", nil)
+	return Message{Code: "field.unread-ids", Text: "must name what is to be unread"}
 }
 
 // FieldWindowTooLong is "must be at most 31 days before until".
 func FieldWindowTooLong() Message {
-	return build("field.window-too-long", nil)
+	return Message{Code: "field.window-too-long", Text: "must be at most 31 days before until"}
 }
 
 // FieldWithdrawnTogether is "must be absent: all items that wait are withdrawn together".
 func FieldWithdrawnTogether() Message {
-	return build("field.withdrawn-together", nil)
+	return Message{Code: "field.withdrawn-together", Text: "must be absent: all items that wait are withdrawn together"}
+}
+
+// FindingCovered is "it is covered by {statements}: remove it".
+func FindingCovered(statements Message) Message {
+	return build("finding.covered", param{"statements", statements})
+}
+
+// FindingDisagreement is "{passed} connections passed that the policies refuse, and {refused} were refused that they let through: look whether the member has what was written, and whether a policy that is not ACP's interferes.".
+func FindingDisagreement(passed int, refused int) Message {
+	return build("finding.disagreement", param{"passed", passed}, param{"refused", refused})
+}
+
+// FindingFlowsNotWatched is "The flows of this member are not watched: resources that are placed here have no evidence, and the guard does not see what is refused here. Let the flow collector follow it.".
+func FindingFlowsNotWatched() Message {
+	return Message{Code: "finding.flows-not-watched", Text: "The flows of this member are not watched: resources that are placed here have no evidence, and the guard does not see what is refused here. Let the flow collector follow it."}
+}
+
+// FindingFlowsUnknown is "The flow store cannot be read now, so nobody knows whether the flows of this member are watched.".
+func FindingFlowsUnknown() Message {
+	return Message{Code: "finding.flows-unknown", Text: "The flow store cannot be read now, so nobody knows whether the flows of this member are watched."}
+}
+
+// FindingOverridden is "where its resources are enforced it never allows anything, because of {statements}: remove one of them".
+func FindingOverridden(statements Message) Message {
+	return build("finding.overridden", param{"statements", statements})
+}
+
+// FindingPartlyDenied is "where its resources are enforced, a part of it is denied by {statements}: narrow one of them".
+func FindingPartlyDenied(statements Message) Message {
+	return build("finding.partly-denied", param{"statements", statements})
+}
+
+// FindingReasonLeftOut is "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it.".
+func FindingReasonLeftOut() Message {
+	return Message{Code: "finding.reason-left-out", Text: "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."}
+}
+
+// FindingRefusalLeftOut is "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it.".
+func FindingRefusalLeftOut() Message {
+	return Message{Code: "finding.refusal-left-out", Text: "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it."}
 }
 
 // FlowsQuestionUnanswerable is "The flow store cannot answer this question: use another window, step or cursor.".
 func FlowsQuestionUnanswerable() Message {
-	return build("flows.question-unanswerable", nil)
+	return Message{Code: "flows.question-unanswerable", Text: "The flow store cannot answer this question: use another window, step or cursor."}
 }
 
 // FlowsUnavailable is "The flow store cannot be read now; try again in a moment.".
 func FlowsUnavailable() Message {
-	return build("flows.unavailable", nil)
+	return Message{Code: "flows.unavailable", Text: "The flow store cannot be read now; try again in a moment."}
 }
 
 // GraphTargetInvalid is "This cannot be looked for.".
 func GraphTargetInvalid() Message {
-	return build("graph.target-invalid", nil)
+	return Message{Code: "graph.target-invalid", Text: "This cannot be looked for."}
+}
+
+// GuardChanged is "what guards the managed objects was changed: {objects}".
+func GuardChanged(objects []string) Message {
+	return build("guard.changed", param{"objects", objects})
 }
 
 // GuardLimitRange is "The limit is between 0 and {limit}.".
 func GuardLimitRange(limit int) Message {
-	return build("guard.limit-range", map[string]any{"limit": limit})
+	return build("guard.limit-range", param{"limit", limit})
+}
+
+// GuardMark is "downgraded since {since} by {by} ({reason})".
+func GuardMark(since string, by string, reason string) Message {
+	return build("guard.mark", param{"by", by}, param{"reason", reason}, param{"since", since})
+}
+
+// GuardMarkNoReason is "downgraded since {since} by {by} (no reason given)".
+func GuardMarkNoReason(since string, by string) Message {
+	return build("guard.mark-no-reason", param{"by", by}, param{"since", since})
+}
+
+// GuardMarkNobody is "downgraded since {since} by somebody who did not say who ({reason})".
+func GuardMarkNobody(since string, reason string) Message {
+	return build("guard.mark-nobody", param{"reason", reason}, param{"since", since})
+}
+
+// GuardMarkNothing is "downgraded since {since} by somebody who did not say who (no reason given)".
+func GuardMarkNothing(since string) Message {
+	return build("guard.mark-nothing", param{"since", since})
+}
+
+// GuardMissing is "whoever has the rights there may change what ACP manages: it lacks {objects}".
+func GuardMissing(objects []string) Message {
+	return build("guard.missing", param{"objects", objects})
 }
 
 // GuardNotStopped is "The guard of {resource} has not stopped anything.".
 func GuardNotStopped(resource string) Message {
-	return build("guard.not-stopped", map[string]any{"resource": resource})
+	return build("guard.not-stopped", param{"resource", resource})
 }
 
 // GuardReasonNeeded is "Say why: the ledger keeps it.".
 func GuardReasonNeeded() Message {
-	return build("guard.reason-needed", nil)
+	return Message{Code: "guard.reason-needed", Text: "Say why: the ledger keeps it."}
 }
 
 // GuardWindowRange is "The window is between a minute and a day.".
 func GuardWindowRange() Message {
-	return build("guard.window-range", nil)
+	return Message{Code: "guard.window-range", Text: "The window is between a minute and a day."}
 }
 
 // HostChangedMeanwhile is "it was changed by somebody else meanwhile".
 func HostChangedMeanwhile() Message {
-	return build("host.changed-meanwhile", nil)
+	return Message{Code: "host.changed-meanwhile", Text: "it was changed by somebody else meanwhile"}
+}
+
+// HostIstioNotCarried is "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class".
+func HostIstioNotCarried() Message {
+	return Message{Code: "host.istio-not-carried", Text: "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"}
+}
+
+// HostNamespaceChanged is "somebody changed the FederatedNamespace {namespace} of the host; the adapter writes it again".
+func HostNamespaceChanged(namespace string) Message {
+	return build("host.namespace-changed", param{"namespace", namespace})
+}
+
+// HostNamespacesNotListed is "the FederatedNamespaces of the host are not listed yet".
+func HostNamespacesNotListed() Message {
+	return Message{Code: "host.namespaces-not-listed", Text: "the FederatedNamespaces of the host are not listed yet"}
+}
+
+// HostNamespacesUnreadable is "the host has no FederatedNamespaces in the namespace {namespace}, or the adapter may not read them: apply deploy/kubefed/istio".
+func HostNamespacesUnreadable(namespace string) Message {
+	return build("host.namespaces-unreadable", param{"namespace", namespace})
+}
+
+// HostNoNamespace is "the host has no FederatedNamespace {namespace} yet; the adapter's log says why it cannot make it".
+func HostNoNamespace(namespace string) Message {
+	return build("host.no-namespace", param{"namespace", namespace})
 }
 
 // HostNotListed is "The host cluster's policies are not known yet; try again in a moment.".
 func HostNotListed() Message {
-	return build("host.not-listed", nil)
+	return Message{Code: "host.not-listed", Text: "The host cluster's policies are not known yet; try again in a moment."}
 }
 
 // HostNotWritable is "the host cluster cannot be written now, try again".
 func HostNotWritable() Message {
-	return build("host.not-writable", nil)
+	return Message{Code: "host.not-writable", Text: "the host cluster cannot be written now, try again"}
 }
 
 // HostRefuses is "The host cluster refuses this: {reason}".
 func HostRefuses(reason Message) Message {
-	return build("host.refuses", map[string]any{"reason": reason})
+	return build("host.refuses", param{"reason", reason})
 }
 
 // HostRefusesWorkload is "the host cluster refuses it: {reason}".
 func HostRefusesWorkload(reason Message) Message {
-	return build("host.refuses-workload", map[string]any{"reason": reason})
+	return build("host.refuses-workload", param{"reason", reason})
 }
 
 // HostUnreachable is "The host cluster cannot be reached; try again in a moment.".
 func HostUnreachable() Message {
-	return build("host.unreachable", nil)
+	return Message{Code: "host.unreachable", Text: "The host cluster cannot be reached; try again in a moment."}
 }
 
 // ImpactGrantOnly is "Only a grant can be revoked.".
 func ImpactGrantOnly() Message {
-	return build("impact.grant-only", nil)
+	return Message{Code: "impact.grant-only", Text: "Only a grant can be revoked."}
+}
+
+// IssueExpired is "it ended at {at} and decides nothing any more".
+func IssueExpired(at string) Message {
+	return build("issue.expired", param{"at", at})
+}
+
+// IssueExpiring is "it ends at {at}".
+func IssueExpiring(at string) Message {
+	return build("issue.expiring", param{"at", at})
+}
+
+// IstioAmbientRequests is "{action}: ambient enforces whole connections, not requests: use an action without http".
+func IstioAmbientRequests(action string) Message {
+	return build("istio.ambient-requests", param{"action", action})
+}
+
+// IstioBypassesDeny is "left out because pods outside the mesh have no identity and would bypass the deny {deny}: declare strictMTLS for the member, or name the subjects".
+func IstioBypassesDeny(deny string) Message {
+	return build("istio.bypasses-deny", param{"deny", deny})
+}
+
+// IstioConfigurationDefault is "invalid Istio configuration: default: {reason}".
+func IstioConfigurationDefault(reason Message) Message {
+	return build("istio.configuration-default", param{"reason", reason})
+}
+
+// IstioConfigurationInvalid is "invalid Istio configuration: {reason}".
+func IstioConfigurationInvalid(reason Message) Message {
+	return build("istio.configuration-invalid", param{"reason", reason})
+}
+
+// IstioConfigurationMember is "invalid Istio configuration: member {member}: {reason}".
+func IstioConfigurationMember(member string, reason Message) Message {
+	return build("istio.configuration-member", param{"member", member}, param{"reason", reason})
+}
+
+// IstioDataplane is "dataplane \"{dataplane}\" is not sidecar, ambient or none".
+func IstioDataplane(dataplane string) Message {
+	return build("istio.dataplane", param{"dataplane", dataplane})
+}
+
+// IstioDeclarationUnreadable is "what the member declares about its Istio cannot be read: {reason}".
+func IstioDeclarationUnreadable(reason Message) Message {
+	return build("istio.declaration-unreadable", param{"reason", reason})
+}
+
+// IstioEveryPort is "the actions name every TCP port".
+func IstioEveryPort() Message {
+	return Message{Code: "istio.every-port", Text: "the actions name every TCP port"}
+}
+
+// IstioExpression is "{action}: {reason}: write literals, alternatives, and one .* at the end or the beginning".
+func IstioExpression(action string, reason Message) Message {
+	return build("istio.expression", param{"action", action}, param{"reason", reason})
+}
+
+// IstioExpressionInvalid is "\"{expression}\" is not a valid regular expression".
+func IstioExpressionInvalid(expression string) Message {
+	return build("istio.expression-invalid", param{"expression", expression})
+}
+
+// IstioExpressionMiddle is "\"{expression}\" has .* in the middle, or on both sides".
+func IstioExpressionMiddle(expression string) Message {
+	return build("istio.expression-middle", param{"expression", expression})
+}
+
+// IstioExpressionNothing is "\"{expression}\" matches nothing".
+func IstioExpressionNothing(expression string) Message {
+	return build("istio.expression-nothing", param{"expression", expression})
+}
+
+// IstioExpressionUnsupported is "\"{expression}\" cannot be written as matches of Istio".
+func IstioExpressionUnsupported(expression string) Message {
+	return build("istio.expression-unsupported", param{"expression", expression})
+}
+
+// IstioExternalLeftOut is "only the addresses of its external workloads are left out: {reason}".
+func IstioExternalLeftOut(reason Message) Message {
+	return build("istio.external-left-out", param{"reason", reason})
+}
+
+// IstioHostBits is "range {range} has host bits".
+func IstioHostBits(range_ string) Message {
+	return build("istio.host-bits", param{"range", range_})
+}
+
+// IstioNoTemplate is "{subject}: SubjectClass {class} has no serviceAccountTemplate, by which Istio identifies clients".
+func IstioNoTemplate(subject string, class string) Message {
+	return build("istio.no-template", param{"class", class}, param{"subject", subject})
+}
+
+// IstioNotDeclared is "the member declares no Istio that enforces".
+func IstioNotDeclared() Message {
+	return Message{Code: "istio.not-declared", Text: "the member declares no Istio that enforces"}
+}
+
+// IstioOtherPorts is "otherPorts stay closed: {reason}".
+func IstioOtherPorts(reason Message) Message {
+	return build("istio.other-ports", param{"reason", reason})
+}
+
+// IstioOtherRoot is "its Istio's root namespace is {namespace}, and policies are carried to {root} only".
+func IstioOtherRoot(namespace string, root string) Message {
+	return build("istio.other-root", param{"namespace", namespace}, param{"root", root})
+}
+
+// IstioPortRange is "{action}: Istio has no port ranges such as {first} to {last}: name each port".
+func IstioPortRange(action string, first int, last int) Message {
+	return build("istio.port-range", param{"action", action}, param{"first", first}, param{"last", last})
+}
+
+// IstioProtocol is "{action}: Istio does not enforce {protocol}, which stays open on port {port}".
+func IstioProtocol(action string, protocol string, port int) Message {
+	return build("istio.protocol", param{"action", action}, param{"port", port}, param{"protocol", protocol})
+}
+
+// IstioRangeOverlaps is "{range} overlaps with {other}, where pods or nodes of {member} are: pods outside the mesh would match".
+func IstioRangeOverlaps(range_ string, other string, member string) Message {
+	return build("istio.range-overlaps", param{"member", member}, param{"other", other}, param{"range", range_})
+}
+
+// IstioRangesNotDeclared is "{range}: Istio identifies sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes".
+func IstioRangesNotDeclared(range_ string) Message {
+	return build("istio.ranges-not-declared", param{"range", range_})
+}
+
+// IstioSelector is "a selector of Istio cannot leave out workloads that carry another class's label".
+func IstioSelector() Message {
+	return Message{Code: "istio.selector", Text: "a selector of Istio cannot leave out workloads that carry another class's label"}
+}
+
+// IstioServiceAccount is "{subject}: {account} cannot be the name of a service account".
+func IstioServiceAccount(subject string, account string) Message {
+	return build("istio.service-account", param{"account", account}, param{"subject", subject})
+}
+
+// IstioTCPOnly is "Istio enforces TCP only: UDP, SCTP and ICMP stay open".
+func IstioTCPOnly() Message {
+	return Message{Code: "istio.tcp-only", Text: "Istio enforces TCP only: UDP, SCTP and ICMP stay open"}
+}
+
+// IstioTooManyPorts is "the actions name more than {limit} TCP ports, which Istio would have to list".
+func IstioTooManyPorts(limit int) Message {
+	return build("istio.too-many-ports", param{"limit", limit})
+}
+
+// IstioTooOld is "Istio {version} is older than 1.{oldest}".
+func IstioTooOld(version string, oldest int) Message {
+	return build("istio.too-old", param{"oldest", oldest}, param{"version", version})
+}
+
+// IstioVersion is "version \"{version}\" is not one of Istio 1, such as 1.31".
+func IstioVersion(version string) Message {
+	return build("istio.version", param{"version", version})
+}
+
+// IstioWildcardSubject is "{subject}: Istio's principals cannot express the service accounts of a wildcard: name each subject".
+func IstioWildcardSubject(subject string) Message {
+	return build("istio.wildcard-subject", param{"subject", subject})
+}
+
+// LackMany is "{member} ({reason}) and {more} more: {others} and others".
+func LackMany(member string, reason Message, more int, others []string) Message {
+	return build("lack.many", param{"member", member}, param{"more", more}, param{"others", others}, param{"reason", reason})
+}
+
+// LackOne is "{member} ({reason})".
+func LackOne(member string, reason Message) Message {
+	return build("lack.one", param{"member", member}, param{"reason", reason})
+}
+
+// LackSeveral is "{member} ({reason}) and {more} more: {others}".
+func LackSeveral(member string, reason Message, more int, others []string) Message {
+	return build("lack.several", param{"member", member}, param{"more", more}, param{"others", others}, param{"reason", reason})
+}
+
+// LintRefused is "{kind}: {reason}".
+func LintRefused(kind string, reason Message) Message {
+	return build("lint.refused", param{"kind", kind}, param{"reason", reason})
+}
+
+// LintWhere is "{where}: {finding}".
+func LintWhere(where string, finding Message) Message {
+	return build("lint.where", param{"finding", finding}, param{"where", where})
 }
 
 // ListMineIsYours is "The view mine has no requester but you.".
 func ListMineIsYours() Message {
-	return build("list.mine-is-yours", nil)
+	return Message{Code: "list.mine-is-yours", Text: "The view mine has no requester but you."}
 }
 
 // ListUnknownTicketKind is "There is no such kind of ticket.".
 func ListUnknownTicketKind() Message {
-	return build("list.unknown-ticket-kind", nil)
+	return Message{Code: "list.unknown-ticket-kind", Text: "There is no such kind of ticket."}
 }
 
 // ListUnknownTicketState is "There is no such ticket state.".
 func ListUnknownTicketState() Message {
-	return build("list.unknown-ticket-state", nil)
+	return Message{Code: "list.unknown-ticket-state", Text: "There is no such ticket state."}
+}
+
+// MapRoom is "{limit} of {entries}".
+func MapRoom(limit int, entries int) Message {
+	return build("map.room", param{"entries", entries}, param{"limit", limit})
+}
+
+// MapRoomIn is "{limit} of {entries} in {member}".
+func MapRoomIn(limit int, entries int, member string) Message {
+	return build("map.room-in", param{"entries", entries}, param{"limit", limit}, param{"member", member})
+}
+
+// MemberBeingListed is "member {member} is being listed".
+func MemberBeingListed(member string) Message {
+	return build("member.being-listed", param{"member", member})
+}
+
+// MemberDataplaneUnread is "how its dataplane is configured is not known: it has not been read since the adapter started".
+func MemberDataplaneUnread() Message {
+	return Message{Code: "member.dataplane-unread", Text: "how its dataplane is configured is not known: it has not been read since the adapter started"}
+}
+
+// MemberDowngraded is "member {member} is {mark}: it lets everything through and gets no changes until kubectl acp resume".
+func MemberDowngraded(member string, mark Message) Message {
+	return build("member.downgraded", param{"mark", mark}, param{"member", member})
+}
+
+// MemberForbidden is "member {member} does not let the adapter read {kind}: apply deploy/rbac/member there".
+func MemberForbidden(member string, kind string) Message {
+	return build("member.forbidden", param{"kind", kind}, param{"member", member})
+}
+
+// MemberForeignUnread is "policies of others in member {member} have not been read yet".
+func MemberForeignUnread(member string) Message {
+	return build("member.foreign-unread", param{"member", member})
+}
+
+// MemberIdentitiesFilling is "more than {percent} % of its identities are used".
+func MemberIdentitiesFilling(percent int) Message {
+	return build("member.identities-filling", param{"percent", percent})
+}
+
+// MemberIdentitiesFull is "more than {percent} % of its identities are used; pods with labels that no other pod has will soon get no network".
+func MemberIdentitiesFull(percent int) Message {
+	return build("member.identities-full", param{"percent", percent})
+}
+
+// MemberIdentitiesLabel is "{usage}; the label {label} has the most values: take it out of Cilium's setting labels if no policy needs it".
+func MemberIdentitiesLabel(usage Message, label string) Message {
+	return build("member.identities-label", param{"label", label}, param{"usage", usage})
+}
+
+// MemberKeptApart is "{reason}; KubeFed is kept from it until that is mended, and what it has stays as it is".
+func MemberKeptApart(reason Message) Message {
+	return build("member.kept-apart", param{"reason", reason})
+}
+
+// MemberLeaving is "it is being taken out of the fleet: kubectl acp cluster leave {member} finishes that".
+func MemberLeaving(member string) Message {
+	return build("member.leaving", param{"member", member})
+}
+
+// MemberMapFilling is "the rules of one resource fill more than half of a workload's policy map, and from nine tenths on further grants are refused: grant fewer subjects or ports".
+func MemberMapFilling() Message {
+	return Message{Code: "member.map-filling", Text: "the rules of one resource fill more than half of a workload's policy map, and from nine tenths on further grants are refused: grant fewer subjects or ports"}
+}
+
+// MemberMoreOrphans is "and {count} more policies there that nothing asks for".
+func MemberMoreOrphans(count int) Message {
+	return build("member.more-orphans", param{"count", count})
+}
+
+// MemberNoAnswer is "member {member} does not answer at {address}".
+func MemberNoAnswer(member string, address string) Message {
+	return build("member.no-answer", param{"address", address}, param{"member", member})
+}
+
+// MemberNoKind is "member {member} has no {kind}: install the dataplane's CRDs there".
+func MemberNoKind(member string, kind string) Message {
+	return build("member.no-kind", param{"kind", kind}, param{"member", member})
+}
+
+// MemberNoSecret is "create the Secret {secret} with the key \"{key}\": the adapter's read-only token for member {member}".
+func MemberNoSecret(secret string, key string, member string) Message {
+	return build("member.no-secret", param{"key", key}, param{"member", member}, param{"secret", secret})
+}
+
+// MemberNotContacted is "member {member} has not been contacted yet".
+func MemberNotContacted(member string) Message {
+	return build("member.not-contacted", param{"member", member})
 }
 
 // MemberNotFound is "There is no such member.".
 func MemberNotFound() Message {
-	return build("member.not-found", nil)
+	return Message{Code: "member.not-found", Text: "There is no such member."}
+}
+
+// MemberNotReadYet is "the member has not been read yet".
+func MemberNotReadYet() Message {
+	return Message{Code: "member.not-read-yet", Text: "the member has not been read yet"}
+}
+
+// MemberOrphan is "policy {policy} has ACP's reserved name or label, and nothing asks for it: find out who wrote it, and let somebody of acp:break-glass delete it there".
+func MemberOrphan(policy string) Message {
+	return build("member.orphan", param{"policy", policy})
+}
+
+// MemberQuarantined is "member {member} is quarantined and gets no changes: {reason}; it comes back by itself when that is mended".
+func MemberQuarantined(member string, reason Message) Message {
+	return build("member.quarantined", param{"member", member}, param{"reason", reason})
+}
+
+// MemberSecretsUnreadable is "the adapter cannot read Secrets in namespace {namespace}: apply deploy/rbac/host".
+func MemberSecretsUnreadable(namespace string) Message {
+	return build("member.secrets-unreadable", param{"namespace", namespace})
+}
+
+// MemberTokenRefused is "member {member} refuses the token: renew the Secret {secret}".
+func MemberTokenRefused(member string, secret string) Message {
+	return build("member.token-refused", param{"member", member}, param{"secret", secret})
+}
+
+// MemberTurnedToAudit is "it was turned to audit by hand: nothing is refused there and nothing is written there until kubectl acp resume".
+func MemberTurnedToAudit() Message {
+	return Message{Code: "member.turned-to-audit", Text: "it was turned to audit by hand: nothing is refused there and nothing is written there until kubectl acp resume"}
+}
+
+// MemberTurnedToAuditBy is "it was turned to audit by hand by {by} ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
+func MemberTurnedToAuditBy(by string, reason string) Message {
+	return build("member.turned-to-audit-by", param{"by", by}, param{"reason", reason})
+}
+
+// MemberTurnedToAuditBySomebody is "it was turned to audit by hand ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
+func MemberTurnedToAuditBySomebody(reason string) Message {
+	return build("member.turned-to-audit-by-somebody", param{"reason", reason})
+}
+
+// MemberTurnedToAuditWithoutReason is "it was turned to audit by hand by {by}: nothing is refused there and nothing is written there until kubectl acp resume".
+func MemberTurnedToAuditWithoutReason(by string) Message {
+	return build("member.turned-to-audit-without-reason", param{"by", by})
+}
+
+// MemberUnregistered is "no KubeFedCluster {member} in namespace {namespace}: register the cluster".
+func MemberUnregistered(member string, namespace string) Message {
+	return build("member.unregistered", param{"member", member}, param{"namespace", namespace})
+}
+
+// NameCharacters is "invalid name \"{name}\": the id must not contain spaces or control characters".
+func NameCharacters(name string) Message {
+	return build("name.characters", param{"name", name})
+}
+
+// NameForm is "invalid name \"{name}\": must be {scheme}<org>:<service>:<type>:<id>".
+func NameForm(name string, scheme string) Message {
+	return build("name.form", param{"name", name}, param{"scheme", scheme})
+}
+
+// NameLabelValue is "invalid name \"{name}\": \"{value}\" cannot be a label value (1 to 63 letters, digits, - _ .)".
+func NameLabelValue(name string, value string) Message {
+	return build("name.label-value", param{"name", name}, param{"value", value})
+}
+
+// NameNoID is "invalid name \"{name}\": the id is empty".
+func NameNoID(name string) Message {
+	return build("name.no-id", param{"name", name})
+}
+
+// NameOneWildcard is "invalid name \"{name}\": only one * is allowed, at the end of the id".
+func NameOneWildcard(name string) Message {
+	return build("name.one-wildcard", param{"name", name})
+}
+
+// NamePart is "invalid name \"{name}\": {part} must be a DNS label".
+func NamePart(name string, part string) Message {
+	return build("name.part", param{"name", name}, param{"part", part})
+}
+
+// NameProtectedResource is "invalid name \"{name}\": the name of a protected resource must be exact".
+func NameProtectedResource(name string) Message {
+	return build("name.protected-resource", param{"name", name})
+}
+
+// NameRangeForm is "invalid name \"{name}\": the id must be a prefix such as 10.5.0.0/24".
+func NameRangeForm(name string) Message {
+	return build("name.range-form", param{"name", name})
+}
+
+// NameRangeHostBits is "invalid name \"{name}\": it has host bits, write {network}".
+func NameRangeHostBits(name string, network string) Message {
+	return build("name.range-host-bits", param{"name", name}, param{"network", network})
+}
+
+// NameRangeIpv4 is "invalid name \"{name}\": write IPv4 ranges as IPv4".
+func NameRangeIpv4(name string) Message {
+	return build("name.range-ipv4", param{"name", name})
+}
+
+// NameRangeWildcard is "invalid name \"{name}\": an address range has no wildcard".
+func NameRangeWildcard(name string) Message {
+	return build("name.range-wildcard", param{"name", name})
+}
+
+// NameScheme is "invalid name \"{name}\": must begin with \"{scheme}\"".
+func NameScheme(name string, scheme string) Message {
+	return build("name.scheme", param{"name", name}, param{"scheme", scheme})
+}
+
+// NameTooLong is "invalid name: longer than {limit} bytes".
+func NameTooLong(limit int) Message {
+	return build("name.too-long", param{"limit", limit})
+}
+
+// NameWorkloadSubject is "invalid name \"{name}\": the subject of a workload must be an exact name".
+func NameWorkloadSubject(name string) Message {
+	return build("name.workload-subject", param{"name", name})
+}
+
+// NamesList is "{names}".
+func NamesList(names []string) Message {
+	return build("names.list", param{"names", names})
+}
+
+// NamesListAndMore is "{names} and {count} more".
+func NamesListAndMore(names []string, count int) Message {
+	return build("names.list-and-more", param{"count", count}, param{"names", names})
+}
+
+// NoteDeniedInOtherMesh is "{subject}, which is denied, has or may have pods in {members}, of another cluster mesh than {target}, so all addresses are denied the same ports there".
+func NoteDeniedInOtherMesh(subject string, members Message, target string) Message {
+	return build("note.denied-in-other-mesh", param{"members", members}, param{"subject", subject}, param{"target", target})
+}
+
+// NoteMore is "the same holds for {count} more subjects and members".
+func NoteMore(count int) Message {
+	return build("note.more", param{"count", count})
+}
+
+// NoteNoIdentity is "{subject} has no pods in the cluster mesh of {members}, and those in {elsewhere} have no identity there".
+func NoteNoIdentity(subject string, members Message, elsewhere Message) Message {
+	return build("note.no-identity", param{"elsewhere", elsewhere}, param{"members", members}, param{"subject", subject})
+}
+
+// ObjectGroup is "group {name}".
+func ObjectGroup(name string) Message {
+	return build("object.group", param{"name", name})
+}
+
+// ObjectPolicy is "policy {name}".
+func ObjectPolicy(name string) Message {
+	return build("object.policy", param{"name", name})
+}
+
+// ObjectThePolicy is "the policy".
+func ObjectThePolicy() Message {
+	return Message{Code: "object.the-policy", Text: "the policy"}
 }
 
 // OverrideReasonLength is "Say why in 1 to {limit} characters: the ledger keeps it.".
 func OverrideReasonLength(limit int) Message {
-	return build("override.reason-length", map[string]any{"limit": limit})
+	return build("override.reason-length", param{"limit", limit})
+}
+
+// Parts is "{parts}".
+func Parts(parts []Message) Message {
+	return build("parts", param{"parts", parts})
 }
 
 // PolicyAsksNobody is "The approval policy {policy} asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.".
 func PolicyAsksNobody(policy string) Message {
-	return build("policy.asks-nobody", map[string]any{"policy": policy})
+	return build("policy.asks-nobody", param{"policy", policy})
 }
 
 // PolicyDurationLimit is "The approval policy {policy} allows at most {limit}: ask for no more.".
 func PolicyDurationLimit(policy string, limit string) Message {
-	return build("policy.duration-limit", map[string]any{"policy": policy, "limit": limit})
+	return build("policy.duration-limit", param{"limit", limit}, param{"policy", policy})
 }
 
 // PolicyMatchUnclear is "It cannot be told whether the approval policy {policy} is about this request: an administrator has to mend its match.".
 func PolicyMatchUnclear(policy string) Message {
-	return build("policy.match-unclear", map[string]any{"policy": policy})
+	return build("policy.match-unclear", param{"policy", policy})
 }
 
 // PolicyNotFound is "There is no such approval policy.".
 func PolicyNotFound() Message {
-	return build("policy.not-found", nil)
+	return Message{Code: "policy.not-found", Text: "There is no such approval policy."}
 }
 
 // PolicyTooFewPeople is "The approval policy {policy} needs more different people than the catalog names for its steps: ask an administrator.".
 func PolicyTooFewPeople(policy string) Message {
-	return build("policy.too-few-people", map[string]any{"policy": policy})
+	return build("policy.too-few-people", param{"policy", policy})
 }
 
 // PolicyTotalLimit is "The approval policy {policy} allows at most {limit} from the first grant on: ask for at most {left}.".
 func PolicyTotalLimit(policy string, limit string, left string) Message {
-	return build("policy.total-limit", map[string]any{"policy": policy, "limit": limit, "left": left})
+	return build("policy.total-limit", param{"left", left}, param{"limit", limit}, param{"policy", policy})
 }
 
 // PolicyTotalUsedUp is "The approval policy {policy} allows at most {limit} from the first grant on, and that is used up: ask again when the access has ended.".
 func PolicyTotalUsedUp(policy string, limit string) Message {
-	return build("policy.total-used-up", map[string]any{"policy": policy, "limit": limit})
+	return build("policy.total-used-up", param{"limit", limit}, param{"policy", policy})
+}
+
+// PortHTTPNeedsTCP is "http needs TCP, and port {port} is {protocol}".
+func PortHTTPNeedsTCP(port int, protocol string) Message {
+	return build("port.http-needs-tcp", param{"port", port}, param{"protocol", protocol})
+}
+
+// PortProtocol is "protocol \"{protocol}\" is not TCP, UDP or SCTP".
+func PortProtocol(protocol string) Message {
+	return build("port.protocol", param{"protocol", protocol})
+}
+
+// PortRange is "{first} to {last} is not a valid range of ports".
+func PortRange(first int, last int) Message {
+	return build("port.range", param{"first", first}, param{"last", last})
 }
 
 // PreferencesChannelUnknown is "There is no channel \"{channel}\" to choose for.".
 func PreferencesChannelUnknown(channel string) Message {
-	return build("preferences.channel-unknown", map[string]any{"channel": channel})
+	return build("preferences.channel-unknown", param{"channel", channel})
 }
 
 // PreferencesHour is "Use an hour from 0 to 23.".
 func PreferencesHour() Message {
-	return build("preferences.hour", nil)
+	return Message{Code: "preferences.hour", Text: "Use an hour from 0 to 23."}
 }
 
 // PreferencesLanguage is "Use one of {values}.".
 func PreferencesLanguage(values []string) Message {
-	return build("preferences.language", map[string]any{"values": values})
+	return build("preferences.language", param{"values", values})
 }
 
 // PreferencesTiming is "\"{kind}\" cannot be \"{timing}\": use at-once, digest or off.".
 func PreferencesTiming(kind string, timing string) Message {
-	return build("preferences.timing", map[string]any{"kind": kind, "timing": timing})
+	return build("preferences.timing", param{"kind", kind}, param{"timing", timing})
 }
 
 // PreferencesZone is "Use a name such as Asia/Shanghai.".
 func PreferencesZone() Message {
-	return build("preferences.zone", nil)
+	return Message{Code: "preferences.zone", Text: "Use a name such as Asia/Shanghai."}
+}
+
+// PreflightAgentsNotReady is "none of the {agents} agents of Cilium is ready: no change of a policy is taken there".
+func PreflightAgentsNotReady(agents int) Message {
+	return build("preflight.agents-not-ready", param{"agents", agents})
+}
+
+// PreflightAuditCloses is "every policy closes the workloads that it selects in both directions, so Audit and wildcard grants would close them, too".
+func PreflightAuditCloses() Message {
+	return Message{Code: "preflight.audit-closes", Text: "every policy closes the workloads that it selects in both directions, so Audit and wildcard grants would close them, too"}
+}
+
+// PreflightCiliumNeverRead is "nobody has read it yet".
+func PreflightCiliumNeverRead() Message {
+	return Message{Code: "preflight.cilium-never-read", Text: "nobody has read it yet"}
+}
+
+// PreflightCiliumUndeclared is "the member is registered as one with Istio alone, and Cilium is configured there in {place}".
+func PreflightCiliumUndeclared(place string) Message {
+	return build("preflight.cilium-undeclared", param{"place", place})
+}
+
+// PreflightCiliumUnread is "Cilium's configuration is unknown: {reason}".
+func PreflightCiliumUnread(reason Message) Message {
+	return build("preflight.cilium-unread", param{"reason", reason})
+}
+
+// PreflightClosedWithoutPolicy is "pods are closed without a policy, so what is in Observe or Audit is refused as well".
+func PreflightClosedWithoutPolicy() Message {
+	return Message{Code: "preflight.closed-without-policy", Text: "pods are closed without a policy, so what is in Observe or Audit is refused as well"}
+}
+
+// PreflightDowngraded is "it is {mark}: nothing is refused there".
+func PreflightDowngraded(mark Message) Message {
+	return build("preflight.downgraded", param{"mark", mark})
+}
+
+// PreflightEnforcerUnknown is "its KubeFedCluster declares the enforcer \"{enforcer}\", which is none: it counts as a member with Cilium".
+func PreflightEnforcerUnknown(enforcer string) Message {
+	return build("preflight.enforcer-unknown", param{"enforcer", enforcer})
+}
+
+// PreflightEnvFrom is "agents also take settings from environments of other objects (envFrom), which are not read".
+func PreflightEnvFrom() Message {
+	return Message{Code: "preflight.env-from", Text: "agents also take settings from environments of other objects (envFrom), which are not read"}
+}
+
+// PreflightEnvoyNotReady is "{missing} of {pods} pods of cilium-envoy are not ready: on their nodes a policy with rules about requests holds up all changes of policies".
+func PreflightEnvoyNotReady(missing int, pods int) Message {
+	return build("preflight.envoy-not-ready", param{"missing", missing}, param{"pods", pods})
+}
+
+// PreflightEnvoyUnknown is "it is unknown whether Envoy runs: {reason}".
+func PreflightEnvoyUnknown(reason Message) Message {
+	return build("preflight.envoy-unknown", param{"reason", reason})
+}
+
+// PreflightForbidden is "the {object} may not be read".
+func PreflightForbidden(object string) Message {
+	return build("preflight.forbidden", param{"object", object})
+}
+
+// PreflightGuardUnread is "what guards the managed objects was not read: {reason}".
+func PreflightGuardUnread(reason Message) Message {
+	return build("preflight.guard-unread", param{"reason", reason})
+}
+
+// PreflightHostPods is "pods with the label {label} use the network of their node, so no policy selects them and no rule about the label matches them: {pods}".
+func PreflightHostPods(label string, pods Message) Message {
+	return build("preflight.host-pods", param{"label", label}, param{"pods", pods})
+}
+
+// PreflightHostPodsOf is "pods with the label {label} of class {class} use the network of their node, so no policy selects them and no rule about the label matches them: {pods}".
+func PreflightHostPodsOf(label string, class string, pods Message) Message {
+	return build("preflight.host-pods-of", param{"class", class}, param{"label", label}, param{"pods", pods})
+}
+
+// PreflightHostPodsUnread is "whether pods of the classes use the network of their node is unknown: {reason}".
+func PreflightHostPodsUnread(reason Message) Message {
+	return build("preflight.host-pods-unread", param{"reason", reason})
+}
+
+// PreflightIcmpRefused is "agents refuse the policies that open the ports of no action".
+func PreflightIcmpRefused() Message {
+	return Message{Code: "preflight.icmp-refused", Text: "agents refuse the policies that open the ports of no action"}
+}
+
+// PreflightIstioAmbient is "Istio {version} is there with sidecars, and ambient for layer 4".
+func PreflightIstioAmbient(version string) Message {
+	return build("preflight.istio-ambient", param{"version", version})
+}
+
+// PreflightIstioDeclaration is "what it declares about its Istio cannot be read, so every statement of classes with the enforcer istio is refused there: {reason}".
+func PreflightIstioDeclaration(reason Message) Message {
+	return build("preflight.istio-declaration", param{"reason", reason})
+}
+
+// PreflightIstioKindsMissing is "it does not serve Istio's kinds".
+func PreflightIstioKindsMissing() Message {
+	return Message{Code: "preflight.istio-kinds-missing", Text: "it does not serve Istio's kinds"}
+}
+
+// PreflightIstioSidecars is "Istio {version} is there with sidecars".
+func PreflightIstioSidecars(version string) Message {
+	return build("preflight.istio-sidecars", param{"version", version})
+}
+
+// PreflightKindFails is "{kind} cannot be listed: {reason}".
+func PreflightKindFails(kind string, reason string) Message {
+	return build("preflight.kind-fails", param{"kind", kind}, param{"reason", reason})
+}
+
+// PreflightKindFailsSilently is "{kind} cannot be listed".
+func PreflightKindFailsSilently(kind string) Message {
+	return build("preflight.kind-fails-silently", param{"kind", kind})
+}
+
+// PreflightKindForbidden is "the pusher may not list {kind}".
+func PreflightKindForbidden(kind string) Message {
+	return build("preflight.kind-forbidden", param{"kind", kind})
+}
+
+// PreflightKindMissing is "it does not serve {kind} in version {version}".
+func PreflightKindMissing(kind string, version string) Message {
+	return build("preflight.kind-missing", param{"kind", kind}, param{"version", version})
+}
+
+// PreflightLabelMissing is "the label {label} is not in Cilium's identities: what selects it matches nothing".
+func PreflightLabelMissing(label string) Message {
+	return build("preflight.label-missing", param{"label", label})
+}
+
+// PreflightLabelMissingOf is "the label {label} of class {class} is not in Cilium's identities: what selects it matches nothing".
+func PreflightLabelMissingOf(label string, class string) Message {
+	return build("preflight.label-missing-of", param{"class", class}, param{"label", label})
+}
+
+// PreflightLabelRuleEmpty is "identity label rule \"{rule}\" has no key".
+func PreflightLabelRuleEmpty(rule string) Message {
+	return build("preflight.label-rule-empty", param{"rule", rule})
+}
+
+// PreflightLabelRuleInvalid is "identity label rule \"{rule}\": {reason}".
+func PreflightLabelRuleInvalid(rule string, reason string) Message {
+	return build("preflight.label-rule-invalid", param{"reason", reason}, param{"rule", rule})
+}
+
+// PreflightLabelsInFile is "identity labels come from a file that cannot be read from here, so it is unknown whether policies select any pod".
+func PreflightLabelsInFile() Message {
+	return Message{Code: "preflight.labels-in-file", Text: "identity labels come from a file that cannot be read from here, so it is unknown whether policies select any pod"}
+}
+
+// PreflightLabelsUnreadable is "in {place}: {reason}".
+func PreflightLabelsUnreadable(place string, reason Message) Message {
+	return build("preflight.labels-unreadable", param{"place", place}, param{"reason", reason})
+}
+
+// PreflightMeshUndeclared is "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so: nobody is told that policies there do not know pods of other clusters by name".
+func PreflightMeshUndeclared() Message {
+	return Message{Code: "preflight.mesh-undeclared", Text: "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so: nobody is told that policies there do not know pods of other clusters by name"}
+}
+
+// PreflightNoAgentEnvoy is "no pod of Cilium's agents, which contain Envoy, is ready".
+func PreflightNoAgentEnvoy() Message {
+	return Message{Code: "preflight.no-agent-envoy", Text: "no pod of Cilium's agents, which contain Envoy, is ready"}
+}
+
+// PreflightNoCilium is "Cilium enforces nothing there: the member is registered as one with Istio alone, and has Cilium's kinds only for KubeFed, which would stop for every member without them".
+func PreflightNoCilium() Message {
+	return Message{Code: "preflight.no-cilium", Text: "Cilium enforces nothing there: the member is registered as one with Istio alone, and has Cilium's kinds only for KubeFed, which would stop for every member without them"}
+}
+
+// PreflightNoEnforcer is "neither Cilium nor Istio enforces anything there: the member is registered as one with Istio alone, and {reason}".
+func PreflightNoEnforcer(reason Message) Message {
+	return build("preflight.no-enforcer", param{"reason", reason})
+}
+
+// PreflightNoEnvoy is "no pod of cilium-envoy is ready".
+func PreflightNoEnvoy() Message {
+	return Message{Code: "preflight.no-envoy", Text: "no pod of cilium-envoy is ready"}
+}
+
+// PreflightNoHTTP is "rules about requests (method, path) are refused there: {reason}".
+func PreflightNoHTTP(reason Message) Message {
+	return build("preflight.no-http", param{"reason", reason})
+}
+
+// PreflightNodeRefused is "a closed workload also refuses its own node, so kubelet's probes of it fail".
+func PreflightNodeRefused() Message {
+	return Message{Code: "preflight.node-refused", Text: "a closed workload also refuses its own node, so kubelet's probes of it fail"}
+}
+
+// PreflightNotFound is "there is no {object}".
+func PreflightNotFound(object string) Message {
+	return build("preflight.not-found", param{"object", object})
+}
+
+// PreflightNothingRefused is "nothing is refused there".
+func PreflightNothingRefused() Message {
+	return Message{Code: "preflight.nothing-refused", Text: "nothing is refused there"}
+}
+
+// PreflightOldCilium is "Cilium {version} is older than 1.19: policies mean something else there".
+func PreflightOldCilium(version string) Message {
+	return build("preflight.old-cilium", param{"version", version})
+}
+
+// PreflightOldIstio is "Istio {version} is older than 1.29: classes with the enforcer istio are refused there".
+func PreflightOldIstio(version string) Message {
+	return build("preflight.old-istio", param{"version", version})
+}
+
+// PreflightOldServer is "Kubernetes {version} has no stable admission policies: nothing guards the managed objects there".
+func PreflightOldServer(version string) Message {
+	return build("preflight.old-server", param{"version", version})
+}
+
+// PreflightOtherSource is "agents also take settings from {source}, which is not read".
+func PreflightOtherSource(source string) Message {
+	return build("preflight.other-source", param{"source", source})
+}
+
+// PreflightPlaceInvalid is "the annotation {annotation} of its KubeFedCluster is not namespace/name".
+func PreflightPlaceInvalid(annotation string) Message {
+	return build("preflight.place-invalid", param{"annotation", annotation})
+}
+
+// PreflightPoliciesIgnored is "agents ignore the policies that ACP pushes".
+func PreflightPoliciesIgnored() Message {
+	return Message{Code: "preflight.policies-ignored", Text: "agents ignore the policies that ACP pushes"}
+}
+
+// PreflightRangesMatchPods is "address ranges also match pods or nodes, so a grant to a range lets in more than it says".
+func PreflightRangesMatchPods() Message {
+	return Message{Code: "preflight.ranges-match-pods", Text: "address ranges also match pods or nodes, so a grant to a range lets in more than it says"}
+}
+
+// PreflightSameClusterID is "Cilium's cluster-id \"{id}\" is also that of member {member}".
+func PreflightSameClusterID(id string, member string) Message {
+	return build("preflight.same-cluster-id", param{"id", id}, param{"member", member})
+}
+
+// PreflightSameClusterName is "Cilium's cluster-name \"{name}\" is also that of member {member}".
+func PreflightSameClusterName(name string, member string) Message {
+	return build("preflight.same-cluster-name", param{"member", member}, param{"name", name})
+}
+
+// PreflightSetting is "Cilium's {setting} is \"{value}\" in {place}: {consequence}".
+func PreflightSetting(setting string, value string, place string, consequence Message) Message {
+	return build("preflight.setting", param{"consequence", consequence}, param{"place", place}, param{"setting", setting}, param{"value", value})
+}
+
+// PreflightSettingValue is "Cilium's {setting} is \"{value}\" in {place}".
+func PreflightSettingValue(setting string, value string, place string) Message {
+	return build("preflight.setting-value", param{"place", place}, param{"setting", setting}, param{"value", value})
+}
+
+// PreflightSmallMap is "Cilium's bpf-policy-map-max is {limit}, less than the default of {usual}: policies for many clients may not fit".
+func PreflightSmallMap(limit int, usual int) Message {
+	return build("preflight.small-map", param{"limit", limit}, param{"usual", usual})
+}
+
+// PreflightTokenRefused is "it refuses the token".
+func PreflightTokenRefused() Message {
+	return Message{Code: "preflight.token-refused", Text: "it refuses the token"}
+}
+
+// PreflightUnreachable is "the cluster does not answer: {reason}".
+func PreflightUnreachable(reason Message) Message {
+	return build("preflight.unreachable", param{"reason", reason})
+}
+
+// PreflightUnreadable is "the {object} cannot be read: {reason}".
+func PreflightUnreadable(object string, reason Message) Message {
+	return build("preflight.unreadable", param{"object", object}, param{"reason", reason})
+}
+
+// PreflightWithRemedy is "{finding}; {remedy}".
+func PreflightWithRemedy(finding Message, remedy Message) Message {
+	return build("preflight.with-remedy", param{"finding", finding}, param{"remedy", remedy})
+}
+
+// ProblemActionLeftOut is "action {action} is left out, and other ports stay closed: {reason}".
+func ProblemActionLeftOut(action string, reason Message) Message {
+	return build("problem.action-left-out", param{"action", action}, param{"reason", reason})
+}
+
+// ProblemActionsLeftOut is "{count} actions are left out, and other ports stay closed: a class has at most {limit}".
+func ProblemActionsLeftOut(count int, limit int) Message {
+	return build("problem.actions-left-out", param{"count", count}, param{"limit", limit})
+}
+
+// ProblemAddressContested is "{address} is given to several subjects ({subjects}): their denies count for it and their allows do not; give it to one".
+func ProblemAddressContested(address string, subjects []string) Message {
+	return build("problem.address-contested", param{"address", address}, param{"subjects", subjects})
+}
+
+// ProblemAddressContestedUnusable is "{address} is given to several subjects ({subjects}, and one that cannot be used): their denies count for it and their allows do not; give it to one".
+func ProblemAddressContestedUnusable(address string, subjects []string) Message {
+	return build("problem.address-contested-unusable", param{"address", address}, param{"subjects", subjects})
+}
+
+// ProblemAddressLeftOut is "address \"{address}\" is left out: {reason}".
+func ProblemAddressLeftOut(address string, reason Message) Message {
+	return build("problem.address-left-out", param{"address", address}, param{"reason", reason})
+}
+
+// ProblemClusterMode is "mode \"{mode}\" of cluster {cluster} is not Observe, Audit or Enforce".
+func ProblemClusterMode(mode string, cluster string) Message {
+	return build("problem.cluster-mode", param{"cluster", cluster}, param{"mode", mode})
+}
+
+// ProblemMode is "mode \"{mode}\" is not Observe, Audit or Enforce".
+func ProblemMode(mode string) Message {
+	return build("problem.mode", param{"mode", mode})
+}
+
+// ProblemPatternForm is "pattern {pattern} must end in * and must not be about address ranges".
+func ProblemPatternForm(pattern string) Message {
+	return build("problem.pattern-form", param{"pattern", pattern})
+}
+
+// ProblemPatternOverlap is "pattern {pattern} overlaps with {other} of the older class {class}: narrow one of them".
+func ProblemPatternOverlap(pattern string, other string, class string) Message {
+	return build("problem.pattern-overlap", param{"class", class}, param{"other", other}, param{"pattern", pattern})
+}
+
+// ProblemResourceNoClass is "no ResourceClass covers {resource}: create one".
+func ProblemResourceNoClass(resource string) Message {
+	return build("problem.resource-no-class", param{"resource", resource})
+}
+
+// ProblemResourceTwice is "{count} ProtectedResources name {resource}: the strictest mode counts; delete all but one".
+func ProblemResourceTwice(count int, resource string) Message {
+	return build("problem.resource-twice", param{"count", count}, param{"resource", resource})
+}
+
+// ProblemSubjectNoClass is "no SubjectClass covers {subject}: create one".
+func ProblemSubjectNoClass(subject string) Message {
+	return build("problem.subject-no-class", param{"subject", subject})
+}
+
+// ProblemWorkloadLeftOut is "{reason}; until then no statement that names a subject lets its addresses in, also where they are within another workload's".
+func ProblemWorkloadLeftOut(reason Message) Message {
+	return build("problem.workload-left-out", param{"reason", reason})
+}
+
+// ProblemWorkloadNotPushed is "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload".
+func ProblemWorkloadNotPushed() Message {
+	return Message{Code: "problem.workload-not-pushed", Text: "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload"}
+}
+
+// RefusalActionForm is "an action is <service>:<verb> or <service>:*".
+func RefusalActionForm() Message {
+	return Message{Code: "refusal.action-form", Text: "an action is <service>:<verb> or <service>:*"}
+}
+
+// RefusalActionUnknown is "no class of the statement's resources has this action: see its ResourceClass".
+func RefusalActionUnknown() Message {
+	return Message{Code: "refusal.action-unknown", Text: "no class of the statement's resources has this action: see its ResourceClass"}
+}
+
+// RefusalAddressesDenied is "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied these ports: register the addresses that the denied subject comes from as ExternalWorkloads".
+func RefusalAddressesDenied() Message {
+	return Message{Code: "refusal.addresses-denied", Text: "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied these ports: register the addresses that the denied subject comes from as ExternalWorkloads"}
+}
+
+// RefusalDeniesTooLarge is "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects".
+func RefusalDeniesTooLarge() Message {
+	return Message{Code: "refusal.denies-too-large", Text: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects"}
+}
+
+// RefusalDenyRequests is "a deny of an action with http is not translated: deny an action of whole connections".
+func RefusalDenyRequests() Message {
+	return Message{Code: "refusal.deny-requests", Text: "a deny of an action with http is not translated: deny an action of whole connections"}
+}
+
+// RefusalEffect is "the effect must be Allow or Deny".
+func RefusalEffect() Message {
+	return Message{Code: "refusal.effect", Text: "the effect must be Allow or Deny"}
+}
+
+// RefusalExternalDeny is "a deny of an external workload is not pushed to the members: deny its addresses".
+func RefusalExternalDeny() Message {
+	return Message{Code: "refusal.external-deny", Text: "a deny of an external workload is not pushed to the members: deny its addresses"}
+}
+
+// RefusalInMembers is "in {members}: {reason}".
+func RefusalInMembers(members Message, reason Message) Message {
+	return build("refusal.in-members", param{"members", members}, param{"reason", reason})
+}
+
+// RefusalMapFull is "the rules would need more policy-map entries than a workload has room for ({room}): grant fewer subjects or ports".
+func RefusalMapFull(room Message) Message {
+	return build("refusal.map-full", param{"room", room})
+}
+
+// RefusalNameEach is "name each subject".
+func RefusalNameEach() Message {
+	return Message{Code: "refusal.name-each", Text: "name each subject"}
+}
+
+// RefusalNameEachOrClass is "name each subject, or the whole class".
+func RefusalNameEachOrClass() Message {
+	return Message{Code: "refusal.name-each-or-class", Text: "name each subject, or the whole class"}
+}
+
+// RefusalNameUnknown is "a prefix stands for the names that are known in the members, and this one is not among them".
+func RefusalNameUnknown() Message {
+	return Message{Code: "refusal.name-unknown", Text: "a prefix stands for the names that are known in the members, and this one is not among them"}
+}
+
+// RefusalOtherEnforcer is "it is about resources that {enforcer} does not enforce, and the workload is also {resources}".
+func RefusalOtherEnforcer(enforcer string, resources []string) Message {
+	return build("refusal.other-enforcer", param{"enforcer", enforcer}, param{"resources", resources})
+}
+
+// RefusalOtherMesh is "{subject} has pods in {members} only, which is in another cluster mesh, so they have no identity where the resource is: register the addresses that they come from as ExternalWorkloads".
+func RefusalOtherMesh(subject string, members Message) Message {
+	return build("refusal.other-mesh", param{"members", members}, param{"subject", subject})
+}
+
+// RefusalPart is "{part}: {reason}".
+func RefusalPart(part string, reason Message) Message {
+	return build("refusal.part", param{"part", part}, param{"reason", reason})
+}
+
+// RefusalPartAndMore is "{part}: {reason} (and {more} more)".
+func RefusalPartAndMore(part string, reason Message, more int) Message {
+	return build("refusal.part-and-more", param{"more", more}, param{"part", part}, param{"reason", reason})
+}
+
+// RefusalPrefixDeny is "a deny by prefix would miss names that are not known yet: {instead}".
+func RefusalPrefixDeny(instead Message) Message {
+	return build("refusal.prefix-deny", param{"instead", instead})
+}
+
+// RefusalPrefixUnknown is "the names with this prefix are not known: {instead}".
+func RefusalPrefixUnknown(instead Message) Message {
+	return build("refusal.prefix-unknown", param{"instead", instead})
+}
+
+// RefusalRangeResource is "an address range can be a subject, not a resource".
+func RefusalRangeResource() Message {
+	return Message{Code: "refusal.range-resource", Text: "an address range can be a subject, not a resource"}
+}
+
+// RefusalRequests is "rules about requests (method, path) cannot be enforced there: {reason}; these requests are refused until that is mended, or ask for whole connections".
+func RefusalRequests(reason Message) Message {
+	return build("refusal.requests", param{"reason", reason})
+}
+
+// RefusalRequestsInMember is "rules about requests (method, path) cannot be enforced in the member: {reason}".
+func RefusalRequestsInMember(reason Message) Message {
+	return build("refusal.requests-in-member", param{"reason", reason})
+}
+
+// RefusalResourceUnknown is "no ResourceClass covers it: create one, or correct the name".
+func RefusalResourceUnknown() Message {
+	return Message{Code: "refusal.resource-unknown", Text: "no ResourceClass covers it: create one, or correct the name"}
+}
+
+// RefusalResourcesUnknown is "no ResourceClass covers any of it: create one, or correct the name".
+func RefusalResourcesUnknown() Message {
+	return Message{Code: "refusal.resources-unknown", Text: "no ResourceClass covers any of it: create one, or correct the name"}
+}
+
+// RefusalShadowingDeny is "left out because the deny {deny} is refused and could have overridden it: correct or remove that deny".
+func RefusalShadowingDeny(deny string) Message {
+	return build("refusal.shadowing-deny", param{"deny", deny})
+}
+
+// RefusalSubjectUnknown is "no SubjectClass covers it: create one, or correct the name".
+func RefusalSubjectUnknown() Message {
+	return Message{Code: "refusal.subject-unknown", Text: "no SubjectClass covers it: create one, or correct the name"}
+}
+
+// RefusalSubjectsUnknown is "no SubjectClass covers any of it: create one, or correct the name".
+func RefusalSubjectsUnknown() Message {
+	return Message{Code: "refusal.subjects-unknown", Text: "no SubjectClass covers any of it: create one, or correct the name"}
+}
+
+// RefusalWildcardRequests is "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections".
+func RefusalWildcardRequests() Message {
+	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections"}
+}
+
+// RemedyAddLabel is "add k8s:{label} to the setting labels in {place} and restart the agents".
+func RemedyAddLabel(label string, place string) Message {
+	return build("remedy.add-label", param{"label", label}, param{"place", place})
+}
+
+// RemedyAnnotate is "annotate the KubeFedCluster with {annotation}".
+func RemedyAnnotate(annotation string) Message {
+	return build("remedy.annotate", param{"annotation", annotation})
+}
+
+// RemedyApplyMemberRbac is "apply deploy/rbac/member there".
+func RemedyApplyMemberRbac() Message {
+	return Message{Code: "remedy.apply-member-rbac", Text: "apply deploy/rbac/member there"}
+}
+
+// RemedyCheckConnection is "check address, certificate authority, proxy and token, from where the adapter and KubeFed run".
+func RemedyCheckConnection() Message {
+	return Message{Code: "remedy.check-connection", Text: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}
+}
+
+// RemedyCiliumUnread is "apply deploy/rbac/member there, and where the configuration is elsewhere name it in the annotations of the KubeFedCluster; without it nothing counts as enforced".
+func RemedyCiliumUnread() Message {
+	return Message{Code: "remedy.cilium-unread", Text: "apply deploy/rbac/member there, and where the configuration is elsewhere name it in the annotations of the KubeFedCluster; without it nothing counts as enforced"}
+}
+
+// RemedyCorrectAnnotation is "correct the annotation {annotation} of its KubeFedCluster".
+func RemedyCorrectAnnotation(annotation string) Message {
+	return build("remedy.correct-annotation", param{"annotation", annotation})
+}
+
+// RemedyEnableProxy is "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and mend cilium-envoy".
+func RemedyEnableProxy() Message {
+	return Message{Code: "remedy.enable-proxy", Text: "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and mend cilium-envoy"}
+}
+
+// RemedyEnforcerAnnotation is "set the annotation {annotation} to istio where there is no Cilium, or remove it".
+func RemedyEnforcerAnnotation(annotation string) Message {
+	return build("remedy.enforcer-annotation", param{"annotation", annotation})
+}
+
+// RemedyFix is "kubectl acp cluster check --fix brings it there".
+func RemedyFix() Message {
+	return Message{Code: "remedy.fix", Text: "kubectl acp cluster check --fix brings it there"}
+}
+
+// RemedyFixCiliumKind is "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed".
+func RemedyFixCiliumKind() Message {
+	return Message{Code: "remedy.fix-cilium-kind", Text: "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed"}
+}
+
+// RemedyFixIstioKind is "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed".
+func RemedyFixIstioKind() Message {
+	return Message{Code: "remedy.fix-istio-kind", Text: "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"}
+}
+
+// RemedyHostNetwork is "take hostNetwork out of these pods, or the label".
+func RemedyHostNetwork() Message {
+	return Message{Code: "remedy.host-network", Text: "take hostNetwork out of these pods, or the label"}
+}
+
+// RemedyInstallCilium is "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind".
+func RemedyInstallCilium() Message {
+	return Message{Code: "remedy.install-cilium", Text: "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind"}
+}
+
+// RemedyInstallEither is "neither Cilium nor Istio is there: install Cilium 1.19 or newer there, with its CRDs; or Istio 1.29 or newer, and join it with --enforcer istio".
+func RemedyInstallEither() Message {
+	return Message{Code: "remedy.install-either", Text: "neither Cilium nor Istio is there: install Cilium 1.19 or newer there, with its CRDs; or Istio 1.29 or newer, and join it with --enforcer istio"}
+}
+
+// RemedyInstallEnforcer is "install Istio 1.29 or newer there; or install Cilium 1.19 or newer, and join the member with --enforcer cilium".
+func RemedyInstallEnforcer() Message {
+	return Message{Code: "remedy.install-enforcer", Text: "install Istio 1.29 or newer there; or install Cilium 1.19 or newer, and join the member with --enforcer cilium"}
+}
+
+// RemedyJoinWithCilium is "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium".
+func RemedyJoinWithCilium() Message {
+	return Message{Code: "remedy.join-with-cilium", Text: "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium"}
+}
+
+// RemedyLabelsSetting is "give the same rules in the setting labels and restart the agents".
+func RemedyLabelsSetting() Message {
+	return Message{Code: "remedy.labels-setting", Text: "give the same rules in the setting labels and restart the agents"}
+}
+
+// RemedyMendAgents is "mend the agents".
+func RemedyMendAgents() Message {
+	return Message{Code: "remedy.mend-agents", Text: "mend the agents"}
+}
+
+// RemedyMendEnvoy is "mend cilium-envoy there".
+func RemedyMendEnvoy() Message {
+	return Message{Code: "remedy.mend-envoy", Text: "mend cilium-envoy there"}
+}
+
+// RemedyMendLabels is "mend the setting labels of Cilium".
+func RemedyMendLabels() Message {
+	return Message{Code: "remedy.mend-labels", Text: "mend the setting labels of Cilium"}
+}
+
+// RemedyMendServer is "mend the API server or the stored objects there".
+func RemedyMendServer() Message {
+	return Message{Code: "remedy.mend-server", Text: "mend the API server or the stored objects there"}
+}
+
+// RemedyNothing is "nothing".
+func RemedyNothing() Message {
+	return Message{Code: "remedy.nothing", Text: "nothing"}
+}
+
+// RemedyOwnClusterID is "give each cluster of a mesh an id of its own, or declare its mesh (annotation {annotation} of the KubeFedCluster) if the two are not in one".
+func RemedyOwnClusterID(annotation string) Message {
+	return build("remedy.own-cluster-id", param{"annotation", annotation})
+}
+
+// RemedyOwnClusterName is "give each cluster of a mesh a name of its own, or declare its mesh (annotation {annotation} of the KubeFedCluster) if the two are not in one".
+func RemedyOwnClusterName(annotation string) Message {
+	return build("remedy.own-cluster-name", param{"annotation", annotation})
+}
+
+// RemedyPlaceElsewhere is "nothing, unless classes that Cilium enforces are placed there: place them in other members, or install Cilium and join the member again with --enforcer cilium".
+func RemedyPlaceElsewhere() Message {
+	return Message{Code: "remedy.place-elsewhere", Text: "nothing, unless classes that Cilium enforces are placed there: place them in other members, or install Cilium and join the member again with --enforcer cilium"}
+}
+
+// RemedyRejoinRole is "give the pusher's account its role again: kubectl acp cluster join does".
+func RemedyRejoinRole() Message {
+	return Message{Code: "remedy.rejoin-role", Text: "give the pusher's account its role again: kubectl acp cluster join does"}
+}
+
+// RemedyRemoveSetting is "remove it and restart the agents".
+func RemedyRemoveSetting() Message {
+	return Message{Code: "remedy.remove-setting", Text: "remove it and restart the agents"}
+}
+
+// RemedyResume is "kubectl acp resume there, when the reason is gone".
+func RemedyResume() Message {
+	return Message{Code: "remedy.resume", Text: "kubectl acp resume there, when the reason is gone"}
+}
+
+// RemedySet is "set it to {value} and restart the agents".
+func RemedySet(value string) Message {
+	return build("remedy.set", param{"value", value})
+}
+
+// RemedySetMap is "set it to {entries} or more and restart the agents".
+func RemedySetMap(entries int) Message {
+	return build("remedy.set-map", param{"entries", entries})
+}
+
+// RemedySetOperator is "set it to {value} and restart agents and operator".
+func RemedySetOperator(value string) Message {
+	return build("remedy.set-operator", param{"value", value})
+}
+
+// RemedyUpgradeCilium is "upgrade Cilium".
+func RemedyUpgradeCilium() Message {
+	return Message{Code: "remedy.upgrade-cilium", Text: "upgrade Cilium"}
+}
+
+// RemedyUpgradeIstio is "upgrade Istio".
+func RemedyUpgradeIstio() Message {
+	return Message{Code: "remedy.upgrade-istio", Text: "upgrade Istio"}
+}
+
+// RemedyUpgradeServer is "upgrade to 1.30 or newer".
+func RemedyUpgradeServer() Message {
+	return Message{Code: "remedy.upgrade-server", Text: "upgrade to 1.30 or newer"}
 }
 
 // RequestApplicationNotOwner is "Only an owner of {application} can ask for its access: ask {owners}.".
 func RequestApplicationNotOwner(application string, owners string) Message {
-	return build("request.application-not-owner", map[string]any{"application": application, "owners": owners})
+	return build("request.application-not-owner", param{"application", application}, param{"owners", owners})
 }
 
 // RequestAsAnother is "Only the security team and auditors can ask in another's place.".
 func RequestAsAnother() Message {
-	return build("request.as-another", nil)
+	return Message{Code: "request.as-another", Text: "Only the security team and auditors can ask in another's place."}
 }
 
 // RequestBreakGlassAccessOnly is "Only access can be had by breaking the glass.".
 func RequestBreakGlassAccessOnly() Message {
-	return build("request.break-glass-access-only", nil)
+	return Message{Code: "request.break-glass-access-only", Text: "Only access can be had by breaking the glass."}
 }
 
 // RequestBreakGlassPeople is "Only people whom the approval policy names for it may break the glass: ask the usual way.".
 func RequestBreakGlassPeople() Message {
-	return build("request.break-glass-people", nil)
+	return Message{Code: "request.break-glass-people", Text: "Only people whom the approval policy names for it may break the glass: ask the usual way."}
 }
 
 // RequestDuplicate is "A ticket under way already asks for this access.".
 func RequestDuplicate() Message {
-	return build("request.duplicate", nil)
+	return Message{Code: "request.duplicate", Text: "A ticket under way already asks for this access."}
 }
 
 // RequestDurationRange is "Ask for at least 5 minutes and at most 366 days, or leave it out.".
 func RequestDurationRange() Message {
-	return build("request.duration-range", nil)
+	return Message{Code: "request.duration-range", Text: "Ask for at least 5 minutes and at most 366 days, or leave it out."}
 }
 
 // RequestExtendNotEffective is "{ticket} is {state}: only a grant in force can be extended.".
 func RequestExtendNotEffective(ticket string, state string) Message {
-	return build("request.extend-not-effective", map[string]any{"ticket": ticket, "state": state})
+	return build("request.extend-not-effective", param{"state", state}, param{"ticket", ticket})
 }
 
 // RequestExtensionLimit is "An extension lasts no longer than the grant, which was for {limit}: ask for no more.".
 func RequestExtensionLimit(limit string) Message {
-	return build("request.extension-limit", map[string]any{"limit": limit})
+	return build("request.extension-limit", param{"limit", limit})
 }
 
 // RequestHasAccess is "{application} has this access already, until it is revoked: there is nothing to ask for.".
 func RequestHasAccess(application string) Message {
-	return build("request.has-access", map[string]any{"application": application})
+	return build("request.has-access", param{"application", application})
 }
 
 // RequestHasLongerAccess is "{application} has this access already, and for longer: ask for more time than is left.".
 func RequestHasLongerAccess(application string) Message {
-	return build("request.has-longer-access", map[string]any{"application": application})
+	return build("request.has-longer-access", param{"application", application})
 }
 
 // RequestItemCount is "A ticket has 1 to {limit} items.".
 func RequestItemCount(limit int) Message {
-	return build("request.item-count", map[string]any{"limit": limit})
+	return build("request.item-count", param{"limit", limit})
 }
 
 // RequestItemTwice is "It is asked for twice: see item {item}.".
 func RequestItemTwice(item int) Message {
-	return build("request.item-twice", map[string]any{"item": item})
+	return build("request.item-twice", param{"item", item})
 }
 
 // RequestKeyOfAnother is "The Idempotency-Key belongs to another request of yours ({ticket}): use a new key.".
 func RequestKeyOfAnother(ticket string) Message {
-	return build("request.key-of-another", map[string]any{"ticket": ticket})
+	return build("request.key-of-another", param{"ticket", ticket})
 }
 
 // RequestNameTheGrant is "Name the grant: its ticket and the item.".
 func RequestNameTheGrant() Message {
-	return build("request.name-the-grant", nil)
+	return Message{Code: "request.name-the-grant", Text: "Name the grant: its ticket and the item."}
 }
 
 // RequestNamesChanged is "The catalog means something else by these names now than {ticket} does: ask for new access.".
 func RequestNamesChanged(ticket string) Message {
-	return build("request.names-changed", map[string]any{"ticket": ticket})
+	return build("request.names-changed", param{"ticket", ticket})
 }
 
 // RequestNoAction is "Name at least one action: {actions}.".
 func RequestNoAction(actions string) Message {
-	return build("request.no-action", map[string]any{"actions": actions})
+	return build("request.no-action", param{"actions", actions})
 }
 
 // RequestNoChange is "It is like this already.".
 func RequestNoChange() Message {
-	return build("request.no-change", nil)
+	return Message{Code: "request.no-change", Text: "It is like this already."}
 }
 
 // RequestNoResourceClass is "No ResourceClass covers {resource}, so nothing could enforce it: ask an administrator for a class.".
 func RequestNoResourceClass(resource string) Message {
-	return build("request.no-resource-class", map[string]any{"resource": resource})
+	return build("request.no-resource-class", param{"resource", resource})
 }
 
 // RequestNoSubjectClass is "No SubjectClass covers {subject}, so no member could recognise it: ask an administrator for a class.".
 func RequestNoSubjectClass(subject string) Message {
-	return build("request.no-subject-class", map[string]any{"subject": subject})
+	return build("request.no-subject-class", param{"subject", subject})
 }
 
 // RequestNoSuchGrant is "{ticket} has no such grant.".
 func RequestNoSuchGrant(ticket string) Message {
-	return build("request.no-such-grant", map[string]any{"ticket": ticket})
+	return build("request.no-such-grant", param{"ticket", ticket})
 }
 
 // RequestNotOnboarded is "{resource} is not onboarded: ask for that first.".
 func RequestNotOnboarded(resource string) Message {
-	return build("request.not-onboarded", map[string]any{"resource": resource})
+	return build("request.not-onboarded", param{"resource", resource})
 }
 
 // RequestObjectExists is "There is a {kind} {name} already: ask to update it.".
 func RequestObjectExists(kind string, name string) Message {
-	return build("request.object-exists", map[string]any{"kind": kind, "name": name})
+	return build("request.object-exists", param{"kind", kind}, param{"name", name})
 }
 
 // RequestObjectExistsNot is "There is no {kind} {name}.".
 func RequestObjectExistsNot(kind string, name string) Message {
-	return build("request.object-exists-not", map[string]any{"kind": kind, "name": name})
+	return build("request.object-exists-not", param{"kind", kind}, param{"name", name})
 }
 
 // RequestObjectMissing is "Name an object of kind {kind}.".
 func RequestObjectMissing(kind string) Message {
-	return build("request.object-missing", map[string]any{"kind": kind})
+	return build("request.object-missing", param{"kind", kind})
 }
 
 // RequestObjectName is "An object's name has lower-case letters, digits, '-' and '.'.".
 func RequestObjectName() Message {
-	return build("request.object-name", nil)
+	return Message{Code: "request.object-name", Text: "An object's name has lower-case letters, digits, '-' and '.'."}
 }
 
 // RequestObjectVerb is "Use create, update or delete.".
 func RequestObjectVerb() Message {
-	return build("request.object-verb", nil)
+	return Message{Code: "request.object-verb", Text: "Use create, update or delete."}
 }
 
 // RequestObserveFirst is "{resource} is in {mode}: ask for Observe everywhere first.".
 func RequestObserveFirst(resource string, mode string) Message {
-	return build("request.observe-first", map[string]any{"resource": resource, "mode": mode})
+	return build("request.observe-first", param{"mode", mode}, param{"resource", resource})
 }
 
 // RequestOnboardedAlready is "{resource} is onboarded already: ask for another mode.".
 func RequestOnboardedAlready(resource string) Message {
-	return build("request.onboarded-already", map[string]any{"resource": resource})
+	return build("request.onboarded-already", param{"resource", resource})
 }
 
 // RequestReasonLength is "Say why in 1 to {limit} characters: the approvers decide by it.".
 func RequestReasonLength(limit int) Message {
-	return build("request.reason-length", map[string]any{"limit": limit})
+	return build("request.reason-length", param{"limit", limit})
 }
 
 // RequestResourceNotOwner is "Only an owner of {resource} or the security team can ask for this: ask {owners}.".
 func RequestResourceNotOwner(resource string, owners string) Message {
-	return build("request.resource-not-owner", map[string]any{"resource": resource, "owners": owners})
+	return build("request.resource-not-owner", param{"owners", owners}, param{"resource", resource})
 }
 
 // RequestRevokeYourself is "You can revoke {ticket} yourself: nobody has to approve it.".
 func RequestRevokeYourself(ticket string) Message {
-	return build("request.revoke-yourself", map[string]any{"ticket": ticket})
+	return build("request.revoke-yourself", param{"ticket", ticket})
 }
 
 // RequestSecurityOnly is "Only the security team can ask for this.".
 func RequestSecurityOnly() Message {
-	return build("request.security-only", nil)
+	return Message{Code: "request.security-only", Text: "Only the security team can ask for this."}
 }
 
 // RequestSpecInvalid is "The spec cannot be used: {reason}.".
 func RequestSpecInvalid(reason Message) Message {
-	return build("request.spec-invalid", map[string]any{"reason": reason})
+	return build("request.spec-invalid", param{"reason", reason})
 }
 
 // RequestTicketAddresses is "A ticket is about at most {limit} addresses, not {count}: ask for them in several tickets.".
 func RequestTicketAddresses(limit int, count int) Message {
-	return build("request.ticket-addresses", map[string]any{"limit": limit, "count": count})
+	return build("request.ticket-addresses", param{"count", count}, param{"limit", limit})
 }
 
 // RequestUnknownAction is "{resource} has no action \"{action}\": it has {actions}.".
 func RequestUnknownAction(resource string, action string, actions string) Message {
-	return build("request.unknown-action", map[string]any{"resource": resource, "action": action, "actions": actions})
+	return build("request.unknown-action", param{"action", action}, param{"actions", actions}, param{"resource", resource})
 }
 
 // RequestUnknownApplication is "The catalog has no application \"{application}\".".
 func RequestUnknownApplication(application string) Message {
-	return build("request.unknown-application", map[string]any{"application": application})
+	return build("request.unknown-application", param{"application", application})
 }
 
 // RequestUnknownKind is "There is no kind of request \"{kind}\".".
 func RequestUnknownKind(kind string) Message {
-	return build("request.unknown-kind", map[string]any{"kind": kind})
+	return build("request.unknown-kind", param{"kind", kind})
 }
 
 // RequestUnknownMode is "There is no mode \"{mode}\": use Observe, Audit or Enforce.".
 func RequestUnknownMode(mode string) Message {
-	return build("request.unknown-mode", map[string]any{"mode": mode})
+	return build("request.unknown-mode", param{"mode", mode})
 }
 
 // RequestUnknownPerson is "The catalog has no person \"{person}\".".
 func RequestUnknownPerson(person string) Message {
-	return build("request.unknown-person", map[string]any{"person": person})
+	return build("request.unknown-person", param{"person", person})
 }
 
 // RequestUnknownResource is "The catalog has no resource \"{resource}\".".
 func RequestUnknownResource(resource string) Message {
-	return build("request.unknown-resource", map[string]any{"resource": resource})
+	return build("request.unknown-resource", param{"resource", resource})
 }
 
 // RequestWorkloadAddresses is "A workload has at most {limit} addresses, not {count}.".
 func RequestWorkloadAddresses(limit int, count int) Message {
-	return build("request.workload-addresses", map[string]any{"limit": limit, "count": count})
+	return build("request.workload-addresses", param{"count", count}, param{"limit", limit})
 }
 
 // RequestWorkloadMissing is "Say which workload, by its id and its addresses.".
 func RequestWorkloadMissing() Message {
-	return build("request.workload-missing", nil)
+	return Message{Code: "request.workload-missing", Text: "Say which workload, by its id and its addresses."}
 }
 
 // RequestWorkloadNotHere is "Workloads cannot be registered by tickets here.".
 func RequestWorkloadNotHere() Message {
-	return build("request.workload-not-here", nil)
+	return Message{Code: "request.workload-not-here", Text: "Workloads cannot be registered by tickets here."}
 }
 
 // RequestWorkloadNotOwner is "Only an owner of {application} can register its workloads: ask {owners}.".
 func RequestWorkloadNotOwner(application string, owners string) Message {
-	return build("request.workload-not-owner", map[string]any{"application": application, "owners": owners})
+	return build("request.workload-not-owner", param{"application", application}, param{"owners", owners})
 }
 
 // ReviewNothing is "There is nothing to review.".
 func ReviewNothing() Message {
-	return build("review.nothing", nil)
+	return Message{Code: "review.nothing", Text: "There is nothing to review."}
 }
 
 // ReviewTextNeeded is "Say what the review found.".
 func ReviewTextNeeded() Message {
-	return build("review.text-needed", nil)
+	return Message{Code: "review.text-needed", Text: "Say what the review found."}
 }
 
 // RevokeNoGrant is "The ticket is {state}: there is no grant to revoke.".
 func RevokeNoGrant(state string) Message {
-	return build("revoke.no-grant", map[string]any{"state": state})
+	return build("revoke.no-grant", param{"state", state})
 }
 
 // RevokeNotOwner is "Only an owner of the resource or of the application, or the security team, can revoke.".
 func RevokeNotOwner() Message {
-	return build("revoke.not-owner", nil)
+	return Message{Code: "revoke.not-owner", Text: "Only an owner of the resource or of the application, or the security team, can revoke."}
 }
 
 // RevokeReasonNeeded is "Say why the access ends.".
 func RevokeReasonNeeded() Message {
-	return build("revoke.reason-needed", nil)
+	return Message{Code: "revoke.reason-needed", Text: "Say why the access ends."}
 }
 
 // RolloutChangedMeanwhile is "{resource} was changed meanwhile: look again, then decide.".
 func RolloutChangedMeanwhile(resource string) Message {
-	return build("rollout.changed-meanwhile", map[string]any{"resource": resource})
+	return build("rollout.changed-meanwhile", param{"resource", resource})
 }
 
 // RolloutOwnerOrSecurity is "Only an owner of {resource} or the security team can do this.".
 func RolloutOwnerOrSecurity(resource string) Message {
-	return build("rollout.owner-or-security", map[string]any{"resource": resource})
+	return build("rollout.owner-or-security", param{"resource", resource})
 }
 
 // RolloutReasonLength is "The reason has at most {limit} characters.".
 func RolloutReasonLength(limit int) Message {
-	return build("rollout.reason-length", map[string]any{"limit": limit})
+	return build("rollout.reason-length", param{"limit", limit})
 }
 
 // Sentence is "{text:sentence}.".
 func Sentence(text Message) Message {
-	return build("sentence", map[string]any{"text": text})
+	return build("sentence", param{"text", text})
 }
 
 // SpecTooLarge is "it has {size} bytes, and may have {limit}".
 func SpecTooLarge(size int, limit int) Message {
-	return build("spec.too-large", map[string]any{"size": size, "limit": limit})
+	return build("spec.too-large", param{"limit", limit}, param{"size", size})
 }
 
 // SpecTrailing is "there is something after it".
 func SpecTrailing() Message {
-	return build("spec.trailing", nil)
+	return Message{Code: "spec.trailing", Text: "there is something after it"}
 }
 
 // SpecUnknownKind is "there is no kind \"{kind}\"".
 func SpecUnknownKind(kind string) Message {
-	return build("spec.unknown-kind", map[string]any{"kind": kind})
+	return build("spec.unknown-kind", param{"kind", kind})
+}
+
+// StateChanged is "{object} was changed in the member; KubeFed writes it again".
+func StateChanged(object Message) Message {
+	return build("state.changed", param{"object", object})
+}
+
+// StateChangedBy is "{object} was changed in the member by {by}; KubeFed writes it again".
+func StateChangedBy(object Message, by string) Message {
+	return build("state.changed-by", param{"by", by}, param{"object", object})
+}
+
+// StateDeleted is "{object} was deleted in the member; who did it is in the member's audit log; KubeFed writes it again".
+func StateDeleted(object Message) Message {
+	return build("state.deleted", param{"object", object})
+}
+
+// StateEnforceWaits is "Enforce waits, and until then the member is in Audit: the class's labels may not be in identities of {members}; mend that, or set these members to Observe in spec.clusterModes".
+func StateEnforceWaits(members Message) Message {
+	return build("state.enforce-waits", param{"members", members})
+}
+
+// StateEnforcesNothing is "the policy is there, and the member enforces nothing of it: {reason}".
+func StateEnforcesNothing(reason Message) Message {
+	return build("state.enforces-nothing", param{"reason", reason})
+}
+
+// StateForeignUnknown is "the policy is there, and it is not known whether policies of others let more in: {reason}".
+func StateForeignUnknown(reason Message) Message {
+	return build("state.foreign-unknown", param{"reason", reason})
+}
+
+// StateForget is "{reason}, or, if it is gone for good, name it in the annotation {annotation} of the {object}".
+func StateForget(reason Message, annotation string, object string) Message {
+	return build("state.forget", param{"annotation", annotation}, param{"object", object}, param{"reason", reason})
+}
+
+// StateHostPods is "the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: {pods}".
+func StateHostPods(pods Message) Message {
+	return build("state.host-pods", param{"pods", pods})
+}
+
+// StateKept is "the member stays as it is until the problem that the conditions name is solved".
+func StateKept() Message {
+	return Message{Code: "state.kept", Text: "the member stays as it is until the problem that the conditions name is solved"}
+}
+
+// StateKubefedSays is "{state}; KubeFed says {word}".
+func StateKubefedSays(state Message, word string) Message {
+	return build("state.kubefed-says", param{"state", state}, param{"word", word})
+}
+
+// StateLeaked is "{object} is present though it should not be: look at KubeFed's status, or delete it in the member".
+func StateLeaked(object Message) Message {
+	return build("state.leaked", param{"object", object})
+}
+
+// StateMayMatchNothing is "the policy is there, and may match nothing: {reason}".
+func StateMayMatchNothing(reason Message) Message {
+	return build("state.may-match-nothing", param{"reason", reason})
+}
+
+// StateMeaningChanged is "the policy is there, and the member does not do what it says: {reason}".
+func StateMeaningChanged(reason Message) Message {
+	return build("state.meaning-changed", param{"reason", reason})
+}
+
+// StateNotAccepted is "the dataplane does not accept {object}: {reason}".
+func StateNotAccepted(object Message, reason Message) Message {
+	return build("state.not-accepted", param{"object", object}, param{"reason", reason})
+}
+
+// StateNotRemovedYet is "KubeFed has not removed {object} yet".
+func StateNotRemovedYet(object Message) Message {
+	return build("state.not-removed-yet", param{"object", object})
+}
+
+// StateNotThereYet is "{object} is not there yet".
+func StateNotThereYet(object Message) Message {
+	return build("state.not-there-yet", param{"object", object})
+}
+
+// StateOfMember is "{member}: {reason}".
+func StateOfMember(member string, reason Message) Message {
+	return build("state.of-member", param{"member", member}, param{"reason", reason})
+}
+
+// StateOlder is "an older revision is there".
+func StateOlder() Message {
+	return Message{Code: "state.older", Text: "an older revision is there"}
+}
+
+// StateOlderOf is "an older revision of {object} is there".
+func StateOlderOf(object Message) Message {
+	return build("state.older-of", param{"object", object})
+}
+
+// StateOpenedBy is "{policy} is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants".
+func StateOpenedBy(policy string) Message {
+	return build("state.opened-by", param{"policy", policy})
+}
+
+// StateOrphan is "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, set it to Observe, and delete it then".
+func StateOrphan() Message {
+	return Message{Code: "state.orphan", Text: "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, set it to Observe, and delete it then"}
+}
+
+// StateOverfull is "the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports".
+func StateOverfull() Message {
+	return Message{Code: "state.overfull", Text: "the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports"}
+}
+
+// StateQueued is "{state}; it is queued behind earlier changes".
+func StateQueued(state Message) Message {
+	return build("state.queued", param{"state", state})
+}
+
+// StateRemovalUnconfirmed is "KubeFed has not confirmed the removal".
+func StateRemovalUnconfirmed() Message {
+	return Message{Code: "state.removal-unconfirmed", Text: "KubeFed has not confirmed the removal"}
+}
+
+// StateRulesMayNotMatch is "the policy is there, and rules of it may not match pods of {members}".
+func StateRulesMayNotMatch(members Message) Message {
+	return build("state.rules-may-not-match", param{"members", members})
+}
+
+// StateStillClosed is "{object} still closes it, because what replaces it is not enforced: {reason}".
+func StateStillClosed(object string, reason Message) Message {
+	return build("state.still-closed", param{"object", object}, param{"reason", reason})
+}
+
+// StateToBeRemoved is "{object} is to be removed".
+func StateToBeRemoved(object Message) Message {
+	return build("state.to-be-removed", param{"object", object})
+}
+
+// StateWaitsForGroup is "{state}; it waits until group {group} is there, or whom that stands for would be refused".
+func StateWaitsForGroup(state Message, group string) Message {
+	return build("state.waits-for-group", param{"group", group}, param{"state", state})
 }
 
 // StepCannotBeFilled is "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.".
 func StepCannotBeFilled(step string, policy string, reason Message) Message {
-	return build("step.cannot-be-filled", map[string]any{"step": step, "policy": policy, "reason": reason})
+	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
 }
 
 // StepNoLeader is "The catalog names no leader who could decide for {person}: set the annotation acp.io/leader on the person, or acp.io/lead on one of the groups.".
 func StepNoLeader(person string) Message {
-	return build("step.no-leader", map[string]any{"person": person})
+	return build("step.no-leader", param{"person", person})
 }
 
 // StepNobodyElseInGroup is "Nobody else in the group \"{group}\" can decide: add a member to that group in the catalog.".
 func StepNobodyElseInGroup(group string) Message {
-	return build("step.nobody-else-in-group", map[string]any{"group": group})
+	return build("step.nobody-else-in-group", param{"group", group})
 }
 
 // StepNobodyForOwner is "Nobody can decide for the owner of {resource}: correct its owner in the catalog, or add a member to the group \"{group}\".".
 func StepNobodyForOwner(resource string, group string) Message {
-	return build("step.nobody-for-owner", map[string]any{"resource": resource, "group": group})
+	return build("step.nobody-for-owner", param{"group", group}, param{"resource", resource})
 }
 
 // StepNobodyNamed is "nobody but the requester and auditors is named by {references} in the catalog".
 func StepNobodyNamed(references string) Message {
-	return build("step.nobody-named", map[string]any{"references": references})
+	return build("step.nobody-named", param{"references", references})
 }
 
 // StepSameOwnerReached is "The same person would have to decide for several resources that {application} reaches: name a further owner, or member of the group \"{group}\", in the catalog.".
 func StepSameOwnerReached(application string, group string) Message {
-	return build("step.same-owner-reached", map[string]any{"application": application, "group": group})
+	return build("step.same-owner-reached", param{"application", application}, param{"group", group})
 }
 
 // StepSamePerson is "The same person would have to fill two steps (leader, owner{names} of {resource}): name a further owner, leader or member of the group \"{group}\" in the catalog.".
 func StepSamePerson(names string, resource string, group string) Message {
-	return build("step.same-person", map[string]any{"names": names, "resource": resource, "group": group})
+	return build("step.same-person", param{"group", group}, param{"names", names}, param{"resource", resource})
 }
 
 // StepSecurityNeeded is "{application} needs the security team, and nobody else in the group \"{group}\" can decide: add a member to that group in the catalog.".
 func StepSecurityNeeded(application string, group string) Message {
-	return build("step.security-needed", map[string]any{"application": application, "group": group})
+	return build("step.security-needed", param{"application", application}, param{"group", group})
 }
 
 // StepTooFewApprovers is "it needs {needed} approvals, and {people} people can give one".
 func StepTooFewApprovers(needed int, people int) Message {
-	return build("step.too-few-approvers", map[string]any{"needed": needed, "people": people})
+	return build("step.too-few-approvers", param{"needed", needed}, param{"people", people})
 }
 
 // StepTooManyOwnersReached is "{application} has access to resources of more than {limit} different owners, who cannot be asked at once: ask the security team to register the addresses as a platform's.".
 func StepTooManyOwnersReached(application string, limit int) Message {
-	return build("step.too-many-owners-reached", map[string]any{"application": application, "limit": limit})
+	return build("step.too-many-owners-reached", param{"application", application}, param{"limit", limit})
 }
 
 // StepTooManyReached is "{application} has access to {count} resources, and the owners of at most {limit} can be asked at once: ask the security team to register the addresses as a platform's.".
 func StepTooManyReached(application string, count int, limit int) Message {
-	return build("step.too-many-reached", map[string]any{"application": application, "count": count, "limit": limit})
+	return build("step.too-many-reached", param{"application", application}, param{"count", count}, param{"limit", limit})
 }
 
 // TicketNoSuchItem is "The ticket has no such item.".
 func TicketNoSuchItem() Message {
-	return build("ticket.no-such-item", nil)
+	return Message{Code: "ticket.no-such-item", Text: "The ticket has no such item."}
 }
 
 // TicketNotFound is "There is no such ticket, or you may not see it.".
 func TicketNotFound() Message {
-	return build("ticket.not-found", nil)
+	return Message{Code: "ticket.not-found", Text: "There is no such ticket, or you may not see it."}
 }
 
 // TokenLifetime is "A token lives for at least 5 minutes and at most 366 days.".
 func TokenLifetime() Message {
-	return build("token.lifetime", nil)
+	return Message{Code: "token.lifetime", Text: "A token lives for at least 5 minutes and at most 366 days."}
 }
 
 // TokenMadeAlready is "A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens.".
 func TokenMadeAlready() Message {
-	return build("token.made-already", nil)
+	return Message{Code: "token.made-already", Text: "A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens."}
 }
 
 // TokenNameLength is "Name the token with 1 to {limit} characters, so that you know later what it is for.".
 func TokenNameLength(limit int) Message {
-	return build("token.name-length", map[string]any{"limit": limit})
+	return build("token.name-length", param{"limit", limit})
 }
 
 // TokenNotFound is "There is no such token of yours.".
 func TokenNotFound() Message {
-	return build("token.not-found", nil)
+	return Message{Code: "token.not-found", Text: "There is no such token of yours."}
 }
 
 // TokenScopeMissing is "Name at least one scope.".
 func TokenScopeMissing() Message {
-	return build("token.scope-missing", nil)
+	return Message{Code: "token.scope-missing", Text: "Name at least one scope."}
 }
 
 // TokenScopeUnknown is "There is no scope \"{scope}\".".
 func TokenScopeUnknown(scope string) Message {
-	return build("token.scope-unknown", map[string]any{"scope": scope})
+	return build("token.scope-unknown", param{"scope", scope})
 }
 
 // TokenTooMany is "You have as many tokens as one can have: revoke some first.".
 func TokenTooMany() Message {
-	return build("token.too-many", nil)
+	return Message{Code: "token.too-many", Text: "You have as many tokens as one can have: revoke some first."}
+}
+
+// UnitClassInvalid is "class {class}: {reason}".
+func UnitClassInvalid(class string, reason Message) Message {
+	return build("unit.class-invalid", param{"class", class}, param{"reason", reason})
+}
+
+// UnitGroupNotWritten is "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error".
+func UnitGroupNotWritten() Message {
+	return Message{Code: "unit.group-not-written", Text: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
+}
+
+// UnitHalfFull is "the rules fill more than half of a workload's policy map: grant fewer subjects or ports".
+func UnitHalfFull() Message {
+	return Message{Code: "unit.half-full", Text: "the rules fill more than half of a workload's policy map: grant fewer subjects or ports"}
+}
+
+// UnitKubefedUnreadable is "the adapter cannot read KubeFed's objects in the host cluster: apply deploy/rbac/host; its log has the error".
+func UnitKubefedUnreadable() Message {
+	return Message{Code: "unit.kubefed-unreadable", Text: "the adapter cannot read KubeFed's objects in the host cluster: apply deploy/rbac/host; its log has the error"}
+}
+
+// UnitNameTaken is "the object {object} already protects {resource}, and one object cannot protect both: choose another name for one of the two".
+func UnitNameTaken(object string, resource string) Message {
+	return build("unit.name-taken", param{"object", object}, param{"resource", resource})
+}
+
+// UnitNoKubefed is "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices".
+func UnitNoKubefed() Message {
+	return Message{Code: "unit.no-kubefed", Text: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices"}
+}
+
+// UnitNotWritten is "the federated object {object} could not be written; it is tried again, and the adapter's log has the error".
+func UnitNotWritten(object string) Message {
+	return build("unit.not-written", param{"object", object})
+}
+
+// UnitOtherPortsClosed is "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map".
+func UnitOtherPortsClosed() Message {
+	return Message{Code: "unit.other-ports-closed", Text: "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map"}
+}
+
+// UnitOverfull is "the rules need more policy-map entries than a workload has room for ({room}) without any allow, so some of them are not in force: deny fewer subjects or ports".
+func UnitOverfull(room Message) Message {
+	return build("unit.overfull", param{"room", room})
 }
 
 // WithdrawNotPending is "The ticket is {state}: only a pending request can be withdrawn.".
 func WithdrawNotPending(state string) Message {
-	return build("withdraw.not-pending", map[string]any{"state": state})
+	return build("withdraw.not-pending", param{"state", state})
 }
 
 // WithdrawReasonNeeded is "Say why the request ends.".
 func WithdrawReasonNeeded() Message {
-	return build("withdraw.reason-needed", nil)
+	return Message{Code: "withdraw.reason-needed", Text: "Say why the request ends."}
 }
 
 // WithdrawRequesterOnly is "Only the requester can withdraw a request.".
 func WithdrawRequesterOnly() Message {
-	return build("withdraw.requester-only", nil)
+	return Message{Code: "withdraw.requester-only", Text: "Only the requester can withdraw a request."}
 }
 
 // WorkloadAddressCount is "it needs 1 to {limit} addresses".
 func WorkloadAddressCount(limit int) Message {
-	return build("workload.address-count", map[string]any{"limit": limit})
+	return build("workload.address-count", param{"limit", limit})
 }
 
 // WorkloadAddressInvalid is "\"{address}\" is no address: write one such as 10.5.0.7, or a prefix such as 10.5.0.0/28".
 func WorkloadAddressInvalid(address string) Message {
-	return build("workload.address-invalid", map[string]any{"address": address})
+	return build("workload.address-invalid", param{"address", address})
 }
 
 // WorkloadAddressMapped is "\"{address}\": write IPv4 as 10.5.0.7".
 func WorkloadAddressMapped(address string) Message {
-	return build("workload.address-mapped", map[string]any{"address": address})
+	return build("workload.address-mapped", param{"address", address})
 }
 
 // WorkloadAddressZone is "\"{address}\": leave the zone out".
 func WorkloadAddressZone(address string) Message {
-	return build("workload.address-zone", map[string]any{"address": address})
+	return build("workload.address-zone", param{"address", address})
 }
 
 // WorkloadCallSize is "give 1 to {limit} workloads in a call, or a full sync".
 func WorkloadCallSize(limit int) Message {
-	return build("workload.call-size", map[string]any{"limit": limit})
+	return build("workload.call-size", param{"limit", limit})
 }
 
 // WorkloadDescriptionInvalid is "the description must be one line of at most {limit} bytes".
 func WorkloadDescriptionInvalid(limit int) Message {
-	return build("workload.description-invalid", map[string]any{"limit": limit})
+	return build("workload.description-invalid", param{"limit", limit})
 }
 
 // WorkloadHostBits is "\"{address}\" has host bits: write {network}, or {machine} for the machine alone".
 func WorkloadHostBits(address string, network string, machine string) Message {
-	return build("workload.host-bits", map[string]any{"address": address, "network": network, "machine": machine})
+	return build("workload.host-bits", param{"address", address}, param{"machine", machine}, param{"network", network})
 }
 
 // WorkloadHostNotSeen is "the host cluster was not seen yet, try again in a moment".
 func WorkloadHostNotSeen() Message {
-	return build("workload.host-not-seen", nil)
+	return Message{Code: "workload.host-not-seen", Text: "the host cluster was not seen yet, try again in a moment"}
 }
 
 // WorkloadIDInvalid is "the id must be a DNS name of at most 200 characters, such as vm-17.rack-4".
 func WorkloadIDInvalid() Message {
-	return build("workload.id-invalid", nil)
+	return Message{Code: "workload.id-invalid", Text: "the id must be a DNS name of at most 200 characters, such as vm-17.rack-4"}
 }
 
 // WorkloadIDTwice is "the id is there twice".
 func WorkloadIDTwice() Message {
-	return build("workload.id-twice", nil)
+	return Message{Code: "workload.id-twice", Text: "the id is there twice"}
 }
 
 // WorkloadIdsCallSize is "give 1 to {limit} ids in a call".
 func WorkloadIdsCallSize(limit int) Message {
-	return build("workload.ids-call-size", map[string]any{"limit": limit})
+	return build("workload.ids-call-size", param{"limit", limit})
 }
 
 // WorkloadInSameCall is "{workload} is in the same call for {application} ({source})".
 func WorkloadInSameCall(workload string, application string, source string) Message {
-	return build("workload.in-same-call", map[string]any{"workload": workload, "application": application, "source": source})
+	return build("workload.in-same-call", param{"application", application}, param{"source", source}, param{"workload", workload})
 }
 
 // WorkloadNoClass is "no class of subjects covers {subject}".
 func WorkloadNoClass(subject string) Message {
-	return build("workload.no-class", map[string]any{"subject": subject})
+	return build("workload.no-class", param{"subject", subject})
 }
 
 // WorkloadNotAClient is "\"{address}\" is no address that a machine connects from".
 func WorkloadNotAClient(address string) Message {
-	return build("workload.not-a-client", map[string]any{"address": address})
+	return build("workload.not-a-client", param{"address", address})
 }
 
 // WorkloadNotFound is "There is no such workload, or you may not remove it.".
 func WorkloadNotFound() Message {
-	return build("workload.not-found", nil)
+	return Message{Code: "workload.not-found", Text: "There is no such workload, or you may not remove it."}
 }
 
 // WorkloadNotRegisteredHere is "it was not registered here".
 func WorkloadNotRegisteredHere() Message {
-	return build("workload.not-registered-here", nil)
+	return Message{Code: "workload.not-registered-here", Text: "it was not registered here"}
 }
 
 // WorkloadNotYourApplication is "you do not own the application {application}".
 func WorkloadNotYourApplication(application string) Message {
-	return build("workload.not-your-application", map[string]any{"application": application})
+	return build("workload.not-your-application", param{"application", application})
 }
 
 // WorkloadNotYourSubject is "the workload acts as {subject}, which you do not own".
 func WorkloadNotYourSubject(subject string) Message {
-	return build("workload.not-your-subject", map[string]any{"subject": subject})
+	return build("workload.not-your-subject", param{"subject", subject})
 }
 
 // WorkloadNotYoursToRemove is "only the owners of its application and the security team remove it".
 func WorkloadNotYoursToRemove() Message {
-	return build("workload.not-yours-to-remove", nil)
+	return Message{Code: "workload.not-yours-to-remove", Text: "only the owners of its application and the security team remove it"}
 }
 
 // WorkloadNothingChanged is "nothing was changed, the ledger cannot be written".
 func WorkloadNothingChanged() Message {
-	return build("workload.nothing-changed", nil)
+	return Message{Code: "workload.nothing-changed", Text: "nothing was changed, the ledger cannot be written"}
 }
 
 // WorkloadNothingRegistered is "nothing was registered, the ledger cannot be written".
 func WorkloadNothingRegistered() Message {
-	return build("workload.nothing-registered", nil)
+	return Message{Code: "workload.nothing-registered", Text: "nothing was registered, the ledger cannot be written"}
 }
 
 // WorkloadNothingRemoved is "nothing was removed, the ledger cannot be written".
 func WorkloadNothingRemoved() Message {
-	return build("workload.nothing-removed", nil)
+	return Message{Code: "workload.nothing-removed", Text: "nothing was removed, the ledger cannot be written"}
 }
 
 // WorkloadObjectNotRegisteredHere is "the object {object} exists and was not registered here".
 func WorkloadObjectNotRegisteredHere(object string) Message {
-	return build("workload.object-not-registered-here", map[string]any{"object": object})
+	return build("workload.object-not-registered-here", param{"object", object})
 }
 
 // WorkloadOfAnotherApplication is "{workload} is registered for another application".
 func WorkloadOfAnotherApplication(workload string) Message {
-	return build("workload.of-another-application", map[string]any{"workload": workload})
+	return build("workload.of-another-application", param{"workload", workload})
 }
 
 // WorkloadPeopleSource is "people register in the source \"{source}\"; \"{other}\" belongs to a platform with a token".
 func WorkloadPeopleSource(source string, other string) Message {
-	return build("workload.people-source", map[string]any{"source": source, "other": other})
+	return build("workload.people-source", param{"other", other}, param{"source", source})
 }
 
 // WorkloadPreviewUnknown is "the workloads have changed since the preview, or these are not its workloads: make a new one".
 func WorkloadPreviewUnknown() Message {
-	return build("workload.preview-unknown", nil)
+	return Message{Code: "workload.preview-unknown", Text: "the workloads have changed since the preview, or these are not its workloads: make a new one"}
 }
 
 // WorkloadRangeUnapproved is "{address} is a range, and access is granted to the application already: register single addresses, ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's".
 func WorkloadRangeUnapproved(address string) Message {
-	return build("workload.range-unapproved", map[string]any{"address": address})
+	return build("workload.range-unapproved", param{"address", address})
 }
 
 // WorkloadRegisteredFor is "{workload} is registered for {application} ({source})".
 func WorkloadRegisteredFor(workload string, application string, source string) Message {
-	return build("workload.registered-for", map[string]any{"workload": workload, "application": application, "source": source})
+	return build("workload.registered-for", param{"application", application}, param{"source", source}, param{"workload", workload})
 }
 
 // WorkloadSourceForPeople is "the source \"{source}\" is for people".
 func WorkloadSourceForPeople(source string) Message {
-	return build("workload.source-for-people", map[string]any{"source": source})
+	return build("workload.source-for-people", param{"source", source})
 }
 
 // WorkloadSourceInvalid is "source \"{source}\" must be a DNS label, such as vm-platform".
 func WorkloadSourceInvalid(source string) Message {
-	return build("workload.source-invalid", map[string]any{"source": source})
+	return build("workload.source-invalid", param{"source", source})
 }
 
 // WorkloadSubjectInvalid is "the subject \"{subject}\" must be one exact name".
 func WorkloadSubjectInvalid(subject string) Message {
-	return build("workload.subject-invalid", map[string]any{"subject": subject})
+	return build("workload.subject-invalid", param{"subject", subject})
 }
 
 // WorkloadSyncNotAllowed is "a full sync is for the security team, and for platforms with a token of it".
 func WorkloadSyncNotAllowed() Message {
-	return build("workload.sync-not-allowed", nil)
+	return Message{Code: "workload.sync-not-allowed", Text: "a full sync is for the security team, and for platforms with a token of it"}
 }
 
 // WorkloadSyncSize is "give at most {limit} workloads".
 func WorkloadSyncSize(limit int) Message {
-	return build("workload.sync-size", map[string]any{"limit": limit})
+	return build("workload.sync-size", param{"limit", limit})
 }
 
 // WorkloadSyncUnconfirmed is "{count} of the source's workloads would go".
 func WorkloadSyncUnconfirmed(count int) Message {
-	return build("workload.sync-unconfirmed", map[string]any{"count": count})
+	return build("workload.sync-unconfirmed", param{"count", count})
 }
 
 // WorkloadTooManyAddresses is "the application would have {count} addresses, and may have {limit}".
 func WorkloadTooManyAddresses(count int, limit int) Message {
-	return build("workload.too-many-addresses", map[string]any{"count": count, "limit": limit})
+	return build("workload.too-many-addresses", param{"count", count}, param{"limit", limit})
 }
 
 // WorkloadTooManyUnapproved is "the application would have {count} addresses, and its owners may register {limit} without approval: ask the owners of the resources that it reaches to approve it, or the security team to register it as a platform's".
 func WorkloadTooManyUnapproved(count int, limit int) Message {
-	return build("workload.too-many-unapproved", map[string]any{"count": count, "limit": limit})
+	return build("workload.too-many-unapproved", param{"count", count}, param{"limit", limit})
 }
 
 // WorkloadTooWide is "\"{address}\" is wider than /{bits}: register machines; ask for access of a network by a request".
 func WorkloadTooWide(address string, bits int) Message {
-	return build("workload.too-wide", map[string]any{"address": address, "bits": bits})
+	return build("workload.too-wide", param{"address", address}, param{"bits", bits})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Message is something to tell people. Params is the canonical JSON object of its parameters (strings, numbers, lists of
@@ -31,8 +32,16 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{m.Code, json.RawMessage(m.Params), m.Text})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. The text is kept as it came, because the code may be that of a newer program.
+// UnmarshalJSON reads what MarshalJSON writes, and a string as Verbatim. The text is kept as it came, because the code may be that of a newer program.
 func (m *Message) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' { // as an older program wrote it
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return fmt.Errorf("read a message: %w", err)
+		}
+		*m = Verbatim(text)
+		return nil
+	}
 	var w wire
 	if err := json.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read a message: %w", err)
@@ -62,10 +71,14 @@ func (m Message) Encode() string {
 	return string(data)
 }
 
-// Decode returns the message that Encode wrote. A text of another form, such as one of an older program, is Verbatim.
+// Decode returns the message that Encode wrote, or whose code is the whole text. A text of another form, such as one of
+// an older program, is Verbatim.
 func Decode(text string) Message {
 	if text == "" {
 		return Message{}
+	}
+	if e, known := byCode()[text]; known && len(e.Params) == 0 {
+		return Message{Code: e.Code, Text: e.En}
 	}
 	var m Message
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Code == "" {
@@ -78,11 +91,13 @@ func Decode(text string) Message {
 type Error struct {
 	Message Message
 	Err     error // what errors.Is finds in it; may be nil
+	// kind reports that Err is a sentinel error, which adds nothing to the text.
+	kind bool
 }
 
 // Error is for the log; people are shown what Of returns.
 func (e *Error) Error() string {
-	if e.Err != nil {
+	if e.Err != nil && !e.kind {
 		return e.Message.Text + ": " + e.Err.Error()
 	}
 	return e.Message.Text
@@ -94,7 +109,24 @@ func (e *Error) Unwrap() error { return e.Err }
 func (m Message) Err() error { return &Error{Message: m} }
 
 // Wrap returns the message as an error in which errors.Is finds err.
-func (m Message) Wrap(err error) error { return &Error{m, err} }
+func (m Message) Wrap(err error) error { return &Error{Message: m, Err: err} }
+
+// WithKind returns the message as an error of a kind: errors.Is finds the sentinel error, and the text does not repeat it.
+func (m Message) WithKind(kind error) error { return &Error{Message: m, Err: kind, kind: true} }
+
+// Quoted returns a text as it is written between quotes, so that what others wrote brings no control characters into logs.
+func Quoted(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+// NamesOf lists the first of many names, and the number of the others.
+func NamesOf(names []string, most int) Message {
+	if len(names) <= most {
+		return NamesList(names)
+	}
+	return NamesListAndMore(names[:most:most], len(names)-most)
+}
 
 // Of returns what an error tells people: the Message in its chain, or else its text.
 func Of(err error) Message {
@@ -112,21 +144,82 @@ func Verbatim(text string) Message {
 	if text == "" {
 		return Message{}
 	}
-	return build(codeVerbatim, map[string]any{"text": text})
+	return build(codeVerbatim, param{"text", text})
 }
 
 // codeVerbatim has no entry in the catalogue: its text is the same in every language.
 const codeVerbatim = "verbatim"
 
-func build(code string, params map[string]any) Message {
-	m := Message{Code: code}
-	if len(params) > 0 {
-		data, err := json.Marshal(params)
-		if err != nil { // The parameters are strings, integers and Messages, so this is a defect of this package.
-			panic(fmt.Sprintf("message %s: %v", code, err))
+// param is a parameter of a message: a string, an int, a []string, a Message or a []Message.
+type param struct {
+	name  string
+	value any
+}
+
+// build makes a message. The parameters must be sorted by name, so that equal messages are equal values.
+func build(code string, params ...param) Message {
+	data := append(make([]byte, 0, 96), '{')
+	for i, p := range params {
+		if i > 0 {
+			data = append(data, ',')
 		}
-		m.Params = string(data)
+		data = append(appendText(data, p.name), ':')
+		data = appendValue(data, p.value)
 	}
-	m.Text = render(English, code, params)
-	return m
+	return Message{Code: code, Params: string(append(data, '}')), Text: render(English, code, func(name string) any {
+		for i := range params {
+			if params[i].name == name {
+				return params[i].value
+			}
+		}
+		return nil
+	})}
+}
+
+// appendValue appends the JSON of a parameter. It writes what json.Marshal would, without reflection: statuses are
+// built during every push.
+func appendValue(data []byte, v any) []byte {
+	switch x := v.(type) {
+	case string:
+		return appendText(data, x)
+	case int:
+		return strconv.AppendInt(data, int64(x), 10)
+	case []string:
+		return appendList(data, x, appendText)
+	case Message:
+		return appendMessage(data, x)
+	case []Message:
+		return appendList(data, x, appendMessage)
+	}
+	panic(fmt.Sprintf("a parameter of a message is a %T", v)) // The generator writes no other type.
+}
+
+func appendList[T any](data []byte, list []T, add func([]byte, T) []byte) []byte {
+	data = append(data, '[')
+	for i, x := range list {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = add(data, x)
+	}
+	return append(data, ']')
+}
+
+func appendMessage(data []byte, m Message) []byte {
+	data = appendText(append(data, `{"code":`...), m.Code)
+	if m.Params != "" {
+		data = append(append(data, `,"params":`...), m.Params...)
+	}
+	return append(appendText(append(data, `,"text":`...), m.Text), '}')
+}
+
+// appendText appends a text as a JSON string.
+func appendText(data []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(text) // A string always has a JSON form.
+			return append(data, quoted...)
+		}
+	}
+	return append(append(append(data, '"'), text...), '"')
 }

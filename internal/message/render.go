@@ -77,13 +77,18 @@ func (m Message) Render(language Language) string {
 			return m.Text
 		}
 	}
-	return render(language, m.Code, params)
+	return render(language, m.Code, lookup(params))
 }
 
-func render(language Language, code string, params map[string]any) string {
+// lookup returns the parameters as JSON decoded them.
+func lookup(params map[string]any) func(string) any {
+	return func(name string) any { return params[name] }
+}
+
+func render(language Language, code string, param func(name string) any) string {
 	entry, known := byCode()[code]
 	if !known {
-		text, _ := params["text"].(string)
+		text, _ := param("text").(string)
 		return text
 	}
 	template := entry.En
@@ -99,7 +104,7 @@ func render(language Language, code string, params map[string]any) string {
 		}
 		name, after, _ := strings.Cut(rest, "}")
 		name, form, _ := strings.Cut(name, ":")
-		text := value(language, params[name])
+		text := value(language, param(name))
 		if form == "sentence" {
 			text = capitalized(text)
 		}

@@ -1,17 +1,16 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // RefusedHTTP returns the refusal of a statement about HTTP requests in a member that cannot filter requests.
-func RefusedHTTP(ref Ref, resource, why string) Refusal {
-	return Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: resource, Message: fmt.Sprintf(
-		"rules about requests (method, path) cannot be enforced there: %s; these requests are refused until that is mended, or ask for whole connections", why)}
+func RefusedHTTP(ref Ref, resource string, why message.Message) Refusal {
+	return Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: resource, Message: message.RefusalRequests(why)}
 }
 
 // addressDeny describes on which ports a member denies all addresses because of a unit, during one epoch.
@@ -65,7 +64,7 @@ func (s *Snapshot) applyAddressDeny(d *Decision, q *Query, x *effectiveView, wri
 			continue
 		}
 		*d = Decision{Verdict: Denied, Statements: slices.Clone(w.by),
-			Reason: "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied the port"}
+			Reason: ReasonAddressesDenied}
 		for _, refused := range w.refused {
 			if slices.Contains(written, refused.Ref) {
 				x.leftOut = append(x.leftOut, refused)

@@ -2,9 +2,10 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // FindingKind classifies a finding.
@@ -27,7 +28,7 @@ type Finding struct {
 	Other []Ref
 	// Example is a connection that the statement and one of Other match.
 	Example Query
-	Message string
+	Message message.Message
 }
 
 // Analyze compares the statements in force that can be pushed with each other, as if every resource were in Enforce. Of
@@ -141,7 +142,7 @@ func (a *analysis) redundant(number uint32) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{Kind: Redundant, Ref: st.ref, Other: others, Example: example,
-		Message: fmt.Sprintf("it is covered by %s: remove it", listed(others))}, true
+		Message: message.FindingCovered(listed(others))}, true
 }
 
 // overruled returns the denies that override an allow, completely or partly.
@@ -152,7 +153,7 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 	}
 	if others, example, covered := a.covered(number, Deny); covered {
 		return Finding{Kind: Shadowed, Ref: st.ref, Other: others, Example: example,
-			Message: fmt.Sprintf("where its resources are enforced it never allows anything, because of %s: remove one of them", listed(others))}, true
+			Message: message.FindingOverridden(listed(others))}, true
 	}
 	var others []Ref
 	var example Query
@@ -172,7 +173,7 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 	}
 	others = sortedRefs(others)
 	return Finding{Kind: Contradictory, Ref: st.ref, Other: others, Example: example,
-		Message: fmt.Sprintf("where its resources are enforced, a part of it is denied by %s: narrow one of them", listed(others))}, true
+		Message: message.FindingPartlyDenied(listed(others))}, true
 }
 
 // covered reports whether statements of an effect together cover a statement, for at least as long.
@@ -235,17 +236,11 @@ func (a *analysis) candidates(p claim, effect Effect) []uint32 {
 }
 
 // listed names the first few statements.
-func listed(refs []Ref) string {
+func listed(refs []Ref) message.Message {
 	const few = 3
-	text := ""
-	for i, r := range refs[:min(few, len(refs))] {
-		if i > 0 {
-			text += ", "
-		}
-		text += r.String()
+	names := make([]string, len(refs))
+	for i, r := range refs {
+		names[i] = r.String()
 	}
-	if more := len(refs) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return message.NamesOf(names, few)
 }

@@ -46,7 +46,7 @@ func TestAnalyze(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 			for _, f := range got {
-				if f.Message == "" || len(f.Example.Resources) != 1 || f.Example.Port == 0 {
+				if f.Message.IsZero() || len(f.Example.Resources) != 1 || f.Example.Port == 0 {
 					t.Errorf("%s: %+v shows nothing", tc.reason, f)
 				}
 			}

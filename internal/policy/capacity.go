@@ -2,11 +2,11 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // MapEntries is the default size of a workload's policy map (Cilium's bpf-policy-map-max).
@@ -37,13 +37,12 @@ func (m *policyMap) limit() int { return (m.entries - baseEntries) / 10 * 9 }
 // fits reports whether rules with this number of entries fit in every map.
 func (r *meshCapacity) fits(entries int) bool { return entries <= r.maps[0].limit() }
 
-// String describes the size of the map.
-func (m *policyMap) String() string {
-	text := fmt.Sprintf("%d of %d", m.limit(), m.entries)
+// room describes the size of the map.
+func (m *policyMap) room() message.Message {
 	if m.member != "" {
-		text += " in " + m.member
+		return message.MapRoomIn(m.limit(), m.entries, m.member)
 	}
-	return text
+	return message.MapRoom(m.limit(), m.entries)
 }
 
 func fleetOf(in Input) []Cluster {

@@ -2,12 +2,12 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // action is a usable action of a resource class.
@@ -107,16 +107,16 @@ func (c classes[C]) overlapping(n Name) []C {
 func classPattern(kind, name string, written v1alpha1.NamePattern, claimed map[string]Name) (Name, *Problem) {
 	n, err := ParseName(string(written))
 	if err != nil {
-		return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true}
+		return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonInvalid, Message: message.Of(err), LeftOut: true}
 	}
 	if !n.Wildcard || n.IsPrefix() {
 		return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonInvalid, LeftOut: true,
-			Message: fmt.Sprintf("pattern %s must end in * and must not be about address ranges", n)}
+			Message: message.ProblemPatternForm(n.String())}
 	}
 	for _, other := range sortedKeys(claimed) {
 		if n.Overlaps(claimed[other]) {
 			return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonOverlap, LeftOut: true,
-				Message: fmt.Sprintf("pattern %s overlaps with %s of the older class %s: narrow one of them", n, claimed[other], other)}
+				Message: message.ProblemPatternOverlap(n.String(), claimed[other].String(), other)}
 		}
 	}
 	claimed[name] = n
@@ -140,7 +140,7 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 			if err != nil {
 				c.opensOtherPorts = false
 				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
-					Message: fmt.Sprintf("action %s is left out, and other ports stay closed: %v", a.Name, err)})
+					Message: message.ProblemActionLeftOut(a.Name, message.Of(err))})
 				continue
 			}
 			c.actions = append(c.actions, usableAction)
@@ -148,7 +148,7 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 		if n := len(c.actions); n > maxActions {
 			c.actions, c.opensOtherPorts = c.actions[:maxActions], false
 			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
-				Message: fmt.Sprintf("%d actions are left out, and other ports stay closed: a class has at most %d", n-maxActions, maxActions)})
+				Message: message.ProblemActionsLeftOut(n-maxActions, maxActions)})
 		}
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		for i := range c.actions {
@@ -188,12 +188,12 @@ func newAction(a v1alpha1.ClassAction) (action, error) {
 			return action{}, err
 		}
 		if len(a.HTTP) > 0 && p.Protocol != v1alpha1.ProtocolTCP {
-			return action{}, fmt.Errorf("http needs TCP, and port %d is %s", p.Port, p.Protocol)
+			return action{}, message.PortHTTPNeedsTCP(int(p.Port), string(p.Protocol)).Err()
 		}
 		out.ports = append(out.ports, p)
 	}
 	if len(out.ports) == 0 {
-		return action{}, fmt.Errorf("it has no ports")
+		return action{}, message.ActionNoPorts().Err()
 	}
 	out.ports = sortPorts(out.ports)
 	for _, h := range a.HTTP {
@@ -208,13 +208,13 @@ func newAction(a v1alpha1.ClassAction) (action, error) {
 
 func newRequest(h v1alpha1.HTTPMatch) (r request, err error) {
 	if h.Method == "" && h.Path == "" {
-		return r, fmt.Errorf("an http match needs a method or a path")
+		return r, message.ActionHTTPEmpty().Err()
 	}
 	if r.method, err = anchored(h.Method); err != nil {
-		return r, fmt.Errorf("http method: %w", err)
+		return r, message.ActionHTTPMethod(message.Of(err)).WithKind(err)
 	}
 	if r.path, err = anchored(h.Path); err != nil {
-		return r, fmt.Errorf("http path: %w", err)
+		return r, message.ActionHTTPPath(message.Of(err)).WithKind(err)
 	}
 	return r, nil
 }
@@ -294,7 +294,7 @@ func fieldMatches(expr *regexp.Regexp, value string, unknown bool) bool {
 func labelValue(stem, name string) (string, error) {
 	value := strings.TrimPrefix(name, stem)
 	if !ValidLabelValue(value) {
-		return "", fmt.Errorf("%w %q: %q cannot be a label value (1 to 63 letters, digits, - _ .)", ErrInvalidName, name, value)
+		return "", message.NameLabelValue(message.Quoted(name), message.Quoted(value)).WithKind(ErrInvalidName)
 	}
 	return value, nil
 }

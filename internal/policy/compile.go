@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Compile returns the units of all resources that are in Audit or Enforce in some member, and of all wildcards that an
@@ -144,7 +144,7 @@ func (s *Snapshot) selectStatements(resource string, c *resourceClass, about []*
 		default:
 			if deny := s.overriderOf(st, c, overriders); deny != nil {
 				refused = append(refused, Refusal{Ref: st.ref, Resource: resource, Reason: v1alpha1.RefusedShadowingDeny,
-					Message: fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", deny.ref)})
+					Message: message.RefusalShadowingDeny(deny.ref.String())})
 				continue
 			}
 			selectStatements = append(selectStatements, st)

@@ -275,7 +275,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, r := range NewSnapshot(world(tc.statement)).Refusals() {
-				if r.Ref != (Ref{"p-s", "s"}) || r.Message == "" || len(r.Message) > 1024 {
+				if r.Ref != (Ref{"p-s", "s"}) || r.Message.IsZero() || len(r.Message.Text) > 1024 {
 					t.Errorf("%s: refusal %+v must name the statement and say what to do in 1024 characters", tc.reason, r)
 				}
 				got = append(got, r.Reason)

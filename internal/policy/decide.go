@@ -3,6 +3,8 @@ package policy
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // outcome identifies the rule that determines the verdict.
@@ -21,15 +23,15 @@ const (
 // outcomes contains the verdict and the explanation of each outcome.
 var outcomes = [...]struct {
 	verdict Verdict
-	reason  string
+	reason  DecisionReason
 }{
-	outcomeUnmanaged:          {Unmanaged, "no resource is in Audit or Enforce"},
-	outcomeDenied:             {Denied, "a deny matches, and its resource is enforced"},
-	outcomeAllowed:            {Allowed, "an allow matches"},
-	outcomeOtherPort:          {Allowed, "the resource's class opens the ports that none of its actions names"},
-	outcomeDefaultDenied:      {DefaultDenied, "nothing allows it, and the resource is enforced"},
-	outcomeAuditDenied:        {Audited, "let through because of Audit: in Enforce, a deny would refuse it"},
-	outcomeAuditDefaultDenied: {Audited, "let through because of Audit: in Enforce, nothing would allow it"},
+	outcomeUnmanaged:          {Unmanaged, ReasonUnmanaged},
+	outcomeDenied:             {Denied, ReasonDenied},
+	outcomeAllowed:            {Allowed, ReasonAllowed},
+	outcomeOtherPort:          {Allowed, ReasonOtherPort},
+	outcomeDefaultDenied:      {DefaultDenied, ReasonDefaultDenied},
+	outcomeAuditDenied:        {Audited, ReasonAuditDenied},
+	outcomeAuditDefaultDenied: {Audited, ReasonAuditDefaultDenied},
 }
 
 // Decide returns what the statements mean for one connection or request. It does not consider whether an enforcer can
@@ -329,7 +331,7 @@ func (s *Snapshot) visit(v *evaluation, class *resourceClass, exact *target, wil
 		}
 		l.actions[0] = is.allow
 	case enforcing:
-		if v.effective != nil && v.effective.other == nil && class.hasHTTPActions && s.noRequests[v.q.Cluster] != "" {
+		if v.effective != nil && v.effective.other == nil && class.hasHTTPActions && !s.noRequests[v.q.Cluster].IsZero() {
 			l.actions[0] = is.whole
 			s.visitTarget(v, exact, &l)
 			l.actions = [2]uint32{is.allow &^ is.whole, 0}
@@ -337,7 +339,7 @@ func (s *Snapshot) visit(v *evaluation, class *resourceClass, exact *target, wil
 		}
 		s.visitTarget(v, exact, &l)
 		if v.effective != nil {
-			v.effective.noRequests = ""
+			v.effective.noRequests = message.Message{}
 		}
 		l.actions = [2]uint32{is.allow, is.deny}
 	}

@@ -161,10 +161,10 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := NewSnapshot(world(tc.world...)).Decide(tc.query)
-			if got.Reason == "" {
+			if got.Reason == ReasonNone {
 				t.Errorf("%s: Decide gives no reason", tc.reason)
 			}
-			got.Reason = ""
+			got.Reason = ReasonNone
 			if diff := cmp.Diff(Decision{Verdict: tc.want, Statements: tc.by}, got); diff != "" {
 				t.Errorf("%s: Decide -want +got:\n%s", tc.reason, diff)
 			}

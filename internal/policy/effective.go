@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // LeftOutUnknownName is the reason for an allow by prefix that does not apply to a name that no member is known to
@@ -34,23 +34,25 @@ type Effective struct {
 func (e *Effective) Differs() bool { return e.Verdict != e.Written.Verdict }
 
 // Explain returns the reason of the decision, followed by the reasons why it differs from the statements as written.
-func (e *Effective) Explain() string {
-	var b strings.Builder
-	b.WriteString(e.Reason)
+func (e *Effective) Explain() message.Message {
+	var parts []message.Message
 	if e.Differs() {
-		fmt.Fprintf(&b, "; the statements mean %s", e.Written.Verdict)
+		parts = append(parts, message.DecisionMeans(string(e.Written.Verdict)))
 		for i, r := range e.LeftOut {
 			if i == 3 {
-				fmt.Fprintf(&b, "; %d more are left out", len(e.LeftOut)-i)
+				parts = append(parts, message.DecisionMoreLeftOut(len(e.LeftOut)-i))
 				break
 			}
-			fmt.Fprintf(&b, "; %s is left out in the members (%s: %s)", r.Ref, r.Reason, r.Message)
+			parts = append(parts, message.DecisionLeftOut(r.Ref.String(), r.Reason, r.Message))
 		}
 	}
 	if len(e.Waiting) > 0 {
-		fmt.Fprintf(&b, "; the allow %s counts once its resource is in Enforce, too", e.Waiting[0])
+		parts = append(parts, message.DecisionWaiting(e.Waiting[0].String()))
 	}
-	return b.String()
+	if len(parts) == 0 {
+		return e.Reason.Message()
+	}
+	return message.DecisionExplained(e.Reason.Message(), parts)
 }
 
 // DecideEffective is like Decide, but decides by what the members have: statements that Compile leaves out do not
@@ -162,7 +164,7 @@ func (s *Snapshot) leavesOut(q *Query, supposed []string) bool {
 		if sh := s.shortageOf(r, q.At, supposed); sh != nil && sh.any {
 			return true
 		}
-		if c, ok := s.resources.of(r); ok && c.hasHTTPActions && s.noRequests[q.Cluster] != "" {
+		if c, ok := s.resources.of(r); ok && c.hasHTTPActions && !s.noRequests[q.Cluster].IsZero() {
 			return true
 		}
 	}
@@ -187,7 +189,7 @@ type effectiveView struct {
 	// supposed are the resources that are treated as in Enforce; nil if there are none.
 	supposed []string
 	// noRequests is the reason why the member has no allows of HTTP requests, while such allows are evaluated.
-	noRequests string
+	noRequests message.Message
 	// awaitsEnforce reports that the current allows do not count until their resource is in Enforce.
 	awaitsEnforce bool
 	// other is the enforcer by which the view decides; nil for Cilium.
@@ -246,9 +248,9 @@ func (x *effectiveView) isLeftOut(number uint32) bool {
 		x.waiting = append(x.waiting, st.ref)
 		return true
 	}
-	if x.noRequests != "" {
+	if !x.noRequests.IsZero() {
 		x.leftOut = append(x.leftOut, Refusal{Ref: st.ref, Reason: v1alpha1.RefusedUnsupported,
-			Message: "rules about requests (method, path) cannot be enforced in the member: " + x.noRequests})
+			Message: message.RefusalRequestsInMember(x.noRequests)})
 		return true
 	}
 	if refused := x.refusals(st); len(refused) > 0 {
@@ -283,7 +285,7 @@ func (x *effectiveView) inOtherMesh(st *statement) Refusal {
 }
 
 func unknownName(ref Ref) Refusal {
-	return Refusal{Ref: ref, Reason: LeftOutUnknownName, Message: "a prefix stands for the names that are known in the members, and this one is not among them"}
+	return Refusal{Ref: ref, Reason: LeftOutUnknownName, Message: message.RefusalNameUnknown()}
 }
 
 func (x *effectiveView) refusals(st *statement) []Refusal {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // What the units let through is exactly what DecideEffective lets through, whatever is refused.
@@ -98,7 +99,7 @@ func TestDecideEffective(t *testing.T) {
 			var leftOut []string
 			for _, r := range got.LeftOut {
 				leftOut = append(leftOut, r.Ref.String()+" "+r.Reason)
-				if !strings.Contains(got.Explain(), r.Ref.String()) {
+				if !strings.Contains(got.Explain().Text, r.Ref.String()) {
 					t.Errorf("%s: %q does not name %s", tc.reason, got.Explain(), r.Ref)
 				}
 			}
@@ -276,14 +277,14 @@ func TestEffectiveWithoutRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := world(say("a", Allow, app888, tc.action, shop), protect(shop, tc.mode))
 			in.ResourceClasses[1] = tc.class
-			in.Clusters = []Cluster{{Name: "m1", NoRequests: "enable-l7-proxy is false"}, {Name: "m2"}}
+			in.Clusters = []Cluster{{Name: "m1", NoRequests: message.Verbatim("enable-l7-proxy is false")}, {Name: "m2"}}
 			s := NewSnapshot(in)
 			q := ask(on(shop), at(80), post, func(q *Query) { q.Cluster = tc.cluster })
 			got := s.DecideEffective(&q)
 			if got.Verdict != tc.want || got.Written.Verdict != Allowed {
 				t.Errorf("%s: %s of %s: %s", tc.reason, got.Verdict, got.Written.Verdict, got.Explain())
 			}
-			if got.Differs() && (len(got.LeftOut) != 1 || got.LeftOut[0].Ref != (Ref{"p-a", "a"}) || !strings.Contains(got.LeftOut[0].Message, "enable-l7-proxy")) {
+			if got.Differs() && (len(got.LeftOut) != 1 || got.LeftOut[0].Ref != (Ref{"p-a", "a"}) || !strings.Contains(got.LeftOut[0].Message.Text, "enable-l7-proxy")) {
 				t.Errorf("%s: left out %+v", tc.reason, got.LeftOut)
 			}
 			if closed := s.EffectiveEnforced(&q, nil); closed.Verdict != tc.closed {
@@ -305,7 +306,7 @@ func TestFleetKnowsWhoLacksRequests(t *testing.T) {
 	}, nil)
 	got := map[string]string{}
 	for _, c := range f.Clusters {
-		got[c.Name] = c.NoRequests
+		got[c.Name] = c.NoRequests.Text
 	}
 	if diff := cmp.Diff(map[string]string{"able": "", "unable": "no proxy", "unread": "the member has not been read yet"}, got); diff != "" {
 		t.Error(diff)

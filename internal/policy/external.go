@@ -1,13 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // addresses maps sources outside the fleet to the subjects of their ExternalWorkloads.
@@ -60,17 +59,17 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	for _, w := range in {
 		subject := string(w.Spec.Subject)
 		if reason, err := workloadSubject(subject, subjects); err != nil {
-			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error() + noOwnerConsequence, LeftOut: true})
+			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: message.ProblemWorkloadLeftOut(message.Of(err)), LeftOut: true})
 			subject = noOwner
 		} else if noGroups {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
-				Message: "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload"})
+				Message: message.ProblemWorkloadNotPushed()})
 		}
 		for _, text := range w.Spec.Addresses {
 			p, err := workloadPrefix(text)
 			if err != nil {
 				problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.ReasonInvalid,
-					Message: fmt.Sprintf("address %q is left out: %v", text, err)})
+					Message: message.ProblemAddressLeftOut(message.Quoted(text), message.Of(err))})
 				if p.IsValid() {
 					doubtful = append(doubtful, claim{p, subject})
 				}
@@ -118,17 +117,11 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 // noOwner is the owner of the addresses of a workload that is left out.
 const noOwner = ""
 
-// noOwnerConsequence completes the message about a workload without a usable subject.
-const noOwnerConsequence = "; until then no statement that names a subject lets its addresses in, also where they are within another workload's"
-
-func contestedMessage(p netip.Prefix, owners []string) string {
-	shown := make([]string, len(owners))
-	for i, owner := range owners {
-		if shown[i] = owner; owner == noOwner {
-			shown[i] = "a subject that cannot be used"
-		}
+func contestedMessage(p netip.Prefix, owners []string) message.Message {
+	if owners[0] == noOwner { // owners are sorted
+		return message.ProblemAddressContestedUnusable(p.String(), owners[1:])
 	}
-	return fmt.Sprintf("%s is given to several subjects (%s): their denies count for it and their allows do not; give it to one", p, strings.Join(shown, ", "))
+	return message.ProblemAddressContested(p.String(), owners)
 }
 
 func workloadSubject(subject string, subjects classes[*subjectClass]) (reason string, err error) {
@@ -137,11 +130,11 @@ func workloadSubject(subject string, subjects classes[*subjectClass]) (reason st
 		return v1alpha1.ReasonInvalid, err
 	}
 	if n.Wildcard || n.IsPrefix() {
-		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the subject of a workload must be an exact name", ErrInvalidName, subject)
+		return v1alpha1.ReasonInvalid, message.NameWorkloadSubject(message.Quoted(subject)).WithKind(ErrInvalidName)
 	}
 	c, ok := subjects.of(subject)
 	if !ok {
-		return v1alpha1.ReasonNoClass, fmt.Errorf("no SubjectClass covers %s: create one", subject)
+		return v1alpha1.ReasonNoClass, message.ProblemSubjectNoClass(subject).Err()
 	}
 	if _, err := labelValue(c.stem, subject); err != nil {
 		return v1alpha1.ReasonInvalid, err
@@ -158,17 +151,17 @@ func workloadPrefix(text string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("write an address such as 10.5.0.7 or a prefix such as 10.5.0.0/24")
+		return netip.Prefix{}, message.AddressForm().Err()
 	}
 	if a := p.Addr(); a.Is4In6() {
 		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("write it as IPv4 or as IPv6")
+			return netip.Prefix{}, message.AddressFamily().Err()
 		}
 		p4 := netip.PrefixFrom(a.Unmap(), p.Bits()-96).Masked()
-		return p4, fmt.Errorf("write it as IPv4: %s", p4)
+		return p4, message.AddressMapped(p4.String()).Err()
 	}
 	if p != p.Masked() {
-		return p.Masked(), fmt.Errorf("it has host bits: write %s, or %s for the single machine", p.Masked(), p.Addr())
+		return p.Masked(), message.AddressHostBits(p.Masked().String(), p.Addr().String()).Err()
 	}
 	return p, nil
 }

@@ -2,12 +2,12 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sort"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -182,7 +182,7 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 		})
 		for _, st := range allows[fits:] {
 			refused = append(refused, Refusal{Ref: st.ref, Resource: u.Resource, Reason: v1alpha1.RefusedTooMany,
-				Message: fmt.Sprintf("the rules would need more policy-map entries than a workload has room for (%s): grant fewer subjects or ports", full)})
+				Message: message.RefusalMapFull(full.room())})
 		}
 		u.Rules = s.rulesOf(c, slices.Concat(kept, allows[:fits]))
 		if tight(u.Rules) != nil {
@@ -190,7 +190,7 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 		}
 	}
 	if len(refused) > 0 || slices.ContainsFunc(c.capacities, func(in meshCapacity) bool { return u.Entries > in.maps[0].entries/2 }) {
-		u.Warnings = append(u.Warnings, "the rules fill more than half of a workload's policy map: grant fewer subjects or ports")
+		u.Warnings = append(u.Warnings, message.UnitHalfFull())
 	}
 	return refused
 }
@@ -200,7 +200,7 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *policyMap, need func(*meshCapacity, []Rule) int) {
 	if len(u.OpenPorts) > 0 {
 		u.OtherPorts, u.OpenPorts, u.ForeignKeys = v1alpha1.OtherPortsDeny, nil, nil
-		u.Warnings = append(u.Warnings, "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map")
+		u.Warnings = append(u.Warnings, message.UnitOtherPortsClosed())
 	}
 	full := tight(u.Rules)
 	if full == nil {
@@ -215,7 +215,7 @@ func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *polic
 		}
 	}
 	slices.Sort(u.Overfull)
-	u.Warnings = append(u.Warnings, fmt.Sprintf("the rules need more policy-map entries than a workload has room for (%s) without any allow, so some of them are not in force: deny fewer subjects or ports", full))
+	u.Warnings = append(u.Warnings, message.UnitOverfull(full.room()))
 }
 
 // byStatementAge orders statements by the age of their policy, and by sid within a policy. Digits in a sid are compared

@@ -126,7 +126,7 @@ func TestRoomOfTheSmallestMember(t *testing.T) {
 				t.Fatalf("%s: %d of %d refused, want %d; overfull %v", c.reason, len(u.Refused), n, c.refused, u.Overfull)
 			}
 			for _, r := range u.Refused {
-				if !strings.Contains(r.Message, c.message) {
+				if !strings.Contains(r.Message.Text, c.message) {
 					t.Fatalf("%s: %s", c.reason, r.Message)
 				}
 			}
@@ -215,7 +215,7 @@ func TestWholeClassIsNoWayOutWhereItDoesNotFit(t *testing.T) {
 			before := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce)))
 			s := before.Next(in)
 			refused := s.Refusals()
-			if len(refused) != 1 || strings.Contains(refused[0].Message, "or the whole class") != c.advised {
+			if len(refused) != 1 || strings.Contains(refused[0].Message.Text, "or the whole class") != c.advised {
 				t.Errorf("%s: %v", c.reason, refused)
 			}
 			whole := st.DeepCopy()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Objects are the objects of the host cluster that decisions depend on.
@@ -79,19 +80,19 @@ func (f Fleet) WithClusters(clusters []Cluster) Fleet {
 	return f
 }
 
-// NoRequestsIn returns the reason why Cilium's HTTP rules are not enforced in a member, or "" if they are. For a member
+// NoRequestsIn returns the reason why Cilium's HTTP rules are not enforced in a member, or the zero Message if they are. For a member
 // that was not read yet that is unknown, and unknown counts as not enforced.
-func NoRequestsIn(m *v1alpha1.MemberCluster) string {
+func NoRequestsIn(m *v1alpha1.MemberCluster) message.Message {
 	if m.Status.State == "" {
-		return "the member has not been read yet"
+		return message.MemberNotReadYet()
 	}
 	if d := m.Status.Dataplane; d != nil {
-		return d.NoHTTP
+		return message.Restore(d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams)
 	}
 	for i := range m.Status.Findings {
 		if f := &m.Status.Findings[i]; f.Code == v1alpha1.FindingNoHTTP {
-			return f.Message
+			return message.Restore(f.Message, f.MessageCode, f.MessageParams)
 		}
 	}
-	return ""
+	return message.Message{}
 }

@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // CrossMeshLimits describes what a unit cannot express in members that cannot identify the pods of other cluster
@@ -15,7 +15,7 @@ type CrossMeshLimits struct {
 	// RefusedIn contains, by member, the refusals of statements about subjects whose pods are in another mesh.
 	RefusedIn map[string][]Refusal
 	// Notes are sentences about what applies in some members only, or more broadly than written.
-	Notes []string
+	Notes []message.Message
 	// Denied contains, by member, the ports on which it denies all addresses, because the pods of a denied subject
 	// appear as addresses there.
 	Denied map[string][]v1alpha1.Port
@@ -171,7 +171,7 @@ func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster
 						for _, a := range st.Actions {
 							out.Denied[target] = append(out.Denied[target], a.Ports...)
 						}
-						notes.add(fmt.Sprintf("%s, which is denied, has or may have pods in %s, of another cluster mesh than %s, so all addresses are denied the same ports there", c.Name, someOf(append(there, unread...)), target))
+						notes.add(message.NoteDeniedInOtherMesh(c.Name, someOf(append(there, unread...)), target))
 					}
 				}
 			case c.Value != "":
@@ -179,7 +179,7 @@ func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster
 				switch {
 				case len(without) == 0:
 				case len(without) < len(targets):
-					notes.add(fmt.Sprintf("%s has no pods in the cluster mesh of %s, and those in %s have no identity there", c.Name, someOf(without), someOf(there)))
+					notes.add(message.NoteNoIdentity(c.Name, someOf(without), someOf(there)))
 				default:
 					for _, target := range targets {
 						refused[target] = append(refused[target], refusedMesh(st.Ref, u.Resource, c.Name, there))
@@ -193,7 +193,7 @@ func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster
 		for i := range u.Statements {
 			if st := &u.Statements[i]; st.Effect == Allow && (st.Anyone || len(st.Ranges) > 0) && slices.ContainsFunc(st.Actions, func(a UnitAction) bool { return PortsOverlap(a.Ports, out.Denied[target]) }) {
 				refused[target] = append(refused[target], Refusal{Ref: st.Ref, Reason: v1alpha1.RefusedShadowingDeny, Resource: u.Resource,
-					Message: "a denied subject has or may have pods in another cluster mesh, which come as addresses, so all addresses are denied these ports: register the addresses that the denied subject comes from as ExternalWorkloads"})
+					Message: message.RefusalAddressesDenied()})
 			}
 		}
 	}
@@ -206,8 +206,7 @@ func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster
 
 // refusedMesh returns the refusal of an allow of a subject whose pods are only in members of other cluster meshes.
 func refusedMesh(ref Ref, resource, subject string, there []string) Refusal {
-	return Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: resource, Message: fmt.Sprintf(
-		"%s has pods in %s only, which is in another cluster mesh, so they have no identity where the resource is: register the addresses that they come from as ExternalWorkloads", subject, someOf(there))}
+	return Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: resource, Message: message.RefusalOtherMesh(subject, someOf(there))}
 }
 
 // unidentifiedSubjects returns the subjects of a query whose pods have no identity in its member, because they are
@@ -251,11 +250,11 @@ func (m Meshes) without(targets []string, key, value string) (without, there []s
 
 // notes collects sentences and keeps the first few.
 type notes struct {
-	texts []string
+	texts []message.Message
 	more  int
 }
 
-func (n *notes) add(text string) {
+func (n *notes) add(text message.Message) {
 	const most = 5
 	switch {
 	case slices.Contains(n.texts, text):
@@ -266,11 +265,11 @@ func (n *notes) add(text string) {
 	}
 }
 
-func (n *notes) all() []string {
+func (n *notes) all() []message.Message {
 	if n.more == 0 {
 		return n.texts
 	}
-	return append(n.texts, fmt.Sprintf("the same holds for %d more subjects and members", n.more))
+	return append(n.texts, message.NoteMore(n.more))
 }
 
 // where returns whether a pod in the member's own mesh has the label, the members of other meshes with such pods, and
@@ -295,10 +294,7 @@ func (m Meshes) where(target, key, value string) (here bool, there, unread []str
 }
 
 // someOf lists the first of many names.
-func someOf(names []string) string {
+func someOf(names []string) message.Message {
 	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return message.NamesOf(names, most)
 }

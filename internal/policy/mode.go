@@ -1,11 +1,11 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // These constants order the modes by strictness; Observe is the least strict.
@@ -85,7 +85,7 @@ func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourc
 	for _, o := range sortedObjects(in, byName[*v1alpha1.ProtectedResource]) {
 		name := string(o.Spec.Resource)
 		if reason, err := protectable(&o.Spec, resources); err != nil {
-			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: err.Error(), LeftOut: true})
+			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: message.Of(err), LeftOut: true})
 			if reason == v1alpha1.ReasonNoClass && everEnforced(&o.Spec) {
 				unclassed = append(unclassed, name)
 			}
@@ -103,7 +103,7 @@ func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourc
 		if n := len(p.objects); n > 1 {
 			for _, o := range p.objects {
 				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonDuplicate,
-					Message: fmt.Sprintf("%d ProtectedResources name %s: the strictest mode counts; delete all but one", n, name)})
+					Message: message.ProblemResourceTwice(n, name)})
 			}
 		}
 	}
@@ -122,19 +122,19 @@ func protectable(spec *v1alpha1.ProtectedResourceSpec, resources classes[*resour
 		return v1alpha1.ReasonInvalid, err
 	}
 	if n.Wildcard || n.IsPrefix() {
-		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the name of a protected resource must be exact", ErrInvalidName, n)
+		return v1alpha1.ReasonInvalid, message.NameProtectedResource(message.Quoted(n.String())).WithKind(ErrInvalidName)
 	}
 	if strictness(spec.Mode) < 0 {
-		return v1alpha1.ReasonInvalid, fmt.Errorf("mode %q is not Observe, Audit or Enforce", spec.Mode)
+		return v1alpha1.ReasonInvalid, message.ProblemMode(message.Quoted(string(spec.Mode))).Err()
 	}
 	for _, m := range spec.ClusterModes {
 		if strictness(m.Mode) < 0 {
-			return v1alpha1.ReasonInvalid, fmt.Errorf("mode %q of cluster %s is not Observe, Audit or Enforce", m.Mode, m.Cluster)
+			return v1alpha1.ReasonInvalid, message.ProblemClusterMode(message.Quoted(string(m.Mode)), string(m.Cluster)).Err()
 		}
 	}
 	c, ok := resources.of(string(spec.Resource))
 	if !ok {
-		return v1alpha1.ReasonNoClass, fmt.Errorf("no ResourceClass covers %s: create one", n)
+		return v1alpha1.ReasonNoClass, message.ProblemResourceNoClass(n.String()).Err()
 	}
 	if _, err := labelValue(c.stem, string(spec.Resource)); err != nil {
 		return v1alpha1.ReasonInvalid, err

@@ -2,11 +2,12 @@ package policy
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -30,11 +31,11 @@ type Name struct {
 // ParseName parses a name. Its errors wrap ErrInvalidName and say what is wrong.
 func ParseName(s string) (Name, error) {
 	if len(s) > maxNameBytes {
-		return Name{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidName, maxNameBytes)
+		return Name{}, message.NameTooLong(maxNameBytes).WithKind(ErrInvalidName)
 	}
 	rest, ok := strings.CutPrefix(s, nameScheme)
 	if !ok {
-		return Name{}, fmt.Errorf("%w %q: must begin with %q", ErrInvalidName, s, nameScheme)
+		return Name{}, message.NameScheme(message.Quoted(s), nameScheme).WithKind(ErrInvalidName)
 	}
 	var n Name
 	for _, field := range [...]struct {
@@ -42,22 +43,22 @@ func ParseName(s string) (Name, error) {
 		value *string
 	}{{"org", &n.Org}, {"service", &n.Service}, {"type", &n.Type}} {
 		if *field.value, rest, ok = strings.Cut(rest, ":"); !ok {
-			return Name{}, fmt.Errorf("%w %q: must be %s<org>:<service>:<type>:<id>", ErrInvalidName, s, nameScheme)
+			return Name{}, message.NameForm(message.Quoted(s), nameScheme).WithKind(ErrInvalidName)
 		}
 		if !validDNSLabel(*field.value) {
-			return Name{}, fmt.Errorf("%w %q: %s must be a DNS label", ErrInvalidName, s, field.name)
+			return Name{}, message.NamePart(message.Quoted(s), field.name).WithKind(ErrInvalidName)
 		}
 	}
 	n.ID = rest
 	if n.ID == "" {
-		return Name{}, fmt.Errorf("%w %q: the id is empty", ErrInvalidName, s)
+		return Name{}, message.NameNoID(message.Quoted(s)).WithKind(ErrInvalidName)
 	}
 	n.ID, n.Wildcard = strings.CutSuffix(n.ID, "*")
 	if strings.Contains(n.ID, "*") {
-		return Name{}, fmt.Errorf("%w %q: only one * is allowed, at the end of the id", ErrInvalidName, s)
+		return Name{}, message.NameOneWildcard(message.Quoted(s)).WithKind(ErrInvalidName)
 	}
 	if !utf8.ValidString(n.ID) || strings.ContainsFunc(n.ID, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return Name{}, fmt.Errorf("%w %q: the id must not contain spaces or control characters", ErrInvalidName, s)
+		return Name{}, message.NameCharacters(message.Quoted(s)).WithKind(ErrInvalidName)
 	}
 	return n, nil
 }
@@ -93,16 +94,16 @@ func (n Name) IsPrefix() bool { return n.Service == "net" && n.Type == "cidr" }
 // errors, because the intended range would have to be guessed.
 func (n Name) ParsePrefix() (netip.Prefix, error) {
 	if n.Wildcard {
-		return netip.Prefix{}, fmt.Errorf("%w %q: an address range has no wildcard", ErrInvalidName, n)
+		return netip.Prefix{}, message.NameRangeWildcard(message.Quoted(n.String())).WithKind(ErrInvalidName)
 	}
 	p, err := netip.ParsePrefix(n.ID)
 	switch {
 	case err != nil:
-		return netip.Prefix{}, fmt.Errorf("%w %q: the id must be a prefix such as 10.5.0.0/24", ErrInvalidName, n)
+		return netip.Prefix{}, message.NameRangeForm(message.Quoted(n.String())).WithKind(ErrInvalidName)
 	case p.Addr().Is4In6():
-		return netip.Prefix{}, fmt.Errorf("%w %q: write IPv4 ranges as IPv4", ErrInvalidName, n)
+		return netip.Prefix{}, message.NameRangeIpv4(message.Quoted(n.String())).WithKind(ErrInvalidName)
 	case p != p.Masked():
-		return netip.Prefix{}, fmt.Errorf("%w %q: it has host bits, write %s", ErrInvalidName, n, p.Masked())
+		return netip.Prefix{}, message.NameRangeHostBits(message.Quoted(n.String()), p.Masked().String()).WithKind(ErrInvalidName)
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Cluster is a member of the fleet.
@@ -17,9 +18,9 @@ type Cluster struct {
 	// Labels are the labels by which placements select the member; nil if they are not known, so that any placement may
 	// select it.
 	Labels map[string]string
-	// NoRequests is the reason why Cilium's HTTP rules (method, path) are not enforced in the member, or "" if they
+	// NoRequests is the reason why Cilium's HTTP rules (method, path) are not enforced in the member, or zero if they
 	// are. It affects decisions about what the members have, but no unit.
-	NoRequests string `json:",omitempty"`
+	NoRequests message.Message `json:",omitzero"`
 	// Dataplane contains the reported properties of its dataplane. If it is nil, defaults apply.
 	Dataplane *v1alpha1.MemberDataplane `json:",omitempty"`
 	// Istio is what the member declares about its Istio, or "" if it declares nothing. It affects decisions about what
@@ -103,22 +104,22 @@ func clustersOf(in Input) map[string]map[string]string {
 	return out
 }
 
-// WithoutRequests returns the reason why Cilium's HTTP rules are not enforced in the member; "" if they are, as far as
+// WithoutRequests returns the reason why Cilium's HTTP rules are not enforced in the member; zero if they are, as far as
 // is known.
-func (c *Cluster) WithoutRequests() string {
-	if c.NoRequests == "" && c.Dataplane != nil {
-		return c.Dataplane.NoHTTP
+func (c *Cluster) WithoutRequests() message.Message {
+	if c.NoRequests.IsZero() && c.Dataplane != nil {
+		return message.Restore(c.Dataplane.NoHTTP, c.Dataplane.NoHTTPCode, c.Dataplane.NoHTTPParams)
 	}
 	return c.NoRequests
 }
 
 // noRequestsOf returns the members without HTTP rules, by name, with the reasons.
-func noRequestsOf(in Input) map[string]string {
-	var out map[string]string
+func noRequestsOf(in Input) map[string]message.Message {
+	var out map[string]message.Message
 	for _, c := range in.Clusters {
-		if why := c.WithoutRequests(); why != "" {
+		if why := c.WithoutRequests(); !why.IsZero() {
 			if out == nil {
-				out = map[string]string{}
+				out = map[string]message.Message{}
 			}
 			out[c.Name] = why
 		}

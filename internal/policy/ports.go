@@ -2,10 +2,10 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const maxPort = 65535
@@ -16,11 +16,11 @@ func normalPort(p v1alpha1.Port) (v1alpha1.Port, error) {
 		p.Protocol = v1alpha1.ProtocolTCP
 	}
 	if !slices.Contains(protocols, p.Protocol) {
-		return p, fmt.Errorf("protocol %q is not TCP, UDP or SCTP", p.Protocol)
+		return p, message.PortProtocol(message.Quoted(string(p.Protocol))).Err()
 	}
 	end := lastPort(p)
 	if p.Port < 1 || end < p.Port || end > maxPort {
-		return p, fmt.Errorf("%d to %d is not a valid range of ports", p.Port, end)
+		return p, message.PortRange(int(p.Port), int(end)).Err()
 	}
 	return portRange(p.Protocol, p.Port, end), nil
 }

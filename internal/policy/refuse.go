@@ -1,18 +1,21 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // flaw is one reason why a statement cannot be compiled.
-type flaw struct{ reason, part, message string }
+type flaw struct {
+	reason, part string
+	message      message.Message
+}
 
-func (st *statement) flaw(reason, part, message string) {
-	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: message})
+func (st *statement) flaw(reason, part string, m message.Message) {
+	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: m})
 }
 
 // examine adds the flaws that depend on the classes. What only Cilium cannot express is no flaw of a statement about
@@ -27,12 +30,12 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		}
 		c, ok := s.resources.of(r)
 		if !ok {
-			st.flaw(v1alpha1.RefusedUnknownResource, r, "no ResourceClass covers it: create one, or correct the name")
+			st.flaw(v1alpha1.RefusedUnknownResource, r, message.RefusalResourceUnknown())
 			continue
 		}
 		reachable = append(reachable, c)
 		if _, err := labelValue(c.stem, r); err != nil {
-			st.flaw(v1alpha1.RefusedInvalidName, r, err.Error())
+			st.flaw(v1alpha1.RefusedInvalidName, r, message.Of(err))
 			continue
 		}
 		names.resource, names.class = r, c
@@ -44,7 +47,7 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		}
 		overlapping := s.resources.overlapping(n)
 		if len(overlapping) == 0 {
-			st.flaw(v1alpha1.RefusedUnknownResource, n.String(), "no ResourceClass covers any of it: create one, or correct the name")
+			st.flaw(v1alpha1.RefusedUnknownResource, n.String(), message.RefusalResourcesUnknown())
 		}
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
@@ -59,7 +62,7 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 // examineSubjects adds the flaws of the subjects. byCilium reports that Cilium enforces a class of the statement.
 func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium bool) {
 	if byCilium && s.unsupported.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
-		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not pushed to the members: deny its addresses")
+		st.flaw(v1alpha1.RefusedUnsupported, "subjects", message.RefusalExternalDeny())
 	}
 	for _, stem := range st.subjects.stems {
 		n, err := ParseName(stem + "*")
@@ -68,13 +71,13 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium boo
 		}
 		covering := s.subjects.overlapping(n)
 		if len(covering) == 0 {
-			st.unknownSubject(n.String(), "no SubjectClass covers any of it: create one, or correct the name")
+			st.unknownSubject(n.String(), message.RefusalSubjectsUnknown())
 		}
 		if byCilium && st.effect == Allow && s.unsupported.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
-			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: "+s.insteadOfPrefix(covering))
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), message.RefusalPrefixUnknown(s.insteadOfPrefix(covering)))
 		}
 		if byCilium && st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
-			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: "+s.insteadOfPrefix(covering))
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), message.RefusalPrefixDeny(s.insteadOfPrefix(covering)))
 		}
 	}
 	if !names.fresh {
@@ -86,9 +89,9 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium boo
 		}
 		c, ok := s.subjects.of(name)
 		if !ok {
-			st.unknownSubject(name, "no SubjectClass covers it: create one, or correct the name")
+			st.unknownSubject(name, message.RefusalSubjectUnknown())
 		} else if _, err := labelValue(c.stem, name); err != nil {
-			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
+			st.flaw(v1alpha1.RefusedInvalidName, name, message.Of(err))
 		} else {
 			names.subjects.add(name)
 		}
@@ -97,20 +100,20 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium boo
 
 // insteadOfPrefix returns what to write in place of a prefix of some classes. The whole class is suggested only where
 // it fits.
-func (s *Snapshot) insteadOfPrefix(covering []*subjectClass) string {
+func (s *Snapshot) insteadOfPrefix(covering []*subjectClass) message.Message {
 	for i, c := range s.subjects.all {
 		if !s.wholeFits[i] && slices.Contains(covering, c) {
-			return "name each subject"
+			return message.RefusalNameEach()
 		}
 	}
-	return "name each subject, or the whole class"
+	return message.RefusalNameEachOrClass()
 }
 
 // unknownSubject adds the flaw of a subject in no class, for example when its SubjectClass was removed. The pods that a
 // deny of it meant are not known, so the deny may have meant any.
-func (st *statement) unknownSubject(part, message string) {
+func (st *statement) unknownSubject(part string, m message.Message) {
 	st.unresolvedSubject = st.unresolvedSubject || st.effect == Deny
-	st.flaw(v1alpha1.RefusedUnknownSubject, part, message)
+	st.flaw(v1alpha1.RefusedUnknownSubject, part, m)
 }
 
 // examineWildcardRequests refuses an allow of HTTP requests on a wildcard. The rule would also apply to workloads that
@@ -129,7 +132,7 @@ func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
 		for i := range c.actions {
 			a := &c.actions[i]
 			if len(a.http) > 0 && st.hasAction(a.name) && !portsCover(sortPorts(whole), a.ports) {
-				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections")
+				st.flaw(v1alpha1.RefusedUnsupported, n.String(), message.RefusalWildcardRequests())
 				return
 			}
 		}
@@ -150,7 +153,7 @@ func (st *statement) examineActions(reachable []*resourceClass) {
 	}
 	unknown := func(text string) {
 		st.unresolvedAction = true
-		st.flaw(v1alpha1.RefusedUnknownAction, text, "no class of the statement's resources has this action: see its ResourceClass")
+		st.flaw(v1alpha1.RefusedUnknownAction, text, message.RefusalActionUnknown())
 	}
 	for _, name := range st.actions {
 		if !named(func(a action) bool { return a.name == name }) {
@@ -163,7 +166,7 @@ func (st *statement) examineActions(reachable []*resourceClass) {
 		}
 	}
 	if st.effect == Deny && slices.ContainsFunc(reachable, deniesRequests) {
-		st.flaw(v1alpha1.RefusedUnsupported, "http", "a deny of an action with http is not translated: deny an action of whole connections")
+		st.flaw(v1alpha1.RefusedUnsupported, "http", message.RefusalDenyRequests())
 	}
 }
 
@@ -179,17 +182,28 @@ func (st *statement) refusals(resource string) []Refusal {
 	var out []Refusal
 	for _, reason := range sortedKeys(byReason) {
 		flaws := byReason[reason]
-		slices.SortFunc(flaws, func(a, b flaw) int { return strings.Compare(a.part+"\x00"+a.message, b.part+"\x00"+b.message) })
-		message := fmt.Sprintf("%s: %s", shorten(flaws[0].part), shorten(flaws[0].message))
-		if n := len(flaws) - 1; n > 0 {
-			message += fmt.Sprintf(" (and %d more)", n)
-		}
-		out = append(out, Refusal{Ref: st.ref, Reason: reason, Message: message, Resource: resource})
+		slices.SortFunc(flaws, func(a, b flaw) int {
+			return strings.Compare(a.part+"\x00"+a.message.Text, b.part+"\x00"+b.message.Text)
+		})
+		out = append(out, Refusal{Ref: st.ref, Reason: reason, Message: describe(flaws), Resource: resource})
 	}
 	return out
 }
 
-// shorten truncates a message to the length that a status allows.
+// describe returns the first of some flaws, and the number of the others. A text that is too long is shortened, and then
+// has no translation.
+func describe(flaws []flaw) message.Message {
+	part, why := shorten(flaws[0].part), flaws[0].message
+	if short := shorten(why.Text); short != why.Text {
+		why = message.Verbatim(short)
+	}
+	if more := len(flaws) - 1; more > 0 {
+		return message.RefusalPartAndMore(part, why, more)
+	}
+	return message.RefusalPart(part, why)
+}
+
+// shorten truncates a text to the length that a status allows.
 func shorten(s string) string {
 	const limit = 400
 	if len(s) <= limit {

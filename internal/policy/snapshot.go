@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Snapshot answers queries about one state of the objects. It never changes and is safe for concurrent use.
@@ -59,7 +60,7 @@ type Snapshot struct {
 	// supposedShortages caches what would be left out if the resource were in Enforce.
 	supposedShortages sync.Map
 	// noRequests contains, for each member in which allows of HTTP requests are not enforced, the reason.
-	noRequests map[string]string
+	noRequests map[string]message.Message
 	// addressDenies caches which members deny all addresses, by resource and member.
 	addressDenies sync.Map
 	// wildcardNames returns the names of wildcard units by their targets.

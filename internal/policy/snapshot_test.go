@@ -118,7 +118,7 @@ func TestProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := NewSnapshot(world(tc.objects...)).Problems()
 			for _, p := range got {
-				if p.Message == "" {
+				if p.Message.IsZero() {
 					t.Errorf("%s: %+v says nothing", tc.reason, p)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // statement is a parsed statement. Decisions use its well-formed parts; a statement with flaws is not compiled.
@@ -79,7 +80,7 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 	st.subjects.exact, st.actions, st.exact = st.inline[0:0:1], st.inline[1:1:2], st.inline[2:2:3]
 	if st.effect != Allow && st.effect != Deny {
 		st.effect = Deny // Deny is the safe interpretation of a value that API validation should have rejected.
-		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")
+		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), message.RefusalEffect())
 	}
 	if written.NotBefore != nil {
 		st.notBefore = written.NotBefore.Time
@@ -126,7 +127,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 	n, err := ParseName(text)
 	if err != nil {
 		st.unresolvedSubject = true
-		st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+		st.flaw(v1alpha1.RefusedInvalidName, text, message.Of(err))
 		return
 	}
 	switch {
@@ -134,7 +135,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 		p, err := n.ParsePrefix()
 		if err != nil {
 			st.unresolvedSubject = true
-			st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+			st.flaw(v1alpha1.RefusedInvalidName, text, message.Of(err))
 			return
 		}
 		st.subjects.prefixes = append(st.subjects.prefixes, p)
@@ -150,7 +151,7 @@ func (st *statement) parseAction(text string) {
 	switch {
 	case !ok || service == "" || verb == "" || verb != "*" && strings.Contains(verb, "*"):
 		st.unresolvedAction = true
-		st.flaw(v1alpha1.RefusedInvalidName, text, "an action is <service>:<verb> or <service>:*")
+		st.flaw(v1alpha1.RefusedInvalidName, text, message.RefusalActionForm())
 	case verb == "*":
 		st.services = append(st.services, service)
 	default:
@@ -166,9 +167,9 @@ func (st *statement) parseResource(text string, names *nameCache) {
 	n, err := ParseName(text)
 	switch {
 	case err != nil:
-		st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+		st.flaw(v1alpha1.RefusedInvalidName, text, message.Of(err))
 	case n.IsPrefix():
-		st.flaw(v1alpha1.RefusedInvalidName, text, "an address range can be a subject, not a resource")
+		st.flaw(v1alpha1.RefusedInvalidName, text, message.RefusalRangeResource())
 	case n.Wildcard:
 		st.wild = append(st.wild, n.stem())
 	default:

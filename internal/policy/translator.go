@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Translator determines what an enforcer other than Cilium leaves out of the units in the members. This package does not
@@ -54,9 +55,6 @@ func (r *AddressRange) contains(a netip.Addr) bool {
 // LeftOutOtherEnforcer is the reason for an allow that does not count because it is about resources that another
 // enforcer closes. It is not a reason of the API, because the statement itself is pushed.
 const LeftOutOtherEnforcer = "OtherEnforcer"
-
-// notEnforcedReason is the reason of decisions about protocols that an enforcer does not refuse.
-const notEnforcedReason = "the resource's enforcer does not refuse this protocol"
 
 // setTranslators determines the enforcers of each class that have a translator.
 func (s *Snapshot) setTranslators(translators map[v1alpha1.EnforcerName]Translator) {
@@ -167,7 +165,7 @@ func (s *Snapshot) decideByOther(name v1alpha1.EnforcerName, q *Query, x *effect
 		return d
 	}
 	if d.Verdict != Unmanaged {
-		d = Decision{Verdict: Unmanaged, Reason: notEnforcedReason}
+		d = Decision{Verdict: Unmanaged, Reason: ReasonProtocolNotEnforced}
 	}
 	for _, r := range q.Resources {
 		x.begin(r)
@@ -188,7 +186,7 @@ func (x *effectiveView) addOtherEnforcer(name v1alpha1.EnforcerName, whole, part
 	}
 	for _, ref := range written {
 		x.leftOut = append(x.leftOut, Refusal{Ref: ref, Reason: LeftOutOtherEnforcer,
-			Message: "it is about resources that " + string(name) + " does not enforce, and the workload is also " + strings.Join(part.Resources, ", ")})
+			Message: message.RefusalOtherEnforcer(string(name), part.Resources)})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Ref identifies a statement.
@@ -123,8 +124,8 @@ const NoAction = "-"
 // Decision is the answer to a Query.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
-	// Reason explains the verdict in one sentence, which depends only on the case.
-	Reason string `json:"reason"`
+	// Reason explains the verdict. It depends only on the case.
+	Reason DecisionReason `json:"reason"`
 	// Statements are the statements that determined the verdict, sorted; empty if none did.
 	Statements []Ref `json:"statements,omitempty"`
 }
@@ -152,14 +153,14 @@ type Refusal struct {
 	// Reason is one of the Refused constants of the API.
 	Reason string
 	// Message names the part that was refused and says what to do.
-	Message string
+	Message message.Message
 	// Resource is the resource whose unit lacks the statement; "" means every unit.
 	Resource string
 }
 
 func compareRefusals(a, b Refusal) int {
 	return cmp.Or(compareRefs(a.Ref, b.Ref), cmp.Compare(a.Reason, b.Reason),
-		cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message, b.Message))
+		cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message.Text, b.Message.Text))
 }
 
 // Problem describes an invalid object that is not a policy.
@@ -168,14 +169,14 @@ type Problem struct {
 	Kind, Name string
 	// Reason is one of the API's reasons for the condition Accepted.
 	Reason  string
-	Message string
+	Message message.Message
 	// LeftOut reports that the object is ignored by decisions and compilation. Otherwise the message is a warning.
 	LeftOut bool
 }
 
 func compareProblems(a, b Problem) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message.Text, b.Message.Text))
 }
 
 // SubjectSelector selects pods by one label.
@@ -258,7 +259,7 @@ type Unit struct {
 	// Snapshot.Refusals, the allows that are left out because of a refused deny, and the allows that do not fit.
 	Refused []Refusal
 	// Warnings are sentences about limits that will soon be reached.
-	Warnings []string
+	Warnings []message.Message
 	// From are the statements in Rules, sorted.
 	From []Ref
 	// Statements are the statements that Rules came from, and the allows of wildcards, by ref. The field is nil unless

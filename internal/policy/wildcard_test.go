@@ -160,7 +160,7 @@ func TestGrowthIsRefused(t *testing.T) {
 	u, _ = NewSnapshot(in).CompileResource(bobs, noon)
 	var refused []string
 	for _, r := range u.Refused {
-		if r.Reason != v1alpha1.RefusedTooMany || r.Message == "" {
+		if r.Reason != v1alpha1.RefusedTooMany || r.Message.IsZero() {
 			t.Errorf("refusal %+v, want reason %s", r, v1alpha1.RefusedTooMany)
 		}
 		refused = append(refused, r.Ref.SID)

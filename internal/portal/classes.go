@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -23,13 +24,17 @@ func (a *api) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 		return nil, err
 	}
 	c := a.Catalog()
+	var problems []policy.Problem
+	if snap, ok := a.Host.Snapshot(); ok {
+		problems = snap.Problems()
+	}
 	applications, resources := c.Applications(), c.Resources()
 	out := openapi.ListClasses200JSONResponse{Items: []openapi.ClassInfo{}}
 	for _, x := range in.ResourceClasses {
-		out.Items = append(out.Items, classInfo(openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources))
+		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources))
 	}
 	for _, x := range in.SubjectClasses {
-		out.Items = append(out.Items, classInfo(openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications))
+		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications))
 	}
 	slices.SortFunc(out.Items, func(x, y openapi.ClassInfo) int {
 		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
@@ -37,13 +42,13 @@ func (a *api) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 	return out, nil
 }
 
-func classInfo(kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
+func classInfo(problems []policy.Problem, kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
 	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: value(asYAML(spec))}
 	for _, cond := range conditions {
 		if cond.Type == v1alpha1.ConditionAccepted {
 			out.Accepted = new(cond.Status == metav1.ConditionTrue)
 			if !*out.Accepted {
-				out.Message = optional(cond.Message)
+				out.Message = optionalMessage(problemOf(problems, string(kind), name, cond.Message))
 			}
 		}
 	}
@@ -54,6 +59,17 @@ func classInfo(kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePat
 		}
 	}
 	return out
+}
+
+// problemOf returns why an object is not accepted. The condition of its status has only a text; if a problem that the
+// portal finds in the same objects has this text, the message has its code, too.
+func problemOf(problems []policy.Problem, kind, name, text string) message.Message {
+	for i := range problems {
+		if p := &problems[i]; p.Kind == kind && p.Name == name && p.Message.Text == text {
+			return p.Message
+		}
+	}
+	return message.Verbatim(text)
 }
 
 func (a *api) input() (policy.Input, error) {

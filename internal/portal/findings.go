@@ -2,7 +2,6 @@ package portal
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 		if member != "" && f.Member != member {
 			return true
 		}
-		text := f.Message + "\n" + f.Member + "\n" + f.Resource + "\n" + f.Statement.String() + "\n" + f.Object + "\n" + catalogRef(c, f.Resource).Title
+		text := f.Message.Text + "\n" + f.Member + "\n" + f.Resource + "\n" + f.Statement.String() + "\n" + f.Object + "\n" + catalogRef(c, f.Resource).Title
 		return part != "" && !strings.Contains(strings.ToLower(text), part)
 	})
 	for _, f := range all {
@@ -119,7 +118,7 @@ func (a *api) lastingDisagreements(ctx context.Context) ([]governance.Finding, e
 			continue
 		}
 		out = append(out, governance.Finding{Kind: governance.Disagreement, Severity: v1alpha1.FindingFails, Member: k.member, Resource: k.resource, Since: s.first, Count: s.n,
-			Message: fmt.Sprintf("%d connections passed that the policies refuse, and %d were refused that they let through: look whether the member has what was written, and whether a policy that is not ACP's interferes.", s.passed, s.n-s.passed)})
+			Message: message.FindingDisagreement(int(s.passed), int(s.n-s.passed))})
 	}
 	return out, nil
 }

@@ -81,7 +81,7 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	m := all[i]
 	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}
 	for _, f := range m.Status.Findings {
-		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Object: optional(f.Object)})
+		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Object: optional(f.Object)})
 	}
 	if f := a.unwatched(ctx)(m); f != nil {
 		out.Findings = append(out.Findings, *f)
@@ -119,21 +119,21 @@ func (a *api) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *open
 		case m.Status.State == v1alpha1.MemberClusterLeaving:
 			return nil
 		case err != nil:
-			f.Message = "The flow store cannot be read now, so nobody knows whether the flows of this member are watched."
+			f.Message = message.FindingFlowsUnknown()
 			return &f
 		}
 		never, ended := watch.Of([]string{m.Name}).Unwatched()
 		if len(never)+len(ended) == 0 {
 			return nil
 		}
-		f.Message = "The flows of this member are not watched: resources that are placed here have no evidence, and the guard does not see what is refused here. Let the flow collector follow it."
+		f.Message = message.FindingFlowsNotWatched()
 		return &f
 	}
 }
 
 func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {
 	s := &m.Status
-	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: optional(s.Message), KubernetesVersion: optional(s.KubernetesVersion),
+	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: optionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)), KubernetesVersion: optional(s.KubernetesVersion),
 		CiliumVersion: optional(s.CiliumVersion), IstioVersion: optional(s.IstioVersion), Guard: openapi.GuardState(s.Guard), ObservedAt: instant(s.ObservedAt)}
 	if out.State == "" {
 		out.State = openapi.MemberHealthUnknown

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -42,7 +43,7 @@ func TestFleet(t *testing.T) {
 	x := newSite(t)
 	since := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	x.host.members = []*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Since: &since, KubernetesVersion: "v1.34.2",
-		Findings:   []v1alpha1.MemberFinding{{Code: "GuardMissing", Severity: v1alpha1.FindingWarns, Message: "there is no guard"}},
+		Findings:   []v1alpha1.MemberFinding{{Code: "GuardMissing", Severity: v1alpha1.FindingWarns, Message: "the objects were changed", MessageCode: "guard.changed", MessageParams: `{"objects":["a"]}`}},
 		Identities: &v1alpha1.MemberIdentities{Used: 5, Limit: 65535, Labels: []v1alpha1.IdentityLabel{{Key: "app", Values: 4}}, ObservedAt: since}, Guard: v1alpha1.GuardMissing}}}
 	held := x.host.input.Resources[0].DeepCopy()
 	held.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a", Mode: v1alpha1.ModeEnforce},
@@ -95,12 +96,21 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%d", a.Status)
 	}
 	var found struct {
-		Items []struct{ Kind, Member, Message string }
+		Items []struct {
+			Kind, Member string
+			Message      message.Message
+		}
 		Kinds map[string]int
 	}
 	dave.Get("/api/v1/findings").Into(t, &found)
 	if d := cmp.Diff(map[string]int{"guard": 1, "unreachable": 1}, found.Kinds); d != "" || len(found.Items) != 2 || found.Items[0].Kind != "unreachable" {
 		t.Errorf("the worst first: %+v %s", found, d)
+	}
+	if m := found.Items[0].Message; m != message.Verbatim("m2 does not answer") {
+		t.Errorf("an older adapter wrote no code, and the message is %+v", m)
+	}
+	if m := found.Items[1].Message; m.Code != "guard.changed" || m.Text != "the objects were changed" || m.Render(message.Chinese) != "保护受管对象的准入策略被改动：a" {
+		t.Errorf("the message of the status became %+v", m)
 	}
 	dave.Get("/api/v1/findings?kind=guard").Into(t, &found)
 	if len(found.Items) != 1 || found.Kinds["unreachable"] != 1 {

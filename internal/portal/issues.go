@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -57,7 +58,7 @@ func (a *api) issues(ctx context.Context) (oddities, error) {
 		out.by[ref] = list[:len(list):len(list)]
 	}
 	for ref, why := range unused {
-		out.by[ref] = append(out.by[ref], governance.Issue{Kind: governance.Unused, Message: why})
+		out.by[ref] = append(out.by[ref], governance.Issue{Kind: governance.Unused, Message: message.Verbatim(why)})
 	}
 	return out, nil
 }

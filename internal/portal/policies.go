@@ -122,13 +122,22 @@ func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues m
 	}
 	out.Subjects, out.Resources, out.ResourcesTotal = new(len(subjects)), &list, new(len(resources))
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); x != nil && x.Status == metav1.ConditionFalse {
-		out.Accepted, out.Message = false, optional(x.Message)
+		out.Accepted, out.Message = false, optionalMessage(message.Verbatim(x.Message))
 	}
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized); x != nil && x.Reason != v1alpha1.ReasonNotOnboarded {
 		out.Realized = new(x.Status == metav1.ConditionTrue && p.Status.ObservedGeneration >= p.Generation)
 		if !*out.Realized && out.Message == nil {
-			out.Message = optional(x.Message)
+			out.Message = optionalMessage(notRealized(worstOf(p), x.Message))
 		}
+	}
+	return out
+}
+
+// worstOf returns the listed members of the units of a policy that are not realized.
+func worstOf(p *v1alpha1.AccessControlPolicy) []v1alpha1.ClusterState {
+	var out []v1alpha1.ClusterState
+	for i := range p.Status.Units {
+		out = append(out, p.Status.Units[i].Clusters...)
 	}
 	return out
 }

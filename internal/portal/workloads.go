@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -55,18 +56,22 @@ func (a *api) ListWorkloads(ctx context.Context, r openapi.ListWorkloadsRequestO
 	if err != nil {
 		return nil, workloadProblem(err)
 	}
-	out := openapi.ListWorkloads200JSONResponse{Items: workloadViews(list)}
+	out := openapi.ListWorkloads200JSONResponse{Items: a.workloadViews(list)}
 	if next != "" {
 		out.NextCursor = encodeCursor(listWorkloads, next)
 	}
 	return out, nil
 }
 
-func workloadViews(list []workloads.Registered) []openapi.Workload {
+func (a *api) workloadViews(list []workloads.Registered) []openapi.Workload {
+	var problems []policy.Problem
+	if snap, ok := a.Host.Snapshot(); ok {
+		problems = snap.Problems()
+	}
 	out := make([]openapi.Workload, 0, len(list))
 	for _, x := range list {
 		v := openapi.Workload{Id: x.ID, Subject: x.Subject, Addresses: append([]string{}, x.Addresses...), Description: optional(x.Description), Source: optional(x.Source),
-			Accepted: x.Accepted, Message: optional(x.Message)}
+			Accepted: x.Accepted, Message: optionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message))}
 		if !x.Managed {
 			v.Id, v.Source = x.Object, nil
 		}
@@ -165,7 +170,7 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	for i, x := range got.Refused {
 		refused[i].Id, refused[i].Message = x.ID, x.Message
 	}
-	sample := workloadViews(got.Sample)
+	sample := a.workloadViews(got.Sample)
 	out.Refused, out.Sample = &refused, &sample
 	return out, nil
 }

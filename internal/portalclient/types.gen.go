@@ -1675,10 +1675,12 @@ type ClassInfo struct {
 	LabelKey string        `json:"labelKey"`
 
 	// Members catalog entities that it covers
-	Members int     `json:"members"`
-	Message *string `json:"message,omitempty"`
-	Name    string  `json:"name"`
-	Pattern string  `json:"pattern"`
+	Members int `json:"members"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
+	Pattern string   `json:"pattern"`
 
 	// Yaml the spec
 	Yaml string `json:"yaml"`
@@ -1694,11 +1696,13 @@ type ClassList struct {
 
 // ClusterState defines model for ClusterState.
 type ClusterState struct {
-	Cluster          string  `json:"cluster"`
-	DesiredRevision  *string `json:"desiredRevision,omitempty"`
-	Message          *string `json:"message,omitempty"`
-	Mode             *Mode   `json:"mode,omitempty"`
-	ObservedRevision *string `json:"observedRevision,omitempty"`
+	Cluster         string  `json:"cluster"`
+	DesiredRevision *string `json:"desiredRevision,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message          *Message `json:"message,omitempty"`
+	Mode             *Mode    `json:"mode,omitempty"`
+	ObservedRevision *string  `json:"observedRevision,omitempty"`
 
 	// Propagated KubeFed reports that the member has it
 	Propagated *bool             `json:"propagated,omitempty"`
@@ -2023,8 +2027,8 @@ type Finding struct {
 	Kind   FindingKind `json:"kind"`
 	Member *string     `json:"member,omitempty"`
 
-	// Message what is the case, and what to do
-	Message  string      `json:"message"`
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message  Message     `json:"message"`
 	Object   *string     `json:"object,omitempty"`
 	Policy   *string     `json:"policy,omitempty"`
 	Resource *CatalogRef `json:"resource,omitempty"`
@@ -2436,9 +2440,9 @@ type Member struct {
 	IstioVersion      *string      `json:"istioVersion,omitempty"`
 	KubernetesVersion *string      `json:"kubernetesVersion,omitempty"`
 
-	// Message one sentence, with what to do
-	Message *string `json:"message,omitempty"`
-	Name    string  `json:"name"`
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
 
 	// Objects objects of ACP in the member, by state
 	Objects    *MemberObjects `json:"objects,omitempty"`
@@ -2495,8 +2499,10 @@ type MemberDowngrade struct {
 
 // MemberFinding defines model for MemberFinding.
 type MemberFinding struct {
-	Code    string  `json:"code"`
-	Message string  `json:"message"`
+	Code string `json:"code"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
 	Object  *string `json:"object,omitempty"`
 
 	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
@@ -2859,8 +2865,8 @@ type PolicySummary struct {
 	// Issues statements by issue; those without are left out
 	Issues map[string]int `json:"issues"`
 
-	// Message why it is not accepted or not realized yet
-	Message *string      `json:"message,omitempty"`
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message     `json:"message,omitempty"`
 	Name    string       `json:"name"`
 	Origin  PolicyOrigin `json:"origin"`
 
@@ -2996,10 +3002,12 @@ type Protection struct {
 	EffectiveMode Mode           `json:"effectiveMode"`
 
 	// Members how many members are in which state; also those that the host cluster has no room to list
-	Members  *MemberCounts `json:"members,omitempty"`
-	Message  *string       `json:"message,omitempty"`
-	Mode     Mode          `json:"mode"`
-	Realized bool          `json:"realized"`
+	Members *MemberCounts `json:"members,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message  *Message `json:"message,omitempty"`
+	Mode     Mode     `json:"mode"`
+	Realized bool     `json:"realized"`
 
 	// ResourceVersion what a change of the temporary audit was made on
 	ResourceVersion *string         `json:"resourceVersion,omitempty"`
@@ -3028,8 +3036,8 @@ type RawFlow struct {
 	Port               int      `json:"port"`
 	Protocol           string   `json:"protocol"`
 
-	// Reason why the policies decide so, or the dataplane's reason for a drop
-	Reason        *string    `json:"reason,omitempty"`
+	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Reason        *Message   `json:"reason,omitempty"`
 	Resource      CatalogRef `json:"resource"`
 	Sid           *string    `json:"sid,omitempty"`
 	SourceAddress *string    `json:"sourceAddress,omitempty"`
@@ -3290,8 +3298,10 @@ type StatementEffect string
 // StatementIssue defines model for StatementIssue.
 type StatementIssue struct {
 	// Kind shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
-	Kind    StatementIssueKind `json:"kind"`
-	Message string             `json:"message"`
+	Kind StatementIssueKind `json:"kind"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
 
 	// Others the statements that make it so
 	Others *[]StatementRef `json:"others,omitempty"`
@@ -3667,7 +3677,9 @@ type Workload struct {
 	Addresses   []string `json:"addresses"`
 	Description *string  `json:"description,omitempty"`
 	Id          string   `json:"id"`
-	Message     *string  `json:"message,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
 
 	// Source who registers it; absent: the caller
 	Source *string `json:"source,omitempty"`

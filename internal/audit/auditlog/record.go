@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -60,6 +61,6 @@ func RecordOf(f *audit.Flow) Record {
 		Time: f.Time.UTC(), Subject: f.Subject, Action: f.Action, Resource: f.Resource, Effect: effects[f.Decision], Decision: f.Decision, Verdict: f.Verdict,
 		Policy: f.Statement.Policy, Statement: f.Statement.SID, Cluster: f.Cluster, SourceCluster: f.SourceCluster, Node: f.Node,
 		SourceAddress: f.SourceAddress, SourcePort: f.SourcePort, DestinationAddress: f.DestinationAddress, DestinationPort: f.Port, Protocol: f.Protocol,
-		Source: f.Source, Destination: f.Destination, OtherSubjects: f.OtherSubjects, OtherResources: f.OtherResources, Count: f.Count, Reason: f.Reason,
+		Source: f.Source, Destination: f.Destination, OtherSubjects: f.OtherSubjects, OtherResources: f.OtherResources, Count: f.Count, Reason: message.Decode(f.Reason).Text,
 	}
 }

@@ -253,7 +253,7 @@ func TestRawFlows(t *testing.T) {
 		e := edge()
 		e.Verdict = audit.VerdictDropped
 		last := audit.Flow{Time: at(2), Node: "n1", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("10.0.0.2"),
-			SourcePort: 10002, Count: 1, Reason: "no resource is in Audit or Enforce"}
+			SourcePort: 10002, Count: 1, Reason: "decision.unmanaged"}
 		if diff := cmp.Diff(last, l.flows[want-1], cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", keep, diff)
 		}

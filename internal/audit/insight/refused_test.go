@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -174,7 +175,7 @@ func TestReplayOfARefusedGrant(t *testing.T) {
 // A member whose proxy does not work does not get rules about requests, and the others do.
 func TestRequestsAreJudgedMemberByMember(t *testing.T) {
 	clusters := func(in *policy.Input) {
-		in.Clusters = []policy.Cluster{{Name: "m1"}, {Name: "m2", NoRequests: "no proxy"}}
+		in.Clusters = []policy.Cluster{{Name: "m1"}, {Name: "m2", NoRequests: message.Verbatim("no proxy")}}
 	}
 	grant := allow("a", app+"1", "web:buy", shop)
 	before, after := with(world(), clusters, grant, protect(shop, v1alpha1.ModeAudit)), with(world(), clusters, grant, protect(shop, v1alpha1.ModeEnforce))

@@ -3,14 +3,15 @@ package cilium
 import (
 	"slices"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // Member contains the capabilities of a member that affect the translation. The zero value supports everything.
 type Member struct {
-	// NoHTTP is the reason why the member cannot enforce HTTP rules, or "" if it can. Its agents would reject the whole
+	// NoHTTP is the reason why the member cannot enforce HTTP rules, or zero if it can. Its agents would reject the whole
 	// policy, or block all other changes while no proxy responds, so the member gets policies without HTTP rules.
-	NoHTTP string
+	NoHTTP message.Message
 }
 
 // hasHTTP reports whether a rule of the unit has HTTP matches, which are rendered only in Enforce.
@@ -25,7 +26,7 @@ func withoutHTTP(rules []policy.Rule) []policy.Rule {
 }
 
 // refusedHTTP returns the refusals of the statements that a member without a proxy does not get.
-func refusedHTTP(u *policy.Unit, why string) []policy.Refusal {
+func refusedHTTP(u *policy.Unit, why message.Message) []policy.Refusal {
 	seen := map[policy.Ref]bool{}
 	var out []policy.Refusal
 	for i := range u.Rules {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -25,7 +26,7 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 			{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"3"}}}, Ports: tcp, From: []policy.Ref{plain}},
 		}}
 	}
-	lacks := Member{NoHTTP: "the proxy is off"}
+	lacks := Member{NoHTTP: message.Verbatim("the proxy is off")}
 	for _, c := range []struct {
 		reason  string
 		members map[string]Member
@@ -36,7 +37,7 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 		{reason: "nobody lacks it", members: map[string]Member{"m1": {}, "m2": {}}},
 		{reason: "one of two", members: map[string]Member{"m1": {}, "m2": lacks}, without: []string{"m2"}},
 		{reason: "most", members: map[string]Member{"m1": {}, "m2": lacks, "m3": lacks}, without: []string{"m2", "m3"}},
-		{reason: "all, for several reasons", members: map[string]Member{"m1": {NoHTTP: "unknown"}, "m2": lacks}, without: []string{"m1", "m2"}},
+		{reason: "all, for several reasons", members: map[string]Member{"m1": {NoHTTP: message.Verbatim("unknown")}, "m2": lacks}, without: []string{"m1", "m2"}},
 		{reason: "nothing else is allowed", members: map[string]Member{"m1": {}, "m2": lacks}, only: true, without: []string{"m2"}},
 		{reason: "a member in Audit gets no such rules anyway", members: map[string]Member{"m1": {}, "m2": lacks}, modes: map[string]v1alpha1.Mode{"m2": v1alpha1.ModeAudit}},
 		{reason: "the only member in Enforce", members: map[string]Member{"m1": {}, "m2": lacks}, modes: map[string]v1alpha1.Mode{"m1": v1alpha1.ModeAudit}, without: []string{"m2"}},
@@ -85,7 +86,7 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 				var refs []policy.Ref
 				for _, r := range got.RefusedBy(m) {
 					refs = append(refs, r.Ref)
-					if !strings.Contains(r.Message, c.members[m].NoHTTP) {
+					if !strings.Contains(r.Message.Text, c.members[m].NoHTTP.Text) {
 						t.Errorf("%s: the refusal does not say why: %s", m, r.Message)
 					}
 				}
@@ -101,7 +102,7 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 func TestFewSpecsWhereMostMembersLackTheProxy(t *testing.T) {
 	members := map[string]Member{}
 	for i := range 500 {
-		members[fmt.Sprintf("m%d", i)] = Member{NoHTTP: "the proxy is off"}
+		members[fmt.Sprintf("m%d", i)] = Member{NoHTTP: message.Verbatim("the proxy is off")}
 	}
 	members["m0"] = Member{}
 	u := policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, Rules: []policy.Rule{{Effect: policy.Allow, Anyone: true,

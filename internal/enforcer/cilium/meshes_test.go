@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -15,7 +16,7 @@ func TestMembersOfOtherMeshesDenyAllAddresses(t *testing.T) {
 	u := policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, ClusterModes: map[string]v1alpha1.Mode{"m3": v1alpha1.ModeAudit}, Rules: []policy.Rule{
 		{Effect: policy.Allow, Anyone: true, Ports: tcp}, {Effect: policy.Allow, Anyone: true, Ports: tcp, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
 		{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"1"}}}, Ports: tcp}}}
-	e := Enforcer{Members: map[string]Member{"m1": {}, "m2": {}, "m3": {}, "m4": {NoHTTP: "off"}}}.
+	e := Enforcer{Members: map[string]Member{"m1": {}, "m2": {}, "m3": {}, "m4": {NoHTTP: message.Verbatim("off")}}}.
 		DenyingAddresses(map[string][]v1alpha1.Port{"m2": tcp, "m3": tcp, "m4": tcp})
 	r, err := e.Render(u)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -227,7 +228,7 @@ func refuseClosed(out *enforcer.Rendering, u *policy.Unit, v *variants, closed [
 			if !seen[ref] {
 				seen[ref] = true
 				refused = append(refused, policy.Refusal{Ref: ref, Resource: u.Resource, Reason: v1alpha1.RefusedTooMany,
-					Message: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects"})
+					Message: message.RefusalDeniesTooLarge()})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -56,13 +57,13 @@ func (e Enforcer) variants(u *policy.Unit) variants {
 	if !hasHTTP(u) {
 		return out
 	}
-	lack, common := 0, ""
+	lack, common := 0, message.Message{}
 	for cluster, m := range e.Members {
-		if m.NoHTTP == "" || modeIn(cluster) != v1alpha1.ModeEnforce {
+		if m.NoHTTP.IsZero() || modeIn(cluster) != v1alpha1.ModeEnforce {
 			continue
 		}
 		lack++
-		if common == "" || m.NoHTTP < common {
+		if common.IsZero() || m.NoHTTP.Text < common.Text {
 			common = m.NoHTTP // in a fixed order
 		}
 	}
@@ -75,7 +76,7 @@ func (e Enforcer) variants(u *policy.Unit) variants {
 	}
 	for cluster, m := range e.Members {
 		mode := modeIn(cluster)
-		in := variant{mode: mode, noHTTP: m.NoHTTP != "" && mode == v1alpha1.ModeEnforce, denied: out.members[cluster].denied}
+		in := variant{mode: mode, noHTTP: !m.NoHTTP.IsZero() && mode == v1alpha1.ModeEnforce, denied: out.members[cluster].denied}
 		if in != out.base {
 			out.members[cluster] = in
 		}

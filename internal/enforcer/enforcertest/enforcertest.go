@@ -74,7 +74,7 @@ func problems(e enforcer.Enforcer, u policy.Unit) []string {
 	}
 	for _, refused := range lists {
 		for _, r := range refused {
-			if r.Reason == "" || r.Message == "" || r.Resource != u.Resource {
+			if r.Reason == "" || r.Message.IsZero() || r.Resource != u.Resource {
 				add("refusal %+v lacks its reason, its message or the unit's resource", r)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -56,7 +57,7 @@ func TestProblems(t *testing.T) {
 			r.RefusedIn = map[string][]policy.Refusal{"m1": {{}}}
 		}},
 		"Changes":      {reason: "units are shared", change: func(_ int, u *policy.Unit, _ *enforcer.Rendering) { u.From[0].SID = "y" }},
-		"Undetermined": {reason: "every pass would write", change: func(n int, _ *policy.Unit, r *enforcer.Rendering) { r.Unenforced = make([]string, n) }},
+		"Undetermined": {reason: "every pass would write", change: func(n int, _ *policy.Unit, r *enforcer.Rendering) { r.Unenforced = make([]message.Message, n) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0

@@ -3,7 +3,6 @@ package istio
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/acp-io/acp/internal/jsonerror"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Dataplane is how a member's Istio carries traffic.
@@ -44,7 +44,7 @@ type Capabilities struct {
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
 
 	// Reason is the reason why there is no dataplane, if one was declared but cannot be used.
-	Reason string `json:"-"`
+	Reason message.Message `json:"-"`
 }
 
 // Config contains the capabilities of the members.
@@ -64,7 +64,7 @@ type Config struct {
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
-		return Config{}, fmt.Errorf("%w: %s", ErrInvalidConfig, jsonerror.Describe(err))
+		return Config{}, message.IstioConfigurationInvalid(message.Verbatim(jsonerror.Describe(err))).WithKind(ErrInvalidConfig)
 	}
 	if err := c.check(); err != nil {
 		return Config{}, err
@@ -74,11 +74,11 @@ func ParseConfig(text []byte) (Config, error) {
 
 func (c *Config) check() error {
 	if err := c.Default.check(); err != nil {
-		return fmt.Errorf("%w: default: %w", ErrInvalidConfig, err)
+		return message.IstioConfigurationDefault(message.Of(err)).WithKind(ErrInvalidConfig)
 	}
 	for name, m := range c.Members {
 		if err := m.check(); err != nil {
-			return fmt.Errorf("%w: member %s: %w", ErrInvalidConfig, name, err)
+			return message.IstioConfigurationMember(name, message.Of(err)).WithKind(ErrInvalidConfig)
 		}
 	}
 	return nil
@@ -92,11 +92,11 @@ func (c *Capabilities) check() error {
 			return err
 		}
 	default:
-		return fmt.Errorf("dataplane %q is not sidecar, ambient or none", c.Dataplane)
+		return message.IstioDataplane(message.Quoted(string(c.Dataplane))).Err()
 	}
 	for _, p := range c.Ranges {
 		if !p.IsValid() || p != p.Masked() {
-			return fmt.Errorf("range %s has host bits", p)
+			return message.IstioHostBits(p.String()).Err()
 		}
 	}
 	return nil
@@ -110,24 +110,24 @@ func minor(version string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("version %q is not one of Istio 1, such as 1.31", version)
+	return 0, message.IstioVersion(message.Quoted(version)).Err()
 }
 
 // profile contains the capabilities of a member that affect the translation. Members with the same profile get the same
 // objects.
 type profile struct {
-	// unsupported is the reason why the member can enforce nothing, or "" if it can.
-	unsupported string
+	// unsupported is the reason why the member can enforce nothing, or zero if it can.
+	unsupported message.Message
 	ambient     bool
 	strict      bool
 }
 
 func (c *Capabilities) profile() profile {
 	if c.Dataplane == NoDataplane {
-		return profile{unsupported: cmp.Or(c.Reason, "the member declares no Istio that enforces")}
+		return profile{unsupported: cmp.Or(c.Reason, message.IstioNotDeclared())}
 	}
 	if n, err := minor(c.Version); err != nil || n < oldest {
-		return profile{unsupported: fmt.Sprintf("Istio %s is older than 1.%d", c.Version, oldest)}
+		return profile{unsupported: message.IstioTooOld(c.Version, oldest)}
 	}
 	return profile{ambient: c.Dataplane == Ambient, strict: c.StrictMTLS}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -45,8 +47,8 @@ func TestProfile(t *testing.T) {
 	}{
 		"Sidecar": {reason: "sees requests", in: Capabilities{Dataplane: Sidecar, Version: "1.31.2"}},
 		"Ambient": {reason: "sees connections", in: Capabilities{Dataplane: Ambient, Version: "1.29", StrictMTLS: true}, want: profile{ambient: true, strict: true}},
-		"None":    {reason: "enforces nothing, whatever else is declared", in: Capabilities{Dataplane: NoDataplane, StrictMTLS: true}, want: profile{unsupported: "the member declares no Istio that enforces"}},
-		"Old":     {reason: "its behaviour is not relied upon", in: Capabilities{Dataplane: Sidecar, Version: "1.28.9"}, want: profile{unsupported: "Istio 1.28.9 is older than 1.29"}},
+		"None":    {reason: "enforces nothing, whatever else is declared", in: Capabilities{Dataplane: NoDataplane, StrictMTLS: true}, want: profile{unsupported: message.IstioNotDeclared()}},
+		"Old":     {reason: "its behaviour is not relied upon", in: Capabilities{Dataplane: Sidecar, Version: "1.28.9"}, want: profile{unsupported: message.IstioTooOld("1.28.9", 29)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{})); diff != "" {

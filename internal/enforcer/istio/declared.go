@@ -1,23 +1,23 @@
 package istio
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/acp-io/acp/internal/jsonerror"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // ParseCapabilities parses what one member declares, as YAML or JSON. Unknown fields are errors.
 func ParseCapabilities(text string) (Capabilities, error) {
 	var c Capabilities
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
-		return Capabilities{}, fmt.Errorf("%w: %s", ErrInvalidConfig, jsonerror.Describe(err))
+		return Capabilities{}, message.IstioConfigurationInvalid(message.Verbatim(jsonerror.Describe(err))).WithKind(ErrInvalidConfig)
 	}
 	if err := c.check(); err != nil {
-		return Capabilities{}, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		return Capabilities{}, message.IstioConfigurationInvalid(message.Of(err)).WithKind(ErrInvalidConfig)
 	}
 	return c, nil
 }
@@ -35,14 +35,14 @@ type Declaration struct {
 func (d Declaration) capabilities() Capabilities {
 	if d.OtherRoot != "" {
 		c, _ := ParseCapabilities(d.Text) // its pods and nodes have their addresses all the same
-		return Capabilities{Dataplane: NoDataplane, Ranges: c.Ranges, Reason: fmt.Sprintf("its Istio's root namespace is %s, and policies are carried to %s only", d.OtherRoot, defaultRootNamespace)}
+		return Capabilities{Dataplane: NoDataplane, Ranges: c.Ranges, Reason: message.IstioOtherRoot(d.OtherRoot, defaultRootNamespace)}
 	}
 	if d.Text == "" {
 		return Capabilities{Dataplane: NoDataplane}
 	}
 	c, err := ParseCapabilities(d.Text)
 	if err != nil {
-		return Capabilities{Dataplane: NoDataplane, Reason: fmt.Sprintf("what the member declares about its Istio cannot be read: %v", err)}
+		return Capabilities{Dataplane: NoDataplane, Reason: message.IstioDeclarationUnreadable(message.Of(err))}
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func Declared(members map[string]Declaration) Config {
 	return out
 }
 
-// UnsupportedReason returns the reason why a member can enforce nothing, or "" if it can.
-func (c *Config) UnsupportedReason(member string) string {
+// UnsupportedReason returns the reason why a member can enforce nothing, or the zero Message if it can.
+func (c *Config) UnsupportedReason(member string) message.Message {
 	return c.profileOf(member).unsupported
 }

@@ -63,17 +63,17 @@ func TestDeclared(t *testing.T) {
 		"m5": "Istio 1.28 is older than 1.29",
 		"m6": "its Istio's root namespace is mesh-root, and policies are carried to istio-system only",
 	} {
-		if got := c.UnsupportedReason(member); got != want {
+		if got := c.UnsupportedReason(member).Text; got != want {
 			t.Errorf("%s lacks %q, want %q", member, got, want)
 		}
 	}
-	if c.UnsupportedReason("m4") == "" {
+	if c.UnsupportedReason("m4").IsZero() {
 		t.Error("what cannot be read is taken for a capability")
 	}
 	if c.Default.Dataplane != Sidecar {
 		t.Errorf("the default is %s, want that of most members", c.Default.Dataplane)
 	}
-	if d := Declared(nil); d.UnsupportedReason("m1") == "" {
+	if d := Declared(nil); d.UnsupportedReason("m1").IsZero() {
 		t.Error("nobody declared anything, and something can be enforced")
 	}
 	if _, err := New(c); err != nil {

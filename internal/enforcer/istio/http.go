@@ -1,10 +1,11 @@
 package istio
 
 import (
-	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -22,11 +23,11 @@ const (
 func matchesOf(expression string) ([]string, error) {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a valid regular expression", expression)
+		return nil, message.IstioExpressionInvalid(message.Quoted(expression)).Err()
 	}
 	texts, ok := alternatives(re)
 	if !ok {
-		return nil, fmt.Errorf("%q cannot be written as matches of Istio", expression)
+		return nil, message.IstioExpressionUnsupported(message.Quoted(expression)).Err()
 	}
 	var out []string
 	for _, t := range texts {
@@ -35,12 +36,12 @@ func matchesOf(expression string) ([]string, error) {
 		case t == "":
 			continue // a method or path is never empty
 		case strings.Contains(plain, star), strings.HasPrefix(t, star) && strings.HasSuffix(t, star) && plain != "":
-			return nil, fmt.Errorf("%q has .* in the middle, or on both sides", expression)
+			return nil, message.IstioExpressionMiddle(message.Quoted(expression)).Err()
 		}
 		out = append(out, strings.ReplaceAll(collapseStars(t), star, "*"))
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%q matches nothing", expression)
+		return nil, message.IstioExpressionNothing(message.Quoted(expression)).Err()
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

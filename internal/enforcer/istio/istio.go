@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -106,7 +107,7 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	for cluster := range u.ClusterModes {
 		byMember[cluster] = base
 	}
-	out := enforcer.Rendering{Refused: base.refused, Unenforced: slices.Clone(unenforced)}
+	out := enforcer.Rendering{Refused: base.refused, Unenforced: []message.Message{message.IstioTCPOnly()}}
 	for cluster, c := range e.config.Members {
 		t, ok := byProfile[c.profile()]
 		if !ok {
@@ -139,9 +140,6 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	}
 	return out, nil
 }
-
-// unenforced lists what no AuthorizationPolicy closes.
-var unenforced = []string{"Istio enforces TCP only: UDP, SCTP and ICMP stay open"}
 
 // family is the list of objects of one action: at least `least`, and as many as the member with the most parts has. A
 // member with fewer parts gets objects without rules.

@@ -164,7 +164,7 @@ func TestOtherPortsRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rule, flaw := otherPortsRule(tc.open)
 			if tc.want == "" {
-				if flaw == nil || !strings.Contains(flaw.message, "TCP port") {
+				if flaw == nil || !strings.Contains(flaw.message.Text, "TCP port") {
 					t.Errorf("%s: %v was not refused: %v", tc.reason, rule, flaw)
 				}
 				return

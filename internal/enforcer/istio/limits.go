@@ -12,7 +12,7 @@ var _ policy.Translation = Enforcer{}
 // Profile implements policy.Translation.
 func (e Enforcer) Profile(member string) string {
 	p := e.config.profileOf(member)
-	return fmt.Sprintf("%t %t %s", p.ambient, p.strict, p.unsupported)
+	return fmt.Sprintf("%t %t %s", p.ambient, p.strict, p.unsupported.Text)
 }
 
 // Limits implements policy.Translation. It considers the same denies of other units as Render.

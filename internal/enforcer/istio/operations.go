@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -26,7 +27,7 @@ func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
 			continue
 		}
 		if p.ambient {
-			return nil, unsupported("%s: ambient enforces whole connections, not requests: use an action without http", a.Name)
+			return nil, unsupported(message.IstioAmbientRequests(a.Name))
 		}
 		for _, h := range a.HTTP {
 			fields := map[string]any{"ports": list(ports)}
@@ -36,7 +37,7 @@ func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
 				}
 				values, err := matchesOf(expression)
 				if err != nil {
-					return nil, unsupported("%s: %s: write literals, alternatives, and one .* at the end or the beginning", a.Name, err)
+					return nil, unsupported(message.IstioExpression(a.Name, message.Of(err)))
 				}
 				fields[field] = list(values)
 			}
@@ -59,9 +60,9 @@ func portTexts(a policy.UnitAction) ([]string, *flaw) {
 	for _, p := range a.Ports {
 		switch {
 		case p.Protocol != v1alpha1.ProtocolTCP:
-			return nil, unsupported("%s: Istio does not enforce %s, which stays open on port %d", a.Name, p.Protocol, p.Port)
+			return nil, unsupported(message.IstioProtocol(a.Name, string(p.Protocol), int(p.Port)))
 		case p.EndPort != nil:
-			return nil, unsupported("%s: Istio has no port ranges such as %d to %d: name each port", a.Name, p.Port, *p.EndPort)
+			return nil, unsupported(message.IstioPortRange(a.Name, int(p.Port), int(*p.EndPort)))
 		}
 		out = append(out, strconv.Itoa(int(p.Port)))
 	}
@@ -83,14 +84,14 @@ func otherPortsRule(open []v1alpha1.Port) (any, *flaw) {
 		next = lastPort(p) + 1
 	}
 	if next == 1 {
-		return nil, unsupported("the actions name every TCP port")
+		return nil, unsupported(message.IstioEveryPort())
 	}
 	for ; next <= 65535 && len(closed) <= maxOpenPorts; next++ {
 		closed = append(closed, strconv.Itoa(int(next)))
 	}
 	switch {
 	case len(closed) > maxOpenPorts:
-		return nil, unsupported("the actions name more than %d TCP ports, which Istio would have to list", maxOpenPorts)
+		return nil, unsupported(message.IstioTooManyPorts(maxOpenPorts))
 	case len(closed) == 0:
 		return map[string]any{}, nil
 	}

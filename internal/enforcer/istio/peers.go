@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -58,14 +59,14 @@ func fleetOf(c Config) []fleetRange {
 func (e Enforcer) peersOf(st *policy.UnitStatement) (p peers, left *leftOut, f *flaw) {
 	p = peers{anyone: st.Anyone}
 	if len(st.Patterns) > 0 {
-		return p, nil, unsupported("%s: Istio's principals cannot express the service accounts of a wildcard: name each subject", st.Patterns[0])
+		return p, nil, unsupported(message.IstioWildcardSubject(st.Patterns[0]))
 	}
 	for _, s := range st.Subjects {
 		if s.ServiceAccount == "" {
-			return p, nil, unsupported("%s: SubjectClass %s has no serviceAccountTemplate, by which Istio identifies clients", s.Name, s.Class)
+			return p, nil, unsupported(message.IstioNoTemplate(s.Name, s.Class))
 		}
 		if len(validation.IsDNS1123Subdomain(s.ServiceAccount)) > 0 {
-			return p, nil, &flaw{v1alpha1.RefusedInvalidName, s.Name + ": " + s.ServiceAccount + " cannot be the name of a service account"}
+			return p, nil, &flaw{v1alpha1.RefusedInvalidName, message.IstioServiceAccount(s.Name, s.ServiceAccount)}
 		}
 		p.accounts = append(p.accounts, s.ServiceAccount)
 	}
@@ -96,11 +97,11 @@ type leftOut struct {
 // flawOf returns the reason why a range cannot be a source, or nil.
 func (e Enforcer) flawOf(p netip.Prefix) *flaw {
 	if e.fleet == nil {
-		return unsupported("%s: Istio identifies sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes", p)
+		return unsupported(message.IstioRangesNotDeclared(p.String()))
 	}
 	for _, f := range e.fleet {
 		if f.prefix.Overlaps(p) {
-			return unsupported("%s overlaps with %s, where pods or nodes of %s are: pods outside the mesh would match", p, f.prefix, f.member)
+			return unsupported(message.IstioRangeOverlaps(p.String(), f.prefix.String(), f.member))
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func TestMachinesTakeNothingFromPods(t *testing.T) {
 	if rules, _ := r.Objects[0].Object.Spec["rules"].([]any); len(rules) != 1 || strings.Contains(text(rules), "192.0.2.7") || !strings.Contains(text(rules), "*/sa/app-1") {
 		t.Errorf("rules %s, want those of the pods", text(rules))
 	}
-	if refused := r.RefusedBy("m1"); len(refused) != 1 || !strings.Contains(refused[0].Message, "only the addresses") {
+	if refused := r.RefusedBy("m1"); len(refused) != 1 || !strings.Contains(refused[0].Message.Text, "only the addresses") {
 		t.Errorf("refused %v, want the addresses", refused)
 	}
 

@@ -2,11 +2,11 @@ package istio
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -58,7 +58,7 @@ func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 		t.refused = append(t.refused, *s.limits.OtherPorts)
 	}
 	slices.SortFunc(t.refused, func(a, b policy.Refusal) int {
-		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message.Text, b.Message.Text))
 	})
 	return t
 }
@@ -66,11 +66,11 @@ func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 // selectStatements determines what can be translated of a unit.
 func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 	var t selection
-	refusal := func(ref policy.Ref, reason, message string) policy.Refusal {
-		return policy.Refusal{Ref: ref, Resource: u.Resource, Reason: reason, Message: message}
+	refusal := func(ref policy.Ref, reason string, m message.Message) policy.Refusal {
+		return policy.Refusal{Ref: ref, Resource: u.Resource, Reason: reason, Message: m}
 	}
-	refuse := func(ref policy.Ref, reason, message string) {
-		t.limits.Refused = append(t.limits.Refused, refusal(ref, reason, message))
+	refuse := func(ref policy.Ref, reason string, m message.Message) {
+		t.limits.Refused = append(t.limits.Refused, refusal(ref, reason, m))
 	}
 	narrowed := map[policy.Ref]policy.NarrowedStatement{}
 	var holes []unenforcedDeny
@@ -84,7 +84,7 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 		x, flaw := e.express(st, p)
 		switch {
 		case st.OverriddenBy != policy.Ref{}:
-			refuse(st.Ref, v1alpha1.RefusedShadowingDeny, overridden(st.OverriddenBy))
+			refuse(st.Ref, v1alpha1.RefusedShadowingDeny, message.RefusalShadowingDeny(st.OverriddenBy.String()))
 		case flaw != nil:
 			refuse(st.Ref, flaw.reason, flaw.message)
 		case st.Effect == policy.Deny:
@@ -94,7 +94,7 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 		}
 		if flaw == nil && x.left != nil && (st.OverriddenBy == policy.Ref{}) {
 			narrowed[st.Ref] = policy.NarrowedStatement{Kept: x.peers.ranges,
-				Refusal: refusal(st.Ref, x.left.reason, "only the addresses of its external workloads are left out: "+x.left.message)}
+				Refusal: refusal(st.Ref, x.left.reason, message.IstioExternalLeftOut(x.left.message))}
 		}
 		if st.Effect == policy.Deny {
 			holes = append(holes, unenforcedDeniesOf(st, &x, flaw, p)...)
@@ -103,10 +103,9 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 	t.allows = slices.DeleteFunc(t.allows, func(x expressed) bool {
 		i := slices.IndexFunc(holes, func(h unenforcedDeny) bool { return h.mayOverride(&x) })
 		if i >= 0 && holes[i].nameless {
-			refuse(x.ref, v1alpha1.RefusedShadowingDeny, fmt.Sprintf("left out because pods outside the mesh have no identity and would bypass the deny %s: "+
-				"declare strictMTLS for the member, or name the subjects", holes[i].ref))
+			refuse(x.ref, v1alpha1.RefusedShadowingDeny, message.IstioBypassesDeny(holes[i].ref.String()))
 		} else if i >= 0 {
-			refuse(x.ref, v1alpha1.RefusedShadowingDeny, overridden(holes[i].ref))
+			refuse(x.ref, v1alpha1.RefusedShadowingDeny, message.RefusalShadowingDeny(holes[i].ref.String()))
 		}
 		return i >= 0
 	})
@@ -116,36 +115,35 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 		rule, flaw := otherPortsRule(u.OpenPorts)
 		switch {
-		case p.unsupported != "":
-			flaw = unsupported("%s", p.unsupported)
+		case !p.unsupported.IsZero():
+			flaw = unsupported(p.unsupported)
 		case len(u.ForeignKeys) > 0:
-			flaw = unsupported("a selector of Istio cannot leave out workloads that carry another class's label")
+			flaw = unsupported(message.IstioSelector())
 		}
 		if flaw == nil {
 			t.otherPorts = rule
 		} else {
-			closed := refusal(policy.Ref{}, flaw.reason, "otherPorts stay closed: "+flaw.message)
+			closed := refusal(policy.Ref{}, flaw.reason, message.IstioOtherPorts(flaw.message))
 			t.limits.OtherPorts = &closed
 		}
 	}
 	return t
 }
 
-func overridden(by policy.Ref) string {
-	return fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", by)
+// flaw is the reason why a statement is refused.
+type flaw struct {
+	reason  string
+	message message.Message
 }
 
-// flaw is the reason why a statement is refused.
-type flaw struct{ reason, message string }
-
-func unsupported(format string, args ...any) *flaw {
-	return &flaw{reason: v1alpha1.RefusedUnsupported, message: fmt.Sprintf(format, args...)}
+func unsupported(why message.Message) *flaw {
+	return &flaw{reason: v1alpha1.RefusedUnsupported, message: why}
 }
 
 // express translates a statement as written, or returns why it cannot be translated.
 func (e Enforcer) express(st *policy.UnitStatement, p profile) (expressed, *flaw) {
-	if p.unsupported != "" {
-		return expressed{}, unsupported("%s", p.unsupported)
+	if !p.unsupported.IsZero() {
+		return expressed{}, unsupported(p.unsupported)
 	}
 	sources, left, flaw := e.peersOf(st)
 	if flaw != nil {

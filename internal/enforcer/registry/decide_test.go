@@ -132,7 +132,7 @@ func TestDecideByEnforcers(t *testing.T) {
 			for _, r := range got.LeftOut {
 				leftOut = append(leftOut, r.Reason)
 			}
-			if got.Verdict != tc.want || got.Written.Verdict != tc.written || !slices.Equal(leftOut, tc.leftOut) || !strings.Contains(got.Explain(), tc.why) {
+			if got.Verdict != tc.want || got.Written.Verdict != tc.written || !slices.Equal(leftOut, tc.leftOut) || !strings.Contains(got.Explain().Text, tc.why) {
 				t.Errorf("%s: %s of %s, left out %v: %s", tc.reason, got.Verdict, got.Written.Verdict, leftOut, got.Explain())
 			}
 			if into, enforced := s.EffectiveInto(&q, nil), s.EffectiveEnforced(&q, nil); into.Verdict != tc.want || enforced.Verdict != tc.want {

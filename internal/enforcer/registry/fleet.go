@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -67,7 +68,7 @@ func (t *istioTranslator) enforcer(fleet []policy.Cluster) istio.Enforcer {
 		}
 		e, err := istio.New(*config)
 		if err != nil { // not possible: both constructors check what they return
-			e, _ = istio.New(istio.Config{Default: istio.Capabilities{Dataplane: istio.NoDataplane, Reason: err.Error()}})
+			e, _ = istio.New(istio.Config{Default: istio.Capabilities{Dataplane: istio.NoDataplane, Reason: message.Of(err)}})
 		}
 		t.made, t.of = e, of
 	}
@@ -93,12 +94,12 @@ func Refused(s *policy.Snapshot, u *policy.Unit, targets []string, at time.Time)
 		}
 		plan, err := Prepare(name, Job{Snapshot: s, Units: []policy.Unit{*u}, At: at})
 		if err != nil {
-			out = append(out, policy.Refusal{Message: err.Error()})
+			out = append(out, policy.Refusal{Message: message.Of(err)})
 			continue
 		}
 		r, err := plan.Enforcer.Render(plan.Units[0])
 		if err != nil {
-			out = append(out, policy.Refusal{Message: err.Error()})
+			out = append(out, policy.Refusal{Message: message.Of(err)})
 			continue
 		}
 		out = append(out, r.RefusedAmong(targets)...)

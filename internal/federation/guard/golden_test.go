@@ -89,9 +89,9 @@ func TestJudge(t *testing.T) {
 		{"half of the policy about class labels", all[:len(all)-1], Missing},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			got, message := Judge(c.found, keys)
-			if got != c.want || (got == Present) != (message == "") {
-				t.Errorf("%s, %q; want %s", got, message, c.want)
+			got, why := Judge(c.found, keys)
+			if got != c.want || (got == Present) != why.IsZero() {
+				t.Errorf("%s, %q; want %s", got, why, c.want)
 			}
 		})
 	}

@@ -2,11 +2,11 @@ package guard
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // State is the state of the guard in a member.
@@ -24,10 +24,10 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Judge compares a member's policies with the rendered ones, and returns a sentence about the difference, or "" if
-// there is none. found contains the policies and bindings of the member, including others; c are the credentials of the
+// Judge compares a member's policies with the rendered ones, and returns a sentence about the difference, or the
+// zero Message if there is none. found contains the policies and bindings of the member, including others; c are the credentials of the
 // classes, which are compared only if the policy about them was installed. It is pure.
-func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
+func Judge(found []*unstructured.Unstructured, c Credentials) (State, message.Message) {
 	key := func(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.GetName() }
 	have := map[string]*unstructured.Unstructured{}
 	for _, o := range found {
@@ -38,7 +38,7 @@ func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
 	}
 	want, err := Objects(c)
 	if err != nil {
-		return Unknown, err.Error()
+		return Unknown, message.Of(err)
 	}
 	var missing, changed []string
 	for _, w := range want {
@@ -54,11 +54,11 @@ func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
 	slices.Sort(changed)
 	switch {
 	case len(missing) > 0:
-		return Missing, fmt.Sprintf("whoever has the rights there may change what ACP manages: it lacks %s", strings.Join(missing, ", "))
+		return Missing, message.GuardMissing(missing)
 	case len(changed) > 0:
-		return Changed, fmt.Sprintf("what guards the managed objects was changed: %s", strings.Join(changed, ", "))
+		return Changed, message.GuardChanged(changed)
 	}
-	return Present, ""
+	return Present, message.Message{}
 }
 
 // sameSpec compares specs as JSON, in which numbers have one type.

@@ -1,11 +1,12 @@
 package guard
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // MarkResource is the resource of the mark.
@@ -53,17 +54,22 @@ func ParseMark(u *unstructured.Unstructured) Downgrade {
 	return d
 }
 
-// String describes the downgrade for users.
-func (d Downgrade) String() string {
-	by, reason := d.By, d.Reason
-	if by == "" {
-		by = "somebody who did not say who"
+// Message describes the downgrade for users.
+func (d Downgrade) Message() message.Message {
+	since := d.Since.Format(time.RFC3339)
+	switch {
+	case d.By == "" && d.Reason == "":
+		return message.GuardMarkNothing(since)
+	case d.By == "":
+		return message.GuardMarkNobody(since, d.Reason)
+	case d.Reason == "":
+		return message.GuardMarkNoReason(since, d.By)
 	}
-	if reason == "" {
-		reason = "no reason given"
-	}
-	return fmt.Sprintf("downgraded since %s by %s (%s)", d.Since.Format(time.RFC3339), by, reason)
+	return message.GuardMark(since, d.By, d.Reason)
 }
+
+// String describes the downgrade in English.
+func (d Downgrade) String() string { return d.Message().Text }
 
 func clip(s string) string {
 	out := make([]rune, 0, len(s))

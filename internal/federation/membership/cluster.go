@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const fieldManager = "kubectl-acp"
@@ -148,12 +149,12 @@ func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []strin
 	}
 	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
 	if err != nil {
-		f.HostPods.Unread = err.Error()
+		f.HostPods.Unread = message.Of(err)
 		return f
 	}
 	reader, err := federation.RESTConfig(c, reading)
 	if err != nil {
-		f.HostPods.Unread = err.Error()
+		f.HostPods.Unread = message.Of(err)
 		return f
 	}
 	f.HostPods = preflight.ReadHostPods(ctx, reader, keys)

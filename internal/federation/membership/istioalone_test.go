@@ -50,7 +50,7 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 	}
 	h := host(t)
 	findings, err := join("")
-	if !errors.Is(err, ErrRefused) || len(findings) == 0 || findings[0].Code != preflight.KindMissing || !strings.Contains(findings[0].Do, "--enforcer istio") {
+	if !errors.Is(err, ErrRefused) || len(findings) == 0 || findings[0].Code != preflight.KindMissing || !strings.Contains(findings[0].Do.Text, "--enforcer istio") {
 		t.Fatalf("without the declaration: got error %v, findings %+v", err, findings)
 	}
 	if len(steps) != 0 {
@@ -144,7 +144,7 @@ func TestJoinRefusesAClusterWithoutEnforcer(t *testing.T) {
 		j.Member, j.Cluster.Endpoint, j.Cluster.CABundle, j.Cluster.Enforcer = empty.Config, empty.Config.Host, empty.Config.CAData, enforcer
 		findings, err := j.Run(t.Context())
 		if !errors.Is(err, ErrRefused) || !slices.ContainsFunc(findings, func(f preflight.Finding) bool {
-			return f.Code == want.code && strings.Contains(f.Message+"; "+f.Do, want.text)
+			return f.Code == want.code && strings.Contains(f.Text().Text, want.text)
 		}) {
 			t.Errorf("enforcer %q: got error %v, findings %+v", enforcer, err, findings)
 		}

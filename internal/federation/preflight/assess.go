@@ -2,15 +2,14 @@ package preflight
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	mesh "github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Severity is the severity of a finding.
@@ -74,11 +73,19 @@ type Finding struct {
 	// Class is the class of a finding about one class.
 	Class string `json:"about,omitempty"`
 	// Label is the pod label key, in a finding about one label.
-	Label   string `json:"label,omitempty"`
-	Message string `json:"message"`
-	Do      string `json:"remedy"`
+	Label   string          `json:"label,omitempty"`
+	Message message.Message `json:"message"`
+	Do      message.Message `json:"remedy"`
 
 	voids Voids
+}
+
+// Text returns the message with what to do about it.
+func (f Finding) Text() message.Message {
+	if f.Do.IsZero() || f.Do == message.RemedyNothing() {
+		return f.Message
+	}
+	return message.PreflightWithRemedy(f.Message, f.Do)
 }
 
 // Voids returns the modes in which policies of the member have another meaning because of the finding.
@@ -95,8 +102,7 @@ var (
 // Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
 	if f.Unreachable != "" {
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: fmt.Sprintf("the cluster does not answer: %s", f.Unreachable),
-			Do: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}}
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: message.PreflightUnreachable(said(f.Unreachable)), Do: message.RemedyCheckConnection()}}
 	}
 	out := append(listingFindings(f, n), declaredEnforcer(f)...)
 	out = append(out, settingFindings(f, n)...)
@@ -130,50 +136,57 @@ func listingFindings(f Facts, n Needs) []Finding {
 		switch l.Result {
 		case Listed:
 		case NotServed:
-			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: fmt.Sprintf("it does not serve %s in version %s", name, gvr.Version),
+			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: message.PreflightKindMissing(name, gvr.Version),
 				Do: installHint(k, &f)})
 		case Forbidden:
-			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: fmt.Sprintf("the pusher may not list %s", name),
-				Do: "give the pusher's account its role again: kubectl acp cluster join does"})
+			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: message.PreflightKindForbidden(name), Do: message.RemedyRejoinRole()})
 		default:
-			out = append(out, Finding{Severity: Stops, Code: KindFails, Message: strings.TrimSuffix(fmt.Sprintf("%s cannot be listed: %s", name, l.Detail), ": "),
-				Do: "mend the API server or the stored objects there"})
+			why := message.PreflightKindFailsSilently(name)
+			if l.Detail != "" {
+				why = message.PreflightKindFails(name, l.Detail)
+			}
+			out = append(out, Finding{Severity: Stops, Code: KindFails, Message: why, Do: message.RemedyMendServer()})
 		}
 	}
 	return out
 }
 
+// said returns a text of the API server, or of the client that called it.
+func said(text string) message.Message {
+	if text == refused {
+		return message.PreflightTokenRefused()
+	}
+	return message.Verbatim(text)
+}
+
 // installHint says how a kind comes to a cluster.
-func installHint(k federation.Kind, f *Facts) string {
-	const install = "install Cilium 1.19 or newer there, with its CRDs"
+func installHint(k federation.Kind, f *Facts) message.Message {
 	switch {
 	case k == federation.IstioPolicy:
-		return "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"
+		return message.RemedyFixIstioKind()
 	case f.withoutCilium():
-		return "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed"
-	case f.Istio.absent() == "":
-		return install + "; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind"
+		return message.RemedyFixCiliumKind()
+	case f.Istio.absent().IsZero():
+		return message.RemedyInstallCilium()
 	}
-	return "neither Cilium nor Istio is there: " + install + "; or Istio 1.29 or newer, and join it with --enforcer istio"
+	return message.RemedyInstallEither()
 }
 
 func versionFindings(f Facts) []Finding {
 	var out []Finding
 	if old(f.Cilium.Version, oldestCilium) {
-		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: "Cilium " + f.Cilium.Version + " is older than 1.19: policies mean something else there",
-			Do: "upgrade Cilium"})
+		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: message.PreflightOldCilium(f.Cilium.Version), Do: message.RemedyUpgradeCilium()})
 	}
 	if old(f.Version, oldestServer) {
-		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: "Kubernetes " + f.Version + " has no stable admission policies: nothing guards the managed objects there",
-			Do: "upgrade to 1.30 or newer"})
+		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: message.PreflightOldServer(f.Version), Do: message.RemedyUpgradeServer()})
 	}
 	if f.Istio.Declared != "" {
 		if _, err := mesh.ParseCapabilities(f.Istio.Declared); err != nil {
-			out = append(out, Finding{Severity: Fails, Code: IstioDeclaration, Message: fmt.Sprintf("what it declares about its Istio cannot be read, so every statement of classes with the enforcer istio is refused there: %v", err),
-				Do: "correct the annotation " + federation.AnnotationIstio + " of its KubeFedCluster"})
+			out = append(out, Finding{Severity: Fails, Code: IstioDeclaration, Message: message.PreflightIstioDeclaration(message.Of(err)),
+				Do: message.RemedyCorrectAnnotation(federation.AnnotationIstio)})
 		}
 	}
-	if f.Istio.Served && f.Istio.Unread == "" {
+	if f.Istio.Served && f.Istio.Unread.IsZero() {
 		out = append(out, istio(f.Istio))
 	}
 	return out
@@ -181,14 +194,13 @@ func versionFindings(f Facts) []Finding {
 
 func istio(i Istio) Finding {
 	if old(i.Version, oldestIstio) {
-		return Finding{Severity: Warns, Code: IstioUnsupported, Message: "Istio " + i.Version + " is older than 1.29: classes with the enforcer istio are refused there",
-			Do: "upgrade Istio"}
+		return Finding{Severity: Warns, Code: IstioUnsupported, Message: message.PreflightOldIstio(i.Version), Do: message.RemedyUpgradeIstio()}
 	}
-	what := "sidecars"
+	what := message.PreflightIstioSidecars
 	if i.Ambient {
-		what = "sidecars, and ambient for layer 4"
+		what = message.PreflightIstioAmbient
 	}
-	return Finding{Severity: Warns, Code: IstioCapabilities, Message: "Istio " + i.Version + " is there with " + what, Do: "nothing"}
+	return Finding{Severity: Warns, Code: IstioCapabilities, Message: what(i.Version), Do: message.RemedyNothing()}
 }
 
 // old returns false for a version that cannot be parsed, which may be a custom build.

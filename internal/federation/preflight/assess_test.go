@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup},
@@ -36,7 +37,7 @@ func cilium(name, id string) Cilium {
 // istioOnly is a member without Cilium that says so, and a change of it.
 func istioOnly(change func(*Facts)) func(*Facts) {
 	return func(f *Facts) {
-		f.Enforcer, f.Mesh, f.Cilium, f.Istio = "istio", federation.NoMesh, Cilium{Unread: "there is no ConfigMap kube-system/cilium-config"}, Istio{Served: true, Version: "1.31.2"}
+		f.Enforcer, f.Mesh, f.Cilium, f.Istio = "istio", federation.NoMesh, Cilium{Unread: message.Verbatim("there is no ConfigMap kube-system/cilium-config")}, Istio{Served: true, Version: "1.31.2"}
 		change(f)
 	}
 }
@@ -71,7 +72,7 @@ func TestAMissingKindSaysWhatToInstall(t *testing.T) {
 		f := healthy()
 		c.change(&f)
 		f.Kinds[0].Result = NotServed
-		do := Assess(f, needs)[0].Do
+		do := Assess(f, needs)[0].Do.Text
 		for _, text := range c.want {
 			if !strings.Contains(do, text) {
 				t.Errorf("%s: %q does not contain %q", c.reason, do, text)
@@ -104,7 +105,7 @@ func TestAssess(t *testing.T) {
 		{reason: "a label that is not in identities", change: with("labels", "k8s:app"), want: []found{{Fails, LabelNotIdentity, "redis"}}},
 		{reason: "a filter that agents would not start with", change: with("labels", "k8s:("), want: []found{{Fails, LabelsUnreadable, ""}}},
 		{reason: "a filter that is in a file", change: with("label-prefix-file", "/f"), want: []found{{Fails, LabelsUnreadable, ""}}},
-		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: "forbidden"} }, want: []found{{Fails, ConfigUnread, ""}}},
+		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: message.Verbatim("forbidden")} }, want: []found{{Fails, ConfigUnread, ""}}},
 		{reason: "agents that are not ready", change: func(f *Facts) { f.Cilium.Agents.Desired = 3 }, want: []found{{Fails, AgentsNotReady, ""}, {Warns, NoHTTP, ""}}},
 		{reason: "some of Envoy's pods are not ready", change: func(f *Facts) { f.Cilium.Envoy = Workload{Desired: 3, Ready: 2} }, want: []found{{Warns, EnvoyNotReady, ""}}, passes: true},
 		{reason: "two clusters of one name and id", others: []Facts{{Member: "m2", Cilium: cilium("c1", "1")}},
@@ -118,7 +119,7 @@ func TestAssess(t *testing.T) {
 		{reason: "two with the number 0 that say that they are in one", change: func(f *Facts) { f.Mesh, f.Cilium = "east", cilium("a", "0") }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("b", "0")}},
 			want: []found{{Fails, SameClusterID, ""}, {Warns, MeshUndeclared, ""}}},
 		{reason: "itself is no other", others: []Facts{healthy()}, passes: true},
-		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Unreachable: "x"}, {Member: "m3", Cilium: Cilium{Unread: "x"}}}, passes: true},
+		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Unreachable: "x"}, {Member: "m3", Cilium: Cilium{Unread: message.Verbatim("x")}}}, passes: true},
 		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
 		{reason: "a build of one's own has no version to compare", change: func(f *Facts) { f.Cilium.Version = "main" }, passes: true},
 		{reason: "an old API server has no guard", change: func(f *Facts) { f.Version = "v1.29.4" }, want: []found{{Warns, OldServer, ""}}, passes: true},
@@ -129,16 +130,18 @@ func TestAssess(t *testing.T) {
 			f.Guard.Objects = append([]*unstructured.Unstructured{softened}, f.Guard.Objects...)
 			f.Guard.Objects = slices.Delete(f.Guard.Objects, 2, 3)
 		}, want: []found{{Warns, GuardChanged, ""}}, passes: true},
-		{reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: "forbidden"} }, want: []found{{Warns, GuardUnread, ""}}, passes: true},
+		{reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: message.Verbatim("forbidden")} }, want: []found{{Warns, GuardUnread, ""}}, passes: true},
 		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.Downgrade{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
 		{reason: "Istio alone", change: istioOnly(func(*Facts) {}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "Istio alone, without Cilium's kinds", change: istioOnly(func(f *Facts) { f.Kinds[0].Result = NotServed }),
 			want: []found{{Stops, KindMissing, ""}, {Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}},
 		{reason: "Istio alone, and it is not there", change: istioOnly(func(f *Facts) { f.Istio = Istio{} }), want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
-		{reason: "Istio alone, and only its kinds are there", change: istioOnly(func(f *Facts) { f.Istio = Istio{Served: true, Unread: "there is no Deployment istio-system/istiod"} }),
+		{reason: "Istio alone, and only its kinds are there", change: istioOnly(func(f *Facts) {
+			f.Istio = Istio{Served: true, Unread: message.Verbatim("there is no Deployment istio-system/istiod")}
+		}),
 			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
 		{reason: "Istio alone, run from elsewhere, as the member declares", change: istioOnly(func(f *Facts) {
-			f.Istio = Istio{Served: true, Unread: "there is no Deployment istio-system/istiod", Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}
+			f.Istio = Istio{Served: true, Unread: message.Verbatim("there is no Deployment istio-system/istiod"), Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}
 		}), want: []found{{Warns, NoCilium, ""}}, passes: true},
 		{reason: "Istio alone, and it declares that it enforces nothing", change: istioOnly(func(f *Facts) { f.Istio = Istio{Declared: `{"dataplane": "none"}`} }),
 			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
@@ -162,7 +165,7 @@ func TestAssess(t *testing.T) {
 			var got []found
 			for _, x := range findings {
 				got = append(got, found{x.Severity, x.Code, x.Class})
-				if x.Message == "" || x.Do == "" {
+				if x.Message.IsZero() || x.Do.IsZero() {
 					t.Errorf("%s does not say what to do", x.Code)
 				}
 			}

@@ -2,17 +2,18 @@ package preflight
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Cilium contains the configuration of the agents of a cluster, their version, and their readiness.
 type Cilium struct {
-	// Unread is the reason why the configuration is not known completely, or "".
-	Unread string
+	// Unread is the reason why the configuration is not known completely, or zero.
+	Unread message.Message
 	// Version is the version of the agents' image, as v1.20.2, or "" if it is not known.
 	Version string
 	// Sources are the places from which agents read settings. The first is the ConfigMap; each of the others overrides
@@ -31,16 +32,16 @@ type Source struct {
 
 // Workload is the readiness of a DaemonSet.
 type Workload struct {
-	// Unread is the reason why it is not known, or "".
-	Unread string
+	// Unread is the reason why it is not known, or zero.
+	Unread message.Message
 	// Desired and Ready are numbers of pods.
 	Desired, Ready int32
 }
 
-// unread returns the reason why the configuration is unknown, or "".
-func (c Cilium) unread() string {
-	if c.Unread == "" && len(c.Sources) == 0 {
-		return "nobody has read it yet"
+// unread returns the reason why the configuration is unknown, or the zero Message.
+func (c Cilium) unread() message.Message {
+	if c.Unread.IsZero() && len(c.Sources) == 0 {
+		return message.PreflightCiliumNeverRead()
 	}
 	return c.Unread
 }
@@ -61,43 +62,43 @@ func (c Cilium) ClusterID() string { return cmp.Or(c.base("cluster-id"), noMeshI
 
 const noMeshID = "0"
 
-// NoHTTP returns the reason why HTTP rules do not work in the cluster, or "" if they do. Agents without the proxy
+// NoHTTP returns the reason why HTTP rules do not work in the cluster, or zero if they do. Agents without the proxy
 // reject a whole policy that has such a rule, and while no Envoy answers them, one such rule blocks every change of
 // policies on the node. Therefore an unknown configuration counts as not working.
-func (c Cilium) NoHTTP() string {
-	if why := c.unread(); why != "" {
-		return "Cilium's configuration is unknown: " + why
+func (c Cilium) NoHTTP() message.Message {
+	if why := c.unread(); !why.IsZero() {
+		return message.PreflightCiliumUnread(why)
 	}
 	external := false
 	for _, s := range c.Sources {
 		if v, ok := s.Settings["enable-l7-proxy"]; ok && mayBeFalse(v) {
-			return fmt.Sprintf("Cilium's enable-l7-proxy is %q in %s", clip(v), s.Where)
+			return message.PreflightSettingValue("enable-l7-proxy", message.Quoted(clip(v)), s.Where)
 		}
 		if v, ok := s.Settings["external-envoy-proxy"]; ok && mayBeTrue(v) {
 			external = true
 		}
 	}
-	proxy, name := c.Agents, "Cilium's agents, which contain Envoy,"
+	proxy, none := c.Agents, message.PreflightNoAgentEnvoy()
 	if external {
-		proxy, name = c.Envoy, "cilium-envoy"
+		proxy, none = c.Envoy, message.PreflightNoEnvoy()
 	}
 	switch {
-	case proxy.Unread != "":
-		return "it is unknown whether Envoy runs: " + proxy.Unread
+	case !proxy.Unread.IsZero():
+		return message.PreflightEnvoyUnknown(proxy.Unread)
 	case external && proxy.Ready == 0, proxy.Desired > 0 && proxy.Ready == 0:
-		return "no pod of " + name + " is ready"
+		return none
 	}
-	return ""
+	return message.Message{}
 }
 
 // ProxyRestarts reports whether HTTP rules would work if a pod of the proxy were ready, so that the failure may be
 // short.
 func (c Cilium) ProxyRestarts() bool {
-	if c.NoHTTP() == "" || c.Agents.Unread != "" || c.Envoy.Unread != "" {
+	if c.NoHTTP().IsZero() || !c.Agents.Unread.IsZero() || !c.Envoy.Unread.IsZero() {
 		return false
 	}
 	c.Agents, c.Envoy = Workload{Desired: 1, Ready: 1}, Workload{Desired: 1, Ready: 1}
-	return c.NoHTTP() == ""
+	return c.NoHTTP().IsZero()
 }
 
 // clusterPoliciesSetting makes agents enforce ClusterNetworkPolicies. Its default is false in every version before
@@ -110,7 +111,7 @@ var clusterPoliciesUnknown = version.MustParseGeneric("1.21.0")
 // ClusterNetworkPolicies (policy.networking.k8s.io), so that they open nothing there. With an unknown configuration or
 // default, agents may enforce them.
 func (c Cilium) IgnoresClusterNetworkPolicies() bool {
-	if c.unread() != "" {
+	if !c.unread().IsZero() {
 		return false
 	}
 	for _, s := range c.Sources {

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // nodeConfigs override the ConfigMap on the nodes that they select.
@@ -28,7 +28,7 @@ const agentContainer = "cilium-agent"
 // readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs in its namespace, and the
 // arguments and environment in the agents' DaemonSet. A part that cannot be read makes the whole configuration unknown.
 func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Places) Cilium {
-	if at.Problem != "" {
+	if !at.Problem.IsZero() {
 		return Cilium{Unread: at.Problem}
 	}
 	m, err := c.CoreV1().ConfigMaps(at.CiliumConfig.Namespace).Get(ctx, at.CiliumConfig.Name, metav1.GetOptions{})
@@ -42,11 +42,11 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 		return out
 	}
 	out.Version, out.Agents = imageVersion(agents), ready(agents)
-	if out.Unread = unreadSource(agents, at); out.Unread != "" {
+	if out.Unread = unreadSource(agents, at); !out.Unread.IsZero() {
 		return out
 	}
 	overrides, why := readNodeConfigs(ctx, d, at.CiliumAgents.Namespace)
-	if why != "" {
+	if !why.IsZero() {
 		out.Unread = why
 		return out
 	}
@@ -63,11 +63,11 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 
 // readNodeConfigs returns the CiliumNodeConfigs of a namespace that agents apply: one without a selector applies to no
 // node, and one with a selector may apply to some node at any time.
-func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) ([]Source, string) {
+func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) ([]Source, message.Message) {
 	list, err := d.Resource(nodeConfigs).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil, ""
+		return nil, message.Message{}
 	case err != nil:
 		return nil, unread(err, "CiliumNodeConfigs in "+namespace)
 	}
@@ -79,20 +79,20 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 		}
 		defaults, _, err := unstructured.NestedStringMap(o.Object, "spec", "defaults")
 		if err != nil {
-			return nil, fmt.Sprintf("the CiliumNodeConfig %s/%s cannot be read: %v", namespace, o.GetName(), err)
+			return nil, message.PreflightUnreadable("CiliumNodeConfig "+namespace+"/"+o.GetName(), message.Of(err))
 		}
 		out = append(out, Source{Where: "CiliumNodeConfig " + namespace + "/" + o.GetName(), Settings: defaults})
 	}
 	slices.SortFunc(out, func(a, b Source) int { return strings.Compare(a.Where, b.Where) })
-	return out, ""
+	return out, message.Message{}
 }
 
-// unreadSource returns the reason why agents read settings from a place that is not read here, or "". It reads the
+// unreadSource returns the reason why agents read settings from a place that is not read here, or zero. It reads the
 // sources of the init container that collects the settings.
-func unreadSource(agents *appsv1.DaemonSet, at federation.Places) string {
+func unreadSource(agents *appsv1.DaemonSet, at federation.Places) message.Message {
 	for i := range agents.Spec.Template.Spec.Containers {
 		if c := &agents.Spec.Template.Spec.Containers[i]; c.Name == agentContainer && len(c.EnvFrom) > 0 {
-			return "agents also take settings from environments of other objects (envFrom), which are not read"
+			return message.PreflightEnvFrom()
 		}
 	}
 	for i := range agents.Spec.Template.Spec.InitContainers {
@@ -108,11 +108,11 @@ func unreadSource(agents *appsv1.DaemonSet, at federation.Places) string {
 				kind == "config-map" && (place == at.CiliumConfig.Name || place == at.CiliumConfig.String()),
 				kind == "cilium-node-config" && (place == "" || place == at.CiliumAgents.Namespace):
 			default:
-				return fmt.Sprintf("agents also take settings from %s, which is not read", clip(source))
+				return message.PreflightOtherSource(clip(source))
 			}
 		}
 	}
-	return ""
+	return message.Message{}
 }
 
 // arguments returns the settings in the DaemonSet's arguments and environment.
@@ -188,7 +188,7 @@ func ready(d *appsv1.DaemonSet) Workload {
 func CiliumVersion(ctx context.Context, c kubernetes.Interface, at federation.Places) (string, error) {
 	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", errors.New(unread(err, "DaemonSet "+at.CiliumAgents.String()))
+		return "", unread(err, "DaemonSet "+at.CiliumAgents.String()).Err()
 	}
 	if v := imageVersion(agents); v != "" {
 		return v, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Facts are the properties that were read from one cluster.
@@ -24,18 +25,18 @@ type Facts struct {
 	Enforcer string
 	Istio    Istio
 	Guard    Guard
-	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or "".
+	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	HostPods HostPods
-	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; "": it is.
+	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; zero: it is.
 	Mark       *guard.Downgrade
-	MarkUnread string
+	MarkUnread message.Message
 }
 
 // Guard contains the guard policies that the member has.
 type Guard struct {
 	Objects []*unstructured.Unstructured
-	// Unread is the reason why they are not known, or "".
-	Unread string
+	// Unread is the reason why they are not known, or zero.
+	Unread message.Message
 }
 
 // Listing is the result of a LIST request for one kind.
@@ -65,7 +66,7 @@ type Istio struct {
 	// Version of istiod, and whether ambient's ztunnel runs; both unknown when Unread.
 	Version string
 	Ambient bool
-	Unread  string
+	Unread  message.Message
 	// Declared is the member's declaration in its registration, or "".
 	Declared string
 }

@@ -9,37 +9,35 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // GuardState returns the state of a member's guard, and a sentence about what is wrong.
-func GuardState(f Facts, n Needs) (guard.State, string) {
-	if f.Unreachable != "" || f.Guard.Unread != "" {
+func GuardState(f Facts, n Needs) (guard.State, message.Message) {
+	if f.Unreachable != "" || !f.Guard.Unread.IsZero() {
 		return guard.Unknown, f.Guard.Unread
 	}
 	return guard.Judge(f.Guard.Objects, Credentials(n.Keys))
 }
-
-const repair = "kubectl acp cluster check --fix brings it there"
 
 // guardFindings checks the policies that protect the managed objects, and the mark of a downgrade, which keeps KubeFed
 // away.
 func guardFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	if f.Mark != nil {
-		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: "it is " + f.Mark.String() + ": nothing is refused there",
-			Do: "kubectl acp resume there, when the reason is gone"})
+		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: message.PreflightDowngraded(f.Mark.Message()), Do: message.RemedyResume()})
 	}
 	if old(f.Version, oldestServer) {
 		return out // which is a separate finding
 	}
-	state, message := GuardState(f, n)
+	state, why := GuardState(f, n)
 	switch state {
 	case guard.Missing:
-		out = append(out, Finding{Severity: Warns, Code: GuardMissing, Message: message, Do: repair})
+		out = append(out, Finding{Severity: Warns, Code: GuardMissing, Message: why, Do: message.RemedyFix()})
 	case guard.Changed:
-		out = append(out, Finding{Severity: Warns, Code: GuardChanged, Message: message, Do: repair})
+		out = append(out, Finding{Severity: Warns, Code: GuardChanged, Message: why, Do: message.RemedyFix()})
 	case guard.Unknown:
-		out = append(out, Finding{Severity: Warns, Code: GuardUnread, Message: "what guards the managed objects was not read: " + message, Do: "apply deploy/rbac/member there"})
+		out = append(out, Finding{Severity: Warns, Code: GuardUnread, Message: message.PreflightGuardUnread(why), Do: message.RemedyApplyMemberRbac()})
 	case guard.Present:
 	}
 	return out
@@ -63,14 +61,14 @@ func readGuard(ctx context.Context, c dynamic.Interface) Guard {
 }
 
 // readMark reads the mark of a downgrade.
-func readMark(ctx context.Context, c dynamic.Interface) (*guard.Downgrade, string) {
+func readMark(ctx context.Context, c dynamic.Interface) (*guard.Downgrade, message.Message) {
 	mark, err := c.Resource(guard.MarkResource).Namespace(guard.Namespace).Get(ctx, guard.Mark, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		d := guard.ParseMark(mark)
-		return &d, ""
+		return &d, message.Message{}
 	case apierrors.IsNotFound(err):
-		return nil, ""
+		return nil, message.Message{}
 	}
 	return nil, unread(err, "ConfigMap "+guard.Namespace+"/"+guard.Mark)
 }

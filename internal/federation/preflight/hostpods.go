@@ -2,9 +2,7 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,14 +10,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // HostPods are the pods of a member that have the label of a class and use the network of their node. Cilium identifies
 // them as the node, so no policy selects them: they are open in every mode, and a rule about their label does not match
 // them.
 type HostPods struct {
-	// Unread is the reason why they are not known, or "".
-	Unread string
+	// Unread is the reason why they are not known, or zero.
+	Unread message.Message
 	// Pods are namespace/name by label, sorted, at most maxHostPods for each key.
 	Pods map[federation.Label][]string
 }
@@ -38,7 +37,7 @@ const onHost = "spec.hostNetwork=true,status.phase!=Succeeded,status.phase!=Fail
 func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostPods {
 	client, err := metadata.NewForConfig(bounded(reader))
 	if err != nil {
-		return HostPods{Unread: err.Error()}
+		return HostPods{Unread: message.Of(err)}
 	}
 	out := HostPods{Pods: map[federation.Label][]string{}}
 	for _, key := range keys {
@@ -59,23 +58,20 @@ func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostP
 	return out
 }
 
-// Describe lists the first pods with a label, or returns "" if there are none.
-func (h HostPods) Describe(key, value string) string {
-	return namedOf(h.Pods[federation.Label{Key: key, Value: value}])
-}
-
-func namedOf(pods []string) string {
-	if len(pods) <= maxNamedPods {
-		return strings.Join(pods, ", ")
+// Describe lists the first pods with a label, or returns the zero Message if there are none.
+func (h HostPods) Describe(key, value string) message.Message {
+	pods := h.Pods[federation.Label{Key: key, Value: value}]
+	if len(pods) == 0 {
+		return message.Message{}
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(pods[:maxNamedPods], ", "), len(pods)-maxNamedPods)
+	return message.NamesOf(pods, maxNamedPods)
 }
 
 // hostPodFindings reports pods that no policy selects.
 func hostPodFindings(f Facts, n Needs) []Finding {
-	if f.HostPods.Unread != "" {
+	if !f.HostPods.Unread.IsZero() {
 		return []Finding{{Severity: Warns, Code: HostPodsUnread, voids: VoidsEnforce,
-			Message: "whether pods of the classes use the network of their node is unknown: " + f.HostPods.Unread, Do: "apply deploy/rbac/member there"}}
+			Message: message.PreflightHostPodsUnread(f.HostPods.Unread), Do: message.RemedyApplyMemberRbac()}}
 	}
 	var out []Finding
 	for _, k := range n.Keys {
@@ -89,9 +85,11 @@ func hostPodFindings(f Facts, n Needs) []Finding {
 			continue
 		}
 		slices.Sort(pods)
-		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, Class: k.Class, Label: k.Label,
-			Message: fmt.Sprintf("pods with the label %s use the network of their node, so no policy selects them and no rule about the label matches them: %s", k.named(), namedOf(pods)),
-			Do:      "take hostNetwork out of these pods, or the label"})
+		why := message.PreflightHostPods(k.Label, message.NamesOf(pods, maxNamedPods))
+		if k.Class != "" {
+			why = message.PreflightHostPodsOf(k.Label, k.Class, message.NamesOf(pods, maxNamedPods))
+		}
+		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, Class: k.Class, Label: k.Label, Message: why, Do: message.RemedyHostNetwork()})
 	}
 	return out
 }

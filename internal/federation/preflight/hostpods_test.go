@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Pods that no policy selects are found, by class, and a message names only a few of many.
@@ -22,13 +23,13 @@ func TestHostPods(t *testing.T) {
 	}
 	found := Assess(f, needs)
 	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].Class != "redis" || !Passes(found) || found[0].Voids() != 0 ||
-		!strings.Contains(found[0].Message, "ns/redis-004 and 145 more") || strings.Contains(found[0].Message, "ns/redis-005") {
+		!strings.Contains(found[0].Message.Text, "ns/redis-004 and 145 more") || strings.Contains(found[0].Message.Text, "ns/redis-005") {
 		t.Errorf("%+v", found)
 	}
-	if f.HostPods.Describe(redis.Key, "b") != "" || f.HostPods.Describe(redis.Key, "a") == "" {
+	if !f.HostPods.Describe(redis.Key, "b").IsZero() || f.HostPods.Describe(redis.Key, "a").IsZero() {
 		t.Error("the pods of one resource are taken for those of another")
 	}
-	f.HostPods = HostPods{Unread: "forbidden"}
+	f.HostPods = HostPods{Unread: message.Verbatim("forbidden")}
 	if found := Assess(f, needs); len(found) != 1 || found[0].Code != HostPodsUnread || !found[0].Voids().In(v1alpha1.ModeEnforce) {
 		t.Errorf("unknown is taken for sound: %+v", found)
 	}

@@ -1,9 +1,10 @@
 package preflight
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // podSource is the source of pod labels in Cilium's terms.
@@ -62,11 +63,11 @@ func parseRule(text string) (rule, error) {
 	}
 	pattern, r.ignore = strings.CutPrefix(pattern, "!")
 	if pattern == "" {
-		return rule{}, fmt.Errorf("identity label rule %q has no key", text)
+		return rule{}, message.PreflightLabelRuleEmpty(message.Quoted(text)).Err()
 	}
 	var err error
 	if r.match, err = regexp.Compile(pattern); err != nil {
-		return rule{}, fmt.Errorf("identity label rule %q: %w", text, err)
+		return rule{}, message.PreflightLabelRuleInvalid(message.Quoted(text), err.Error()).WithKind(err)
 	}
 	return r, nil
 }

@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -110,20 +110,20 @@ func apiMessage(err error) string {
 	return err.Error()
 }
 
-func unread(err error, what string) string {
+func unread(err error, what string) message.Message {
 	switch {
 	case apierrors.IsNotFound(err):
-		return "there is no " + what
+		return message.PreflightNotFound(what)
 	case apierrors.IsForbidden(err):
-		return "the " + what + " may not be read"
+		return message.PreflightForbidden(what)
 	}
-	return fmt.Sprintf("the %s cannot be read: %s", what, apiMessage(err))
+	return message.PreflightUnreadable(what, said(apiMessage(err)))
 }
 
 func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace string) Istio {
 	groups, err := c.Discovery().ServerGroups()
 	if err != nil {
-		return Istio{Unread: apiMessage(err)}
+		return Istio{Unread: said(apiMessage(err))}
 	}
 	served := false
 	for i := range groups.Groups {

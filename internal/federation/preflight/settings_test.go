@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // with is a healthy member whose ConfigMap has one more setting.
@@ -126,19 +127,19 @@ func TestNoHTTP(t *testing.T) {
 		works  bool
 	}{
 		{"nothing was read", Cilium{}, false},
-		{"the configuration cannot be read", Cilium{Unread: "forbidden", Sources: ParseCilium(nil).Sources}, false},
+		{"the configuration cannot be read", Cilium{Unread: message.Verbatim("forbidden"), Sources: ParseCilium(nil).Sources}, false},
 		{"Envoy is in the agents", ParseCilium(nil), true},
 		{"of which none is ready", Cilium{Sources: ParseCilium(nil).Sources, Agents: Workload{Desired: 3}}, false},
 		{"of which some are ready", Cilium{Sources: ParseCilium(nil).Sources, Agents: Workload{Desired: 3, Ready: 1}}, true},
 		{"the proxy is off", ParseCilium(map[string]string{"enable-l7-proxy": "false"}), false},
 		{"it is said to be on", ParseCilium(map[string]string{"enable-l7-proxy": "true"}), true},
 		{"it is off on some nodes", Cilium{Sources: append(ParseCilium(nil).Sources, Source{Settings: map[string]string{"enable-l7-proxy": "0"}})}, false},
-		{"Envoy apart, and nothing known of it", Cilium{Sources: ParseCilium(external).Sources, Envoy: Workload{Unread: "forbidden"}}, false},
+		{"Envoy apart, and nothing known of it", Cilium{Sources: ParseCilium(external).Sources, Envoy: Workload{Unread: message.Verbatim("forbidden")}}, false},
 		{"Envoy apart, without pods", ParseCilium(external), false},
 		{"Envoy apart, none ready", Cilium{Sources: ParseCilium(external).Sources, Envoy: Workload{Desired: 3}}, false},
 		{"Envoy apart and ready", Cilium{Sources: ParseCilium(external).Sources, Envoy: Workload{Desired: 3, Ready: 3}}, true},
 	} {
-		if why := c.cilium.NoHTTP(); (why == "") != c.works {
+		if why := c.cilium.NoHTTP(); why.IsZero() != c.works {
 			t.Errorf("%s: %q", c.reason, why)
 		}
 	}
@@ -164,7 +165,7 @@ func TestIgnoresClusterNetworkPolicies(t *testing.T) {
 		ignores bool
 	}{
 		{"nothing was read", Cilium{Version: "v1.20.2"}, false},
-		{"the configuration cannot be read", Cilium{Version: "v1.20.2", Unread: "forbidden", Sources: sources("false")}, false},
+		{"the configuration cannot be read", Cilium{Version: "v1.20.2", Unread: message.Verbatim("forbidden"), Sources: sources("false")}, false},
 		{"the default", Cilium{Version: "v1.20.2", Sources: sources("-")}, true},
 		{"the default of a version that is not known", Cilium{Sources: sources("-")}, false},
 		{"the default of somebody's own build", Cilium{Version: "ours", Sources: sources("-")}, false},
@@ -259,7 +260,7 @@ func TestReadCilium(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{nodeConfigs: "CiliumNodeConfigList"}, c.configs...)
 			read := readCilium(t.Context(), fake.NewClientset(c.objects...), objects, federation.ParsePlaces(c.annotations))
-			if (read.Unread != "") != c.unread {
+			if !read.Unread.IsZero() != c.unread {
 				t.Fatalf("unread: %q", read.Unread)
 			}
 			f := healthy()

@@ -60,20 +60,21 @@ func constructors(entries []entry) ([]byte, error) {
 				return nil, fmt.Errorf("%s: the parameter %q has no known type", e.Code, p)
 			}
 			arguments = append(arguments, argument(param)+" "+goTypes[kind])
-			values = append(values, fmt.Sprintf("%q: %s", param, argument(param)))
+			values = append(values, fmt.Sprintf("param{%q, %s}", param, argument(param)))
 		}
+		slices.Sort(values)
 		fmt.Fprintf(&b, "\n// %s is %q.\nfunc %s(%s) Message {\n", name, e.En, name, strings.Join(arguments, ", "))
-		if len(values) == 0 {
-			fmt.Fprintf(&b, "\treturn build(%q, nil)\n}\n", e.Code)
+		if len(values) == 0 { // The same value each time, because it may be returned for each of many connections.
+			fmt.Fprintf(&b, "\treturn Message{Code: %q, Text: %q}\n}\n", e.Code, e.En)
 		} else {
-			fmt.Fprintf(&b, "\treturn build(%q, map[string]any{%s})\n}\n", e.Code, strings.Join(values, ", "))
+			fmt.Fprintf(&b, "\treturn build(%q, %s)\n}\n", e.Code, strings.Join(values, ", "))
 		}
 	}
 	return format.Source(b.Bytes())
 }
 
 // initialisms are written in capitals in Go.
-var initialisms = map[string]string{"http": "HTTP", "json": "JSON", "id": "ID"}
+var initialisms = map[string]string{"http": "HTTP", "json": "JSON", "id": "ID", "tcp": "TCP"}
 
 func goName(code string) string {
 	var b strings.Builder
@@ -141,6 +142,9 @@ What ACP tells people has a code, and parameters where it varies. The API sends 
 (` + "`{\"code\", \"params\", \"text\"}`" + `), so that programs can react to the code and show the text in the language of their user. Codes
 are stable; texts may be improved at any time. ` + "`verbatim`" + ` marks a text of another program (parameter ` + "`text`" + `), which is not
 translated.
+
+Statuses in Kubernetes have the same in three fields: the English text (` + "`message`" + `), ` + "`messageCode`" + ` and ` + "`messageParams`" + `, in which nested messages
+have no text.
 
 The table is generated from ` + "`internal/message/catalogue.json`" + `, from which the API, ` + "`kubectl acp`" + ` and the web UI render.
 

@@ -146,7 +146,7 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, 
 		}
 		for _, r := range append(u.Refused, registry.Refused(after, &u, targets(&u, members), at)...) {
 			if own[r.Ref] {
-				v.refuse(r.Message)
+				v.refuse(r.Message.Text)
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		return
 	}
 	for _, r := range u.Refused {
-		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message
+		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message.Text
 	}
 	for _, name := range u.Enforcers {
 		if name == v1alpha1.EnforcerIstio && len(s.members) == 0 {
@@ -198,7 +198,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 
 func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rendering) {
 	for _, f := range r.RefusedAmong(targets(u, s.members)) {
-		s.refuse(f.Message)
+		s.refuse(f.Message.Text)
 	}
 	for _, o := range r.Objects {
 		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}

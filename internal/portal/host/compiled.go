@@ -43,7 +43,7 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 	}
 	var lines []string
 	for _, r := range append(u.Refused, registry.Refused(s, &u, s.Targets(&u), at)...) {
-		lines = append(lines, approval.LeftOut+r.Message)
+		lines = append(lines, approval.LeftOut+r.Message.Text)
 	}
 	for _, peer := range groups(s) {
 		lines = append(lines, "workloads outside the fleet: "+peer)

@@ -57,7 +57,7 @@ func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at 
 	for _, u := range s.Compile(at) {
 		l := unitLines{u: &u, outside: subject}
 		for _, r := range append(u.Refused, registry.Refused(s, &u, s.Targets(&u), at)...) {
-			found[approval.LeftOut+r.Message] = true
+			found[approval.LeftOut+r.Message.Text] = true
 		}
 		for _, line := range l.access() {
 			found[line] = true

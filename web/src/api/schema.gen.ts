@@ -1619,7 +1619,7 @@ export interface components {
             propagated?: boolean;
             /** Format: date-time */
             since?: string;
-            message?: string;
+            message?: components["schemas"]["Message"];
         };
         /** @description how many members are in which state; also those that the host cluster has no room to list */
         MemberCounts: {
@@ -1642,7 +1642,7 @@ export interface components {
             revision?: string;
             statements: number;
             realized: boolean;
-            message?: string;
+            message?: components["schemas"]["Message"];
             /** @description what a change of the temporary audit was made on */
             resourceVersion?: string;
             temporaryAudit?: components["schemas"]["TemporaryAudit"];
@@ -2300,7 +2300,7 @@ export interface components {
             /** @description catalog entities that it covers */
             members: number;
             accepted?: boolean;
-            message?: string;
+            message?: components["schemas"]["Message"];
             /** @description the spec */
             yaml: string;
         };
@@ -2411,7 +2411,7 @@ export interface components {
             /** @description who registers it; absent: the caller */
             source?: string;
             readonly accepted?: boolean;
-            readonly message?: string;
+            message?: components["schemas"]["Message"];
         };
         WorkloadList: {
             items: components["schemas"]["Workload"][];
@@ -2632,8 +2632,7 @@ export interface components {
             policy?: string;
             sid?: string;
             ticket?: string;
-            /** @description why the policies decide so, or the dataplane's reason for a drop */
-            reason?: string;
+            reason?: components["schemas"]["Message"];
             /** Format: int64 */
             count: number;
         };
@@ -3105,8 +3104,7 @@ export interface components {
              * @description of the state
              */
             since?: string;
-            /** @description one sentence, with what to do */
-            message?: string;
+            message?: components["schemas"]["Message"];
             kubernetesVersion?: string;
             ciliumVersion?: string;
             istioVersion?: string;
@@ -3133,7 +3131,7 @@ export interface components {
         MemberFinding: {
             code: string;
             severity: components["schemas"]["FindingSeverity"];
-            message: string;
+            message: components["schemas"]["Message"];
             object?: string;
         };
         MemberUnit: {
@@ -3286,8 +3284,7 @@ export interface components {
             };
             /** @description false when the adapter refuses the whole or a part */
             accepted: boolean;
-            /** @description why it is not accepted or not realized yet */
-            message?: string;
+            message?: components["schemas"]["Message"];
             /** @description every targeted member was seen with it; absent: it is in no member */
             realized?: boolean;
             /** Format: date-time */
@@ -3311,7 +3308,7 @@ export interface components {
         };
         StatementIssue: {
             kind: components["schemas"]["StatementIssueKind"];
-            message: string;
+            message: components["schemas"]["Message"];
             /** @description the statements that make it so */
             others?: components["schemas"]["StatementRef"][];
         };
@@ -3357,8 +3354,7 @@ export interface components {
             id: string;
             kind: components["schemas"]["FindingKind"];
             severity: components["schemas"]["FindingSeverity"];
-            /** @description what is the case, and what to do */
-            message: string;
+            message: components["schemas"]["Message"];
             member?: string;
             resource?: components["schemas"]["CatalogRef"];
             policy?: string;

@@ -1,6 +1,6 @@
 import { IconAlertTriangle, IconCircleCheck, IconCircleDashed, IconCircleX, IconClock } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
-import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketKind, TicketState } from "../api/types";
+import type { ClusterState, Decision, Message, Mode, Sensitivity, StepState, TicketKind, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
 import { useWords } from "../lib/use-words";
 import { breakGlassStyle, clusterStateStyles, decisionStyles, modeStyles, stepStateStyles, ticketStateStyles } from "./state-styles";
@@ -48,7 +48,7 @@ export function StepStateBadge({ state }: { state: StepState }) {
 
 interface ClusterStateProps {
   state: ClusterState["state"];
-  message?: string | undefined;
+  message?: Message | undefined;
   /** Whether the access should be gone. */
   gone?: boolean;
   testId?: string;

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Ticket } from "../api/types";
 import { TicketPage } from "../pages/TicketPage";
 import { approved, bob, bobsCluster, carol, cluster, event, item, me, nothing, step, ticket, ticketOf } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 
 /** A server that holds one ticket and changes it as the handler says. */
@@ -174,7 +174,7 @@ describe("the decision bar", () => {
 
 describe("the ticket", () => {
   it("says for each cluster how it stands, and what it waits for", async () => {
-    start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: "m2 does not answer" })], waitingFor: ["m2"] }));
+    start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: verbatim("m2 does not answer") })], waitingFor: ["m2"] }));
     expect(await screen.findByTestId("cluster-state-m1")).toHaveAttribute("data-value", "Realized");
     expect(screen.getByTestId("cluster-state-m2")).toHaveAttribute("data-value", "Unreachable");
     expect(screen.getByTestId("ticket-message")).toHaveTextContent("Waits for m2");

@@ -130,7 +130,6 @@ export const saidInChinese: Record<string, string> = {
   "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so: nobody is told that policies there do not know pods of other clusters by name": "Cilium 的 cluster-id 为 0，因此不属于任何集群网格，而其 KubeFedCluster 未声明这一点：不会提示那里的策略无法按名称识别其他集群的 Pod",
   "annotate the KubeFedCluster with %s": "请为 KubeFedCluster 添加注解 {{1}}",
   "set it to %s and restart the agents": "请设为 {{1}} 并重启 agent",
-  "set it to true and restart agents and operator": "请设为 true 并重启 agent 和 operator",
   "remove it and restart the agents": "请删除该设置并重启 agent",
   "rules about requests (method, path) cannot be enforced there: %s; these requests are refused until that is mended, or ask for whole connections": "那里无法执行针对请求（方法、路径）的规则：{{1}}；修复之前这些请求会被拒绝，或请申请整个连接",
   "%s has pods in %s only, which is in another cluster mesh, so they have no identity where the resource is: register the addresses that they come from as ExternalWorkloads": "{{1}} 只在 {{2}} 有 Pod，属于另一个集群网格，在资源所在处没有身份：请将其来源地址登记为 ExternalWorkload",

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { AccessEdge, AccessGraph, PolicyDetail } from "../api/types";
 import { app888, application, bobsCluster, me, resource } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import { AccessMapPage } from "./AccessMapPage";
 import { AccessPoliciesPage } from "./AccessPoliciesPage";
 import { AccessPolicyPage } from "./AccessPolicyPage";
@@ -107,7 +107,7 @@ describe("access policies", () => {
   it("are listed with origin and issues, which narrow the list", async () => {
     const calls = serve({
       ...governor,
-      "GET /policies": () => ({ body: { items: [{ name: "wide", origin: { kind: "gitops", manager: "Flux" }, statements: 3, issues: { refused: 1 }, accepted: false, message: "no", resources: [bobsCluster], resourcesTotal: 4 }], issues: { refused: 1 }, total: 1, unusedKnown: false } }),
+      "GET /policies": () => ({ body: { items: [{ name: "wide", origin: { kind: "gitops", manager: "Flux" }, statements: 3, issues: { refused: 1 }, accepted: false, message: verbatim("no"), resources: [bobsCluster], resourcesTotal: 4 }], issues: { refused: 1 }, total: 1, unusedKnown: false } }),
     });
     renderPage(<AccessPoliciesPage />, { path: "/access-policies", at: "/access-policies" });
     const row = within(await screen.findByTestId("acp-wide"));
@@ -126,7 +126,7 @@ describe("access policies", () => {
   it("have each statement with what is odd about it, and their YAML when it is opened", async () => {
     const detail: PolicyDetail = {
       policy: { name: "wide", origin: { kind: "kubectl", manager: "kubectl-apply" }, statements: 1, issues: { redundant: 1 }, accepted: true },
-      statements: [{ sid: "one", effect: "Deny", subjects: [app888], actions: ["redis:connect"], resources: [bobsCluster], issues: [{ kind: "redundant", message: "it is covered by x/y: remove it", others: [{ policy: "x", sid: "y" }] }] }],
+      statements: [{ sid: "one", effect: "Deny", subjects: [app888], actions: ["redis:connect"], resources: [bobsCluster], issues: [{ kind: "redundant", message: verbatim("it is covered by x/y: remove it"), others: [{ policy: "x", sid: "y" }] }] }],
       managers: [{ name: "kubectl-apply", operation: "Apply" }],
       unusedKnown: true,
       yaml: "kind: AccessControlPolicy\n",

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Finding, Member, MemberDetail } from "../api/types";
 import { bobsCluster, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer } from "../testing/render";
 import { FindingsPage } from "./FindingsPage";
 import { FleetPage } from "./FleetPage";
@@ -23,7 +23,7 @@ const m1: Member = {
   identities: { used: 52_428, limit: 65_535, labels: [] },
   objects: { managed: 1_200, realized: 1_200, pending: 0, drifted: 0, leaked: 0, overridden: 0 },
 };
-const m2: Member = { name: "m2", state: "Quarantined", message: "ciliumclusterwidenetworkpolicies cannot be listed", guard: "Unknown", stops: 1, fails: 0, warns: 0, behind: 7 };
+const m2: Member = { name: "m2", state: "Quarantined", message: verbatim("ciliumclusterwidenetworkpolicies cannot be listed"), guard: "Unknown", stops: 1, fails: 0, warns: 0, behind: 7 };
 
 function fleet(answer: () => Answer) {
   serve({ ...governor, "GET /fleet": answer });
@@ -38,7 +38,7 @@ describe("the fleet", () => {
     expect(first.getByRole("meter", { name: "Identities" })).toHaveAttribute("aria-valuetext", "52,428 of 65,535");
     expect(first.getByRole("link", { name: "m1" })).toHaveAttribute("href", "/fleet/m1");
     const second = within(screen.getByTestId("member-m2"));
-    for (const text of ["quarantined", m2.message ?? "", "7 resources", "not read", "1 keeps it out"]) expect(second.getByText(text)).toBeVisible();
+    for (const text of ["quarantined", m2.message?.text ?? "", "7 resources", "not read", "1 keeps it out"]) expect(second.getByText(text)).toBeVisible();
   });
 
   it("says what is not known yet, and what to do without members", async () => {
@@ -61,8 +61,8 @@ describe("a member", () => {
   it("has its findings, what is behind, and what consumes identities", async () => {
     const detail: MemberDetail = {
       member: { ...m1, identities: { used: 10, limit: 65_535, labels: [{ key: "com.trip/appid", values: 9 }] }, downgrade: { by: "dave", reason: "an outage" } },
-      findings: [{ code: "GuardMissing", severity: "Warns", message: "there is no guard" }],
-      units: [{ resource: bobsCluster, state: { cluster: "m1", state: "Drifted", desiredRevision: "aaaaaaaaaaaaaaa", observedRevision: "bbbbbbbbbbbbbbb", message: "changed by kubectl" } }],
+      findings: [{ code: "GuardMissing", severity: "Warns", message: verbatim("there is no guard") }],
+      units: [{ resource: bobsCluster, state: { cluster: "m1", state: "Drifted", desiredRevision: "aaaaaaaaaaaaaaa", observedRevision: "bbbbbbbbbbbbbbb", message: verbatim("changed by kubectl") } }],
       unitsTotal: 1,
     };
     serve({ ...governor, "GET /fleet/m1": () => ({ body: detail }) });
@@ -76,8 +76,8 @@ describe("a member", () => {
 });
 
 describe("findings", () => {
-  const leak: Finding = { id: "1", kind: "leak", severity: "Fails", message: "remove it", member: "m2", resource: bobsCluster };
-  const refused: Finding = { id: "2", kind: "refused", severity: "Fails", message: "m1 cannot do this", policy: "wide", sid: "everyone" };
+  const leak: Finding = { id: "1", kind: "leak", severity: "Fails", message: verbatim("remove it"), member: "m2", resource: bobsCluster };
+  const refused: Finding = { id: "2", kind: "refused", severity: "Fails", message: verbatim("m1 cannot do this"), policy: "wide", sid: "everyone" };
 
   it("lead to what they are about, and are narrowed by their counts", async () => {
     const calls = serve({
