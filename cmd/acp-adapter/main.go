@@ -1,5 +1,5 @@
-// Command acp-adapter compiles access control policies, hands them to KubeFed for the member clusters, reads the
-// members back, and tells in the objects' statuses what is in force where.
+// Command acp-adapter compiles access control policies, writes them as federated objects that KubeFed propagates to the
+// member clusters, reads the members back, and reports in the objects' statuses what is in force in which member.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 2 when it was called wrongly, 1 when it could not work.
+// run returns the exit code: 2 after a wrong call, 1 after another error.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	switch {
@@ -31,8 +31,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s; see --help\n", err)
 		return 2
 	}
-	// Nearly all that it holds is what API servers have, which stays: half as much again is room enough for the rest, and
-	// collecting more often costs little where little is made. GOGC says otherwise.
+	// Most of the heap is long-lived copies of API objects. A GC percentage of 50 limits memory at little CPU cost. The
+	// environment variable GOGC overrides it.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}

@@ -41,19 +41,19 @@ type options struct {
 	tracing            otlp.Settings
 	logFormat          string
 	logLevel           slog.Level
-	// explain adds to an error where the settings that it names come from.
+	// explain adds to an error where the values of the settings that it names come from.
 	explain func(error) error
 }
 
-// lease is how replicas of the adapter take turns.
+// lease configures leader election.
 type lease struct {
-	// duration is how long the others wait for a leader that was not heard of, deadline how long a leader tries to be heard
-	// before it ends, and retry the time between two attempts.
+	// duration is how long other replicas wait after the last renewal, deadline how long a leader tries to renew the lease
+	// before it exits, and retry the interval between two attempts.
 	duration, deadline, retry time.Duration
 }
 
-// defaultLease: another one writes some 5 to 10 seconds after a leader was killed. A host that does not answer for less than
-// the deadline costs no leader; replicas that only wait ask it every two or three seconds.
+// defaultLease makes another replica take over 5 to 10 seconds after the leader was killed. An outage of the host that is
+// shorter than the deadline causes no change of leader. Standby replicas poll the lease every two to three seconds.
 var defaultLease = lease{duration: 7 * time.Second, deadline: 5 * time.Second, retry: 1500 * time.Millisecond}
 
 func (l lease) validate() error {
@@ -87,7 +87,7 @@ func validatePush(l writequeue.Limits) error {
 	return nil
 }
 
-// off turns an address off.
+// off is the value of an address that disables it.
 const off = "0"
 
 // settings defines the settings of the adapter.
@@ -135,7 +135,8 @@ func settings(o *options) *configuration.Settings {
 	return s
 }
 
-// parse returns configuration.ErrAnswered after it has answered what the command line asked.
+// parse parses the settings. It returns configuration.ErrAnswered if the command line asked for the help or the version,
+// which it has then written.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	s := settings(&o)

@@ -36,7 +36,7 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// contactTimeout bounds how long the first contact with the host may take, so that a wrong address is told soon.
+// contactTimeout bounds the first request to the host, so that a wrong address is reported soon.
 const contactTimeout = 10 * time.Second
 
 func serve(ctx context.Context, o options, logs io.Writer) error {
@@ -44,7 +44,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	probes, beside := health.New(), serving.NewGroup()
-	defer func() { _ = beside.Close() }() // nothing is lost with a probe
+	defer func() { _ = beside.Close() }() // closing the probes loses no data
 	if err := serveBeside(ctx, beside, o, probes); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return err
 	}
 	probes.Starting("contacting the host cluster")
-	now := keepTime(config, logger)
+	now := newClock(config, logger)
 	if err := preflight(ctx, config); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	return err
 }
 
-// serveBeside serves the probes and the metrics, from before the host cluster is contacted.
+// serveBeside serves the probes and the metrics. It is called before the host cluster is contacted.
 func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes) error {
 	if o.healthAddress != off {
 		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
@@ -132,7 +132,7 @@ func serveBeside(ctx context.Context, g *serving.Group, o options, probes *healt
 	return err
 }
 
-// start runs the manager until the context ends, or an endpoint beside it fails.
+// start runs the manager until the context ends or one of the endpoints fails.
 func start(ctx context.Context, mgr ctrl.Manager, beside *serving.Group) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -150,8 +150,8 @@ func start(ctx context.Context, mgr ctrl.Manager, beside *serving.Group) error {
 	return err
 }
 
-// keepTime makes the clock by which grants begin and end, and lets it learn from the answers to whoever uses the config.
-func keepTime(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
+// newClock returns the clock by which grants begin and end. It compares its time with the responses to clients of the config.
+func newClock(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
 	c := &hostcluster.Clock{WithTicker: wallclock.Clock(), OnChange: func(behind time.Duration) {
 		if behind == 0 {
 			logger.Info("This machine's clock is right again")
@@ -163,7 +163,7 @@ func keepTime(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
 	return c
 }
 
-// listed is ready when the host's objects were listed, with which the adapter has started.
+// listed returns a readiness check that succeeds after the host's objects were listed, and then marks the program as started.
 func listed(ctx context.Context, mgr ctrl.Manager, probes *health.Probes) health.Check {
 	synced := make(chan struct{})
 	go func() {
@@ -187,13 +187,13 @@ func hostConfig(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The host's API server limits fairly by itself; a limit here would only delay revocations.
+	// The API server of the host has its own fair limits; a limit in the client would only delay revocations.
 	config.QPS = -1
 	config.UserAgent = "acp-adapter"
 	return config, nil
 }
 
-// preflight contacts the host once and looks for ACP's kinds.
+// preflight contacts the host once and checks that ACP's kinds are installed.
 func preflight(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
@@ -213,9 +213,9 @@ func preflight(ctx context.Context, config *rest.Config) error {
 	return statusesAreKept(ctx, config)
 }
 
-// statusesAreKept checks that the host cluster drops nothing of the statuses that the adapter writes. A status of which a part is
-// dropped reads as if the members in that part did not exist, and a reader would take the others for all. So an adapter does not
-// start with older definitions, and the one before goes on.
+// statusesAreKept checks that the host's CRDs have all fields of the statuses that the adapter writes. The API server would drop
+// unknown fields, and a reader would then take the remaining members for all members. An adapter therefore does not start with
+// older CRDs; with leader election, the replica of the previous version continues.
 func statusesAreKept(ctx context.Context, config *rest.Config) error {
 	dropped, err := hostcluster.UnservedFields(ctx, config, hostcluster.AllKinds())
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// backupOptions are the settings of the commands backup and restore, beside those of the portal.
+// backupOptions are the settings of the commands backup and restore in addition to those of the portal.
 type backupOptions struct {
 	options
 	to, from, laterLedger, held string
@@ -34,7 +34,7 @@ type backupOptions struct {
 	holdGrants, nothingSince    bool
 }
 
-// command is what portal does instead of serving, when its first argument names it.
+// command is a subcommand of portal.
 type command struct {
 	about string
 	parse func(s *configuration.Settings, o *backupOptions)
@@ -90,7 +90,7 @@ func checkRestore(o *backupOptions) error {
 	return nil
 }
 
-// parseCommand is parse for the command with the name.
+// parseCommand parses the settings of a subcommand.
 func parseCommand(name string, c command, args []string, out io.Writer) (*backupOptions, error) {
 	o := &backupOptions{}
 	s := settingsFor("portal "+name, c.about, &o.options)
@@ -124,7 +124,7 @@ func (o *backupOptions) hostClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// open opens what both commands need. The caller closes the database.
+// open opens the database and the host cluster, and reads the anchored heads. The caller closes the database.
 func (o *backupOptions) open(ctx context.Context) (db *database.DB, c client.Client, heads []ledger.Witness, err error) {
 	config, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
@@ -213,7 +213,7 @@ func restoreBackup(ctx context.Context, o *backupOptions, out io.Writer) (err er
 	return describe(out, r, held)
 }
 
-// exported yields the lines of an export.
+// exported returns the lines of an exported ledger.
 func exported(file string) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		f, err := os.Open(file)
@@ -221,7 +221,7 @@ func exported(file string) iter.Seq2[ledger.Line, error] {
 			yield(ledger.Line{}, fmt.Errorf("--later-ledger: %w", err))
 			return
 		}
-		defer func() { _ = f.Close() }() // it is only read
+		defer func() { _ = f.Close() }() // only read
 		for l, err := range ledger.ReadExport(f) {
 			if !yield(l, err) || err != nil {
 				return
@@ -230,7 +230,7 @@ func exported(file string) iter.Seq2[ledger.Line, error] {
 	}
 }
 
-// mostListed is how many names of a kind the report lists.
+// mostListed is the maximum number of names of a kind that the report lists.
 const mostListed = 20
 
 func describe(out io.Writer, r backup.Report, held *lazyFile) error {
@@ -267,7 +267,7 @@ func describe(out io.Writer, r backup.Report, held *lazyFile) error {
 	return err
 }
 
-// lazyFile is a file that is made with its first byte. Only its owner may read it.
+// lazyFile is a file that is created by the first write. Only its owner may read it.
 type lazyFile struct {
 	path string
 	file *os.File

@@ -11,13 +11,13 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// Names of the sources that --catalog and --catalog-backstage configure. They are kept with the entities.
+// The names of the sources that --catalog and --catalog-backstage configure. They are stored with the entities.
 const (
 	sourceFiles     = "files"
 	sourceBackstage = "backstage"
 )
 
-// openCatalog reads the catalog, and its sources once, so that nobody is refused because they were not read yet.
+// openCatalog opens the catalog and reads its sources once, so that no request is refused because a source was not read yet.
 func openCatalog(ctx context.Context, o options, db *database.DB, log *slog.Logger) (*catalog.Service, error) {
 	var sources []catalog.Source
 	if o.catalog != "" {

@@ -10,12 +10,12 @@ import (
 	"github.com/acp-io/acp/internal/audit/flowstore"
 )
 
-// openFlows is the store, whether it is there already or not: without flows people are served all the same.
+// openFlows returns the flow store without contacting it, because the portal also works without flows.
 func openFlows(where flowstore.Address) *remoteFlows {
 	return &remoteFlows{open: where.OpenReader, now: time.Now}
 }
 
-// remoteFlows opens a store when it is first reached.
+// remoteFlows is an audit.Reader that opens its store at the first query.
 type remoteFlows struct {
 	open func(context.Context) (flowstore.Reader, error)
 	now  func() time.Time
@@ -27,7 +27,7 @@ type remoteFlows struct {
 }
 
 const (
-	// reopenEvery is the time between two attempts, and reopenPatience how long one may keep a page waiting.
+	// reopenEvery is the interval between two attempts to open the store, and reopenPatience the timeout of one.
 	reopenEvery    = 2 * time.Second
 	reopenPatience = 3 * time.Second
 )
@@ -41,7 +41,7 @@ func (r *remoteFlows) get(ctx context.Context) (flowstore.Reader, error) {
 	if r.err != nil && r.now().Sub(r.tried) < reopenEvery {
 		return nil, r.err
 	}
-	// A caller that goes away does not make the store one that is away.
+	// The end of the caller's context must not count as a failure of the store.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenPatience)
 	defer cancel()
 	store, err := r.open(ctx)
@@ -64,7 +64,7 @@ func (r *remoteFlows) Close() error {
 	return r.store.Close()
 }
 
-// from asks the store if it is there.
+// from queries the store, or returns the error of opening it.
 func from[T any](ctx context.Context, r *remoteFlows, ask func(audit.Reader) (T, error)) (T, error) {
 	s, err := r.get(ctx)
 	if err != nil {

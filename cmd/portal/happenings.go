@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/host"
 )
 
-// told writes what the adapter saw in a member to the ledger, once, whichever portal hears of it first.
+// told returns a function that writes an event that the adapter observed in a member to the ledger. Of several portals, one writes it.
 func told(db *database.DB) func(context.Context, host.Happening) error {
 	return func(ctx context.Context, h host.Happening) error {
 		cluster, what, _ := strings.Cut(h.Note, ": ")

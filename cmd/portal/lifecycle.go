@@ -14,8 +14,8 @@ import (
 	"github.com/acp-io/acp/internal/serving"
 )
 
-// serveBeside serves the probes and the metrics, from before the database is opened: a migration may take long, and the kubelet has to
-// be able to tell it from a program that hangs.
+// serveBeside serves the probes and the metrics. It is called before the database is opened, so that the kubelet can distinguish a
+// long migration from a program that hangs.
 func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes, registry *prometheus.Registry) error {
 	if o.healthAddress != "" {
 		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
@@ -30,9 +30,9 @@ func serveBeside(ctx context.Context, g *serving.Group, o options, probes *healt
 	return nil
 }
 
-// ending is the order in which the portal ends.
+// ending shuts the portal down in order.
 type ending struct {
-	// delay is how long requests are still taken, and grace how long everything may take, the delay included.
+	// delay is how long new requests are still accepted, and grace the timeout of the whole shutdown, including delay.
 	delay, grace time.Duration
 	probes       *health.Probes
 	endStreams   func()
@@ -45,7 +45,8 @@ type ending struct {
 	log         *slog.Logger
 }
 
-// wait returns when the portal has to end: nil after a signal, else the error of the part that failed. Then nobody is waited for.
+// wait returns when the portal must stop: nil after a signal, or the error of the part that failed, in which case the shutdown does
+// not wait.
 func (e *ending) wait(signal context.Context, served, ended, failed <-chan error) (err error) {
 	select {
 	case <-signal.Done():
@@ -58,8 +59,8 @@ func (e *ending) wait(signal context.Context, served, ended, failed <-chan error
 	return err
 }
 
-// run makes the portal unready, waits for requests that were begun, and then for approved changes that are due. What is not done in
-// time is not lost: it is in the database, and a portal that runs takes it over.
+// run makes the portal unready, waits for requests in progress, and then for approved changes that are due. Changes that are not
+// written in time stay in the database, from where another replica or the next start writes them.
 func (e *ending) run(ctx context.Context) error {
 	e.probes.Stopping()
 	ctx, cancel := context.WithTimeout(ctx, e.grace)

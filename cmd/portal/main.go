@@ -1,4 +1,4 @@
-// Command portal serves ACP's web application and API, and brings approved requests into the host cluster.
+// Command portal serves ACP's web application and API, and writes approved changes to the host cluster.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// metricsHandler has an address of its own, so that what the portal counts is not for everyone who reaches the portal.
+// metricsHandler serves the metrics at a separate address, because not everyone who reaches the portal may see them.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

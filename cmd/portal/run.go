@@ -58,12 +58,13 @@ const (
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
 	guardEvery   = 10 * time.Second
-	// downgradePatience is how long who downgrades waits for all of it; the rest goes on.
+	// downgradePatience is how long a request for a downgrade waits for its completion. The downgrade then continues in the
+	// background.
 	downgradePatience = 5 * time.Second
-	jobLease          = 5 * time.Second // more than a write may take
-	workers           = 4               // jobs of one resource are done in order, those of others beside them
-	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
-	// again is worth half the collecting. GOGC says otherwise.
+	jobLease          = 5 * time.Second // longer than the timeout of a write
+	workers           = 4               // jobs of one resource run in order, those of different resources concurrently
+	// gcPercent is the GC percentage. The long-lived heap is small compared with short-lived response data, so a larger heap
+	// halves the work of the garbage collector. The environment variable GOGC overrides it.
 	gcPercent = 200
 )
 

@@ -177,9 +177,9 @@ func broad(text string) bool {
 	return p.Bits() < broad6
 }
 
-// notOnboarded is the default mode of the class of a resource that is named exactly, and that nothing onboards, although the class
-// has such a mode: only the portal onboards by it, with the statements that it writes into its own policy. Empty: there is nothing
-// to say.
+// notOnboarded returns the default mode of the resource's class if the statement names exactly a resource that is not protected
+// and will not be onboarded automatically, because only the portal's own policies cause onboarding. Otherwise it returns an empty
+// mode.
 func notOnboarded(s *policy.Snapshot, name, resource string) v1alpha1.Mode {
 	c, ok := s.ResourceClassOf(resource)
 	base, _ := policy.SplitPolicyShard(name)

@@ -16,16 +16,16 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// Prefix of ACP's own metrics. Those of the libraries are listed where alerts or dashboards need them.
+// Prefix is the prefix of ACP's own metrics. Metrics of libraries are documented only if alerts or dashboards use them.
 const Prefix = "acp_"
 
-// descriptor is the text of a Desc, the only way to what it holds.
+// descriptor matches the text of a Desc, whose fields are not accessible otherwise.
 var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`)
 
-// row of the table: name, program, labels.
+// row matches a row of the table: name, program, labels.
 var row = regexp.MustCompile("^\\| `([a-z0-9_:]+)` \\| ([a-z]+) \\|([^|]*)\\|")
 
-// Registered are the metrics that collectors describe, as name to labels, sorted. Registries are collectors, too.
+// Registered returns the sorted labels of the metrics that collectors describe, by name. A registry is a collector, too.
 func Registered(t testing.TB, from ...prometheus.Collector) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -51,7 +51,7 @@ func Registered(t testing.TB, from ...prometheus.Collector) map[string]string {
 	return out
 }
 
-// Documented are the metrics that the page lists for a program.
+// Documented returns the metrics that the page lists for a program.
 func Documented(t testing.TB, program string) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "operations", "reference.md"))
@@ -74,8 +74,8 @@ func Documented(t testing.TB, program string) map[string]string {
 	return out
 }
 
-// Compare fails unless the page lists what a program registers: all of ACP's own metrics, and of others no more than there
-// are, each with its labels.
+// Compare fails unless the page lists all of ACP's own metrics that a program registers, each with its labels, and lists no metric
+// that the program does not register.
 func Compare(t testing.TB, program string, from ...prometheus.Collector) {
 	t.Helper()
 	want, got := Documented(t, program), Registered(t, from...)

@@ -18,10 +18,10 @@ import (
 	"github.com/acp-io/acp/internal/version"
 )
 
-// maxAnswer bounds what is read of one answer, in bytes.
+// maxAnswer is the maximum size of a response in bytes.
 const maxAnswer = 64 << 20
 
-// Client of one portal. The zero Token calls without a login.
+// Client is a client of one portal. If the token is empty, it sends requests without credentials.
 type Client struct {
 	base  *url.URL
 	token string
@@ -30,18 +30,18 @@ type Client struct {
 	http     *http.Client
 }
 
-// Error is a problem (RFC 9457) that the portal answered with.
+// Error is a problem (RFC 9457) in a response of the portal.
 type Error struct {
 	Problem
-	// Language is the language in which Error tells the problem.
+	// Language is the language of the text that Error returns.
 	Language message.Language
-	// RetryAfter is how long the portal asks to wait; zero: it does not say.
+	// RetryAfter is the delay that the portal asked for; 0 if it did not.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {
 	text := e.Message.Render(e.Language)
-	if text == "" && e.Detail != nil { // a proxy, or a portal that is older
+	if text == "" && e.Detail != nil { // the response is from a proxy or an older portal
 		text = *e.Detail
 	}
 	text = cmp.Or(text, e.Title)
@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// CodeOf an error; empty: the portal did not answer with a problem.
+// CodeOf returns the code of the problem in an error, or "" if there is none.
 func CodeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -67,7 +67,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// ParseServer checks a portal's address. A token is sent to it, so it has to be https, or this machine.
+// ParseServer parses a portal's address. It must use https, because a token is sent to it, or be an address of this machine.
 func ParseServer(address string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -84,26 +84,27 @@ func ParseServer(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// New client of the portal at an address that ParseServer made. Its errors are in the language.
+// New returns a client of the portal at an address that ParseServer returned. Its errors are in the language.
 func New(server *url.URL, token string, language message.Language) *Client {
 	return &Client{base: server, token: token, language: language, http: &http.Client{
 		Timeout: 2 * time.Minute,
-		// A redirect could carry the token to another host; the API has none.
+		// The API has no redirects, and one could send the token to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Get reads a path below /api/v1 into out.
+// Get requests a path below /api/v1 and decodes the response into out.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.do(ctx, http.MethodGet, path, query, "", nil, out)
 }
 
-// Post writes; a key makes repeating it harmless. A nil body sends none, a nil out reads none.
+// Post sends a request that changes something. With an idempotency key it can be repeated safely. It sends no body if body is nil,
+// and decodes no response if out is nil.
 func (c *Client) Post(ctx context.Context, path, idempotencyKey string, body, out any) error {
 	return c.do(ctx, http.MethodPost, path, nil, idempotencyKey, body, out)
 }
 
-// Stream copies an answer that is not JSON.
+// Stream copies a response that is not JSON to w.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io.Writer) error {
 	resp, err := c.send(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
-// send gives back an answer whose status is fine; the caller closes it.
+// send returns a response with a successful status. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, key string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -162,7 +163,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		var ue *url.Error
 		if errors.As(err, &ue) {
-			err = ue.Err // without the whole address
+			err = ue.Err // omits the address of the request
 		}
 		return nil, fmt.Errorf("the portal at %s cannot be reached: %w", c.base, err)
 	}
@@ -185,7 +186,7 @@ func (c *Client) problem(resp *http.Response) error {
 	return e
 }
 
-// Delete removes what a path names.
+// Delete deletes the object that a path names.
 func (c *Client) Delete(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodDelete, path, nil, "", nil, nil)
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Login is a token for one portal.
+// Login is the token for a portal.
 type Login struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Credentials is what the user's file of logins holds: one for each portal, and the portal used last.
+// Credentials is the content of the user's file of logins: one login for each portal, and the portal that was used last.
 type Credentials struct {
 	Current string           `json:"current,omitempty"`
 	Logins  map[string]Login `json:"logins,omitempty"`
@@ -25,7 +25,7 @@ type Credentials struct {
 	path string
 }
 
-// DefaultFile of logins: acp/credentials.yaml in the user's configuration folder.
+// DefaultFile returns the path of the file of logins: acp/credentials.yaml in the user's configuration folder.
 func DefaultFile() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -34,7 +34,7 @@ func DefaultFile() (string, error) {
 	return filepath.Join(dir, "acp", "credentials.yaml"), nil
 }
 
-// ReadCredentials reads the file; one that does not exist is empty. A file that others can read is refused.
+// ReadCredentials reads the file. A missing file counts as empty. It returns an error if other users can read the file.
 func ReadCredentials(path string) (*Credentials, error) {
 	c := &Credentials{path: path, Logins: map[string]Login{}}
 	info, err := os.Stat(path)
@@ -60,7 +60,7 @@ func ReadCredentials(path string) (*Credentials, error) {
 	return c, nil
 }
 
-// Save replaces the file in one step.
+// Save replaces the file atomically.
 func (c *Credentials) Save() error {
 	text, err := yaml.Marshal(c)
 	if err != nil {

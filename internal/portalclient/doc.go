@@ -1,3 +1,3 @@
-// Package portalclient talks to the portal's HTTP API (api/openapi.yaml) with a bearer token. It owns the transport,
-// the form of its errors, and where a token is kept; it knows nothing about what people do with the answers.
+// Package portalclient is a client of the portal's HTTP API (api/openapi.yaml). It implements the transport with a bearer token,
+// the errors, and the storage of tokens.
 package portalclient

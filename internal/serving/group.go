@@ -6,20 +6,21 @@ import (
 	"sync"
 )
 
-// Group is the endpoints that a program serves from before it has started until it has ended: its probes and its metrics.
+// Group runs the endpoints that are available during the whole life of a program: probes and metrics.
 type Group struct {
 	endpoints []*Endpoint
 	running   sync.WaitGroup
 	failed    chan error
 }
 
-// maxEndpoints is more than a program has, so that no endpoint that fails waits to say so.
+// maxEndpoints is the capacity of the channel of errors. It exceeds the number of endpoints, so that reporting an error never
+// blocks.
 const maxEndpoints = 8
 
 // NewGroup returns a group without endpoints.
 func NewGroup() *Group { return &Group{failed: make(chan error, maxEndpoints)} }
 
-// Serve listens and serves from now on.
+// Serve opens the address and serves it in the background until Close.
 func (g *Group) Serve(ctx context.Context, c Config) (*Endpoint, error) {
 	e, err := Listen(ctx, c)
 	if err != nil {
@@ -34,10 +35,10 @@ func (g *Group) Serve(ctx context.Context, c Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// Failed receives the error of an endpoint that cannot be served any more.
+// Failed returns a channel that receives the error of an endpoint that failed.
 func (g *Group) Failed() <-chan error { return g.failed }
 
-// Close ends all endpoints at once: nothing is lost with a probe that is broken off.
+// Close closes all endpoints at once, because an interrupted probe loses no data.
 func (g *Group) Close() error {
 	var all error
 	for _, e := range g.endpoints {

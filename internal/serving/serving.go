@@ -19,13 +19,13 @@ import (
 // rereadEvery is how often the certificate is read again if the file system reports no change, as for some volumes.
 const rereadEvery = 10 * time.Second
 
-// Certificate names the files of a certificate and its key; both empty: plain HTTP.
+// Certificate names the files of a certificate and its key. If both are empty, the endpoint serves plain HTTP.
 type Certificate struct{ CertFile, KeyFile string }
 
 // Given reports whether there is a certificate.
 func (c Certificate) Given() bool { return c.CertFile != "" && c.KeyFile != "" }
 
-// Validate reports whether only one of the files is named. The names are those of the settings.
+// Validate returns an error if only one of the files is given. The arguments are the names of the settings.
 func (c Certificate) Validate(certName, keyName string) error {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return fmt.Errorf("--%s and --%s are needed together", certName, keyName)
@@ -33,14 +33,14 @@ func (c Certificate) Validate(certName, keyName string) error {
 	return nil
 }
 
-// Config of an Endpoint.
+// Config configures an Endpoint.
 type Config struct {
 	// Setting is the name of the setting with the address, for errors.
 	Setting string
 	Address string
 	// Certificate is read again when its files change.
 	Certificate Certificate
-	// Server has the handler and the timeouts; the Endpoint uses it as its own.
+	// Server has the handler and the timeouts. The Endpoint takes ownership of it.
 	Server *http.Server
 }
 
@@ -73,7 +73,7 @@ func Listen(ctx context.Context, c Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// Address is where the endpoint listens.
+// Address returns the address at which the endpoint listens.
 func (e *Endpoint) Address() string { return e.listener.Addr().String() }
 
 // Serve serves until Shutdown or Close. It then returns nil.
@@ -89,7 +89,7 @@ func (e *Endpoint) Serve() error {
 	select {
 	case err := <-served:
 		stop()
-		<-watched //nolint:errcheck // what it returns after its context ended is of no use
+		<-watched //nolint:errcheck // its result after the end of its context does not matter
 		return closed(err)
 	case err := <-watched: // without it, the certificate would expire unnoticed
 		stop()
@@ -104,7 +104,7 @@ func closed(err error) error {
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Shutdown refuses new connections, and waits for requests that were begun until the context ends; then it breaks them off.
+// Shutdown refuses new connections and waits for requests in progress until the context ends. It then aborts them.
 func (e *Endpoint) Shutdown(ctx context.Context) error {
 	if err := e.server.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("requests at %s did not end in time: %w", e.Address(), err), e.server.Close())
@@ -112,10 +112,10 @@ func (e *Endpoint) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the endpoint at once. It is of use when the program could not start.
+// Close closes the endpoint at once, for programs that fail to start.
 func (e *Endpoint) Close() error { return errors.Join(e.listener.Close(), e.server.Close()) }
 
-// CheckAddress reports whether a setting is no HOST:PORT; the host may be empty, for all interfaces.
+// CheckAddress returns an error if a setting is not HOST:PORT. The host may be empty, which means all interfaces.
 func CheckAddress(setting, address string) error {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 		return fmt.Errorf("--%s %q is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces", setting, address)
@@ -123,14 +123,14 @@ func CheckAddress(setting, address string) error {
 	return nil
 }
 
-// Loopback reports whether only this machine can reach an address.
+// Loopback reports whether an address is reachable only from this machine.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Prefixes reads addresses and prefixes, such as those of proxies. A prefix that stands for everyone is refused.
+// Prefixes parses addresses and prefixes, such as those of proxies. It returns an error for a prefix that contains all addresses.
 func Prefixes(setting string, in []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range in {

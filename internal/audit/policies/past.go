@@ -10,9 +10,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// past is what the first look at the host tells of the time before it: a statement or a protection that was created a short
-// time ago was not there before, and the dataplanes may not know it yet. What was changed or deleted meanwhile is not known.
-// Classes and workloads stay, for they name what is seen. The present state comes first, and the last one has no beginning.
+// past reconstructs the states of the policies before the first read, newest first, by leaving out statements and protections
+// that were created since. Changed and deleted objects cannot be reconstructed. Every state contains all classes and workloads,
+// because they determine names. The oldest state has no beginning.
 func past(in policy.Input, now time.Time) []audit.Epoch {
 	epochs := []audit.Epoch{{Evaluator: policy.NewSnapshot(in)}}
 	for _, created := range creations(in, now) {

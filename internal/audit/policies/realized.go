@@ -198,8 +198,8 @@ func (c *change) changes(resource string) bool {
 	return found
 }
 
-// before returns the policies before a change; of the states that are kept already, any one since which the resource did not
-// change says the same about it. Nil: they are not kept, and there is no room for more.
+// before returns the policies in force before change i, or an earlier snapshot that is kept already and in which the resource was
+// the same. It returns nil if no such snapshot is kept and keptPolicies are kept already.
 func (r *realized) before(i int, resource string) *policy.Snapshot {
 	for j := i; j >= 0; j-- {
 		if s := r.changes[j].before; s != nil && slices.Contains(r.held, s) {
@@ -215,7 +215,8 @@ func (r *realized) before(i int, resource string) *policy.Snapshot {
 	return nil
 }
 
-// begin is when a resource was first asked for in a member that has nothing of it.
+// begin returns when the member first needed the resource: the time of the newest change of policies about it, or now if that is
+// not known.
 func (r *realized) begin(resource string, was *v1alpha1.ClusterState, now time.Time) time.Time {
 	for i := len(r.changes) - 1; was == nil && i >= 0; i-- {
 		if r.changes[i].changes(resource) {
@@ -225,7 +226,7 @@ func (r *realized) begin(resource string, was *v1alpha1.ClusterState, now time.T
 	return now
 }
 
-// hold keeps a state of the policies; false: too many are kept.
+// hold keeps a snapshot. It returns false if too many are kept.
 func (r *realized) hold(s *policy.Snapshot) bool {
 	if slices.Contains(r.held, s) {
 		return true
@@ -237,7 +238,7 @@ func (r *realized) hold(s *policy.Snapshot) bool {
 	return true
 }
 
-// put begins a lag; a lag that lasts ends where it begins.
+// put starts a lag. A lag that has not ended is ended at the start of the new one.
 func (r *realized) put(member, resource string, lag audit.Lag) bool {
 	r.end(member, resource, lag.From)
 	if r.n >= maxLags {
@@ -258,7 +259,7 @@ func (r *realized) put(member, resource string, lag audit.Lag) bool {
 	return true
 }
 
-// end ends the lag that lasts; false: there is none.
+// end ends the current lag. It returns false if there is none.
 func (r *realized) end(member, resource string, at time.Time) bool {
 	list := r.lags[member][resource]
 	if len(list) == 0 || !list[len(list)-1].Until.IsZero() {

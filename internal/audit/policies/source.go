@@ -84,11 +84,11 @@ func (s *Source) Epochs() []audit.Epoch {
 	return nil
 }
 
-// Lags are the resources of which a member does not have, or did not have until a while ago, what the policies ask for; nil: there
-// is none. They must not be changed.
+// Lags returns, by resource, the recent and current periods in which the member did not have what the policies require, or nil
+// if there are none. Callers must not change it.
 func (s *Source) Lags(member string) audit.Lags { return s.realized.of(member) }
 
-// Snapshot is the present one; nil before Wait has returned.
+// Snapshot returns the current snapshot, or nil before Wait has returned.
 func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
 
 // Run watches until the context ends.

@@ -61,7 +61,7 @@ func (h *Host) noticed(before, o client.Object, gone bool) {
 	h.onObject(rowOf(kind, o), !gone && exists(o))
 }
 
-// ObjectRows implements outside.Host.
+// ObjectRows implements externalchanges.Host.
 func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 	var out []externalchanges.Row
 	lists := []client.ObjectList{&v1alpha1.AccessControlPolicyList{}, &v1alpha1.ProtectedResourceList{}, &v1alpha1.ResourceClassList{}, &v1alpha1.SubjectClassList{}, &v1alpha1.ApprovalPolicyList{}}
@@ -82,7 +82,7 @@ func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 	return out, nil
 }
 
-// ObjectNow implements outside.Host.
+// ObjectNow implements externalchanges.Host.
 func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalchanges.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func (h *Host) InNamespace(namespace string) { h.namespace = namespace }
 
 func (h *Host) eventsNamespace() string { return cmp.Or(h.namespace, event.Namespace) }
 
-// Told implements outside.Host.
+// Told implements externalchanges.Host.
 func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*writeTimeout)
 	defer cancel()
@@ -181,7 +181,7 @@ func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	if err := n.note(ctx, externalchanges.Own{UID: string(o.GetUID()), Generation: generation}); err != nil {
-		n.log.Warn("a change of the portal will be in the ledger a second time, as one of unknown origin", "kind", recorded(o), "name", o.GetName(), "error", err)
+		n.log.Warn("a change of the portal could not be marked as its own: the ledger will also record it as an external change", "kind", recorded(o), "name", o.GetName(), "error", err)
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Browser keeps cookies and follows no redirect by itself.
+// Browser is an HTTP client that keeps cookies and does not follow redirects.
 type Browser struct {
 	T      testing.TB
 	Base   string
 	Client *http.Client
 }
 
-// NewBrowser without a session.
+// NewBrowser returns a browser without a session.
 func NewBrowser(t testing.TB, base string) *Browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -28,7 +28,7 @@ func NewBrowser(t testing.TB, base string) *Browser {
 	return &Browser{T: t, Base: base, Client: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Login through the provider; it returns where the portal sends the browser in the end.
+// Login logs a user in through the provider, and returns the address to which the portal redirects afterwards.
 func (b *Browser) Login(p *Provider, returnTo, user string, groups ...string) string {
 	b.T.Helper()
 	start := b.Get("/auth/login?returnTo=" + returnTo)
@@ -42,14 +42,14 @@ func (b *Browser) Login(p *Provider, returnTo, user string, groups ...string) st
 	return back.Header.Get("Location")
 }
 
-// Answer of the portal.
+// Answer is a response of the portal.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Into decodes the body.
+// Into decodes the body from JSON.
 func (a Answer) Into(t testing.TB, v any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Body, v); err != nil {
@@ -57,19 +57,19 @@ func (a Answer) Into(t testing.TB, v any) {
 	}
 }
 
-// Get a path.
+// Get requests a path.
 func (b *Browser) Get(path string) Answer {
 	b.T.Helper()
 	return b.do(http.MethodGet, b.Base+path, nil, nil)
 }
 
-// Post JSON as the portal's own pages do.
+// Post posts JSON with the headers that the portal's own pages send.
 func (b *Browser) Post(path string, body any) Answer {
 	b.T.Helper()
 	return b.PostWith(path, body, http.Header{"X-Acp-Request": {"1"}, "Origin": {b.Base}, "Sec-Fetch-Site": {"same-origin"}})
 }
 
-// PostWith other headers.
+// PostWith posts JSON with other headers.
 func (b *Browser) PostWith(path string, body any, h http.Header) Answer {
 	b.T.Helper()
 	data, err := json.Marshal(body)
@@ -79,13 +79,13 @@ func (b *Browser) PostWith(path string, body any, h http.Header) Answer {
 	return b.do(http.MethodPost, b.Base+path, data, h)
 }
 
-// Delete a path as the portal's own pages do.
+// Delete deletes a path with the headers that the portal's own pages send.
 func (b *Browser) Delete(path string) Answer {
 	b.T.Helper()
 	return b.do(http.MethodDelete, b.Base+path, nil, http.Header{"X-Acp-Request": {"1"}, "Origin": {b.Base}, "Sec-Fetch-Site": {"same-origin"}})
 }
 
-// Call anything with any headers; nil: no body.
+// Call sends a request with any method and headers. It sends no body if body is nil.
 func (b *Browser) Call(method, path string, body any, h http.Header) Answer {
 	b.T.Helper()
 	var data []byte
@@ -111,8 +111,8 @@ func (b *Browser) do(method, address string, body []byte, h http.Header) Answer 
 	return b.raw(method, address, bytes.NewReader(body), h)
 }
 
-// Begin calls and reads only the beginning of the answer, so that a stream is no obstacle: its status, and the code of a
-// problem. Calls that write send an empty JSON object.
+// Begin sends a request and reads only the status and the code of a problem, so that it also works for streams. Requests that
+// write send an empty JSON object.
 func (b *Browser) Begin(ctx context.Context, method, path string, h http.Header) (status int, code string) {
 	b.T.Helper()
 	var body io.Reader
@@ -133,7 +133,7 @@ func (b *Browser) Begin(ctx context.Context, method, path string, h http.Header)
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // the rest is of no interest
+	defer func() { _ = res.Body.Close() }() // the rest is not read
 	if res.Header.Get("Content-Type") == "application/problem+json" {
 		var p struct{ Code string }
 		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
@@ -144,7 +144,7 @@ func (b *Browser) Begin(ctx context.Context, method, path string, h http.Header)
 	return res.StatusCode, code
 }
 
-// Raw sends what it is given.
+// Raw sends a request with a body that need not be JSON.
 func (b *Browser) Raw(method, path string, body io.Reader, h http.Header) Answer {
 	b.T.Helper()
 	return b.raw(method, b.Base+path, body, h)

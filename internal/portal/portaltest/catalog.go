@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Names of the demo.
+// The names of the demo.
 const (
 	App888      = "trnv1:rsc:trip-com:iam:sa:app/888"
 	App889      = "trnv1:rsc:trip-com:iam:sa:app/889"
@@ -56,7 +56,7 @@ const demo = `
 {kind: Resource, metadata: {name: unclassed, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:mq:topics:x"}}, spec: {owner: storage}}
 `
 
-// Catalog writes the demo people into a folder and returns it.
+// Catalog writes the demo people, applications and resources to a folder and returns its path.
 func Catalog(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

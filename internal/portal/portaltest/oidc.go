@@ -1,4 +1,4 @@
-// Package portaltest has what tests of the portal need around it: an OIDC provider, the demo people, and a browser.
+// Package portaltest provides the surroundings for tests of the portal: an OIDC provider, the demo people, and a browser.
 package portaltest
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ClientID and ClientSecret of the portal at the provider.
+// ClientID and ClientSecret are the credentials of the portal at the provider.
 const (
 	ClientID     = "acp-portal"
 	ClientSecret = "s3cret"
 )
 
-// Provider is an OIDC provider that knows the authorization code flow with PKCE, and enforces it.
+// Provider is an OIDC provider that supports only the authorization code flow with PKCE.
 type Provider struct {
 	*httptest.Server
 	key   *rsa.PrivateKey
@@ -34,13 +34,13 @@ type Provider struct {
 	codes map[string]login
 	// Claims may change the ID token's claims before it is signed.
 	Claims func(map[string]any)
-	// Sign makes the ID token of its claims; tests replace it by what an attacker would do.
+	// Sign signs the claims of an ID token. Tests replace it by the forgeries of an attacker.
 	Sign func(claims []byte) string
-	// secret of the portal, as ReplaceSecret left it.
+	// secret is the client secret that ReplaceSecret set; nil if it was not called.
 	secret atomic.Pointer[string]
 }
 
-// ReplaceSecret makes the portal's secret another one.
+// ReplaceSecret changes the client secret of the portal.
 func (p *Provider) ReplaceSecret(secret string) { p.secret.Store(&secret) }
 
 type login struct {
@@ -67,8 +67,8 @@ func NewProvider(t testing.TB) *Provider {
 	return p
 }
 
-// Login is what the provider's page does when somebody enters his name and password: it returns where the browser is
-// sent back to.
+// Login performs the login that a person makes on the provider's page, and returns the address to which the browser is
+// redirected.
 func (p *Provider) Login(t testing.TB, authURL, user string, groups ...string) string {
 	t.Helper()
 	u, err := url.Parse(authURL)
@@ -119,7 +119,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": p.Sign(body)})
 }
 
-// PublicKey of the provider, as everybody can read it.
+// PublicKey returns the public key of the provider.
 func (p *Provider) PublicKey() []byte {
 	der, err := x509.MarshalPKIXPublicKey(p.key.Public())
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *Provider) PublicKey() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// Signed claims, with any algorithm and key.
+// Signed signs claims with any algorithm and key.
 func Signed(alg jose.SignatureAlgorithm, key any, id string, claims []byte) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
 	if err != nil {
