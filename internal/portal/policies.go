@@ -127,7 +127,7 @@ func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues m
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized); x != nil && x.Reason != v1alpha1.ReasonNotOnboarded {
 		out.Realized = new(x.Status == metav1.ConditionTrue && p.Status.ObservedGeneration >= p.Generation)
 		if !*out.Realized && out.Message == nil {
-			out.Message = optionalMessage(notRealized(worstOf(p), x.Message))
+			out.Message = optionalMessage(governance.NotRealized(worstOf(p), x.Message))
 		}
 	}
 	return out

@@ -2,12 +2,12 @@ package portal
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -93,29 +93,11 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		if cond.Type == v1alpha1.ConditionRealized {
 			out.Realized = cond.Status == "True" && p.Status.ObservedGeneration >= p.Generation
 			if !out.Realized {
-				out.Message = optionalMessage(notRealized(states, cond.Message))
+				out.Message = optionalMessage(governance.NotRealized(states, cond.Message))
 			}
 		}
 	}
 	return out
-}
-
-// mostReasons is the number of members whose reasons a view of a resource or a policy contains.
-const mostReasons = 5
-
-// notRealized returns why something is not realized. The condition of the status has only a text, which is composed of
-// the messages of the members, so it is composed again from those. Where the status lists none, the text is what is known.
-func notRealized(states []v1alpha1.ClusterState, text string) message.Message {
-	var parts []message.Message
-	for _, c := range slices.SortedFunc(slices.Values(states), v1alpha1.CompareMembers) {
-		if c.State != v1alpha1.MemberRealized && c.Message != "" && len(parts) < mostReasons {
-			parts = append(parts, message.StateOfMember(string(c.Name), message.Restore(c.Message, c.MessageCode, c.MessageParams)))
-		}
-	}
-	if len(parts) == 0 {
-		return message.Verbatim(text)
-	}
-	return message.Parts(parts)
 }
 
 // countsOf returns the counts of the members, with the number of listed ones; nil if there are no members.
