@@ -190,12 +190,8 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	case out.DesiredRevision != "":
 		out.State, why = f.readIn(cluster)
 	}
-	if mark := f.downgraded(cluster); !mark.IsZero() {
-		out.State, why = v1alpha1.MemberDowngraded, mark
-	}
-	if reason := f.quarantined(cluster); !reason.IsZero() {
-		// The member does not receive further changes, whatever it has now.
-		out.State, why = v1alpha1.MemberQuarantined, reason
+	if state, reason := f.withheld(cluster); state != "" {
+		out.State, why = state, reason
 	}
 	condition.SetMessage(&out, why)
 	if out.State == v1alpha1.MemberUnreachable {
@@ -208,6 +204,17 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		out.Since = &now
 	}
 	return out, confirmed, true
+}
+
+// withheld returns the state of a member that does not receive further changes, whatever it has now, or "".
+func (f *facts) withheld(cluster string) (v1alpha1.MemberState, message.Message) {
+	if why := f.quarantined(cluster); !why.IsZero() {
+		return v1alpha1.MemberQuarantined, why
+	}
+	if why := f.downgraded(cluster); !why.IsZero() {
+		return v1alpha1.MemberDowngraded, why
+	}
+	return "", message.Message{}
 }
 
 // groupsIn returns the groups that the unit refers to, in a member that must have it. Without them the unit is not in
