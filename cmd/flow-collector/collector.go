@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/exporter"
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
-	"github.com/acp-io/acp/internal/audit/policies"
+	"github.com/acp-io/acp/internal/audit/policyhistory"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sharding"
 	"github.com/acp-io/acp/internal/audit/spool"
@@ -37,7 +37,7 @@ type collector struct {
 	writer   audit.Writer // the spool in front of the store, if there is one, else the store
 	spool    *spool.Spool
 	rollups  *rollup.Aggregator
-	source   *policies.Source
+	source   *policyhistory.Source
 	auditLog *auditlog.Writer
 	sharder  *sharding.Sharder
 
@@ -64,7 +64,7 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 	if err != nil {
 		return err
 	}
-	if c.source, err = policies.New(policies.Config{Host: host, Now: wallclock.Now, Log: log}); err != nil {
+	if c.source, err = policyhistory.New(policyhistory.Config{Host: host, Now: wallclock.Now, Log: log}); err != nil {
 		return err
 	}
 	if c.store, err = openStore(ctx, o.store, log); err != nil {

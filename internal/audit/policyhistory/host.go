@@ -1,4 +1,4 @@
-package policies
+package policyhistory
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/hostcluster"
 )
 
-// preflight waits until the host serves the kinds. It fails only when the context ends.
+// preflight waits until the host serves ACP's kinds. It returns an error only when the context ends.
 func (s *Source) preflight(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: s.cfg.MinBackoff, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: s.cfg.MaxBackoff}
 	for {
@@ -35,7 +35,7 @@ func (s *Source) preflight(ctx context.Context) error {
 	}
 }
 
-// missing says what keeps the host from being watched; empty: nothing.
+// missing returns the reason why the host cannot be watched, or "".
 func (s *Source) missing(ctx context.Context) string {
 	kinds, err := hostcluster.Unserved(ctx, s.cfg.Host, hostcluster.DecisionKinds())
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Source) missing(ctx context.Context) string {
 	return ""
 }
 
-// explain turns an error of the host into one line that says what to do.
+// explain returns an error of the host as one line that says what to do.
 func explain(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -60,10 +60,10 @@ func explain(err error) string {
 	return "the host cluster cannot be read: " + err.Error()
 }
 
-// recent is longer than the longest pause between two attempts of a watch, so a problem that lasts stays visible.
+// recent is how long a problem is reported after its last occurrence. It exceeds the longest delay between two attempts of a watch.
 const recent = 90 * time.Second
 
-// Problem is what keeps the policies from being up to date; empty: nothing that is known of.
+// Problem returns the known reason why the policies may be outdated, or "".
 func (s *Source) Problem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

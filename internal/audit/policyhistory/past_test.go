@@ -1,4 +1,4 @@
-package policies
+package policyhistory
 
 import (
 	"testing"
@@ -46,7 +46,7 @@ func TestPast(t *testing.T) {
 			in := policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{c}, Resources: []*v1alpha1.ProtectedResource{enforced(tc.resource)},
 				Policies: []*v1alpha1.AccessControlPolicy{granted(tc.policy)}}
 			var got []epoch
-			for _, e := range past(in, now) {
+			for _, e := range epochsBeforeStart(in, now) {
 				since := time.Duration(-1)
 				if !e.Since.IsZero() {
 					since = now.Sub(e.Since)
@@ -72,7 +72,7 @@ func TestPastIsBounded(t *testing.T) {
 		r.CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(i) * time.Second)}
 		in.Resources = append(in.Resources, r)
 	}
-	if got := len(past(in, now)); got != keptEpochs {
+	if got := len(epochsBeforeStart(in, now)); got != keptEpochs {
 		t.Errorf("%d states are made up, want %d", got, keptEpochs)
 	}
 }

@@ -1,4 +1,4 @@
-package policies
+package policyhistory
 
 import (
 	"fmt"
@@ -19,12 +19,12 @@ type lagWorld struct {
 	present *policy.Snapshot
 	// grouped: the statuses have their members in groups, beside others that became so earlier.
 	grouped bool
-	*realized
+	*lagTracker
 }
 
 func newLagWorld() *lagWorld {
 	w := &lagWorld{now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)}
-	w.realized = newRealized(func() time.Time { return w.now })
+	w.lagTracker = newLagTracker(func() time.Time { return w.now })
 	w.in = policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{class()}}
 	w.present = policy.NewSnapshot(w.in)
 	return w
@@ -38,7 +38,7 @@ func (w *lagWorld) change(f func(*policy.Input)) {
 	f(&next)
 	w.in = next
 	s := w.present.Next(next)
-	w.changed(w.present, s, w.now)
+	w.recordChange(w.present, s, w.now)
 	w.present = s
 }
 
@@ -69,7 +69,7 @@ func (w *lagWorld) state(s v1alpha1.MemberState, desired, observed string) *v1al
 // says is the decision about a connection to the resource in m1 at an instant, and whether it is known.
 func (w *lagWorld) says(member string, at time.Time) (policy.Verdict, bool) {
 	w.pass(publishEvery)
-	r, known := audit.AttributeRealized(w.present, w.of(member), audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
+	r, known := audit.AttributeRealized(w.present, w.lagsOf(member), audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
 		Destination: audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, Port: 6379}})
 	return r.Decision, known
 }
@@ -97,13 +97,13 @@ func quarantinedMember(t *testing.T, grouped bool) {
 	asked := w.now
 	w.pass(time.Second)
 	first := w.state(v1alpha1.MemberPending, "r1", "")
-	w.status(nil, first, w.present)
+	w.observe(nil, first, w.present)
 	w.expect(t, "nothing is there yet", "m1", w.now, policy.Unmanaged, true)
 	w.expect(t, "since it was asked for", "m1", asked, policy.Unmanaged, true)
 	w.expect(t, "another member has no such lag", "m2", w.now, policy.Allowed, true)
 	w.pass(time.Second)
 	realized := w.state(v1alpha1.MemberRealized, "r1", "r1")
-	w.status(first, realized, w.present)
+	w.observe(first, realized, w.present)
 	w.expect(t, "it is there", "m1", w.now, policy.Allowed, true)
 
 	w.pass(time.Minute)
@@ -113,7 +113,7 @@ func quarantinedMember(t *testing.T, grouped bool) {
 	w.change(func(in *policy.Input) { in.Policies = []*v1alpha1.AccessControlPolicy{granting(bobs + "-2")} })
 	w.pass(3 * time.Second)
 	quarantined := w.state(v1alpha1.MemberQuarantined, "r2", "r1")
-	w.status(realized, quarantined, w.present)
+	w.observe(realized, quarantined, w.present)
 	w.expect(t, "the member still allows what was revoked", "m1", w.now, policy.Allowed, true)
 	w.expect(t, "from the revocation on", "m1", revoked, policy.Allowed, true)
 	w.expect(t, "where it is realized it is refused", "m2", w.now, policy.DefaultDenied, true)
@@ -126,12 +126,12 @@ func quarantinedMember(t *testing.T, grouped bool) {
 	}
 	w.expect(t, "also hours later", "m1", w.now, policy.Allowed, true)
 	again := w.state(v1alpha1.MemberPending, "r2", "r1")
-	w.status(quarantined, again, w.present)
+	w.observe(quarantined, again, w.present)
 	w.expect(t, "it is let in again, and lags as it did", "m1", w.now, policy.Allowed, true)
 	w.pass(time.Second)
 	before := w.now
 	w.pass(time.Second)
-	w.status(again, w.state(v1alpha1.MemberRealized, "r2", "r2"), w.present)
+	w.observe(again, w.state(v1alpha1.MemberRealized, "r2", "r2"), w.present)
 	w.expect(t, "it has caught up", "m1", w.now, policy.DefaultDenied, true)
 	w.expect(t, "flows of before come late", "m1", before, policy.Allowed, true)
 	w.pass(keptFor + time.Minute)
@@ -161,8 +161,8 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 		"Overridden":  {"it has it", synced, w.state(v1alpha1.MemberOverridden, "r1", "r1"), policy.DefaultDenied, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.realized = newRealized(func() time.Time { return w.now })
-			w.status(tc.was, tc.is, w.present)
+			w.lagTracker = newLagTracker(func() time.Time { return w.now })
+			w.observe(tc.was, tc.is, w.present)
 			w.expect(t, tc.reason, "m1", w.now.Add(time.Second), tc.want, tc.wantKnown)
 		})
 	}
@@ -180,7 +180,7 @@ func TestAnEndThatIsNotRealized(t *testing.T) {
 	w.pass(time.Second)
 	synced := w.state(v1alpha1.MemberRealized, "r1", "r1")
 	w.pass(2 * time.Minute)
-	w.status(synced, w.state(v1alpha1.MemberPending, "r2", "r1"), w.present)
+	w.observe(synced, w.state(v1alpha1.MemberPending, "r2", "r1"), w.present)
 	w.expect(t, "the member still has it", "m1", w.now, policy.Allowed, true)
 	w.expect(t, "elsewhere it has ended", "m2", w.now, policy.DefaultDenied, true)
 }
@@ -209,12 +209,12 @@ func TestFewStatesAreKeptForAMemberThatIsAway(t *testing.T) {
 		w.pass(time.Second)
 		away = w.state(v1alpha1.MemberQuarantined, "r2", "r1")
 		synced.Spec.Resource, away.Spec.Resource = name(i), name(i)
-		w.status(synced, away, w.present)
+		w.observe(synced, away, w.present)
 		w.says("m1", w.now)
 	}
 	known := 0
 	for i := range many {
-		if l := w.of("m1").Of(string(name(i)), w.now); l != nil && l.Kind == audit.LagOlder {
+		if l := w.lagsOf("m1").Of(string(name(i)), w.now); l != nil && l.Kind == audit.LagOlder {
 			known++
 		}
 	}
@@ -239,9 +239,9 @@ func TestTimesOfMembersInGroups(t *testing.T) {
 			{Name: "m2", State: s, DesiredRevision: desired, ObservedRevision: observed, Since: &late}})
 		return r
 	}
-	w.status(nil, status(v1alpha1.MemberPending, "r1", ""), w.present)
+	w.observe(nil, status(v1alpha1.MemberPending, "r1", ""), w.present)
 	w.now = late.Time
-	w.status(status(v1alpha1.MemberPending, "r1", ""), status(v1alpha1.MemberRealized, "r1", "r1"), w.present)
+	w.observe(status(v1alpha1.MemberPending, "r1", ""), status(v1alpha1.MemberRealized, "r1", "r1"), w.present)
 	between := early.Add(5 * time.Minute)
 	w.expect(t, "it had it early", "m1", between, policy.DefaultDenied, true)
 	w.expect(t, "it had it late", "m2", between, policy.Unmanaged, true)
@@ -250,11 +250,11 @@ func TestTimesOfMembersInGroups(t *testing.T) {
 	w.pass(time.Minute)
 	w.change(func(in *policy.Input) { in.Policies = []*v1alpha1.AccessControlPolicy{granting(bobs)} })
 	w.pass(time.Second)
-	w.status(status(v1alpha1.MemberRealized, "r1", "r1"), short, w.present)
+	w.observe(status(v1alpha1.MemberRealized, "r1", "r1"), short, w.present)
 	w.expect(t, "it has not got the grant", "m1", w.now, policy.DefaultDenied, true)
 	cut := short.DeepCopy()
 	cut.Status.Groups, cut.Status.Members = nil, &v1alpha1.MemberCounts{Total: 2, Quarantined: 2}
 	w.pass(time.Second)
-	w.status(short, cut, w.present)
+	w.observe(short, cut, w.present)
 	w.expect(t, "nothing was said of it", "m1", w.now, policy.DefaultDenied, true)
 }

@@ -1,4 +1,4 @@
-package policies
+package policyhistory
 
 import (
 	"cmp"
@@ -13,55 +13,56 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Bounds of what is remembered of members that lag behind.
+// Limits of the memory for members that lag.
 const (
-	// keptChanges is how many changes of the host's policies are remembered, to find the one that a member has not realized.
+	// keptChanges is the number of the latest changes of policies that are kept, to find the one that a member has not realized.
 	keptChanges = 64
-	// keptPolicies is how many older states of the policies are kept for members that lag.
+	// keptPolicies is the number of older snapshots that are kept for members that lag.
 	keptPolicies = 8
 	// maxLags bounds the lags of all members together.
 	maxLags = 100_000
-	// lagsPerUnit is how many lags of one resource in one member are remembered.
+	// lagsPerUnit is the number of lags of one resource in one member that are kept.
 	lagsPerUnit = 4
 )
 
-// realized follows which units the members have, by the statuses that the adapter writes: with what was read back, and when.
-type realized struct {
+// lagTracker records in which periods a member did not have what the policies require. It reads the statuses that the adapter
+// writes, which contain what was read back, and when.
+type lagTracker struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// changes of the host's policies, oldest first.
+	// changes contains the latest changes of policies, oldest first.
 	changes []change
-	// held are older states of the policies that a lag refers to.
+	// held contains the older snapshots that a lag refers to.
 	held []*policy.Snapshot
 	lags map[string]audit.Lags
 	n    int
 
-	// views are what readers get, by member; a map that is not changed any more. They are made anew when somebody reads after
-	// a change, at most every publishEvery.
+	// views contains the lags for readers, by member. The map is immutable. It is replaced when a reader comes after a change, at
+	// most every publishEvery.
 	views     atomic.Pointer[map[string]audit.Lags]
 	dirty     atomic.Bool
 	touched   map[string]bool
 	published time.Time
 }
 
-// publishEvery bounds how often views are made: a member that lags may have thousands of units that change one by one.
+// publishEvery bounds how often views are replaced, because a member may lag in thousands of units that change one by one.
 const publishEvery = 100 * time.Millisecond
 
-// change is one of the host's policies.
+// change is a change of the host's policies.
 type change struct {
 	at time.Time
-	// before is nil when it is not kept any more.
+	// before is the snapshot before the change; nil if it is not kept any more.
 	before *policy.Snapshot
 	names  []string // of the units, sorted
 }
 
-func newRealized(now func() time.Time) *realized {
-	return &realized{now: now, lags: map[string]audit.Lags{}, touched: map[string]bool{}}
+func newLagTracker(now func() time.Time) *lagTracker {
+	return &lagTracker{now: now, lags: map[string]audit.Lags{}, touched: map[string]bool{}}
 }
 
-// of returns the lags of a member; nil: none.
-func (r *realized) of(member string) audit.Lags {
+// lagsOf returns the lags of a member, or nil if it has none.
+func (r *lagTracker) lagsOf(member string) audit.Lags {
 	if r.dirty.Load() && r.mu.TryLock() {
 		if now := r.now(); now.Sub(r.published).Abs() >= publishEvery {
 			r.publish(now)
@@ -74,8 +75,8 @@ func (r *realized) of(member string) audit.Lags {
 	return nil
 }
 
-// changed records that the host's policies changed.
-func (r *realized) changed(before, after *policy.Snapshot, at time.Time) {
+// recordChange records that the host's policies changed.
+func (r *lagTracker) recordChange(before, after *policy.Snapshot, at time.Time) {
 	names := policy.ChangedUnits(before, after)
 	if len(names) == 0 {
 		return
@@ -86,11 +87,11 @@ func (r *realized) changed(before, after *policy.Snapshot, at time.Time) {
 	if len(r.changes) > keptChanges {
 		r.changes = slices.Delete(r.changes, 0, len(r.changes)-keptChanges)
 	}
-	r.release()
+	r.releaseSnapshots()
 }
 
-// release lets go of older states that no lag refers to.
-func (r *realized) release() {
+// releaseSnapshots removes the snapshots that no lag refers to.
+func (r *lagTracker) releaseSnapshots() {
 	for i := range max(len(r.changes)-keptEpochs, 0) {
 		if !slices.Contains(r.held, r.changes[i].before) {
 			r.changes[i].before = nil
@@ -98,8 +99,8 @@ func (r *realized) release() {
 	}
 }
 
-// status takes in what the adapter says about a resource now, and what it said before; nil: nothing.
-func (r *realized) status(before, after *v1alpha1.ProtectedResource, present *policy.Snapshot) {
+// observe processes a change of the status of a resource. before or after is nil if the resource did not or does not exist.
+func (r *lagTracker) observe(before, after *v1alpha1.ProtectedResource, present *policy.Snapshot) {
 	if after == nil {
 		return
 	}
@@ -112,28 +113,28 @@ func (r *realized) status(before, after *v1alpha1.ProtectedResource, present *po
 	defer r.mu.Unlock()
 	for i := range has {
 		is, was := &has[i], stateOf(had, has[i].Name)
-		if r.unit(resource, is, was, present, now) {
+		if r.observeUnit(resource, is, was, present, now) {
 			r.touch(string(is.Name))
 		}
 	}
 	if after.Status.Unlisted() > 0 {
-		return // a member that the status has no room for may have what it had
+		return // a member that the status does not list may have what it had
 	}
 	for i := range had {
 		was := &had[i]
-		if stateOf(has, was.Name) == nil && r.end(string(was.Name), resource, now) {
-			r.touch(string(was.Name)) // it has nothing, and nothing is asked for
+		if stateOf(has, was.Name) == nil && r.endLag(string(was.Name), resource, now) {
+			r.touch(string(was.Name)) // it has nothing and needs nothing
 		}
 	}
 }
 
-func (r *realized) touch(member string) {
+func (r *lagTracker) touch(member string) {
 	r.touched[member] = true
 	r.dirty.Store(true)
 }
 
-// forget drops what is known of a resource that is gone.
-func (r *realized) forget(resource string) {
+// forgetResource removes the lags of a resource that was deleted.
+func (r *lagTracker) forgetResource(resource string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for member, units := range r.lags {
@@ -145,35 +146,35 @@ func (r *realized) forget(resource string) {
 	}
 }
 
-// unit takes in one member's state, and reports whether its lags changed.
-func (r *realized) unit(resource string, is, was *v1alpha1.ClusterState, present *policy.Snapshot, now time.Time) bool {
+// observeUnit processes the state of one member, and reports whether its lags changed.
+func (r *lagTracker) observeUnit(resource string, is, was *v1alpha1.ClusterState, present *policy.Snapshot, now time.Time) bool {
 	member := string(is.Name)
 	has := is.ObservedRevision
 	blind := is.State == v1alpha1.MemberUnreachable || is.State == v1alpha1.MemberQuarantined
 	if has == "" && blind && was != nil {
-		has = was.ObservedRevision // the last that was seen
+		has = was.ObservedRevision // the last revision that was read back
 	}
 	if has == is.DesiredRevision && is.State != v1alpha1.MemberDowngraded {
-		return r.end(member, resource, since(is, now))
+		return r.endLag(member, resource, since(is, now))
 	}
 	lag := audit.Lag{From: now}
 	switch {
 	case is.State == v1alpha1.MemberDowngraded:
 		lag.Kind, lag.From = audit.LagOpen, since(is, now)
 	case has == "" && !blind:
-		lag.Kind, lag.From = audit.LagNothing, r.begin(resource, was, now)
+		lag.Kind, lag.From = audit.LagNothing, r.lagStart(resource, was, now)
 	case is.State == v1alpha1.MemberDrifted:
 		lag.From = since(is, now)
 	case was != nil && was.ObservedRevision == has && was.DesiredRevision == has:
-		lag = r.older(resource, was, present, now)
+		lag = r.olderPolicies(resource, was, present, now)
 	case was != nil && was.ObservedRevision == has:
-		return false // it lags as it did
+		return false // the lag has not changed
 	}
-	return r.put(member, resource, lag)
+	return r.startLag(member, resource, lag)
 }
 
-// older finds the policies that a member had realized before a change: those before the first change since it did.
-func (r *realized) older(resource string, was *v1alpha1.ClusterState, present *policy.Snapshot, now time.Time) audit.Lag {
+// olderPolicies returns the policies that a member had realized before a change: those before the first change since then.
+func (r *lagTracker) olderPolicies(resource string, was *v1alpha1.ClusterState, present *policy.Snapshot, now time.Time) audit.Lag {
 	synced := since(was, now)
 	for i := range r.changes {
 		c := &r.changes[i]
@@ -181,13 +182,13 @@ func (r *realized) older(resource string, was *v1alpha1.ClusterState, present *p
 			continue
 		}
 		lag := audit.Lag{From: c.at, At: c.at.Add(-1)}
-		if has := r.before(i, resource); has != nil {
+		if has := r.policiesBefore(i, resource); has != nil {
 			lag.Kind, lag.Has = audit.LagOlder, has
 		}
 		return lag
 	}
 	// No policy changed: a grant or a temporary audit has begun or ended.
-	if present != nil && slices.Contains(present.ChangedUnitsBetween(synced, now), resource) && r.hold(present) {
+	if present != nil && slices.Contains(present.ChangedUnitsBetween(synced, now), resource) && r.keepSnapshot(present) {
 		return audit.Lag{Kind: audit.LagOlder, From: synced, Has: present, At: synced}
 	}
 	return audit.Lag{From: now}
@@ -198,9 +199,9 @@ func (c *change) changes(resource string) bool {
 	return found
 }
 
-// before returns the policies in force before change i, or an earlier snapshot that is kept already and in which the resource was
+// policiesBefore returns the policies in force before change i, or an earlier snapshot that is kept already and in which the resource was
 // the same. It returns nil if no such snapshot is kept and keptPolicies are kept already.
-func (r *realized) before(i int, resource string) *policy.Snapshot {
+func (r *lagTracker) policiesBefore(i int, resource string) *policy.Snapshot {
 	for j := i; j >= 0; j-- {
 		if s := r.changes[j].before; s != nil && slices.Contains(r.held, s) {
 			return s
@@ -209,15 +210,15 @@ func (r *realized) before(i int, resource string) *policy.Snapshot {
 			break
 		}
 	}
-	if s := r.changes[i].before; s != nil && r.hold(s) {
+	if s := r.changes[i].before; s != nil && r.keepSnapshot(s) {
 		return s
 	}
 	return nil
 }
 
-// begin returns when the member first needed the resource: the time of the newest change of policies about it, or now if that is
+// lagStart returns when the member first needed the resource: the time of the newest change of policies about it, or now if that is
 // not known.
-func (r *realized) begin(resource string, was *v1alpha1.ClusterState, now time.Time) time.Time {
+func (r *lagTracker) lagStart(resource string, was *v1alpha1.ClusterState, now time.Time) time.Time {
 	for i := len(r.changes) - 1; was == nil && i >= 0; i-- {
 		if r.changes[i].changes(resource) {
 			return r.changes[i].at
@@ -226,8 +227,8 @@ func (r *realized) begin(resource string, was *v1alpha1.ClusterState, now time.T
 	return now
 }
 
-// hold keeps a snapshot. It returns false if too many are kept.
-func (r *realized) hold(s *policy.Snapshot) bool {
+// keepSnapshot keeps a snapshot. It returns false if too many are kept.
+func (r *lagTracker) keepSnapshot(s *policy.Snapshot) bool {
 	if slices.Contains(r.held, s) {
 		return true
 	}
@@ -238,9 +239,9 @@ func (r *realized) hold(s *policy.Snapshot) bool {
 	return true
 }
 
-// put starts a lag. A lag that has not ended is ended at the start of the new one.
-func (r *realized) put(member, resource string, lag audit.Lag) bool {
-	r.end(member, resource, lag.From)
+// startLag starts a lag. A lag that has not ended is ended at the start of the new one.
+func (r *lagTracker) startLag(member, resource string, lag audit.Lag) bool {
+	r.endLag(member, resource, lag.From)
 	if r.n >= maxLags {
 		return true
 	}
@@ -259,8 +260,8 @@ func (r *realized) put(member, resource string, lag audit.Lag) bool {
 	return true
 }
 
-// end ends the current lag. It returns false if there is none.
-func (r *realized) end(member, resource string, at time.Time) bool {
+// endLag ends the current lag. It returns false if there is none.
+func (r *lagTracker) endLag(member, resource string, at time.Time) bool {
 	list := r.lags[member][resource]
 	if len(list) == 0 || !list[len(list)-1].Until.IsZero() {
 		return false
@@ -275,8 +276,8 @@ func (r *realized) end(member, resource string, at time.Time) bool {
 	return true
 }
 
-// publish drops what is too old, and makes new views of the members. Views share the lists, which are never changed.
-func (r *realized) publish(now time.Time) {
+// publish removes old lags and replaces the views. Views share the lists, which are never changed.
+func (r *lagTracker) publish(now time.Time) {
 	views := map[string]audit.Lags{}
 	if old := r.views.Load(); old != nil {
 		maps.Copy(views, *old)
@@ -307,12 +308,12 @@ func (r *realized) publish(now time.Time) {
 	}
 	clear(r.touched)
 	r.held, r.published = held, now
-	r.release()
+	r.releaseSnapshots()
 	r.views.Store(&views)
 	r.dirty.Store(false)
 }
 
-// statesOf returns the members of a status, sorted by name; of nil there are none.
+// statesOf returns the members of a status, sorted by name, or none for nil.
 func statesOf(p *v1alpha1.ProtectedResource) []v1alpha1.ClusterState {
 	if p == nil {
 		return nil
@@ -320,7 +321,7 @@ func statesOf(p *v1alpha1.ProtectedResource) []v1alpha1.ClusterState {
 	return p.Status.States()
 }
 
-// stateOf finds a member among states that are sorted by name; nil: it is not there.
+// stateOf returns the state of a member among states that are sorted by name, or nil.
 func stateOf(states []v1alpha1.ClusterState, member v1alpha1.ClusterName) *v1alpha1.ClusterState {
 	i, found := slices.BinarySearchFunc(states, member, func(c v1alpha1.ClusterState, name v1alpha1.ClusterName) int { return cmp.Compare(c.Name, name) })
 	if !found {
@@ -329,7 +330,7 @@ func stateOf(states []v1alpha1.ClusterState, member v1alpha1.ClusterName) *v1alp
 	return &states[i]
 }
 
-// since is when a state came about, by the adapter's clock, which may be ahead.
+// since returns when a state began, by the adapter's clock, which may be ahead; at most now.
 func since(s *v1alpha1.ClusterState, now time.Time) time.Time {
 	if s.Since == nil || s.Since.After(now) {
 		return now

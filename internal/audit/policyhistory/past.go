@@ -1,4 +1,4 @@
-package policies
+package policyhistory
 
 import (
 	"slices"
@@ -10,21 +10,21 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// past reconstructs the states of the policies before the first read, newest first, by leaving out statements and protections
+// epochsBeforeStart reconstructs the states of the policies before the first read, newest first, by leaving out statements and protections
 // that were created since. Changed and deleted objects cannot be reconstructed. Every state contains all classes and workloads,
 // because they determine names. The oldest state has no beginning.
-func past(in policy.Input, now time.Time) []audit.Epoch {
+func epochsBeforeStart(in policy.Input, now time.Time) []audit.Epoch {
 	epochs := []audit.Epoch{{Evaluator: policy.NewSnapshot(in)}}
-	for _, created := range creations(in, now) {
-		in.Policies, in.Resources = before(in.Policies, created), before(in.Resources, created)
+	for _, created := range recentCreations(in, now) {
+		in.Policies, in.Resources = createdBefore(in.Policies, created), createdBefore(in.Resources, created)
 		epochs[len(epochs)-1].Since = created
 		epochs = append(epochs, audit.Epoch{Evaluator: policy.NewSnapshot(in)})
 	}
 	return epochs
 }
 
-// creations are the times at which something was created while states are kept, newest first, and no more than are kept.
-func creations(in policy.Input, now time.Time) []time.Time {
+// recentCreations returns the times at which objects were created, newest first: at most as many, and as old, as epochs are kept.
+func recentCreations(in policy.Input, now time.Time) []time.Time {
 	var times []time.Time
 	note := func(at time.Time) {
 		if now.Sub(at) < keptFor {
@@ -44,6 +44,6 @@ func each[T metav1.Object](objects []T, do func(time.Time)) {
 	}
 }
 
-func before[T metav1.Object](objects []T, t time.Time) []T {
+func createdBefore[T metav1.Object](objects []T, t time.Time) []T {
 	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return !o.GetCreationTimestamp().Time.Before(t) })
 }

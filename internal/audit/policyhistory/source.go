@@ -1,7 +1,7 @@
-// Package policies owns the policies that flows are decided with: it watches the kinds in the host cluster and keeps one
-// immutable snapshot of them that any number of readers may use without a lock. It may import internal/audit,
-// internal/policy and Kubernetes clients; it never writes to the host.
-package policies
+// Package policyhistory provides the policies by which flows are decided. It watches ACP's kinds in the host cluster, keeps
+// immutable snapshots of the policies of the last minutes, and records in which periods a member did not have what they require.
+// It may import internal/audit, internal/policy and Kubernetes clients; it never writes to the host.
+package policyhistory
 
 import (
 	"context"
@@ -24,31 +24,31 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Config of a Source.
+// Config configures a Source.
 type Config struct {
 	Host *rest.Config
 	Log  *slog.Logger
-	// MinBackoff and MaxBackoff bound the wait between two attempts to reach the host; 0.5 s and 15 s.
+	// MinBackoff and MaxBackoff bound the delay between two attempts to reach the host. Defaults: 0.5 s and 15 s.
 	MinBackoff, MaxBackoff time.Duration
-	// Now is the clock; time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Source keeps the snapshot.
+// Source provides the snapshots.
 type Source struct {
 	cfg      Config
 	snapshot atomic.Pointer[policy.Snapshot]
 	epochs   atomic.Pointer[[]audit.Epoch]
 	ready    chan struct{} // closed with the first snapshot
 	changed  chan struct{} // holds at most one token: something changed since the last rebuild
-	realized *realized
+	lags     *lagTracker
 
 	mu        sync.Mutex
 	problem   string
 	problemAt time.Time
 }
 
-// New returns a Source; Run makes it watch.
+// New returns a Source, which watches after Run is called.
 func New(cfg Config) (*Source, error) {
 	if cfg.Host == nil || cfg.Log == nil {
 		return nil, errors.New("configure the policy source: the host and the logger must be set")
@@ -62,10 +62,10 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Source{cfg: cfg, ready: make(chan struct{}), changed: make(chan struct{}, 1), realized: newRealized(cfg.Now)}, nil
+	return &Source{cfg: cfg, ready: make(chan struct{}), changed: make(chan struct{}, 1), lags: newLagTracker(cfg.Now)}, nil
 }
 
-// Wait returns when there is a snapshot, or the context's error.
+// Wait waits until there is a snapshot. It returns an error only when the context ends.
 func (s *Source) Wait(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -75,8 +75,8 @@ func (s *Source) Wait(ctx context.Context) error {
 	}
 }
 
-// Epochs are the snapshots of the last while, newest first: the same slice until there is a new one, and none before Wait
-// has returned. Flows that come late are decided with the one of their time.
+// Epochs returns the snapshots of the last keptFor, newest first, by which late flows are decided. It returns the same slice until
+// there is a new snapshot, and none before Wait has returned.
 func (s *Source) Epochs() []audit.Epoch {
 	if p := s.epochs.Load(); p != nil {
 		return *p
@@ -86,7 +86,7 @@ func (s *Source) Epochs() []audit.Epoch {
 
 // Lags returns, by resource, the recent and current periods in which the member did not have what the policies require, or nil
 // if there are none. Callers must not change it.
-func (s *Source) Lags(member string) audit.Lags { return s.realized.of(member) }
+func (s *Source) Lags(member string) audit.Lags { return s.lags.lagsOf(member) }
 
 // Snapshot returns the current snapshot, or nil before Wait has returned.
 func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
@@ -94,7 +94,7 @@ func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
 // Run watches until the context ends.
 func (s *Source) Run(ctx context.Context) error {
 	if err := s.preflight(ctx); err != nil {
-		return nil //nolint:nilerr // the context ended, which is how a run ends
+		return nil //nolint:nilerr // the end of the context is not an error
 	}
 	c, err := s.watch(ctx)
 	if err != nil {
@@ -144,23 +144,23 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	return c, nil
 }
 
-// deleted forgets what members have of a resource that is gone.
+// deleted removes the lags of a deleted resource.
 func (s *Source) deleted(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
-		s.realized.forget(string(p.Spec.Resource))
+		s.lags.forgetResource(string(p.Spec.Resource))
 	}
 	s.touch()
 }
 
-// updated makes no new snapshot for what only changed a status: the adapter writes many of those. The status of a resource says
-// what the members have of it.
+// updated processes a changed object. A change of only a status, of which there are many, causes no new snapshot; the status of a
+// resource is passed to the lag tracker.
 func (s *Source) updated(before, after any) {
 	if p, ok := after.(*v1alpha1.ProtectedResource); ok {
 		was, _ := before.(*v1alpha1.ProtectedResource)
-		s.realized.status(was, p, s.Snapshot())
+		s.lags.observe(was, p, s.Snapshot())
 	}
 	b, okB := before.(client.Object)
 	a, okA := after.(client.Object)
@@ -173,11 +173,11 @@ func (s *Source) updated(before, after any) {
 func (s *Source) touch() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // a rebuild is due already
+	default: // a rebuild is pending already
 	}
 }
 
-// keep rebuilds the snapshot at once after a change; changes during a rebuild make one more.
+// keep rebuilds the snapshot after each change. Changes during a rebuild cause one more.
 func (s *Source) keep(ctx context.Context, r client.Reader) {
 	for {
 		if err := s.rebuild(ctx, r); err != nil {
@@ -202,10 +202,10 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 	if present := s.Snapshot(); present != nil {
 		next := present.Next(in)
 		s.put(next, now)
-		s.realized.changed(present, next, now)
+		s.lags.recordChange(present, next, now)
 		return nil
 	}
-	epochs := past(in, now)
+	epochs := epochsBeforeStart(in, now)
 	s.epochs.Store(&epochs)
 	s.snapshot.Store(epochs[0].Evaluator.(*policy.Snapshot))
 	s.clearProblem()
@@ -215,17 +215,17 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// What is kept of the past: as many snapshots, which share their objects but not their indexes, and as long.
+// Limits of the kept snapshots, which share their objects but not their indexes.
 const (
 	keptEpochs = 8
 	keptFor    = 10 * time.Minute
 )
 
-// put makes the snapshot the present one.
+// put makes a snapshot the current one.
 func (s *Source) put(p *policy.Snapshot, now time.Time) {
 	epochs := []audit.Epoch{{Evaluator: p, Since: now}}
 	for i, e := range s.Epochs() {
-		// The one before was in force until the one after it began.
+		// A snapshot was in force until the next one began.
 		if ended := epochs[i].Since; len(epochs) == keptEpochs || now.Sub(ended) > keptFor {
 			break
 		}
