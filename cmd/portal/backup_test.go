@@ -236,7 +236,7 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		f := &fleet{t: t, c: c}
 		eventually(t, "the removal of T-1 is written", func() bool {
 			x := ticketOf(t, people["alice"], nil, "T-1")
-			return x.State == "revoking" && strings.Contains(x.Items[0].Message, "waiting until no member has it")
+			return x.State == "revoking" && strings.Contains(x.Items[0].Message.Text, "waiting until no member has it")
 		})
 		f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 		eventually(t, "T-1 is revoked", func() bool { return ticketOf(t, people["alice"], nil, "T-1").State == "revoked" })
@@ -272,7 +272,7 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		people := login(t, p, l.provider)
 		f := &fleet{t: t, c: c}
 		eventually(t, "the removal of T-2 is written", func() bool {
-			return strings.Contains(ticketOf(t, people["erin"], nil, "T-2").Items[0].Message, "waiting until no member has it")
+			return strings.Contains(ticketOf(t, people["erin"], nil, "T-2").Items[0].Message.Text, "waiting until no member has it")
 		})
 		f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 		for id, want := range map[string]string{"T-1": "revoked", "T-2": "revoked", "T-3": "withdrawn"} {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -29,10 +30,11 @@ type ticket struct {
 	ID, State string
 	Version   int64
 	Items     []struct {
-		Message, Statement string
-		WaitingFor         []string
-		Clusters           []struct{ Cluster, State string }
-		Steps              []struct{ Name, State string }
+		Message    message.Message
+		Statement  string
+		WaitingFor []string
+		Clusters   []struct{ Cluster, State string }
+		Steps      []struct{ Name, State string }
 	}
 	Events []struct {
 		Kind, Cluster string
@@ -253,7 +255,7 @@ func TestStory(t *testing.T) {
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	eventually(t, "the ticket says which member is missing", func() bool {
 		x = get("alice", id)
-		return x.State == "applying" && slices.Equal(x.Items[0].WaitingFor, []string{"m2"}) && strings.Contains(x.Items[0].Message, "m2")
+		return x.State == "applying" && slices.Equal(x.Items[0].WaitingFor, []string{"m2"}) && strings.Contains(x.Items[0].Message.Text, "m2")
 	})
 	// The portal dies and comes back while a member is away.
 	p.stop()
@@ -311,7 +313,7 @@ func TestVanishedStatement(t *testing.T) {
 	}
 	eventually(t, "the ticket says that it is no longer in force", func() bool {
 		x := state()
-		return x.State == "failed" && strings.Contains(x.Items[0].Message, "No longer in force")
+		return x.State == "failed" && strings.Contains(x.Items[0].Message.Text, "No longer in force")
 	})
 	if acp, err := f.policy(); err != nil || len(acp.Spec.Statements) != 0 {
 		t.Errorf("nothing is written again by itself: %v %v", acp.Spec.Statements, err)

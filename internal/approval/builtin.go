@@ -55,7 +55,7 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 			return nil, err
 		}
 		if name == StepSecurity && a.resource.Sensitivity == catalog.SensitivityHigh {
-			w.note = "The resource is highly sensitive."
+			w.note = message.StepNoteHighlySensitive()
 		}
 		steps = append(steps, w)
 	}

@@ -2,11 +2,11 @@ package approval
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // maxCombinations bounds the combinations of alternatives that are tried for a chain. An alternative is a leader further
@@ -26,14 +26,14 @@ type about struct {
 type alternative struct {
 	people []string
 	from   []v1alpha1.Approver
-	note   string
+	note   message.Message
 }
 
 // wanted is a step for which no alternative is chosen yet.
 type wanted struct {
 	step         Step // without Approvers, From and Note
 	all          bool // every approver has to agree
-	note         string
+	note         message.Message
 	alternatives []alternative
 }
 
@@ -70,7 +70,7 @@ func (a about) leaders() []string {
 // Alternatives without people are left out.
 func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	var out []alternative
-	add := func(people []string, from []v1alpha1.Approver, note string) {
+	add := func(people []string, from []v1alpha1.Approver, note message.Message) {
 		if len(people) > 0 && !slices.ContainsFunc(out, func(x alternative) bool { return slices.Equal(x.people, people) }) {
 			out = append(out, alternative{people, from, note})
 		}
@@ -89,15 +89,15 @@ func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	}
 	for level := range levels {
 		note := a.leaderNote(from, level)
-		if note == "" && asksHimself {
-			note = "The requester owns the resource, so another owner decides."
+		if note.IsZero() && asksHimself {
+			note = message.StepNoteRequesterOwns()
 		}
 		add(a.people(from, level), from, note)
 	}
 	if owns && len(owners) > 0 {
-		note := "The owner is needed for another step, so the security team decides."
+		note := message.StepNoteOwnerNeededElsewhere()
 		if asksHimself && len(out) == 0 {
-			note = "The requester owns the resource, so the security team decides."
+			note = message.StepNoteRequesterIsOwner()
 		}
 		with := append(slices.Clone(from), fromSecurity)
 		add(a.people([]v1alpha1.Approver{fromSecurity}, 0), with, note)
@@ -105,18 +105,18 @@ func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	return out
 }
 
-func (a about) leaderNote(from []v1alpha1.Approver, level int) string {
+func (a about) leaderNote(from []v1alpha1.Approver, level int) message.Message {
 	if !slices.Contains(from, FromLeader) {
-		return ""
+		return message.Message{}
 	}
 	usable := a.leaders()
 	if level > 0 {
-		return fmt.Sprintf("%s is needed for another step, so one up.", displayName(a.c, usable[level-1]))
+		return message.StepNoteLeaderNeededElsewhere(displayName(a.c, usable[level-1]))
 	}
 	if all := a.c.Leaders(a.requester); len(all) > 0 && len(usable) > 0 && all[0] != usable[0] {
-		return fmt.Sprintf("%s cannot decide requests, so one up.", displayName(a.c, all[0]))
+		return message.StepNoteLeaderCannotDecide(displayName(a.c, all[0]))
 	}
-	return ""
+	return message.Message{}
 }
 
 // choose returns the chain of the first combination of alternatives in which every step gets its approvals from different

@@ -92,7 +92,7 @@ func TestResolveChain(t *testing.T) {
 			}
 			have, notes := steps{}, ""
 			for _, s := range got {
-				have[s.Name], notes = s.Approvers, notes+s.Note
+				have[s.Name], notes = s.Approvers, notes+s.Note.Text
 			}
 			if d := cmp.Diff(tc.want, have); d != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, d)

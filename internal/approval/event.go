@@ -1,6 +1,10 @@
 package approval
 
-import "time"
+import (
+	"time"
+
+	"github.com/acp-io/acp/internal/message"
+)
 
 // EventKind is the kind of an entry of a ticket's timeline.
 type EventKind string
@@ -45,6 +49,7 @@ type Event struct {
 	Step       string
 	Cluster    string
 	Revision   string
-	Comment    string
+	Comment    string          // of the actor; for EventVoided and EventReduced the lines that differ
+	Message    message.Message // why the portal made the entry, if it has no actor
 	Saved      bool
 }

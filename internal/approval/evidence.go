@@ -22,8 +22,8 @@ type Evidence interface {
 	Score(ctx context.Context, resource string) (Score, error)
 	// Seen reports whether the application connected to the resource recently.
 	Seen(ctx context.Context, application, resource string) (bool, error)
-	// Stopped returns why the resource must not be closed further now; empty if it may be.
-	Stopped(ctx context.Context, resource string) (string, error)
+	// Stopped returns why the resource must not be closed further now; the zero Message if it may be.
+	Stopped(ctx context.Context, resource string) (message.Message, error)
 	// OfClass evaluates the resources that the class would cover and that some member enforces, in the members where they are
 	// placed and where the class would place them. It returns the evidence of the resource with the least.
 	OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec) (ClassEvidence, error)
@@ -35,14 +35,14 @@ type ClassEvidence struct {
 	Resource string
 	Score    Score
 	// Stopped is the result of Evidence.Stopped.
-	Stopped string
+	Stopped message.Message
 }
 
-// Score is how well the clients of a resource are known. Missing explains what is missing, in sentences.
+// Score is how well the clients of a resource are known. Missing explains what is missing.
 type Score struct {
 	Value, Threshold int
 	Enough           bool
-	Missing          []string
+	Missing          []message.Message
 }
 
 // Override is a security administrator's decision to close a resource without enough evidence.
@@ -103,8 +103,8 @@ func (s *Service) evidenceOf(ctx context.Context, c *Change) changeEvidence {
 	switch {
 	case err != nil:
 		return changeEvidence{lacks: lacking(title, e.Score, err), known: "unknown"}
-	case e.Stopped != "":
-		return changeEvidence{refused: fail(CodeGuard, message.EnforceRolloutStopped(title, message.Verbatim(e.Stopped)))}
+	case !e.Stopped.IsZero():
+		return changeEvidence{refused: fail(CodeGuard, message.EnforceRolloutStopped(title, e.Stopped))}
 	case e.Score.Enough:
 		return changeEvidence{}
 	}
@@ -130,7 +130,7 @@ func (s *Service) worst(ctx context.Context, c *Change) (ClassEvidence, error) {
 	}
 	e := ClassEvidence{Resource: string(after.Resource)}
 	var err error
-	if e.Stopped, err = s.Evidence.Stopped(ctx, e.Resource); err == nil && e.Stopped == "" {
+	if e.Stopped, err = s.Evidence.Stopped(ctx, e.Resource); err == nil && e.Stopped.IsZero() {
 		e.Score, err = s.Evidence.Score(ctx, e.Resource)
 	}
 	return e, err
@@ -209,7 +209,7 @@ func lacking(title string, s Score, err error) error {
 	}
 	e := &Error{Code: CodeEvidence, Message: detail}
 	for _, m := range s.Missing {
-		e.Fields = append(e.Fields, Field{Path: "evidence", Code: "missing", Message: message.Verbatim(m)})
+		e.Fields = append(e.Fields, Field{Path: "evidence", Code: "missing", Message: m})
 	}
 	return e
 }
@@ -300,7 +300,7 @@ func (x *asking) adopts(app, res catalog.Entity) error {
 
 // Halt ends a change that closes a resource and is not written yet, because its rollout was stopped. It reports whether
 // there was such a change. A change that is written already stays.
-func (s *Service) Halt(ctx context.Context, number int64, reason string) (bool, error) {
+func (s *Service) Halt(ctx context.Context, number int64, reason message.Message) (bool, error) {
 	halted := false
 	_, err := s.Apply(ctx, number, func(t *Ticket) error {
 		now := s.Now()
@@ -311,7 +311,7 @@ func (s *Service) Halt(ctx context.Context, number int64, reason string) (bool, 
 			}
 			halted = true
 			t.end(i, StateWithdrawn)
-			t.event(now, Event{Kind: EventWithdrawn, Item: i, Comment: reason})
+			t.event(now, Event{Kind: EventWithdrawn, Item: i, Message: reason})
 			t.say(i, now, reason)
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -17,7 +18,7 @@ type flows struct {
 	score   approval.Score
 	err     error
 	seen    map[string]bool
-	stopped string
+	stopped message.Message
 	class   approval.ClassEvidence
 	asked   []v1alpha1.ResourceClassSpec
 }
@@ -31,7 +32,7 @@ func (f *flows) Score(context.Context, string) (approval.Score, error) { return 
 func (f *flows) Seen(_ context.Context, app, resource string) (bool, error) {
 	return f.seen[app+" "+resource], f.err
 }
-func (f *flows) Stopped(context.Context, string) (string, error) { return f.stopped, nil }
+func (f *flows) Stopped(context.Context, string) (message.Message, error) { return f.stopped, nil }
 
 const (
 	appA    = "trnv1:rsc:o:iam:sa:app/a"
@@ -45,8 +46,8 @@ func mode(m v1alpha1.Mode, clusters map[string]v1alpha1.Mode) approval.Request {
 
 // TestEnforceNeedsEvidence: whoever closes a resource needs evidence enough, or an administrator's reason.
 func TestEnforceNeedsEvidence(t *testing.T) {
-	little := approval.Score{Value: 41, Threshold: 70, Missing: []string{"m1 was watched on 3 of 14 days."}}
-	partly := approval.Score{Value: 81, Threshold: 70, Missing: []string{"Half of the connections have no name."}}
+	little := approval.Score{Value: 41, Threshold: 70, Missing: []message.Message{message.Verbatim("m1 was watched on 3 of 14 days.")}}
+	partly := approval.Score{Value: 81, Threshold: 70, Missing: []message.Message{message.Verbatim("Half of the connections have no name.")}}
 	enough := approval.Score{Value: 70, Threshold: 70, Enough: true}
 	override := func(r approval.Request) approval.Request { r.Override = "an incident"; return r }
 	for name, tc := range map[string]struct {
@@ -68,8 +69,8 @@ func TestEnforceNeedsEvidence(t *testing.T) {
 		"override of unknown": {"also when nothing is known", flows{err: errors.New("away")}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "unknown"},
 		"needless override":   {"is not kept, since nothing was overridden", flows{score: enough}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", ""},
 		"audit":               {"opening needs no evidence", flows{score: little}, "bob", mode(v1alpha1.ModeObserve, nil), "", ""},
-		"stopped":             {"denials stopped the rollout, whatever the evidence", flows{score: enough, stopped: "30 refused."}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeGuard, ""},
-		"stopped administrator": {"nor does an override go around it", flows{score: enough, stopped: "30 refused."}, "erin",
+		"stopped":             {"denials stopped the rollout, whatever the evidence", flows{score: enough, stopped: message.Verbatim("30 refused.")}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeGuard, ""},
+		"stopped administrator": {"nor does an override go around it", flows{score: enough, stopped: message.Verbatim("30 refused.")}, "erin",
 			override(mode(v1alpha1.ModeEnforce, nil)), approval.CodeGuard, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestHalt(t *testing.T) {
 	m.catalog = m.catalogs[0]
 	m.host.SetObject(approval.ObjectProtectedResource, policy.PolicyNameFor(lowRes), []byte(`{"resource":"`+lowRes+`","mode":"Audit"}`))
 	closing := m.submit("bob", mode(v1alpha1.ModeEnforce, nil))
-	if halted, err := m.svc.Halt(t.Context(), closing.Number, "30 refused"); !halted || err != nil {
+	if halted, err := m.svc.Halt(t.Context(), closing.Number, message.Verbatim("30 refused")); !halted || err != nil {
 		t.Fatalf("it was not ended: %v", err)
 	}
 	m.is(closing.Number, approval.StateWithdrawn)
@@ -112,12 +113,12 @@ func TestHalt(t *testing.T) {
 		t.Errorf("what was ended cannot be approved: %v", err)
 	}
 	opening := m.submit("bob", mode(v1alpha1.ModeObserve, nil))
-	if halted, err := m.svc.Halt(t.Context(), opening.Number, "30 refused"); halted || err != nil {
+	if halted, err := m.svc.Halt(t.Context(), opening.Number, message.Verbatim("30 refused")); halted || err != nil {
 		t.Errorf("what opens goes on: %v", err)
 	}
 	m.is(opening.Number, approval.StatePending)
 	approved := m.submit("alice", approval.Request{Items: []approval.RequestItem{{Application: "a", Resource: "low", Actions: []string{"x:read"}}}})
-	if halted, err := m.svc.Halt(t.Context(), approved.Number, "30 refused"); halted || err != nil {
+	if halted, err := m.svc.Halt(t.Context(), approved.Number, message.Verbatim("30 refused")); halted || err != nil {
 		t.Errorf("grants go on: %v", err)
 	}
 }

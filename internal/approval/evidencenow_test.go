@@ -10,12 +10,13 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // Evidence that was enough when somebody asked has to be enough when the last one approves.
 func TestEvidenceIsCheckedAgainAtTheLastApproval(t *testing.T) {
-	little := approval.Score{Value: 41, Threshold: 70, Missing: []string{"The flows of m3 are not watched any more."}}
+	little := approval.Score{Value: 41, Threshold: 70, Missing: []message.Message{message.Verbatim("The flows of m3 are not watched any more.")}}
 	enough := approval.Score{Value: 100, Threshold: 70, Enough: true}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -28,8 +29,8 @@ func TestEvidenceIsCheckedAgainAtTheLastApproval(t *testing.T) {
 		"lost meanwhile":      {"a member is not watched any more", flows{score: little}, false, approval.CodeEvidence, approval.StatePending},
 		"unknown meanwhile":   {"the flow store cannot be read", flows{err: errors.New("away")}, false, approval.CodeEvidence, approval.StatePending},
 		"overridden":          {"the override was about just that", flows{score: little}, true, "", approval.StateApproved},
-		"stopped meanwhile":   {"denials stopped the rollout", flows{score: enough, stopped: "30 refused."}, false, approval.CodeGuard, approval.StatePending},
-		"stopped, overridden": {"an override does not go around the guard", flows{score: little, stopped: "30 refused."}, true, approval.CodeGuard, approval.StatePending},
+		"stopped meanwhile":   {"denials stopped the rollout", flows{score: enough, stopped: message.Verbatim("30 refused.")}, false, approval.CodeGuard, approval.StatePending},
+		"stopped, overridden": {"an override does not go around the guard", flows{score: little, stopped: message.Verbatim("30 refused.")}, true, approval.CodeGuard, approval.StatePending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t)
@@ -140,7 +141,7 @@ func TestAClassChangeThatClosesNeedsEvidence(t *testing.T) {
 		"too little":      {"an enforced resource would refuse more", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, little, "", approval.CodeEvidence},
 		"overridden":      {"with a reason", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, little, "an incident", ""},
 		"opens":           {"opening needs no evidence", v1alpha1.OtherPortsDeny, v1alpha1.OtherPortsAllow, little, "", ""},
-		"stopped": {"its rollout was stopped", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, approval.ClassEvidence{Resource: lowRes, Stopped: "30 refused."}, "an incident",
+		"stopped": {"its rollout was stopped", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, approval.ClassEvidence{Resource: lowRes, Stopped: message.Verbatim("30 refused.")}, "an incident",
 			approval.CodeGuard},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Policies reads the host cluster for a Follower.
@@ -287,9 +288,9 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 		case it.WrittenGeneration != was.WrittenGeneration || it.RevokeGeneration != was.RevokeGeneration || it.State != was.State:
 			return nil // the item changed since it was compared
 		case Vanished(it, p):
-			t.Fail(i, VanishedMessage, now)
+			t.Fail(i, message.TicketStatementVanished(), now)
 		case Altered(it, p):
-			t.Fail(i, AlteredMessage, now)
+			t.Fail(i, message.TicketStatementAltered(), now)
 		case Returned(it, p):
 			t.Remove(i, now)
 		case p == nil:
@@ -304,7 +305,7 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 		return err
 	}
 	if seen.Items[i].tampered(p) {
-		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Items[i].Policy, "message", probe.Items[i].Message)
+		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Items[i].Policy, "message", probe.Items[i].Message.Text)
 	}
 	_, err := f.Service.Apply(ctx, seen.Number, move)
 	return err
@@ -319,6 +320,6 @@ func (t *Ticket) policyGone(i int, now time.Time) {
 	}
 	it.RevokeGeneration = 0
 	t.touch(now)
-	t.say(i, now, "The policy was deleted outside the portal; it is written again to see that no member has the statement.")
+	t.say(i, now, message.TicketPolicyDeleted())
 	t.enqueue(JobRemove, i)
 }

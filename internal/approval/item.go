@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // State is the state of an item. A ticket's state is computed from those of its items.
@@ -71,7 +72,7 @@ type Item struct {
 	Review    *Step // of break-glass, after it took effect
 	Shown     Shown
 
-	Message string
+	Message message.Message // what the item waits for, or why it failed
 
 	// The object in the host cluster, its UID, and the generations that contain the item and its removal.
 	Policy, PolicyUID                   string

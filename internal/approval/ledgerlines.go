@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 			continue
 		}
 		details := map[string]string{"kind": string(t.Kind), "state": string(t.State())}
-		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment, "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
+		for k, v := range map[string]string{"step": e.Step, "comment": cmp.Or(e.Comment, e.Message.Text), "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
 			if v != "" {
 				details[k] = v
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // next is every transition that a ticket may make; what is not here must never happen.
@@ -101,19 +102,19 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 		return "removed", nil
 	case 10:
 		if r.IntN(4) == 0 {
-			x.Fail(0, "refused", now)
+			x.Fail(0, message.Verbatim("refused"), now)
 			return "fail", nil
 		}
-		x.Hold(0, "waits", now)
+		x.Hold(0, message.Verbatim("waits"), now)
 		return "hold", nil
 	default:
 		p := status(r, x)
 		switch {
 		case approval.Vanished(x.Items[0], p):
-			x.Fail(0, approval.VanishedMessage, now)
+			x.Fail(0, message.TicketStatementVanished(), now)
 			return "vanished", nil
 		case approval.Altered(x.Items[0], p):
-			x.Fail(0, approval.AlteredMessage, now)
+			x.Fail(0, message.TicketStatementAltered(), now)
 			return "altered", nil
 		case approval.Returned(x.Items[0], p):
 			x.Remove(0, now)
@@ -185,7 +186,7 @@ func broken(before, after *approval.Ticket, err error) string {
 	if after.State().Grants() && slices.ContainsFunc(after.Items[0].Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
 		return "a grant without every approval"
 	}
-	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Comment == approval.ReturnedMessage && len(after.Events) > len(before.Events)
+	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Message == message.TicketStatementReturned() && len(after.Events) > len(before.Events)
 	if (len(after.Jobs()) > 0) != (returned || before.State() != after.State() && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State())) {
 		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State())
 	}

@@ -3,6 +3,8 @@ package approval
 import (
 	"testing"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // TestNotRestored: of a restored backup everything ends that could give access, and nothing that takes it away.
@@ -30,7 +32,7 @@ func TestNotRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := &Ticket{Kind: tc.kind, Items: []Item{tc.item}}
-			changed := x.NotRestored(0, "restored", now)
+			changed := x.NotRestored(0, message.Verbatim("restored"), now)
 			if got := x.Items[0].State; got != tc.want || changed != (tc.want != tc.item.State) {
 				t.Errorf("%s: it is %s (changed: %t), want %s", tc.reason, got, changed, tc.want)
 			}

@@ -8,13 +8,8 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
-
-// ObjectVanishedMessage is the message of a ticket whose object was removed outside of the portal.
-const ObjectVanishedMessage = "The object was removed outside the portal. Ask again if it is still needed."
-
-// ObjectAlteredMessage is the message of a ticket whose object was changed outside of the portal before it was in force.
-const ObjectAlteredMessage = "What is in the host cluster is not what was approved: the object was changed outside the portal. Ask again if it is still needed."
 
 // ObjectProgress updates an item by the state of the object that it changes. It is idempotent.
 func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
@@ -36,15 +31,15 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	}
 	switch {
 	case !seen.Exists:
-		t.Fail(i, ObjectVanishedMessage, now)
+		t.Fail(i, message.TicketObjectVanished(), now)
 	case seen.Generation < generation: // the cache is behind
 	case !bytes.Equal(seen.Spec, it.Change.After):
-		t.Fail(i, ObjectAlteredMessage, now)
+		t.Fail(i, message.TicketObjectAltered(), now)
 	case seen.Observed < generation:
 		t.leaving(i, seen.Clusters, now)
-		t.waits(i, "", now)
-	case seen.Refused != "":
-		t.Fail(i, "The change is not in force: "+seen.Refused, now)
+		t.waits(i, message.Message{}, now)
+	case !seen.Refused.IsZero():
+		t.Fail(i, message.TicketChangeNotInForce(seen.Refused), now)
 	case seen.Ready:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
 		t.left(i, seen.Clusters, now)
@@ -52,8 +47,26 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	default:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
 		t.left(i, seen.Clusters, now)
+		if members := seen.unrealized(); !members.IsZero() && it.State == StateApplying {
+			t.say(i, now, message.TicketWaitingForMembers(members))
+			return
+		}
 		t.waits(i, seen.Waits, now)
 	}
+}
+
+// unrealized returns the members that are not in the required state; zero if there are none.
+func (s ObjectSeen) unrealized() message.Message {
+	var names []string
+	for _, c := range s.Clusters {
+		if c.State != v1alpha1.MemberRealized {
+			names = append(names, string(c.Name))
+		}
+	}
+	if unlisted := max(s.Unrealized-len(names), 0); len(names)+unlisted > 0 {
+		return members(names, unlisted)
+	}
+	return message.Message{}
 }
 
 // leaving records the members from which the change removes something, while the status still describes the state before
@@ -98,11 +111,13 @@ func (t *Ticket) objectEffective(i int, now time.Time) {
 	t.effective(i, now)
 }
 
-func (t *Ticket) waits(i int, what string, now time.Time) {
-	if what == "" {
-		what = "waiting for the adapter"
+func (t *Ticket) waits(i int, what message.Message, now time.Time) {
+	if t.Items[i].State != StateApplying {
+		return
 	}
-	if t.Items[i].State == StateApplying {
-		t.say(i, now, sentence(what))
+	if what.IsZero() {
+		t.say(i, now, message.TicketWaitingForAdapter())
+		return
 	}
+	t.say(i, now, message.Sentence(what))
 }

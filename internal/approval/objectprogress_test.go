@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // A change of a mode has a line for each member at the time when it was read back there, whatever KubeFed reports.
@@ -106,5 +107,28 @@ func TestObjectProgressOfARemoval(t *testing.T) {
 				t.Errorf("%s: -want +got\n%s", tc.reason, d)
 			}
 		})
+	}
+}
+
+// TestAFailureIsRecordedOnce checks that a failure that an earlier version stored as a text is no news, and that another reason is.
+func TestAFailureIsRecordedOnce(t *testing.T) {
+	x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r"}}}, approvaltest.Start)
+	x.Items[0].State, x.Items[0].Message = approval.StateFailed, message.Verbatim(message.TicketObjectVanished().Text)
+	failures := func() (n int) {
+		for _, e := range x.Events {
+			if e.Kind == approval.EventFailed {
+				n++
+			}
+		}
+		return n
+	}
+	x.Fail(0, message.TicketObjectVanished(), approvaltest.Start)
+	if n := failures(); n != 0 {
+		t.Errorf("a failure that was recorded before is in the timeline %d more times", n)
+	}
+	x.Fail(0, message.TicketObjectAltered(), approvaltest.Start)
+	x.Fail(0, message.TicketObjectAltered(), approvaltest.Start)
+	if n := failures(); n != 1 || x.Items[0].Message != message.TicketObjectAltered() {
+		t.Errorf("another failure is in the timeline %d times, and the item says %q", n, x.Items[0].Message)
 	}
 }

@@ -61,7 +61,7 @@ func (x *asking) tried(c *Change, path string) error {
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return invalid(strings.TrimSuffix(path, "."), message.HostRefuses(message.Verbatim(refused.Message)))
+		return invalid(strings.TrimSuffix(path, "."), message.HostRefuses(refused.Message))
 	case err != nil:
 		return &Error{Code: CodeUnavailable, Message: message.HostUnreachable(), Err: err}
 	case c.Verb != VerbDelete:

@@ -125,7 +125,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		auto = auto && mayAuto && !r.Adopt && !r.Override // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
 		if auto {
-			w.note = "Approved by the policy's own condition."
+			w.note = message.StepNotePolicyCondition()
 		}
 		if s.Quorum == "Count" && s.Count != nil {
 			w.step.Quorum = int(*s.Count)
@@ -158,7 +158,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		if err != nil {
 			return nil, err
 		}
-		w.step.Name, w.note = freeName(steps), "To change who has to agree needs the security team."
+		w.step.Name, w.note = freeName(steps), message.StepNoteApproversChange()
 		steps = append(steps, w)
 	}
 	if len(steps) == 0 {

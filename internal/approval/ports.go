@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Classes looks up what can be requested. The second result is false if no class covers the name. The errors mean that the
@@ -73,12 +74,14 @@ type ObjectSeen struct {
 	UID                  string
 	Generation, Observed int64 // Observed: the generation that the status is about
 	Spec                 json.RawMessage
-	Ready                bool   // the adapter has applied the object in every member
-	Refused              string // why the adapter refuses it
-	Waits                string // what it waits for
+	Ready                bool            // the adapter has applied the object in every member
+	Refused              message.Message // why the adapter refuses it
+	Waits                message.Message // what it waits for
 	// Revision and Clusters are taken from the status of a ProtectedResource: its unit, and each member.
 	Revision string
 	Clusters []v1alpha1.ClusterState
+	// Unrealized is the number of members that are not in the required state, also those that Clusters does not list.
+	Unrealized int
 }
 
 // ObjectWriter changes objects of the host cluster. Apply reads the object, verifies that the change is based on it, calls

@@ -2,25 +2,14 @@ package approval
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
-
-// VanishedMessage is the message of an item whose statement was removed outside of the portal.
-const VanishedMessage = "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed."
-
-// AlteredMessage is the message of an item whose statement was changed outside of the portal. The portal does not restore
-// the approved statement, because it may have been narrowed in an emergency.
-const AlteredMessage = "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."
-
-// ReturnedMessage is the message of an item whose statement was put back after its end, outside of the portal.
-const ReturnedMessage = "The statement was put back into its policy outside the portal; it is removed again."
 
 // Unit returns the unit of a resource in a policy's status. If there is none, the status may have no room for it: see
 // AccessControlPolicyStatus.UnitsUnlisted.
@@ -77,18 +66,18 @@ func remaining(u v1alpha1.PolicyUnit) (names []string, unlisted int) {
 // mostNamed bounds the members that a message names.
 const mostNamed = 20
 
-// members formats members by name, followed by the number of the others.
-func members(names []string, unlisted int) string {
+// members returns members by name, followed by the number of the others.
+func members(names []string, unlisted int) message.Message {
 	if n := len(names) - mostNamed; n > 0 {
 		names, unlisted = names[:mostNamed], unlisted+n
 	}
 	switch {
 	case unlisted == 0:
-		return strings.Join(names, ", ")
+		return message.NamesList(names)
 	case len(names) == 0:
-		return fmt.Sprintf("%d members", unlisted)
+		return message.MembersCount(unlisted)
 	default:
-		return fmt.Sprintf("%s and %d more members", strings.Join(names, ", "), unlisted)
+		return message.MembersNamesAndMore(names, unlisted)
 	}
 }
 
@@ -180,50 +169,51 @@ func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool 
 // inForceAgain reports whether a failed item is in force again because the cause of its failure is gone.
 func (it Item) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
 	u, ok := Unit(p, it.ResourceName)
-	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p) == ""
+	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p).IsZero()
 }
 
-// refused returns why the item's statement is not enforced; empty if it is not refused.
-func (it Item) refused(p *v1alpha1.AccessControlPolicy) string {
+// refused returns why the item's statement is not enforced; the zero Message if it is not refused.
+func (it Item) refused(p *v1alpha1.AccessControlPolicy) message.Message {
 	i := slices.IndexFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
 	switch {
 	case i >= 0:
-		return cmp.Or(p.Status.Refused[i].Message, p.Status.Refused[i].Reason, "no reason was given")
+		r := p.Status.Refused[i]
+		return cmp.Or(message.Restore(r.Message, r.MessageCode, r.MessageParams), message.Verbatim(r.Reason), message.WriteRefusedNoReason())
 	case slices.Contains(p.Status.RefusedOthers, it.SID):
-		return "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it"
+		return message.WriteRefusedStatusFull()
 	default:
-		return ""
+		return message.Message{}
 	}
 }
 
 func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
-	if why := it.refused(p); why != "" {
-		t.Fail(i, "The statement is not enforced: "+why, now)
+	if why := it.refused(p); !why.IsZero() {
+		t.Fail(i, message.TicketStatementNotEnforced(why), now)
 		return
 	}
-	wait := ""
+	var wait message.Message
 	u, ok := Unit(p, it.ResourceName)
 	has, known := holds(&u, it.SID)
 	switch {
 	case !ok && p.Status.UnitsUnlisted() > 0, ok && !known:
-		wait = noRoom
+		wait = message.TicketStatusFull()
 	case !ok || !has:
-		wait = fmt.Sprintf("%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open", it.ResourceName)
+		wait = message.TicketResourceNotProtected(it.ResourceName)
 	default:
 		t.clusterEvents(i, u.Revision, u.States(), now)
 		missing, unlisted, targeted := Missing(u)
 		if targeted == 0 {
-			wait = "the placement names no member cluster, so nothing can be in force"
+			wait = message.TicketNoMemberPlaced()
 		} else if len(missing)+unlisted > 0 {
-			wait = "waiting for " + members(missing, unlisted)
+			wait = message.TicketWaitingForMembers(members(missing, unlisted))
 		}
 	}
 	if it.State == StateEffective {
 		return // drift in a member is shown elsewhere; the grant stays in force
 	}
-	if wait != "" {
-		t.say(i, now, sentence(wait))
+	if !wait.IsZero() {
+		t.say(i, now, wait)
 		return
 	}
 	t.effective(i, now)
@@ -232,32 +222,29 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 func (t *Ticket) effective(i int, now time.Time) {
 	t.Items[i].State = StateEffective
 	t.event(now, Event{Kind: EventEffective, Item: i})
-	t.say(i, now, "")
+	t.say(i, now, message.Message{})
 }
-
-// noRoom is the message of an item whose policy has too many units to conclude anything from its status.
-const noRoom = "waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy"
 
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
 	u, ok := Unit(p, it.ResourceName)
 	if !ok && p.Status.UnitsUnlisted() > 0 {
-		t.say(i, now, sentence(noRoom))
+		t.say(i, now, message.TicketStatusFull())
 		return
 	}
 	if ok { // otherwise no member has anything of it
 		has, known := holds(&u, it.SID)
 		if !known {
-			t.say(i, now, sentence(noRoom))
+			t.say(i, now, message.TicketStatusFull())
 			return
 		}
 		if has {
-			t.say(i, now, sentence("waiting for the adapter"))
+			t.say(i, now, message.TicketWaitingForAdapter())
 			return
 		}
 		t.clusterEvents(i, u.Revision, u.States(), now)
 		if names, unlisted := remaining(u); len(names)+unlisted > 0 {
-			t.say(i, now, sentence("still to be taken back in "+members(names, unlisted)))
+			t.say(i, now, message.TicketRemovingFromMembers(members(names, unlisted)))
 			return
 		}
 	}
@@ -267,7 +254,7 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 		it.State = StateExpired
 	}
 	t.event(now, Event{Kind: EventRevoked, Item: i})
-	t.say(i, now, "")
+	t.say(i, now, message.Message{})
 }
 
 // clustersWithout adds an event for each member that had the grant and was seen without it in the adapter's last report,
@@ -315,5 +302,3 @@ func (t *Ticket) clusterEvents(i int, compiled string, clusters []v1alpha1.Clust
 		}
 	}
 }
-
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }

@@ -2,6 +2,8 @@ package approval
 
 import (
 	"context"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // stricterError stops a write that needs more approvals now than when it was approved.
@@ -19,24 +21,24 @@ func (s *Service) stillApplies(ctx context.Context, t *Ticket, i int) error {
 	c, it := s.Catalog(), &t.Items[i]
 	resource, known := c.ByName(it.ResourceName)
 	if !known && it.ResourceName != "" {
-		return &RefusedError{Message: "the catalog does not know the resource any more"}
+		return &RefusedError{Message: message.WriteRefusedResourceUnknown()}
 	}
 	if err := mayAsk(c, t, it, resource); err != nil {
-		return &RefusedError{Message: "the requester may not ask for it any more"}
+		return &RefusedError{Message: message.WriteRefusedRequester()}
 	}
 	if s.Evidence != nil && Closes(it.Change) {
 		stopped, err := s.Evidence.Stopped(ctx, it.ResourceName)
 		if err != nil {
 			return err
 		}
-		if stopped != "" {
-			return &RefusedError{Message: "the rollout of the resource was stopped"}
+		if !stopped.IsZero() {
+			return &RefusedError{Message: message.WriteRefusedRolloutStopped()}
 		}
 	}
 	now, err := s.chain(c, t.itemKind(i), t.Requester, false, *it, t.CreatedAt)
 	if err != nil {
 		if aboutItem(err) {
-			return &RefusedError{Message: "the approval policies do not allow it any more"}
+			return &RefusedError{Message: message.WriteRefusedApprovalPolicies()}
 		}
 		return err
 	}

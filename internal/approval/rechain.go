@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // chain returns an item with the steps, or the review, that a request for it needs now. Durations count from the
@@ -107,6 +108,6 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 		// An automatic approval was given for less, so a person decides now.
 		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
 	}
-	t.say(i, at, "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again.")
+	t.say(i, at, message.TicketVoidedMoreApprovers())
 	t.advance(i, at)
 }

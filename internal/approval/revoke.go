@@ -7,9 +7,6 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// targetRevoked is the message of an extension that was revoked together with the grant that it extends.
-const targetRevoked = "The grant that it extends was revoked."
-
 // Revoke revokes an item's grant, or every grant of the ticket, and the grants that extend them. Extensions are revoked
 // first: after an interruption, the requested grant is still in force and can be revoked again.
 func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, reason string) (*Ticket, error) {

@@ -109,14 +109,14 @@ func TestNothingIsConcludedFromAShortList(t *testing.T) {
 				}
 				return len(seen)
 			}
-			expect := func(state approval.State, message string, want int) {
+			expect := func(state approval.State, says string, want int) {
 				t.Helper()
 				x, err := w.store.Get(t.Context(), n)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if x.Items[0].State != state || !strings.Contains(x.Items[0].Message, message) || message == "" && x.Items[0].Message != "" {
-					t.Errorf("%s: the item is %s and says %q, want %s, %q", tc.reason, x.Items[0].State, x.Items[0].Message, state, message)
+				if x.Items[0].State != state || !strings.Contains(x.Items[0].Message.Text, says) || says == "" && !x.Items[0].Message.IsZero() {
+					t.Errorf("%s: the item is %s and says %q, want %s, %q", tc.reason, x.Items[0].State, x.Items[0].Message.Text, state, says)
 				}
 				if got := lines(); got != want {
 					t.Errorf("%s: %d members are in the timeline, want %d", tc.reason, got, want)

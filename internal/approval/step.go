@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // StepState is the state of a step of a chain.
@@ -28,8 +29,8 @@ type Step struct {
 	From      []v1alpha1.Approver
 	Quorum    int // approvals needed, at least 1
 	Votes     []Vote
-	Note      string
-	Auto      bool // approved by the policy's condition, not by a person
+	Note      message.Message // why these approvers; zero if they are the usual ones
+	Auto      bool            // approved by the policy's condition, not by a person
 
 	Timeout      time.Duration // 0: the step waits without limit
 	Deadline     time.Time     // zero until the step is current

@@ -221,7 +221,7 @@ func TestRefusedTicketBesideItsSuccessor(t *testing.T) {
 	}
 	for _, n := range []int64{n, second} {
 		got, err := w.store.Get(t.Context(), n)
-		if err != nil || got.State() != approval.StateApplying || strings.Contains(got.Items[0].Message, "refused") {
+		if err != nil || got.State() != approval.StateApplying || strings.Contains(got.Items[0].Message.Text, "refused") {
 			t.Errorf("%s is %s (%s), %v", got.ID(), got.State(), got.Items[0].Message, err)
 		}
 	}

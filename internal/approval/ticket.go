@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Kind is the kind of a ticket and of all its items.
@@ -166,9 +168,9 @@ func (t *Ticket) event(now time.Time, e Event) {
 	t.touch(now)
 }
 
-func (t *Ticket) say(i int, now time.Time, message string) {
-	if t.Items[i].Message != message {
-		t.Items[i].Message = message
+func (t *Ticket) say(i int, now time.Time, m message.Message) {
+	if t.Items[i].Message != m {
+		t.Items[i].Message = m
 		t.touch(now)
 	}
 }

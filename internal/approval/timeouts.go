@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Tick applies the changes that are due to time: timeouts of steps, expiries, and warnings of them. A timeout never
@@ -52,7 +53,7 @@ func (t *Ticket) Expire(i int, now time.Time) {
 	}
 	it.State = StateRevoking
 	t.event(now, Event{Kind: EventExpired, Item: i})
-	t.say(i, now, "Its time is over; waiting until no member has it.")
+	t.say(i, now, message.TicketTimeOver())
 	t.enqueue(JobRemove, i)
 }
 

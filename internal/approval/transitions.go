@@ -58,7 +58,7 @@ func (t *Ticket) advance(i int, now time.Time) {
 			return
 		case s.State == StepWaiting && s.Auto:
 			s.State = StepApproved
-			t.event(now, Event{Kind: EventStepApproved, Item: i, Step: s.Name, Comment: s.Note})
+			t.event(now, Event{Kind: EventStepApproved, Item: i, Step: s.Name, Message: s.Note})
 		case s.State == StepWaiting:
 			s.start(now)
 			return
@@ -87,11 +87,11 @@ func (t *Ticket) approve(i int, now time.Time) {
 	t.event(now, Event{Kind: EventApproved, Item: i})
 	switch {
 	case t.Kind.Access():
-		t.say(i, now, "Approved; the statement is about to be written.")
+		t.say(i, now, message.TicketApprovedGrant())
 	case t.Kind == KindRevoke:
-		t.say(i, now, "Approved; the grant is about to be revoked.")
+		t.say(i, now, message.TicketApprovedRevocation())
 	default:
-		t.say(i, now, "Approved; the change is about to be written.")
+		t.say(i, now, message.TicketApprovedChange())
 	}
 	t.enqueue(JobApply, i)
 }
@@ -207,32 +207,33 @@ func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	if !t.Kind.Access() || !it.State.Grants() {
 		return fail(CodeConflict, message.RevokeNoGrant(string(it.State)))
 	}
-	t.revoke(i, person, reason, now)
+	t.revoke(i, Event{Actor: person, Comment: reason}, now)
 	return nil
 }
 
-// revoke starts the removal of a grant that may be in the host cluster.
-func (t *Ticket) revoke(i int, person, reason string, now time.Time) {
+// revoke starts the removal of a grant that may be in the host cluster. The event says who revokes it and why.
+func (t *Ticket) revoke(i int, why Event, now time.Time) {
 	t.Items[i].State = StateRevoking
-	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Actor: person, Comment: reason})
-	t.say(i, now, "The statement is about to be removed.")
+	why.Kind, why.Item = EventRevokeRequested, i
+	t.event(now, why)
+	t.say(i, now, message.TicketStatementRemoving())
 	t.enqueue(JobRemove, i)
 }
 
 // NotRestored ends an item of a restored backup if it may have ended after the backup, and reports whether it did: a grant
 // is revoked, and a waiting request, or a change of an object that was not written yet, is withdrawn. Items that take
 // access away continue.
-func (t *Ticket) NotRestored(i int, reason string, now time.Time) bool {
+func (t *Ticket) NotRestored(i int, reason message.Message, now time.Time) bool {
 	it := &t.Items[i]
 	unwritten := t.Kind.Object() && it.State.Grants() && it.WrittenGeneration == 0
 	switch {
 	case t.Kind == KindRevoke:
 		return false
 	case t.Kind.Access() && it.State.Grants():
-		t.revoke(i, "", reason, now)
+		t.revoke(i, Event{Message: reason}, now)
 	case it.State == StatePending || unwritten:
 		t.end(i, StateWithdrawn)
-		t.event(now, Event{Kind: EventWithdrawn, Item: i, Comment: reason})
+		t.event(now, Event{Kind: EventWithdrawn, Item: i, Message: reason})
 		t.say(i, now, reason)
 	default:
 		return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/backoff"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -38,11 +39,11 @@ type PolicyWriter interface {
 // RefusedError means that the host cluster refuses a write, so that a retry will not help unless something else changes. If
 // it is Final, no retry will ever help.
 type RefusedError struct {
-	Message string
+	Message message.Message
 	Final   bool
 }
 
-func (e *RefusedError) Error() string { return e.Message }
+func (e *RefusedError) Error() string { return e.Message.Text }
 
 // errSuperseded stops a write that the ticket no longer needs.
 var errSuperseded = errors.New("the ticket no longer wants this")
@@ -188,9 +189,9 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 			t.rechain(j.Item, stricter.now, stricter.missing, now)
 		}
 	case errors.As(why, &refused):
-		t.Fail(j.Item, "The host cluster refused the change: "+refused.Message, now)
+		t.Fail(j.Item, message.TicketHostRefusedChange(refused.Message), now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.Grants():
-		t.revoke(j.Item, "", targetRevoked, now)
+		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
 	case why != nil:
 	case j.Kind == JobApply:
 		t.Written(j.Item, name, written, now)
@@ -246,7 +247,7 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, check)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		// There is one already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
-		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message)
+		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message.Text)
 		return nil
 	}
 	return err
@@ -319,11 +320,11 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
 		case permanent && j.Kind == JobApply:
-			t.Fail(j.Item, refusedWhat(t.Kind)+refused.Message, now)
+			t.Fail(j.Item, hostRefused(t.Kind, refused.Message), now)
 		case permanent:
-			t.Hold(j.Item, "The host cluster refused to remove the statement; it is tried again: "+refused.Message, now)
+			t.Hold(j.Item, message.TicketHostRefusedRemoval(refused.Message), now)
 		default:
-			t.Hold(j.Item, "The host cluster cannot be reached; it is tried again. Nothing is lost.", now)
+			t.Hold(j.Item, message.TicketHostUnreachable(), now)
 		}
 		return nil
 	})
@@ -334,9 +335,9 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	return nil
 }
 
-func refusedWhat(k Kind) string {
+func hostRefused(k Kind, reason message.Message) message.Message {
 	if k.Access() {
-		return "The host cluster refused the statement: "
+		return message.TicketHostRefusedStatement(reason)
 	}
-	return "The host cluster refused the change: "
+	return message.TicketHostRefusedChange(reason)
 }

@@ -170,7 +170,7 @@ func TestHostAway(t *testing.T) {
 	x := w.worker("w")
 	w.drain(x)
 	got, err := w.store.Get(t.Context(), n)
-	if err != nil || got.State() != approval.StateApplying || got.Items[0].Message == "" {
+	if err != nil || got.State() != approval.StateApplying || got.Items[0].Message.IsZero() {
 		t.Fatalf("the ticket waits and says so: %+v, %v", got, err)
 	}
 	w.down = func() error { return nil }
@@ -217,8 +217,8 @@ func TestRefusedIsAskedAgain(t *testing.T) {
 			w.clock.pass(time.Minute)
 			w.drain(x)
 			got, err := w.store.Get(t.Context(), n)
-			if err != nil || got.State() != tc.want || !strings.Contains(got.Items[0].Message, tc.says) {
-				t.Errorf("%s: %s %q, want %s", tc.reason, got.State(), got.Items[0].Message, tc.want)
+			if err != nil || got.State() != tc.want || !strings.Contains(got.Items[0].Message.Text, tc.says) {
+				t.Errorf("%s: %s %q, want %s", tc.reason, got.State(), got.Items[0].Message.Text, tc.want)
 			}
 			if written := len(w.sids("r")) > 0; written != (tc.want == approval.StateApplying) {
 				t.Errorf("%s: written: %v", tc.reason, written)
@@ -240,7 +240,7 @@ func TestRefusedStepsAside(t *testing.T) {
 	x := w.worker("w")
 	w.drain(x)
 	got, err := w.store.Get(t.Context(), bad)
-	if err != nil || got.State() != approval.StateFailed || !strings.Contains(got.Items[0].Message, "quota") {
+	if err != nil || got.State() != approval.StateFailed || !strings.Contains(got.Items[0].Message.Text, "quota") {
 		t.Fatalf("a refusal is told in its own words: %+v, %v", got, err)
 	}
 	if got := w.state(good); got != approval.StateApplying {

@@ -88,16 +88,16 @@ func (c *Change) Workload() (workloads.Workload, bool) {
 func (s *Service) registrable(requester string, it Item) error {
 	w, ok := it.Change.Workload()
 	if !ok || s.Workloads == nil {
-		return &RefusedError{Message: "the approved workload cannot be read", Final: true}
+		return &RefusedError{Message: message.WriteRefusedWorkloadUnreadable(), Final: true}
 	}
 	now, err := s.Workloads.Propose(requester, w)
 	switch {
 	case errors.Is(err, workloads.ErrUnknown), CodeOf(err) == CodeUnavailable:
 		return HostUnknown()
 	case err != nil:
-		return &RefusedError{Message: err.Error()}
+		return &RefusedError{Message: message.Of(err)}
 	case now.Subject != w.Subject || !slices.Equal(now.Addresses, w.Addresses):
-		return &RefusedError{Message: "the approved workload is not in its normal form", Final: true}
+		return &RefusedError{Message: message.WriteRefusedWorkloadNotNormal(), Final: true}
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (a about) workloadChain() ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.note = "A resource that the application reaches is highly sensitive."
+		w.note = message.StepNoteReachesHighlySensitive()
 		steps = append(steps, w)
 	}
 	chain, ok := choose(steps, false)
@@ -166,27 +166,27 @@ func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string
 		for i, r := range g.resources {
 			from[i] = v1alpha1.Approver(FromOwnerOf + ":" + r)
 		}
-		w := wanted{step: template, all: all, note: fmt.Sprintf("An owner of %s decides.", a.titles(g.resources)), alternatives: []alternative{{people: g.people, from: from}}}
+		w := wanted{step: template, all: all, note: message.StepNoteOwnerOf(a.titles(g.resources)), alternatives: []alternative{{people: g.people, from: from}}}
 		if len(groups) > 1 {
 			w.step.Name = template.Name + ":" + a.title(g.resources[0])
 		}
 		if security := a.people([]v1alpha1.Approver{fromSecurity}, 0); len(security) > 0 && !slices.Equal(security, g.people) {
 			w.alternatives = append(w.alternatives, alternative{security, append(from[:len(from):len(from)], fromSecurity),
-				fmt.Sprintf("The owner of %s is needed for another step, so the security team decides.", a.titles(g.resources))})
+				message.StepNoteOwnerOfNeededElsewhere(a.titles(g.resources))})
 		}
 		if w.step.Quorum > len(g.people) && len(w.alternatives) == 1 {
 			return nil, cannotFill(policy, w.step.Name, needsPeople(w.step.Quorum, len(g.people)))
 		}
 		steps = append(steps, w)
 	}
-	note := ""
+	var note message.Message
 	switch {
 	case len(ownerless) > 0:
-		note = fmt.Sprintf("Nobody else owns %s, so the security team decides.", a.titles(ownerless))
+		note = message.StepNoteNoOtherOwner(a.titles(ownerless))
 	case len(a.reached.Wildcards) > 0:
-		note = fmt.Sprintf("The application reaches all of %s, so the security team decides.", a.reached.Wildcards[0])
+		note = message.StepNoteReachesAll(a.reached.Wildcards[0])
 	case len(a.reached.Resources) == 0:
-		note = "The application has no access yet, so the security team decides."
+		note = message.StepNoteNoAccessYet()
 	default:
 		return steps, nil
 	}
@@ -243,15 +243,15 @@ func (a about) title(resource string) string {
 	return resource
 }
 
-// titles formats the first resources by title, followed by the number of the others.
-func (a about) titles(resources []string) string {
+// titles returns the titles of the first resources, followed by the number of the others.
+func (a about) titles(resources []string) message.Message {
 	const most = 3
 	names := make([]string, 0, most)
 	for _, r := range resources[:min(most, len(resources))] {
 		names = append(names, a.title(r))
 	}
 	if n := len(resources) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), n)
+		return message.NamesListAndMore(names, n)
 	}
-	return strings.Join(names, ", ")
+	return message.NamesList(names)
 }

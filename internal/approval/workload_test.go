@@ -220,7 +220,7 @@ func TestAddressesOfAnotherApplication(t *testing.T) {
 	m.host.Contested = map[string]bool{"192.0.2.0/24": true}
 	m.settle()
 	m.is(x.Number, approval.StateFailed)
-	if got := m.get(x.Number).Items[0].Message; !strings.Contains(got, "registered for another application") {
+	if got := m.get(x.Number).Items[0].Message.Text; !strings.Contains(got, "registered for another application") {
 		t.Errorf("the ticket says why: %s", got)
 	}
 	if _, ok, _ := m.host.Object(approval.ObjectExternalWorkload, "portal.vm"); ok {

@@ -3,6 +3,8 @@ package approval
 import (
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Void makes the approvals of an item void because it grants more than was shown, and restarts its chain. It does nothing
@@ -21,7 +23,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 		// An automatic approval was given for less, so a person decides now.
 		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
 	}
-	t.say(i, at, "It brings more than was shown, so the approvals are void and everybody is asked again.")
+	t.say(i, at, message.TicketVoidedBringsMore())
 	t.advance(i, at)
 	return true
 }
@@ -48,11 +50,11 @@ func (t *Ticket) Written(i int, name string, w Written, now time.Time) {
 	t.event(now, Event{Kind: EventWritten, Item: i})
 	switch {
 	case t.Kind.Access():
-		t.say(i, now, "The statement is written; waiting for the adapter to compile it.")
+		t.say(i, now, message.TicketStatementWritten())
 	case t.Kind == KindRevoke:
-		t.say(i, now, "The grant is being revoked; waiting until no member has it.")
+		t.say(i, now, message.TicketRevocationStarted())
 	default:
-		t.say(i, now, "The change is written; waiting for the adapter.")
+		t.say(i, now, message.TicketChangeWritten())
 	}
 }
 
@@ -67,7 +69,7 @@ func (t *Ticket) Removed(i int, policy string, w Written, now time.Time) {
 	}
 	it.Policy, it.PolicyUID, it.RevokeGeneration = policy, w.UID, w.Generation
 	t.event(now, Event{Kind: EventRevokeWritten, Item: i})
-	t.say(i, now, "The statement is removed; waiting until no member has it.")
+	t.say(i, now, message.TicketStatementRemoved())
 }
 
 // Remove requests the removal again if a statement is back in its policy after its end. The item is neither revoked nor
@@ -79,24 +81,24 @@ func (t *Ticket) Remove(i int, now time.Time) {
 	}
 	it.State = StateRevoking
 	it.RevokeGeneration = 0
-	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Comment: ReturnedMessage})
-	t.say(i, now, ReturnedMessage)
+	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Message: message.TicketStatementReturned()})
+	t.say(i, now, message.TicketStatementReturned())
 	t.enqueue(JobRemove, i)
 }
 
 // Fail records that the item is not in force, and why. It may be written again later.
-func (t *Ticket) Fail(i int, message string, now time.Time) {
+func (t *Ticket) Fail(i int, why message.Message, now time.Time) {
 	it := &t.Items[i]
-	if !it.State.Grants() || it.State == StateFailed && it.Message == message {
+	if !it.State.Grants() || it.State == StateFailed && it.Message.Same(why) {
 		return
 	}
 	it.State = StateFailed
-	t.event(now, Event{Kind: EventFailed, Item: i, Comment: message})
-	t.say(i, now, message)
+	t.event(now, Event{Kind: EventFailed, Item: i, Message: why})
+	t.say(i, now, why)
 }
 
 // Hold records what an approved item or a revocation waits for.
-func (t *Ticket) Hold(i int, message string, now time.Time) {
+func (t *Ticket) Hold(i int, what message.Message, now time.Time) {
 	it := &t.Items[i]
 	switch it.State {
 	case StateApproved:
@@ -106,5 +108,5 @@ func (t *Ticket) Hold(i int, message string, now time.Time) {
 	default:
 		return
 	}
-	t.say(i, now, message)
+	t.say(i, now, what)
 }

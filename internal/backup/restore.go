@@ -22,6 +22,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Knowledge is what is known about the time between a backup and its restore.
@@ -276,9 +277,9 @@ func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database
 		return nil
 	}
 	store := gormstore.New(scratch)
-	why := fmt.Sprintf("The portal was restored from a backup of %s, and it is not known what was decided after it. Ask again if it is still needed.", a.At.Format(time.RFC3339))
+	why := message.TicketRestoredUnknown(a.At.Format(time.RFC3339))
 	if t.Know == FromLedger {
-		why = fmt.Sprintf("The portal was restored from a backup of %s, and the ledger says that this ended later.", a.At.Format(time.RFC3339))
+		why = message.TicketRestoredEnded(a.At.Format(time.RFC3339))
 	}
 	now := t.Now()
 	list, err := store.List(ctx, approval.Filter{Oldest: true, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}})

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Annotations that ACP reads.
@@ -58,7 +60,7 @@ func (r *Reading) AddYAML(name string, data []byte) {
 		}
 		where := fmt.Sprintf("%s, document %d", name, doc)
 		if err != nil {
-			r.Problems = append(r.Problems, Problem{Where: where, Ref: e.ref(), Message: strings.TrimPrefix(err.Error(), "yaml: ")})
+			r.Problems = append(r.Problems, problemOf(where, e.ref(), message.Verbatim(strings.TrimPrefix(err.Error(), "yaml: "))))
 			var typed *yaml.TypeError
 			if errors.As(err, &typed) {
 				continue
@@ -73,7 +75,7 @@ func (r *Reading) AddYAML(name string, data []byte) {
 func (r *Reading) AddJSON(where string, data []byte) {
 	var e entity
 	if err := json.Unmarshal(data, &e); err != nil {
-		r.Problems = append(r.Problems, Problem{Where: where, Ref: e.ref(), Message: err.Error()})
+		r.Problems = append(r.Problems, problemOf(where, e.ref(), message.Verbatim(err.Error())))
 		return
 	}
 	r.addEntity(where, e)
@@ -108,7 +110,7 @@ func (r *Reading) addEntity(where string, e entity) {
 		if e.Spec.Owner != "" {
 			o, err := parseOwner(e.Spec.Owner)
 			if err != nil {
-				r.Problems = append(r.Problems, Problem{Where: where, Ref: ref, Message: fmt.Sprintf("%s: %v", ref, err)})
+				r.Problems = append(r.Problems, problemOf(where, ref, message.CatalogEntityProblem(ref.String(), message.Of(err))))
 				return
 			}
 			rec.Owners = []Owner{o}
@@ -123,7 +125,7 @@ func (r *Reading) addEntity(where string, e entity) {
 func (r *Reading) Add(rec Record) {
 	n, err := rec.Normalize()
 	if err != nil {
-		r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: rec.Ref(), Message: err.Error()})
+		r.Problems = append(r.Problems, problemOf(rec.Where, rec.Ref(), message.Of(err)))
 		return
 	}
 	r.Records = append(r.Records, n)

@@ -1,8 +1,9 @@
 package catalog
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Unique removes the records that contradict each other, and adds a problem for each. Of records with one kind and id
@@ -21,14 +22,12 @@ func (r *Reading) Unique() {
 	for _, rec := range r.Records {
 		ref := rec.Ref()
 		if len(places[ref]) > 1 {
-			r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref,
-				Message: fmt.Sprintf("%s is also defined in %s: remove one of the two", ref, otherPlace(places[ref], rec.Where))})
+			r.Problems = append(r.Problems, problemOf(rec.Where, ref, message.CatalogDefinedTwice(ref.String(), otherPlace(places[ref], rec.Where))))
 			continue
 		}
 		if rec.Name != "" {
 			if other, dup := names[rec.Name]; dup {
-				r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref,
-					Message: fmt.Sprintf("%s has the resource name of %s (%s): two entities cannot be one", ref, other, rec.Name)})
+				r.Problems = append(r.Problems, problemOf(rec.Where, ref, message.CatalogNameOfAnother(ref.String(), other.String(), rec.Name)))
 				continue
 			}
 			names[rec.Name] = ref
@@ -39,11 +38,15 @@ func (r *Reading) Unique() {
 }
 
 // otherPlace returns a place other than the given one, for messages.
-func otherPlace(places []string, but string) string {
-	if i := slices.IndexFunc(places, func(p string) bool { return p != but }); i >= 0 {
-		return first(places[i], "the same source")
+func otherPlace(places []string, but string) message.Message {
+	i := slices.IndexFunc(places, func(p string) bool { return p != but })
+	switch {
+	case i < 0:
+		return message.CatalogSamePlace()
+	case places[i] == "":
+		return message.CatalogSameSource()
 	}
-	return "the same place"
+	return message.Verbatim(places[i])
 }
 
 // Build makes a Catalog from records in their normal form. Of two records that contradict each other the first counts.

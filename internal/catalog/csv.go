@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // csvColumns are the columns of each kind. Their names are compared case-insensitively.
@@ -30,7 +32,7 @@ var csvFields = map[string]func(*Record, string) error{
 	"environment": func(r *Record, v string) error { r.Environment = v; return nil },
 	"sensitivity": func(r *Record, v string) error {
 		if v == "" {
-			return errors.New("the sensitivity is empty: use low, medium or high")
+			return message.CatalogSensitivityEmpty().Err()
 		}
 		r.Sensitivity = Sensitivity(strings.ToLower(v))
 		return nil
@@ -77,7 +79,7 @@ func (r *Reading) AddCSV(kind Kind, name string, data []byte) {
 	header, err := in.Read()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty: the first line names the columns")
+			err = message.CatalogCsvEmpty().Err()
 		}
 		r.csvProblem(name, 0, 0, Ref{}, err)
 		return
@@ -114,16 +116,16 @@ func (r *Reading) csvHeader(kind Kind, name string, in *csv.Reader, header []str
 		line, column := in.FieldPos(i)
 		at := slices.IndexFunc(all, func(c string) bool { return strings.EqualFold(c, strings.TrimSpace(h)) })
 		if at < 0 {
-			r.csvProblem(name, line, column, Ref{}, fmt.Errorf("column %q is not known: use %s", h, strings.Join(all, ", ")))
+			r.csvProblem(name, line, column, Ref{}, message.CatalogCsvColumnUnknown(h, all).Err())
 			continue
 		}
 		if columns[i] = all[at]; slices.Contains(columns[:i], all[at]) {
-			r.csvProblem(name, line, column, Ref{}, fmt.Errorf("column %q is there twice", h))
+			r.csvProblem(name, line, column, Ref{}, message.CatalogCsvColumnTwice(h).Err())
 		}
 	}
 	for _, c := range known.required {
 		if !slices.Contains(columns, c) {
-			r.csvProblem(name, 1, 1, Ref{}, fmt.Errorf("column %q is missing", c))
+			r.csvProblem(name, 1, 1, Ref{}, message.CatalogCsvColumnMissing(c).Err())
 		}
 	}
 	return columns, len(r.Problems) == before
@@ -167,5 +169,5 @@ func (r *Reading) csvProblem(name string, line, column int, ref Ref, err error) 
 	if line > 0 {
 		where = fmt.Sprintf("%s, line %d, column %d", name, line, max(column, 1))
 	}
-	r.Problems = append(r.Problems, Problem{Where: where, Ref: ref, Message: err.Error()})
+	r.Problems = append(r.Problems, problemOf(where, ref, message.Of(err)))
 }

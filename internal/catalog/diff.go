@@ -1,10 +1,11 @@
 package catalog
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Stored is an entity as the store has it.
@@ -44,20 +45,20 @@ type Dependents struct {
 	Grants []Grant `json:"grants,omitempty"` // access from it or to it
 }
 
-// Consequences returns sentences for users.
-func (l *Dependents) Consequences() []string {
+// Consequences returns what the removal of the entity affects.
+func (l *Dependents) Consequences() []message.Message {
 	if l == nil {
 		return nil
 	}
-	var out []string
+	var out []message.Message
 	if n := len(l.Owns); n > 0 {
-		out = append(out, fmt.Sprintf("It is an owner of %d entities.", n))
+		out = append(out, message.CatalogOwnsEntities(n))
 	}
 	if n := len(l.Leads); n > 0 {
-		out = append(out, fmt.Sprintf("It leads %d people or groups.", n))
+		out = append(out, message.CatalogLeads(n))
 	}
 	if n := len(l.Grants); n > 0 {
-		out = append(out, fmt.Sprintf("It has %d grants in force.", n))
+		out = append(out, message.CatalogGrantsInForce(n))
 	}
 	return out
 }
@@ -209,10 +210,9 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 			holder, held := names[rec.Name]
 			switch {
 			case known && before.Source != source:
-				refused = append(refused, Problem{Where: rec.Where, Ref: ref, Message: fmt.Sprintf("%s comes from the source %s already: remove it there first", ref, before.Source)})
+				refused = append(refused, problemOf(rec.Where, ref, message.CatalogEntityOfAnotherSource(ref.String(), before.Source)))
 			case rec.Name != "" && held:
-				refused = append(refused, Problem{Where: rec.Where, Ref: ref,
-					Message: fmt.Sprintf("%s has the resource name of %s from %s (%s): two entities cannot be one", ref, holder.Ref(), holder.Source, rec.Name)})
+				refused = append(refused, problemOf(rec.Where, ref, message.CatalogNameOfAnotherSource(ref.String(), holder.Ref().String(), holder.Source, rec.Name)))
 				if known && before.Name != "" {
 					names[before.Name], again = before, true
 				}

@@ -73,17 +73,24 @@ func (r Record) Ref() Ref { return Ref{r.Kind, r.ID} }
 
 // Problem is a part of a source that is refused. If it has a Ref, the entity keeps its earlier content.
 type Problem struct {
-	Where   string `json:"where,omitempty"`
-	Ref     Ref    `json:"ref,omitzero"`
-	Message string `json:"message"`
+	Where   string         `json:"where,omitempty"`
+	Ref     Ref            `json:"ref,omitzero"`
+	Message message.Stored `json:"message"`
 }
 
-func (p Problem) Error() string {
-	if p.Where == "" {
-		return p.Message
-	}
-	return p.Where + ": " + p.Message
+func problemOf(where string, ref Ref, m message.Message) Problem {
+	return Problem{Where: where, Ref: ref, Message: message.Stored{Message: m}}
 }
+
+// Located returns the problem with its place.
+func (p Problem) Located() message.Message {
+	if p.Where == "" {
+		return p.Message.Message
+	}
+	return message.CatalogProblemAt(p.Where, p.Message.Message)
+}
+
+func (p Problem) Error() string { return p.Located().Text }
 
 // Reading is the whole content of a source at one time.
 type Reading struct {
@@ -110,6 +117,9 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string { return e.Message.Text }
+
+// Unwrap returns the message, so that message.Of finds it.
+func (e *FieldError) Unwrap() error { return e.Message.Err() }
 
 func fieldError(field string, m message.Message) error {
 	return &FieldError{Field: field, Message: m}
@@ -217,11 +227,11 @@ func (r Record) normalizeOwned() (Record, error) {
 func text(s string, most int, lines bool) error {
 	switch {
 	case len(s) > most:
-		return fmt.Errorf("it is longer than %d bytes", most)
+		return message.TextTooLong(most).Err()
 	case !utf8.ValidString(s):
-		return errors.New("it is not UTF-8")
+		return message.TextNotUtf8().Err()
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') }):
-		return errors.New("it has control characters")
+		return message.TextControlCharacters().Err()
 	}
 	return nil
 }
@@ -233,7 +243,7 @@ func parseOwner(ref string) (Owner, error) {
 	}
 	id := refID(rest)
 	if id == "" {
-		return Owner{}, fmt.Errorf("the owner %q names nobody: use user:<name> or group:<name>", ref)
+		return Owner{}, message.CatalogOwnerNamesNobody(ref).Err()
 	}
 	switch strings.ToLower(kind) {
 	case "user":
@@ -241,7 +251,7 @@ func parseOwner(ref string) (Owner, error) {
 	case "group":
 		return Owner{Kind: OwnerGroup, ID: id}, nil
 	}
-	return Owner{}, fmt.Errorf("the owner %q: use user:<name> or group:<name>", ref)
+	return Owner{}, message.CatalogOwnerForm(ref).Err()
 }
 
 // refID returns the id of a reference [kind:][namespace/]name. Backstage's default namespace is left out; any other is

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func TestPreviewChangesNothing(t *testing.T) {
@@ -204,7 +205,7 @@ func TestRefusedEntitiesAreNotGone(t *testing.T) {
 	if err != nil || refs(d.Gone) != "person/zoe" || d.Incomplete {
 		t.Errorf("it keeps what was known of it: %+v, %v", d, err)
 	}
-	bad.Problems = append(bad.Problems, catalog.Problem{Where: "people.yaml, document 3", Message: "not YAML"})
+	bad.Problems = append(bad.Problems, catalog.Problem{Where: "people.yaml, document 3", Message: message.Stored{Message: message.Verbatim("not YAML")}})
 	if d, _, err = w.Preview(t.Context(), dave, "hr", bad); err != nil || len(d.Gone) != 0 || !d.Incomplete {
 		t.Errorf("when a part could not be read, nothing is gone: %+v, %v", d, err)
 	}

@@ -115,8 +115,8 @@ func (o *evidenceOptions) printScores(all any, scores []resourceScore, more [][]
 		enough = enough && s.Enough
 		rows = append(rows, []string{s.Resource, fmt.Sprint(s.Value), fmt.Sprint(s.Threshold), yes(s.Enough)})
 		for _, p := range s.Parts {
-			if p.Missing != "" {
-				missing = append(missing, []string{s.Resource, string(p.Name), fmt.Sprintf("%d of %d", p.Points, p.Of), p.Missing})
+			if !p.Missing.IsZero() {
+				missing = append(missing, []string{s.Resource, string(p.Name), fmt.Sprintf("%d of %d", p.Points, p.Of), p.Missing.Render(language())})
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (o *evidenceOptions) ask(ctx context.Context) error {
 		all[id] = s
 		scores[i] = resourceScore{id, insight.Score{Value: s.Value, Threshold: s.Threshold, Enough: s.Enough}}
 		for _, p := range s.Parts {
-			scores[i].Parts = append(scores[i].Parts, insight.Part{Name: insight.PartName(p.Name), Points: p.Points, Of: p.Of, Missing: text(p.Missing)})
+			scores[i].Parts = append(scores[i].Parts, insight.Part{Name: insight.PartName(p.Name), Points: p.Points, Of: p.Of, Missing: value(p.Missing)})
 		}
 	}
 	return o.printScores(all, scores, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func newLedger(s Streams) *cobra.Command {
@@ -84,6 +85,15 @@ type ledgerBreak struct {
 	Line     int64  `json:"line,omitempty"`
 	FileLine int64  `json:"fileLine,omitempty"`
 	Reason   string `json:"reason"`
+	// Message is the reason with its code, for Line.
+	Message message.Message `json:"message,omitzero"`
+}
+
+func (b *ledgerBreak) text() string {
+	if b.Message.IsZero() {
+		return b.Reason
+	}
+	return b.Message.Render(language())
 }
 
 func (o *ledgerVerifyOptions) run(ctx context.Context) error {
@@ -179,7 +189,7 @@ func verify(in io.Reader, from int64, witnesses []ledger.Witness) (ledgerVerdict
 	var form *ledger.FormatError
 	switch {
 	case errors.As(err, &broken):
-		v.Broken = &ledgerBreak{Line: broken.Seq, Reason: broken.Error()}
+		v.Broken = &ledgerBreak{Line: broken.Seq, Reason: broken.Error(), Message: broken.Message()}
 	case errors.As(err, &form):
 		v.Broken = &ledgerBreak{FileLine: form.Line, Reason: form.Error()}
 	case err != nil:
@@ -201,7 +211,7 @@ func (o *ledgerVerifyOptions) print(v ledgerVerdict) error {
 	}
 	switch {
 	case v.Broken != nil:
-		text += v.Broken.Reason + "\n"
+		text += v.Broken.text() + "\n"
 	case v.Anchored != nil:
 		text += fmt.Sprintf("anchored up to line %d: heads kept since %s, the latest at %s\n",
 			v.Anchored.Line, v.Anchored.Since.Format(time.RFC3339), v.Anchored.Latest.Format(time.RFC3339))

@@ -118,9 +118,13 @@ func optional(s string) *string {
 	return &s
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
+func text(s *string) string { return value(s) }
+
+// value returns what an optional field contains, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
 	}
-	return *s
+	return *p
 }

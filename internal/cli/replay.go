@@ -142,7 +142,7 @@ func uncertainRows(list []insight.Uncertain) [][]string {
 		if u.Count > 0 {
 			count = fmt.Sprint(u.Count)
 		}
-		rows = append(rows, []string{u.Cluster, moment(u.From), moment(u.To), u.Source, u.Resource, count, u.Reason})
+		rows = append(rows, []string{u.Cluster, moment(u.From), moment(u.To), u.Source, u.Resource, count, u.Reason.Render(language())})
 	}
 	return rows
 }
@@ -171,14 +171,14 @@ func (o *replayOptions) ask(ctx context.Context) error {
 		return err
 	}
 	if !im.Available {
-		if why := text(im.Message); why != "" {
-			return errors.New(why)
+		if im.Message != nil {
+			return errors.New(im.Message.Render(language()))
 		}
 		return errNoFlows
 	}
 	uncertain := [][]string{{"CLUSTER", "FROM", "TO", "WHY"}}
 	for _, u := range im.Uncertain {
-		uncertain = append(uncertain, []string{u.Cluster, moment(u.From), moment(u.To), u.Reason})
+		uncertain = append(uncertain, []string{u.Cluster, moment(u.From), moment(u.To), u.Reason.Render(language())})
 	}
 	lines := func(list []portalclient.ImpactLine) [][]string {
 		rows := [][]string{{"CLIENT", "RESOURCE", "ACTION", "PORT", "CLUSTER", "CONNECTIONS", "FIRST", "LAST", "BEFORE", "AFTER"}}

@@ -223,7 +223,7 @@ func printTicket(w io.Writer, t portalclient.Ticket) {
 		}
 		printMembers(w, it.Clusters, it.Members)
 		if it.Message != nil {
-			fmt.Fprintf(w, "  %s\n", printable(*it.Message))
+			fmt.Fprintf(w, "  %s\n", printable(it.Message.Render(language())))
 		}
 	}
 	if len(t.Events) > 0 {
@@ -245,6 +245,9 @@ func printTicket(w io.Writer, t portalclient.Ticket) {
 		}
 		if e.Comment != nil {
 			line = append(line, printable(*e.Comment))
+		}
+		if e.Message != nil {
+			line = append(line, printable(e.Message.Render(language())))
 		}
 		fmt.Fprintln(w, strings.Join(line, "  "))
 	}

@@ -102,7 +102,7 @@ func (o *unusedOptions) work(ctx context.Context) error {
 		if u.LastUsed != nil {
 			last = moment(*u.LastUsed)
 		}
-		rows = append(rows, []string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Why})
+		rows = append(rows, []string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Why.Render(language())})
 	}
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (o *unusedOptions) ask(ctx context.Context) error {
 		if u.LastUsed != nil {
 			last = moment(*u.LastUsed)
 		}
-		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Reason})
+		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Reason.Render(language())})
 	}
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err

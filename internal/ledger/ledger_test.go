@@ -112,7 +112,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			switch errors.As(err, &broken); {
 			case tc.broken == 0 && (err != nil || count != int64(len(lines))):
 				t.Errorf("%s: got %d lines, %v", tc.reason, count, err)
-			case tc.broken != 0 && (broken == nil || broken.Seq != tc.broken || !strings.Contains(broken.Reason, tc.says)):
+			case tc.broken != 0 && (broken == nil || broken.Seq != tc.broken || !strings.Contains(broken.Reason.Text, tc.says)):
 				t.Errorf("%s: want line %d, got %v", tc.reason, tc.broken, err)
 			}
 		})
@@ -156,7 +156,7 @@ func TestCheckComparesWithAnchors(t *testing.T) {
 			r, err := Check(seq(tc.lines), tc.first, tc.witnesses)
 			var broken *BrokenError
 			if tc.broken != 0 {
-				if !errors.As(err, &broken) || broken.Seq != tc.broken || !strings.Contains(broken.Reason, tc.says) {
+				if !errors.As(err, &broken) || broken.Seq != tc.broken || !strings.Contains(broken.Reason.Text, tc.says) {
 					t.Errorf("%s: want line %d, got %v", tc.reason, tc.broken, err)
 				}
 				return

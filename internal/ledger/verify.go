@@ -3,12 +3,13 @@ package ledger
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Witness is a head that an anchor stored.
@@ -20,16 +21,17 @@ type Witness struct {
 // BrokenError reports the first line that does not continue the chain or differs from an anchored head.
 type BrokenError struct {
 	Seq    int64
-	Reason string
+	Reason message.Message
 }
 
-func (e *BrokenError) Error() string {
-	return fmt.Sprintf("ledger is broken at line %d: %s", e.Seq, e.Reason)
+func (e *BrokenError) Error() string { return e.Message().Text }
+
+// Message returns the error for people.
+func (e *BrokenError) Message() message.Message {
+	return message.LedgerBroken(int(e.Seq), e.Reason)
 }
 
-func broken(seq int64, format string, args ...any) error {
-	return &BrokenError{Seq: seq, Reason: fmt.Sprintf(format, args...)}
-}
+func broken(seq int64, reason message.Message) error { return &BrokenError{Seq: seq, Reason: reason} }
 
 // Report describes the verified part of a ledger.
 type Report struct {
@@ -98,14 +100,14 @@ func (v *verifier) add(l Line) error {
 	want := v.report.Last + 1
 	switch {
 	case l.Seq > want:
-		return broken(want, "it is missing: line %d follows", l.Seq)
+		return broken(want, message.LedgerLineMissing(int(l.Seq)))
 	case l.Seq < want:
-		return broken(want, "line %d stands in its place", l.Seq)
+		return broken(want, message.LedgerLineInPlace(int(l.Seq)))
 	case hash(l.Text) != l.Hash:
-		return broken(want, "its hash is not that of its text: one of them was changed")
+		return broken(want, message.LedgerHashDiffers())
 	}
 	if !json.Valid([]byte(l.Text)) {
-		return broken(want, "its text is not JSON")
+		return broken(want, message.LedgerNotJSON())
 	}
 	if !v.continues(l.Text, want) {
 		return v.discontinued(l.Text, want)
@@ -132,15 +134,15 @@ func (v *verifier) discontinued(text string, seq int64) error {
 		Prev string `json:"prev"`
 	}
 	if err := json.Unmarshal([]byte(text), &body); err != nil || body.Seq != seq {
-		return broken(seq, "its text says that it is line %d", body.Seq)
+		return broken(seq, message.LedgerOtherNumber(int(body.Seq)))
 	}
 	if v.report.Hash == "" || body.Prev == v.report.Hash {
-		return broken(seq, "its text is not in the form of the ledger")
+		return broken(seq, message.LedgerNotInForm())
 	}
 	if seq == 1 {
-		return broken(seq, "it names a line before it, so it was not the first")
+		return broken(seq, message.LedgerNotFirst())
 	}
-	return broken(seq, "it does not continue line %d: one of the two was replaced", seq-1)
+	return broken(seq, message.LedgerNotContinued(int(seq-1)))
 }
 
 // compare compares the last line with the witnesses for it.
@@ -149,7 +151,7 @@ func (v *verifier) compare() error {
 		w := v.pending[0]
 		v.pending = v.pending[1:]
 		if w.Hash != v.report.Hash {
-			return broken(w.Seq, "%s kept another hash for it at %s: it, or a line after %d, was rewritten", w.Anchor, stamp(w.At), v.lastMatch)
+			return broken(w.Seq, message.LedgerAnchorDiffers(w.Anchor, stamp(w.At), int(v.lastMatch)))
 		}
 		v.lastMatch = w.Seq
 		c := v.report.Covered
@@ -173,7 +175,7 @@ func (v *verifier) end() error {
 		return nil
 	}
 	w := v.pending[0]
-	return broken(v.report.Last+1, "it is missing at the end: %s kept line %d at %s", w.Anchor, w.Seq, stamp(w.At))
+	return broken(v.report.Last+1, message.LedgerMissingAtEnd(w.Anchor, int(w.Seq), stamp(w.At)))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -347,9 +347,34 @@ func CatalogChangedMeanwhile() Message {
 	return Message{Code: "catalog.changed-meanwhile", Text: "Somebody else has changed the catalog meanwhile: look at it again."}
 }
 
+// CatalogCsvColumnMissing is "column \"{column}\" is missing".
+func CatalogCsvColumnMissing(column string) Message {
+	return build("catalog.csv-column-missing", param{"column", column})
+}
+
+// CatalogCsvColumnTwice is "column \"{column}\" is there twice".
+func CatalogCsvColumnTwice(column string) Message {
+	return build("catalog.csv-column-twice", param{"column", column})
+}
+
+// CatalogCsvColumnUnknown is "column \"{column}\" is not known: use {columns}".
+func CatalogCsvColumnUnknown(column string, columns []string) Message {
+	return build("catalog.csv-column-unknown", param{"column", column}, param{"columns", columns})
+}
+
+// CatalogCsvEmpty is "it is empty: the first line names the columns".
+func CatalogCsvEmpty() Message {
+	return Message{Code: "catalog.csv-empty", Text: "it is empty: the first line names the columns"}
+}
+
 // CatalogCursorUnknown is "The cursor is not known: begin at the first page.".
 func CatalogCursorUnknown() Message {
 	return Message{Code: "catalog.cursor-unknown", Text: "The cursor is not known: begin at the first page."}
+}
+
+// CatalogDefinedTwice is "{entity} is also defined in {place}: remove one of the two".
+func CatalogDefinedTwice(entity string, place Message) Message {
+	return build("catalog.defined-twice", param{"entity", entity}, param{"place", place})
 }
 
 // CatalogEntityExists is "{entity} exists already.".
@@ -362,9 +387,19 @@ func CatalogEntityNotGone(entity string) Message {
 	return build("catalog.entity-not-gone", param{"entity", entity})
 }
 
+// CatalogEntityOfAnotherSource is "{entity} comes from the source {source} already: remove it there first".
+func CatalogEntityOfAnotherSource(entity string, source string) Message {
+	return build("catalog.entity-of-another-source", param{"entity", entity}, param{"source", source})
+}
+
 // CatalogEntityOfSource is "{entity} comes from the source {source}: change it there.".
 func CatalogEntityOfSource(entity string, source string) Message {
 	return build("catalog.entity-of-source", param{"entity", entity}, param{"source", source})
+}
+
+// CatalogEntityProblem is "{entity}: {reason}".
+func CatalogEntityProblem(entity string, reason Message) Message {
+	return build("catalog.entity-problem", param{"entity", entity}, param{"reason", reason})
 }
 
 // CatalogEntityUnknown is "The catalog has no {entity}.".
@@ -377,6 +412,11 @@ func CatalogEnvironmentInvalid(entity string, environment string) Message {
 	return build("catalog.environment-invalid", param{"entity", entity}, param{"environment", environment})
 }
 
+// CatalogGrantsInForce is "It has {count} grants in force.".
+func CatalogGrantsInForce(count int) Message {
+	return build("catalog.grants-in-force", param{"count", count})
+}
+
 // CatalogIDInvalid is "{entity} has the id (metadata.name) \"{id}\": use letters, digits, '-', '_' and '.', at most 128".
 func CatalogIDInvalid(entity string, id string) Message {
 	return build("catalog.id-invalid", param{"entity", entity}, param{"id", id})
@@ -385,6 +425,11 @@ func CatalogIDInvalid(entity string, id string) Message {
 // CatalogKindInvalid is "kind \"{kind}\": use application, resource, group or person".
 func CatalogKindInvalid(kind string) Message {
 	return build("catalog.kind-invalid", param{"kind", kind})
+}
+
+// CatalogLeads is "It leads {count} people or groups.".
+func CatalogLeads(count int) Message {
+	return build("catalog.leads", param{"count", count})
 }
 
 // CatalogNameInvalid is "{entity} has the resource name ({field}) \"{name}\": it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>".
@@ -397,6 +442,11 @@ func CatalogNameOfAnother(entity string, other string, name string) Message {
 	return build("catalog.name-of-another", param{"entity", entity}, param{"name", name}, param{"other", other})
 }
 
+// CatalogNameOfAnotherSource is "{entity} has the resource name of {other} from {source} ({name}): two entities cannot be one".
+func CatalogNameOfAnotherSource(entity string, other string, source string, name string) Message {
+	return build("catalog.name-of-another-source", param{"entity", entity}, param{"name", name}, param{"other", other}, param{"source", source})
+}
+
 // CatalogOwnLeader is "{entity} is its own leader ({field}): name another leader or leave it out".
 func CatalogOwnLeader(entity string, field string) Message {
 	return build("catalog.own-leader", param{"entity", entity}, param{"field", field})
@@ -407,6 +457,11 @@ func CatalogOwnParent(entity string) Message {
 	return build("catalog.own-parent", param{"entity", entity})
 }
 
+// CatalogOwnerForm is "the owner \"{owner}\": use user:<name> or group:<name>".
+func CatalogOwnerForm(owner string) Message {
+	return build("catalog.owner-form", param{"owner", owner})
+}
+
 // CatalogOwnerInvalid is "{entity} has the owner \"{owner}\": use user:<name> or group:<name>".
 func CatalogOwnerInvalid(entity string, owner string) Message {
 	return build("catalog.owner-invalid", param{"entity", entity}, param{"owner", owner})
@@ -415,6 +470,16 @@ func CatalogOwnerInvalid(entity string, owner string) Message {
 // CatalogOwnerMissing is "{entity} has no owner (spec.owner): use user:<name> or group:<name>".
 func CatalogOwnerMissing(entity string) Message {
 	return build("catalog.owner-missing", param{"entity", entity})
+}
+
+// CatalogOwnerNamesNobody is "the owner \"{owner}\" names nobody: use user:<name> or group:<name>".
+func CatalogOwnerNamesNobody(owner string) Message {
+	return build("catalog.owner-names-nobody", param{"owner", owner})
+}
+
+// CatalogOwnsEntities is "It is an owner of {count} entities.".
+func CatalogOwnsEntities(count int) Message {
+	return build("catalog.owns-entities", param{"count", count})
 }
 
 // CatalogPartInvalid is "{entity} has \"{part}\" in {field}: that is no id".
@@ -432,14 +497,34 @@ func CatalogPreviewUnknown() Message {
 	return Message{Code: "catalog.preview-unknown", Text: "The preview is not known, or too old: make a new one."}
 }
 
+// CatalogProblemAt is "{place}: {problem}".
+func CatalogProblemAt(place string, problem Message) Message {
+	return build("catalog.problem-at", param{"place", place}, param{"problem", problem})
+}
+
 // CatalogReasonInvalid is "the reason: {reason}".
 func CatalogReasonInvalid(reason Message) Message {
 	return build("catalog.reason-invalid", param{"reason", reason})
 }
 
+// CatalogSamePlace is "the same place".
+func CatalogSamePlace() Message {
+	return Message{Code: "catalog.same-place", Text: "the same place"}
+}
+
+// CatalogSameSource is "the same source".
+func CatalogSameSource() Message {
+	return Message{Code: "catalog.same-source", Text: "the same source"}
+}
+
 // CatalogSecurityOnly is "Only security administrators change the catalog.".
 func CatalogSecurityOnly() Message {
 	return Message{Code: "catalog.security-only", Text: "Only security administrators change the catalog."}
+}
+
+// CatalogSensitivityEmpty is "the sensitivity is empty: use low, medium or high".
+func CatalogSensitivityEmpty() Message {
+	return Message{Code: "catalog.sensitivity-empty", Text: "the sensitivity is empty: use low, medium or high"}
 }
 
 // CatalogSensitivityInvalid is "{entity} has the sensitivity \"{sensitivity}\": use low, medium or high".
@@ -485,6 +570,41 @@ func CatalogTooManyOwners(entity string, count int, limit int) Message {
 // CatalogUnknown is "The catalog does not know it.".
 func CatalogUnknown() Message {
 	return Message{Code: "catalog.unknown", Text: "The catalog does not know it."}
+}
+
+// CatalogWouldBeOrphan is "Nobody could decide for {entity} any more.".
+func CatalogWouldBeOrphan(entity string) Message {
+	return build("catalog.would-be-orphan", param{"entity", entity})
+}
+
+// ChangeEnforcerUnusable is "{enforcer} cannot be used: {reason}".
+func ChangeEnforcerUnusable(enforcer string, reason Message) Message {
+	return build("change.enforcer-unusable", param{"enforcer", enforcer}, param{"reason", reason})
+}
+
+// ChangeGroupNotShown is "An address group with more than {limit} prefixes is not shown.".
+func ChangeGroupNotShown(limit int) Message {
+	return build("change.group-not-shown", param{"limit", limit})
+}
+
+// ChangeMembersUnknown is "What {enforcer} is given depends on what each member can do, and no member is known yet.".
+func ChangeMembersUnknown(enforcer string) Message {
+	return build("change.members-unknown", param{"enforcer", enforcer})
+}
+
+// ChangeNotEnforceable is "{enforcer} cannot enforce {resource}: {reason}".
+func ChangeNotEnforceable(enforcer string, resource string, reason Message) Message {
+	return build("change.not-enforceable", param{"enforcer", enforcer}, param{"reason", reason}, param{"resource", resource})
+}
+
+// ChangePartsHidden is "What others may do there is left out: its owners, the security team and those who decide see it.".
+func ChangePartsHidden() Message {
+	return Message{Code: "change.parts-hidden", Text: "What others may do there is left out: its owners, the security team and those who decide see it."}
+}
+
+// ChangeResourcesNotShown is "{count} resources are concerned; the dataplane objects of the first {limit} are shown.".
+func ChangeResourcesNotShown(count int, limit int) Message {
+	return build("change.resources-not-shown", param{"count", count}, param{"limit", limit})
 }
 
 // CommentEmpty is "Write something.".
@@ -842,6 +962,61 @@ func EnforcerUnavailable(enforcer string, reason Message) Message {
 	return build("enforcer.unavailable", param{"enforcer", enforcer}, param{"reason", reason})
 }
 
+// EvidenceFlowsLost is "At least {count} flows of {member} were lost ({share} of all there): look at the losses, and give Hubble larger buffers.".
+func EvidenceFlowsLost(count int, member string, share string) Message {
+	return build("evidence.flows-lost", param{"count", count}, param{"member", member}, param{"share", share})
+}
+
+// EvidenceLongLivedOnly is "{count} of {clients} clients were seen only in connections that were open already, without a verdict: others like them may be silent.".
+func EvidenceLongLivedOnly(count int, clients int) Message {
+	return build("evidence.long-lived-only", param{"clients", clients}, param{"count", count})
+}
+
+// EvidenceMembersNoLongerWatched is "The flows of {members} are not watched any more, and the resource is placed there: look at the flow collector.".
+func EvidenceMembersNoLongerWatched(members Message) Message {
+	return build("evidence.members-no-longer-watched", param{"members", members})
+}
+
+// EvidenceMembersNotWatched is "The flows of {members} are not watched, and the resource is placed there: let the flow collector follow them.".
+func EvidenceMembersNotWatched(members Message) Message {
+	return build("evidence.members-not-watched", param{"members", members})
+}
+
+// EvidenceNewcomers is "{count} of {clients} clients came only in the later half of the window ({rate} a day), and nothing allows them: more may still come.".
+func EvidenceNewcomers(count int, clients int, rate string) Message {
+	return build("evidence.newcomers", param{"clients", clients}, param{"count", count}, param{"rate", rate})
+}
+
+// EvidenceNotWatched is "No flows were watched in the window, so nothing is known.".
+func EvidenceNotWatched() Message {
+	return Message{Code: "evidence.not-watched", Text: "No flows were watched in the window, so nothing is known."}
+}
+
+// EvidencePlacedNowhere is "The resource is placed in no member, so nothing is known: look at its class.".
+func EvidencePlacedNowhere() Message {
+	return Message{Code: "evidence.placed-nowhere", Text: "The resource is placed in no member, so nothing is known: look at its class."}
+}
+
+// EvidencePlacementUnknown is "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report.".
+func EvidencePlacementUnknown() Message {
+	return Message{Code: "evidence.placement-unknown", Text: "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report."}
+}
+
+// EvidenceSourcesWithoutName is "{count} connections ({share}) come from sources without a name that nothing allows: find out who they are.".
+func EvidenceSourcesWithoutName(count int, share string) Message {
+	return build("evidence.sources-without-name", param{"count", count}, param{"share", share})
+}
+
+// EvidenceWeekdaysNotWatched is "These weekdays were not watched from end to end in every member: {weekdays:list}. A job that runs then was not seen.".
+func EvidenceWeekdaysNotWatched(weekdays []Message) Message {
+	return build("evidence.weekdays-not-watched", param{"weekdays", weekdays})
+}
+
+// EvidenceWindowNotFull is "Flows of {member} were watched for {watched} of {window}: wait until the window is full.".
+func EvidenceWindowNotFull(member string, watched string, window string) Message {
+	return build("evidence.window-not-full", param{"member", member}, param{"watched", watched}, param{"window", window})
+}
+
 // FieldBeforeUntil is "must be before until".
 func FieldBeforeUntil() Message {
 	return Message{Code: "field.before-until", Text: "must be before until"}
@@ -1152,6 +1327,11 @@ func GuardMissing(objects []string) Message {
 	return build("guard.missing", param{"objects", objects})
 }
 
+// GuardNewDenials is "{count} connections of known clients were refused in {member} within {window}, and at most {limit} may be.".
+func GuardNewDenials(count int, member string, window string, limit int) Message {
+	return build("guard.new-denials", param{"count", count}, param{"limit", limit}, param{"member", member}, param{"window", window})
+}
+
 // GuardNotStopped is "The guard of {resource} has not stopped anything.".
 func GuardNotStopped(resource string) Message {
 	return build("guard.not-stopped", param{"resource", resource})
@@ -1225,6 +1405,16 @@ func HostUnreachable() Message {
 // ImpactGrantOnly is "Only a grant can be revoked.".
 func ImpactGrantOnly() Message {
 	return Message{Code: "impact.grant-only", Text: "Only a grant can be revoked."}
+}
+
+// ImpactPartsHidden is "What concerns others' applications is left out: the resource's owners, the security team and those who decide see it.".
+func ImpactPartsHidden() Message {
+	return Message{Code: "impact.parts-hidden", Text: "What concerns others' applications is left out: the resource's owners, the security team and those who decide see it."}
+}
+
+// ImpactReplayTooSlow is "The replay took too long; try again in a moment.".
+func ImpactReplayTooSlow() Message {
+	return Message{Code: "impact.replay-too-slow", Text: "The replay took too long; try again in a moment."}
 }
 
 // IssueExpired is "it ended at {at} and decides nothing any more".
@@ -1402,6 +1592,66 @@ func LackSeveral(member string, reason Message, more int, others []string) Messa
 	return build("lack.several", param{"member", member}, param{"more", more}, param{"others", others}, param{"reason", reason})
 }
 
+// LedgerAnchorDiffers is "{anchor} kept another hash for it at {at}: it, or a line after {line}, was rewritten".
+func LedgerAnchorDiffers(anchor string, at string, line int) Message {
+	return build("ledger.anchor-differs", param{"anchor", anchor}, param{"at", at}, param{"line", line})
+}
+
+// LedgerAnchorUnreadable is "An anchor cannot be read, so that not everything could be compared.".
+func LedgerAnchorUnreadable() Message {
+	return Message{Code: "ledger.anchor-unreadable", Text: "An anchor cannot be read, so that not everything could be compared."}
+}
+
+// LedgerBroken is "ledger is broken at line {line}: {reason}".
+func LedgerBroken(line int, reason Message) Message {
+	return build("ledger.broken", param{"line", line}, param{"reason", reason})
+}
+
+// LedgerHashDiffers is "its hash is not that of its text: one of them was changed".
+func LedgerHashDiffers() Message {
+	return Message{Code: "ledger.hash-differs", Text: "its hash is not that of its text: one of them was changed"}
+}
+
+// LedgerLineInPlace is "line {line} stands in its place".
+func LedgerLineInPlace(line int) Message {
+	return build("ledger.line-in-place", param{"line", line})
+}
+
+// LedgerLineMissing is "it is missing: line {next} follows".
+func LedgerLineMissing(next int) Message {
+	return build("ledger.line-missing", param{"next", next})
+}
+
+// LedgerMissingAtEnd is "it is missing at the end: {anchor} kept line {line} at {at}".
+func LedgerMissingAtEnd(anchor string, line int, at string) Message {
+	return build("ledger.missing-at-end", param{"anchor", anchor}, param{"at", at}, param{"line", line})
+}
+
+// LedgerNotContinued is "it does not continue line {line}: one of the two was replaced".
+func LedgerNotContinued(line int) Message {
+	return build("ledger.not-continued", param{"line", line})
+}
+
+// LedgerNotFirst is "it names a line before it, so it was not the first".
+func LedgerNotFirst() Message {
+	return Message{Code: "ledger.not-first", Text: "it names a line before it, so it was not the first"}
+}
+
+// LedgerNotInForm is "its text is not in the form of the ledger".
+func LedgerNotInForm() Message {
+	return Message{Code: "ledger.not-in-form", Text: "its text is not in the form of the ledger"}
+}
+
+// LedgerNotJSON is "its text is not JSON".
+func LedgerNotJSON() Message {
+	return Message{Code: "ledger.not-json", Text: "its text is not JSON"}
+}
+
+// LedgerOtherNumber is "its text says that it is line {line}".
+func LedgerOtherNumber(line int) Message {
+	return build("ledger.other-number", param{"line", line})
+}
+
 // LintRefused is "{kind}: {reason}".
 func LintRefused(kind string, reason Message) Message {
 	return build("lint.refused", param{"kind", kind}, param{"reason", reason})
@@ -1572,6 +1822,16 @@ func MemberUnregistered(member string, namespace string) Message {
 	return build("member.unregistered", param{"member", member}, param{"namespace", namespace})
 }
 
+// MembersCount is "{count} members".
+func MembersCount(count int) Message {
+	return build("members.count", param{"count", count})
+}
+
+// MembersNamesAndMore is "{names} and {count} more members".
+func MembersNamesAndMore(names []string, count int) Message {
+	return build("members.names-and-more", param{"count", count}, param{"names", names})
+}
+
 // NameCharacters is "invalid name \"{name}\": the id must not contain spaces or control characters".
 func NameCharacters(name string) Message {
 	return build("name.characters", param{"name", name})
@@ -1690,6 +1950,21 @@ func OverrideReasonLength(limit int) Message {
 // Parts is "{parts}".
 func Parts(parts []Message) Message {
 	return build("parts", param{"parts", parts})
+}
+
+// PolicyStepDenies is "after {time} deny".
+func PolicyStepDenies(time string) Message {
+	return build("policy-step.denies", param{"time", time})
+}
+
+// PolicyStepEscalates is "after {time} escalate to {approvers}".
+func PolicyStepEscalates(time string, approvers []string) Message {
+	return build("policy-step.escalates", param{"approvers", approvers}, param{"time", time})
+}
+
+// PolicyStepReminds is "after {time} remind".
+func PolicyStepReminds(time string) Message {
+	return build("policy-step.reminds", param{"time", time})
 }
 
 // PolicyAsksNobody is "The approval policy {policy} asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.".
@@ -2422,6 +2697,51 @@ func RemedyUpgradeServer() Message {
 	return Message{Code: "remedy.upgrade-server", Text: "upgrade to 1.30 or newer"}
 }
 
+// ReplayFlowsLost is "At least {count} flows of {member} were lost.".
+func ReplayFlowsLost(count int, member string) Message {
+	return build("replay.flows-lost", param{"count", count}, param{"member", member})
+}
+
+// ReplayMemberNotWatched is "The flows of {member} were not watched for {time}.".
+func ReplayMemberNotWatched(member string, time string) Message {
+	return build("replay.member-not-watched", param{"member", member}, param{"time", time})
+}
+
+// ReplayNothingWatched is "No member's flows were watched.".
+func ReplayNothingWatched() Message {
+	return Message{Code: "replay.nothing-watched", Text: "No member's flows were watched."}
+}
+
+// ReplayPlacementUnknown is "It is not known in which members every resource is placed, so some may not have been watched.".
+func ReplayPlacementUnknown() Message {
+	return Message{Code: "replay.placement-unknown", Text: "It is not known in which members every resource is placed, so some may not have been watched."}
+}
+
+// ReplaySourceLabelsCut is "The source has more labels than were kept, so its name is not known.".
+func ReplaySourceLabelsCut() Message {
+	return Message{Code: "replay.source-labels-cut", Text: "The source has more labels than were kept, so its name is not known."}
+}
+
+// ReplaySourceMachine is "The client is a machine outside the fleet with several addresses, and not all of them are decided alike.".
+func ReplaySourceMachine() Message {
+	return Message{Code: "replay.source-machine", Text: "The client is a machine outside the fleet with several addresses, and not all of them are decided alike."}
+}
+
+// ReplaySourceManyAddresses is "The source has more addresses than can be asked about.".
+func ReplaySourceManyAddresses() Message {
+	return Message{Code: "replay.source-many-addresses", Text: "The source has more addresses than can be asked about."}
+}
+
+// ReplaySourceOutside is "The source is outside the fleet, and its address is not known.".
+func ReplaySourceOutside() Message {
+	return Message{Code: "replay.source-outside", Text: "The source is outside the fleet, and its address is not known."}
+}
+
+// ReplaySourceRange is "The source is known only as a range of addresses, and not all of them are decided alike.".
+func ReplaySourceRange() Message {
+	return Message{Code: "replay.source-range", Text: "The source is known only as a range of addresses, and not all of them are decided alike."}
+}
+
 // RequestApplicationNotOwner is "Only an owner of {application} can ask for its access: ask {owners}.".
 func RequestApplicationNotOwner(application string, owners string) Message {
 	return build("request.application-not-owner", param{"application", application}, param{"owners", owners})
@@ -2667,6 +2987,76 @@ func RevokeReasonNeeded() Message {
 	return Message{Code: "revoke.reason-needed", Text: "Say why the access ends."}
 }
 
+// RolloutHintAnnounce is "The evidence is enough: tell the owners of the clients when it will be enforced.".
+func RolloutHintAnnounce() Message {
+	return Message{Code: "rollout-hint.announce", Text: "The evidence is enough: tell the owners of the clients when it will be enforced."}
+}
+
+// RolloutHintAudit is "Ask for Audit: nothing is refused, and what would be is reported.".
+func RolloutHintAudit() Message {
+	return Message{Code: "rollout-hint.audit", Text: "Ask for Audit: nothing is refused, and what would be is reported."}
+}
+
+// RolloutHintDone is "Every member enforces. Look at unused grants from time to time.".
+func RolloutHintDone() Message {
+	return Message{Code: "rollout-hint.done", Text: "Every member enforces. Look at unused grants from time to time."}
+}
+
+// RolloutHintEnforce is "Everything is known and announced: ask for Enforce, one member first if you like.".
+func RolloutHintEnforce() Message {
+	return Message{Code: "rollout-hint.enforce", Text: "Everything is known and announced: ask for Enforce, one member first if you like."}
+}
+
+// RolloutHintEvidenceLow is "The evidence is {value} of {threshold}: wait until more was seen.".
+func RolloutHintEvidenceLow(value int, threshold int) Message {
+	return build("rollout-hint.evidence-low", param{"threshold", threshold}, param{"value", value})
+}
+
+// RolloutHintFlowsNotWatched is "The flows of {members} are not watched: what is refused there does not show, and the guard does not see it.".
+func RolloutHintFlowsNotWatched(members Message) Message {
+	return build("rollout-hint.flows-not-watched", param{"members", members})
+}
+
+// RolloutHintFlowsUnreadable is "The flows cannot be read now, so nothing can be said.".
+func RolloutHintFlowsUnreadable() Message {
+	return Message{Code: "rollout-hint.flows-unreadable", Text: "The flows cannot be read now, so nothing can be said."}
+}
+
+// RolloutHintNewcomers is "{count} clients that were seen are not allowed yet: ask that they may stay, or tell their owners.".
+func RolloutHintNewcomers(count int) Message {
+	return build("rollout-hint.newcomers", param{"count", count})
+}
+
+// RolloutHintNotAnnounced is "The owners of the clients were not told yet.".
+func RolloutHintNotAnnounced() Message {
+	return Message{Code: "rollout-hint.not-announced", Text: "The owners of the clients were not told yet."}
+}
+
+// RolloutHintOnboard is "Onboard it in Audit: nothing is refused, and what would be is reported.".
+func RolloutHintOnboard() Message {
+	return Message{Code: "rollout-hint.onboard", Text: "Onboard it in Audit: nothing is refused, and what would be is reported."}
+}
+
+// RolloutHintPartZero is "A part of the evidence has no point: nothing is enforced before that is mended.".
+func RolloutHintPartZero() Message {
+	return Message{Code: "rollout-hint.part-zero", Text: "A part of the evidence has no point: nothing is enforced before that is mended."}
+}
+
+// RolloutHintSourcesWithoutName is "{count} sources have no name: register them, or find out what they are.".
+func RolloutHintSourcesWithoutName(count int) Message {
+	return build("rollout-hint.sources-without-name", param{"count", count})
+}
+
+// RolloutHintStopped is "New denials stopped the rollout: {reason} Look at who was refused, then arm the guard again.".
+func RolloutHintStopped(reason Message) Message {
+	return build("rollout-hint.stopped", param{"reason", reason})
+}
+
+// RolloutHintWiden is "{count} members do not enforce yet: go on with them.".
+func RolloutHintWiden(count int) Message {
+	return build("rollout-hint.widen", param{"count", count})
+}
+
 // RolloutChangedMeanwhile is "{resource} was changed meanwhile: look again, then decide.".
 func RolloutChangedMeanwhile(resource string) Message {
 	return build("rollout.changed-meanwhile", param{"resource", resource})
@@ -2842,6 +3232,76 @@ func StateWaitsForGroup(state Message, group string) Message {
 	return build("state.waits-for-group", param{"group", group}, param{"state", state})
 }
 
+// StepNoteApproversChange is "To change who has to agree needs the security team.".
+func StepNoteApproversChange() Message {
+	return Message{Code: "step-note.approvers-change", Text: "To change who has to agree needs the security team."}
+}
+
+// StepNoteHighlySensitive is "The resource is highly sensitive.".
+func StepNoteHighlySensitive() Message {
+	return Message{Code: "step-note.highly-sensitive", Text: "The resource is highly sensitive."}
+}
+
+// StepNoteLeaderCannotDecide is "{person} cannot decide requests, so one up.".
+func StepNoteLeaderCannotDecide(person string) Message {
+	return build("step-note.leader-cannot-decide", param{"person", person})
+}
+
+// StepNoteLeaderNeededElsewhere is "{person} is needed for another step, so one up.".
+func StepNoteLeaderNeededElsewhere(person string) Message {
+	return build("step-note.leader-needed-elsewhere", param{"person", person})
+}
+
+// StepNoteNoAccessYet is "The application has no access yet, so the security team decides.".
+func StepNoteNoAccessYet() Message {
+	return Message{Code: "step-note.no-access-yet", Text: "The application has no access yet, so the security team decides."}
+}
+
+// StepNoteNoOtherOwner is "Nobody else owns {resources}, so the security team decides.".
+func StepNoteNoOtherOwner(resources Message) Message {
+	return build("step-note.no-other-owner", param{"resources", resources})
+}
+
+// StepNoteOwnerNeededElsewhere is "The owner is needed for another step, so the security team decides.".
+func StepNoteOwnerNeededElsewhere() Message {
+	return Message{Code: "step-note.owner-needed-elsewhere", Text: "The owner is needed for another step, so the security team decides."}
+}
+
+// StepNoteOwnerOf is "An owner of {resources} decides.".
+func StepNoteOwnerOf(resources Message) Message {
+	return build("step-note.owner-of", param{"resources", resources})
+}
+
+// StepNoteOwnerOfNeededElsewhere is "The owner of {resources} is needed for another step, so the security team decides.".
+func StepNoteOwnerOfNeededElsewhere(resources Message) Message {
+	return build("step-note.owner-of-needed-elsewhere", param{"resources", resources})
+}
+
+// StepNotePolicyCondition is "Approved by the policy's own condition.".
+func StepNotePolicyCondition() Message {
+	return Message{Code: "step-note.policy-condition", Text: "Approved by the policy's own condition."}
+}
+
+// StepNoteReachesAll is "The application reaches all of {resources}, so the security team decides.".
+func StepNoteReachesAll(resources string) Message {
+	return build("step-note.reaches-all", param{"resources", resources})
+}
+
+// StepNoteReachesHighlySensitive is "A resource that the application reaches is highly sensitive.".
+func StepNoteReachesHighlySensitive() Message {
+	return Message{Code: "step-note.reaches-highly-sensitive", Text: "A resource that the application reaches is highly sensitive."}
+}
+
+// StepNoteRequesterIsOwner is "The requester owns the resource, so the security team decides.".
+func StepNoteRequesterIsOwner() Message {
+	return Message{Code: "step-note.requester-is-owner", Text: "The requester owns the resource, so the security team decides."}
+}
+
+// StepNoteRequesterOwns is "The requester owns the resource, so another owner decides.".
+func StepNoteRequesterOwns() Message {
+	return Message{Code: "step-note.requester-owns", Text: "The requester owns the resource, so another owner decides."}
+}
+
 // StepCannotBeFilled is "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.".
 func StepCannotBeFilled(step string, policy string, reason Message) Message {
 	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
@@ -2897,6 +3357,76 @@ func StepTooManyReached(application string, count int, limit int) Message {
 	return build("step.too-many-reached", param{"application", application}, param{"count", count}, param{"limit", limit})
 }
 
+// TextControlCharacters is "it has control characters".
+func TextControlCharacters() Message {
+	return Message{Code: "text.control-characters", Text: "it has control characters"}
+}
+
+// TextNotUtf8 is "it is not UTF-8".
+func TextNotUtf8() Message {
+	return Message{Code: "text.not-utf8", Text: "it is not UTF-8"}
+}
+
+// TextTooLong is "it is longer than {limit} bytes".
+func TextTooLong(limit int) Message {
+	return build("text.too-long", param{"limit", limit})
+}
+
+// TicketApprovedChange is "Approved; the change is about to be written.".
+func TicketApprovedChange() Message {
+	return Message{Code: "ticket.approved-change", Text: "Approved; the change is about to be written."}
+}
+
+// TicketApprovedGrant is "Approved; the statement is about to be written.".
+func TicketApprovedGrant() Message {
+	return Message{Code: "ticket.approved-grant", Text: "Approved; the statement is about to be written."}
+}
+
+// TicketApprovedRevocation is "Approved; the grant is about to be revoked.".
+func TicketApprovedRevocation() Message {
+	return Message{Code: "ticket.approved-revocation", Text: "Approved; the grant is about to be revoked."}
+}
+
+// TicketChangeNotInForce is "The change is not in force: {reason}".
+func TicketChangeNotInForce(reason Message) Message {
+	return build("ticket.change-not-in-force", param{"reason", reason})
+}
+
+// TicketChangeWritten is "The change is written; waiting for the adapter.".
+func TicketChangeWritten() Message {
+	return Message{Code: "ticket.change-written", Text: "The change is written; waiting for the adapter."}
+}
+
+// TicketExtendedGrantRevoked is "The grant that it extends was revoked.".
+func TicketExtendedGrantRevoked() Message {
+	return Message{Code: "ticket.extended-grant-revoked", Text: "The grant that it extends was revoked."}
+}
+
+// TicketHostRefusedChange is "The host cluster refused the change: {reason}".
+func TicketHostRefusedChange(reason Message) Message {
+	return build("ticket.host-refused-change", param{"reason", reason})
+}
+
+// TicketHostRefusedRemoval is "The host cluster refused to remove the statement; it is tried again: {reason}".
+func TicketHostRefusedRemoval(reason Message) Message {
+	return build("ticket.host-refused-removal", param{"reason", reason})
+}
+
+// TicketHostRefusedStatement is "The host cluster refused the statement: {reason}".
+func TicketHostRefusedStatement(reason Message) Message {
+	return build("ticket.host-refused-statement", param{"reason", reason})
+}
+
+// TicketHostUnreachable is "The host cluster cannot be reached; it is tried again. Nothing is lost.".
+func TicketHostUnreachable() Message {
+	return Message{Code: "ticket.host-unreachable", Text: "The host cluster cannot be reached; it is tried again. Nothing is lost."}
+}
+
+// TicketNoMemberPlaced is "The placement names no member cluster, so nothing can be in force.".
+func TicketNoMemberPlaced() Message {
+	return Message{Code: "ticket.no-member-placed", Text: "The placement names no member cluster, so nothing can be in force."}
+}
+
 // TicketNoSuchItem is "The ticket has no such item.".
 func TicketNoSuchItem() Message {
 	return Message{Code: "ticket.no-such-item", Text: "The ticket has no such item."}
@@ -2905,6 +3435,116 @@ func TicketNoSuchItem() Message {
 // TicketNotFound is "There is no such ticket, or you may not see it.".
 func TicketNotFound() Message {
 	return Message{Code: "ticket.not-found", Text: "There is no such ticket, or you may not see it."}
+}
+
+// TicketObjectAltered is "What is in the host cluster is not what was approved: the object was changed outside the portal. Ask again if it is still needed.".
+func TicketObjectAltered() Message {
+	return Message{Code: "ticket.object-altered", Text: "What is in the host cluster is not what was approved: the object was changed outside the portal. Ask again if it is still needed."}
+}
+
+// TicketObjectVanished is "The object was removed outside the portal. Ask again if it is still needed.".
+func TicketObjectVanished() Message {
+	return Message{Code: "ticket.object-vanished", Text: "The object was removed outside the portal. Ask again if it is still needed."}
+}
+
+// TicketPolicyDeleted is "The policy was deleted outside the portal; it is written again to see that no member has the statement.".
+func TicketPolicyDeleted() Message {
+	return Message{Code: "ticket.policy-deleted", Text: "The policy was deleted outside the portal; it is written again to see that no member has the statement."}
+}
+
+// TicketRemovingFromMembers is "Still to be taken back in {members}.".
+func TicketRemovingFromMembers(members Message) Message {
+	return build("ticket.removing-from-members", param{"members", members})
+}
+
+// TicketResourceNotProtected is "{resource} is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open.".
+func TicketResourceNotProtected(resource string) Message {
+	return build("ticket.resource-not-protected", param{"resource", resource})
+}
+
+// TicketRestoredEnded is "The portal was restored from a backup of {at}, and the ledger says that this ended later.".
+func TicketRestoredEnded(at string) Message {
+	return build("ticket.restored-ended", param{"at", at})
+}
+
+// TicketRestoredUnknown is "The portal was restored from a backup of {at}, and it is not known what was decided after it. Ask again if it is still needed.".
+func TicketRestoredUnknown(at string) Message {
+	return build("ticket.restored-unknown", param{"at", at})
+}
+
+// TicketRevocationStarted is "The grant is being revoked; waiting until no member has it.".
+func TicketRevocationStarted() Message {
+	return Message{Code: "ticket.revocation-started", Text: "The grant is being revoked; waiting until no member has it."}
+}
+
+// TicketRolloutStopped is "New denials stopped the rollout: {reason}".
+func TicketRolloutStopped(reason Message) Message {
+	return build("ticket.rollout-stopped", param{"reason", reason})
+}
+
+// TicketStatementAltered is "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed.".
+func TicketStatementAltered() Message {
+	return Message{Code: "ticket.statement-altered", Text: "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."}
+}
+
+// TicketStatementNotEnforced is "The statement is not enforced: {reason}".
+func TicketStatementNotEnforced(reason Message) Message {
+	return build("ticket.statement-not-enforced", param{"reason", reason})
+}
+
+// TicketStatementRemoved is "The statement is removed; waiting until no member has it.".
+func TicketStatementRemoved() Message {
+	return Message{Code: "ticket.statement-removed", Text: "The statement is removed; waiting until no member has it."}
+}
+
+// TicketStatementRemoving is "The statement is about to be removed.".
+func TicketStatementRemoving() Message {
+	return Message{Code: "ticket.statement-removing", Text: "The statement is about to be removed."}
+}
+
+// TicketStatementReturned is "The statement was put back into its policy outside the portal; it is removed again.".
+func TicketStatementReturned() Message {
+	return Message{Code: "ticket.statement-returned", Text: "The statement was put back into its policy outside the portal; it is removed again."}
+}
+
+// TicketStatementVanished is "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed.".
+func TicketStatementVanished() Message {
+	return Message{Code: "ticket.statement-vanished", Text: "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed."}
+}
+
+// TicketStatementWritten is "The statement is written; waiting for the adapter to compile it.".
+func TicketStatementWritten() Message {
+	return Message{Code: "ticket.statement-written", Text: "The statement is written; waiting for the adapter to compile it."}
+}
+
+// TicketStatusFull is "Waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy.".
+func TicketStatusFull() Message {
+	return Message{Code: "ticket.status-full", Text: "Waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy."}
+}
+
+// TicketTimeOver is "Its time is over; waiting until no member has it.".
+func TicketTimeOver() Message {
+	return Message{Code: "ticket.time-over", Text: "Its time is over; waiting until no member has it."}
+}
+
+// TicketVoidedBringsMore is "It brings more than was shown, so the approvals are void and everybody is asked again.".
+func TicketVoidedBringsMore() Message {
+	return Message{Code: "ticket.voided-brings-more", Text: "It brings more than was shown, so the approvals are void and everybody is asked again."}
+}
+
+// TicketVoidedMoreApprovers is "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again.".
+func TicketVoidedMoreApprovers() Message {
+	return Message{Code: "ticket.voided-more-approvers", Text: "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again."}
+}
+
+// TicketWaitingForAdapter is "Waiting for the adapter.".
+func TicketWaitingForAdapter() Message {
+	return Message{Code: "ticket.waiting-for-adapter", Text: "Waiting for the adapter."}
+}
+
+// TicketWaitingForMembers is "Waiting for {members}.".
+func TicketWaitingForMembers(members Message) Message {
+	return build("ticket.waiting-for-members", param{"members", members})
 }
 
 // TokenLifetime is "A token lives for at least 5 minutes and at most 366 days.".
@@ -2985,6 +3625,56 @@ func UnitOtherPortsClosed() Message {
 // UnitOverfull is "the rules need more policy-map entries than a workload has room for ({room}) without any allow, so some of them are not in force: deny fewer subjects or ports".
 func UnitOverfull(room Message) Message {
 	return build("unit.overfull", param{"room", room})
+}
+
+// UnusedLastUsed is "Last used {ago} ago, though the last {watched} were watched: propose its removal.".
+func UnusedLastUsed(ago string, watched string) Message {
+	return build("unused.last-used", param{"ago", ago}, param{"watched", watched})
+}
+
+// UnusedNeverUsed is "Never seen in use, though the last {watched} were watched: propose its removal.".
+func UnusedNeverUsed(watched string) Message {
+	return build("unused.never-used", param{"watched", watched})
+}
+
+// UnusedRefused is "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal.".
+func UnusedRefused() Message {
+	return Message{Code: "unused.refused", Text: "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."}
+}
+
+// WeekdayFriday is "Friday".
+func WeekdayFriday() Message {
+	return Message{Code: "weekday.friday", Text: "Friday"}
+}
+
+// WeekdayMonday is "Monday".
+func WeekdayMonday() Message {
+	return Message{Code: "weekday.monday", Text: "Monday"}
+}
+
+// WeekdaySaturday is "Saturday".
+func WeekdaySaturday() Message {
+	return Message{Code: "weekday.saturday", Text: "Saturday"}
+}
+
+// WeekdaySunday is "Sunday".
+func WeekdaySunday() Message {
+	return Message{Code: "weekday.sunday", Text: "Sunday"}
+}
+
+// WeekdayThursday is "Thursday".
+func WeekdayThursday() Message {
+	return Message{Code: "weekday.thursday", Text: "Thursday"}
+}
+
+// WeekdayTuesday is "Tuesday".
+func WeekdayTuesday() Message {
+	return Message{Code: "weekday.tuesday", Text: "Tuesday"}
+}
+
+// WeekdayWednesday is "Wednesday".
+func WeekdayWednesday() Message {
+	return Message{Code: "weekday.wednesday", Text: "Wednesday"}
 }
 
 // WithdrawNotPending is "The ticket is {state}: only a pending request can be withdrawn.".
@@ -3185,4 +3875,74 @@ func WorkloadTooManyUnapproved(count int, limit int) Message {
 // WorkloadTooWide is "\"{address}\" is wider than /{bits}: register machines; ask for access of a network by a request".
 func WorkloadTooWide(address string, bits int) Message {
 	return build("workload.too-wide", param{"address", address}, param{"bits", bits})
+}
+
+// WriteRefusedApprovalPolicies is "the approval policies do not allow it any more".
+func WriteRefusedApprovalPolicies() Message {
+	return Message{Code: "write-refused.approval-policies", Text: "the approval policies do not allow it any more"}
+}
+
+// WriteRefusedDatabaseOlder is "the portal's database is older than policy {policy}, so the access may have been revoked since; an administrator has to compare them, then remove the annotation {annotation}".
+func WriteRefusedDatabaseOlder(policy string, annotation string) Message {
+	return build("write-refused.database-older", param{"annotation", annotation}, param{"policy", policy})
+}
+
+// WriteRefusedNoReason is "no reason was given".
+func WriteRefusedNoReason() Message {
+	return Message{Code: "write-refused.no-reason", Text: "no reason was given"}
+}
+
+// WriteRefusedObjectChanged is "{kind} {name} was changed since this was asked for".
+func WriteRefusedObjectChanged(kind string, name string) Message {
+	return build("write-refused.object-changed", param{"kind", kind}, param{"name", name})
+}
+
+// WriteRefusedObjectExists is "there is a {kind} {name} already".
+func WriteRefusedObjectExists(kind string, name string) Message {
+	return build("write-refused.object-exists", param{"kind", kind}, param{"name", name})
+}
+
+// WriteRefusedObjectGone is "there is no {kind} {name} any more".
+func WriteRefusedObjectGone(kind string, name string) Message {
+	return build("write-refused.object-gone", param{"kind", kind}, param{"name", name})
+}
+
+// WriteRefusedObjectNotOfPortal is "{kind} {name} exists and was not registered in the portal".
+func WriteRefusedObjectNotOfPortal(kind string, name string) Message {
+	return build("write-refused.object-not-of-portal", param{"kind", kind}, param{"name", name})
+}
+
+// WriteRefusedRequester is "the requester may not ask for it any more".
+func WriteRefusedRequester() Message {
+	return Message{Code: "write-refused.requester", Text: "the requester may not ask for it any more"}
+}
+
+// WriteRefusedResourceUnknown is "the catalog does not know the resource any more".
+func WriteRefusedResourceUnknown() Message {
+	return Message{Code: "write-refused.resource-unknown", Text: "the catalog does not know the resource any more"}
+}
+
+// WriteRefusedRolloutStopped is "the rollout of the resource was stopped".
+func WriteRefusedRolloutStopped() Message {
+	return Message{Code: "write-refused.rollout-stopped", Text: "the rollout of the resource was stopped"}
+}
+
+// WriteRefusedStatusFull is "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it".
+func WriteRefusedStatusFull() Message {
+	return Message{Code: "write-refused.status-full", Text: "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it"}
+}
+
+// WriteRefusedTooManyPolicies is "the resource has as many policies of the portal as it can have ({limit})".
+func WriteRefusedTooManyPolicies(limit int) Message {
+	return build("write-refused.too-many-policies", param{"limit", limit})
+}
+
+// WriteRefusedWorkloadNotNormal is "the approved workload is not in its normal form".
+func WriteRefusedWorkloadNotNormal() Message {
+	return Message{Code: "write-refused.workload-not-normal", Text: "the approved workload is not in its normal form"}
+}
+
+// WriteRefusedWorkloadUnreadable is "the approved workload cannot be read".
+func WriteRefusedWorkloadUnreadable() Message {
+	return Message{Code: "write-refused.workload-unreadable", Text: "the approved workload cannot be read"}
 }

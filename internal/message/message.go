@@ -32,9 +32,10 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{m.Code, json.RawMessage(m.Params), m.Text})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and a string as Verbatim. The text is kept as it came, because the code may be that of a newer program.
+// UnmarshalJSON reads what MarshalJSON writes, or a string, which an earlier version sent. The text is kept as it came,
+// because the code may be that of a newer program.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' { // as an older program wrote it
+	if len(data) > 0 && data[0] == '"' {
 		var text string
 		if err := json.Unmarshal(data, &text); err != nil {
 			return fmt.Errorf("read a message: %w", err)
@@ -81,10 +82,32 @@ func Decode(text string) Message {
 		return Message{Code: e.Code, Text: e.En}
 	}
 	var m Message
-	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Code == "" {
+	if text[0] != '{' || json.Unmarshal([]byte(text), &m) != nil || m.Code == "" {
 		return Verbatim(text)
 	}
 	return m
+}
+
+// Same reports whether two messages tell the same: they are equal, or one of them is the plain text of the other, as an
+// older program stored it.
+func (m Message) Same(other Message) bool {
+	return m == other || (m.Code == codeVerbatim || other.Code == codeVerbatim) && m.Text == other.Text
+}
+
+// Stored is a Message in a JSON document that earlier versions read, in which it is a string in the form of Encode.
+type Stored struct{ Message }
+
+// MarshalJSON writes a string that Decode reads.
+func (s Stored) MarshalJSON() ([]byte, error) { return json.Marshal(s.Encode()) }
+
+// UnmarshalJSON reads what MarshalJSON writes, or the text that an earlier version wrote.
+func (s *Stored) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("read a stored message: %w", err)
+	}
+	s.Message = Decode(text)
+	return nil
 }
 
 // Error is a Message as an error, for functions whose errors are shown to people.

@@ -50,7 +50,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 		}
 		for _, text := range []string{e.En, e.Zh} {
 			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-				if !params[m[1]] || m[2] != "" && m[2] != ":sentence" {
+				if !params[m[1]] || m[2] != "" && m[2] != ":sentence" && m[2] != ":list" {
 					t.Errorf("%s: %s in %q is no parameter", e.Code, m[0], text)
 				}
 			}
@@ -153,8 +153,67 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 	if got := Decode("a text of an older program"); got != Verbatim("a text of an older program") {
 		t.Errorf("a text that is no message became %+v", got)
 	}
+	if got := Decode(`"quoted"`); got != Verbatim(`"quoted"`) {
+		t.Errorf("a quoted text became %+v", got)
+	}
+	var got Message
+	if err := json.Unmarshal([]byte(`"a text of an older server"`), &got); err != nil || got != Verbatim("a text of an older server") {
+		t.Errorf("the text of an older server became %+v, %v", got, err)
+	}
 	if (Message{}).Encode() != "" || !Decode("").IsZero() {
 		t.Error("nothing to tell did not stay nothing")
+	}
+}
+
+// TestSame checks that a text that an earlier version stored counts as the message that has the same text.
+func TestSame(t *testing.T) {
+	m := SpecTooLarge(9, 8)
+	for _, tc := range []struct {
+		reason string
+		other  Message
+		want   bool
+	}{
+		{"an equal message", SpecTooLarge(9, 8), true},
+		{"the text that an earlier version stored", Verbatim(m.Text), true},
+		{"another text", Verbatim("it has 9 bytes"), false},
+		{"other parameters", SpecTooLarge(10, 8), false},
+		{"nothing", Message{}, false},
+	} {
+		if m.Same(tc.other) != tc.want || tc.other.Same(m) != tc.want {
+			t.Errorf("%s: the same is %t, want %t", tc.reason, m.Same(tc.other), tc.want)
+		}
+	}
+}
+
+// TestStored checks that a message in a stored document is a string, which earlier versions can read, and that their texts are read.
+func TestStored(t *testing.T) {
+	type document struct {
+		Reason Stored `json:"reason"`
+	}
+	want := document{Stored{SpecTooLarge(9, 8)}}
+	data, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old struct {
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(data, &old); err != nil {
+		t.Errorf("an earlier version cannot read %s: %v", data, err)
+	}
+	var got document
+	if err := json.Unmarshal(data, &got); err != nil || got != want {
+		t.Errorf("%s is read as %+v, %v", data, got, err)
+	}
+	for text, want := range map[string]Message{`{"reason":"an old text"}`: Verbatim("an old text"), `{"reason":""}`: {}, `{}`: {}} {
+		var got document
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got.Reason.Message != want {
+			t.Errorf("%s is read as %+v, %v", text, got, err)
+		}
+	}
+	var wrong document
+	if err := json.Unmarshal([]byte(`{"reason":7}`), &wrong); err == nil {
+		t.Error("a number was read as a message")
 	}
 }
 

@@ -33,7 +33,7 @@ func LanguageOf(locale string) Language {
 
 // Entry is one entry of the catalogue. Each of Params is "name type" with the type string, number, list, message or
 // messages, in the order of the constructor's arguments. Texts have the parameters in braces; {name:sentence} begins
-// with a capital letter.
+// with a capital letter, and {name:list} joins Messages like words instead of like sentences.
 type Entry struct {
 	Code   string   `json:"code"`
 	Params []string `json:"params,omitempty"`
@@ -104,7 +104,7 @@ func render(language Language, code string, param func(name string) any) string 
 		}
 		name, after, _ := strings.Cut(rest, "}")
 		name, form, _ := strings.Cut(name, ":")
-		text := value(language, param(name))
+		text := value(language, param(name), form == "list")
 		if form == "sentence" {
 			text = capitalized(text)
 		}
@@ -113,11 +113,15 @@ func render(language Language, code string, param func(name string) any) string 
 	}
 }
 
-// value renders a parameter as a constructor holds it, or as JSON decodes it.
-func value(language Language, v any) string {
+// value renders a parameter as a constructor holds it, or as JSON decodes it. Messages are joined by semicolons, or by commas
+// if they are words.
+func value(language Language, v any, words bool) string {
 	comma, semicolon := ", ", "; "
 	if language == Chinese {
 		comma, semicolon = "、", "；"
+	}
+	if words {
+		semicolon = comma
 	}
 	switch x := v.(type) {
 	case string:
@@ -143,7 +147,7 @@ func value(language Language, v any) string {
 	case []any:
 		parts, separator := make([]string, len(x)), comma
 		for i, each := range x {
-			parts[i] = value(language, each)
+			parts[i] = value(language, each, words)
 			if _, nested := each.(map[string]any); nested {
 				separator = semicolon
 			}

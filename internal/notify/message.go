@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Kind is the reason for a notification. People choose channels and times by kind.
@@ -52,22 +54,24 @@ type Message struct {
 // Facts are the data from which a message is rendered. They contain texts of users and names of people and things, and no
 // secrets.
 type Facts struct {
-	Event      string    `json:"event"` // the event, for example step-approved
-	TicketKind string    `json:"ticketKind,omitempty"`
-	State      string    `json:"state,omitempty"` // the ticket's state after the change
-	Actor      string    `json:"actor,omitempty"` // display name, as are ActorFor, Requester and For
-	ActorFor   string    `json:"actorFor,omitempty"`
-	Requester  string    `json:"requester,omitempty"`
-	For        string    `json:"for,omitempty"` // the person for whom the recipient decides
-	Step       string    `json:"step,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Comment    string    `json:"comment,omitempty"`
-	Items      []About   `json:"items,omitempty"` // at most MaxItems of the items concerned
-	More       int       `json:"more,omitempty"`  // number of further items
-	Until      time.Time `json:"until,omitzero"`
-	Begin      time.Time `json:"begin,omitzero"`
-	Count      int64     `json:"count,omitempty"`   // number of refused connections
-	Cluster    string    `json:"cluster,omitempty"` // member in which they were refused
+	Event      string `json:"event"` // the event, for example step-approved
+	TicketKind string `json:"ticketKind,omitempty"`
+	State      string `json:"state,omitempty"` // the ticket's state after the change
+	Actor      string `json:"actor,omitempty"` // display name, as are ActorFor, Requester and For
+	ActorFor   string `json:"actorFor,omitempty"`
+	Requester  string `json:"requester,omitempty"`
+	For        string `json:"for,omitempty"` // the person for whom the recipient decides
+	Step       string `json:"step,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Comment    string `json:"comment,omitempty"`
+	// Message is why the portal made the change, if nobody else did.
+	Message message.Message `json:"message,omitzero"`
+	Items   []About         `json:"items,omitempty"` // at most MaxItems of the items concerned
+	More    int             `json:"more,omitempty"`  // number of further items
+	Until   time.Time       `json:"until,omitzero"`
+	Begin   time.Time       `json:"begin,omitzero"`
+	Count   int64           `json:"count,omitempty"`   // number of refused connections
+	Cluster string          `json:"cluster,omitempty"` // member in which they were refused
 	// Page is the path of the portal's page with the details; empty for the page of the ticket or of the delegations.
 	Page string `json:"page,omitempty"`
 	// ActorID and RequesterID are person IDs, for receivers that are programs.

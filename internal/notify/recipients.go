@@ -327,7 +327,7 @@ func (x *messageBuilder) facts(e approval.Event) Facts {
 	case approval.EventSubmitted, approval.EventBreakGlass, approval.EventEscalated, approval.EventReminded:
 		f.Reason = t.Reason
 	default:
-		f.Comment = e.Comment
+		f.Comment, f.Message = e.Comment, e.Message
 	}
 	for _, i := range x.items(e) {
 		if at := t.Items[i].ExpiresAt; !at.IsZero() && (f.Until.IsZero() || at.Before(f.Until)) {

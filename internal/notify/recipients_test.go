@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -88,7 +89,7 @@ func TestMessagesForTicket(t *testing.T) {
 		"the whole way": {"each in his turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, third, fourth,
 			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "decided-by-colleague/step-approved"}},
-			{func(t *approval.Ticket) error { t.Fail(0, "refused", start); return nil }, map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"}},
+			{func(t *approval.Ticket) error { t.Fail(0, message.Verbatim("refused"), start); return nil }, map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"}},
 			{tick(8*time.Hour - 2*time.Minute), map[string]string{"requester": "expires-soon/expires-soon", "app-owner": "expires-soon/expires-soon"}},
 			{tick(8 * time.Hour), map[string]string{"requester": "revoked/expired", "app-owner": "revoked/expired"}},
 		}},

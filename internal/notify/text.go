@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Text is a rendered message. Title is one line and not repeated in Body; Link is the address of the page with the details.
@@ -92,14 +94,18 @@ func (w templateData) body(lead, lang string) string {
 	if w.More > 0 {
 		fmt.Fprintf(&b, "- "+l.more+"\n", w.More)
 	}
-	if w.Reason != "" || w.Comment != "" {
+	comment := w.Comment
+	if !w.Message.IsZero() {
+		comment = cut(Line(w.Message.Render(message.Language(lang))), maxText)
+	}
+	if w.Reason != "" || comment != "" {
 		b.WriteString("\n")
 	}
 	if w.Reason != "" {
 		b.WriteString(l.reason + w.Reason + "\n")
 	}
-	if w.Comment != "" {
-		b.WriteString(l.comment + w.Comment + "\n")
+	if comment != "" {
+		b.WriteString(l.comment + comment + "\n")
 	}
 	return b.String()
 }

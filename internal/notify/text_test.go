@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func writer(t testing.TB) *Renderer {
@@ -225,6 +226,20 @@ func TestUnnotifiedEventsIgnoreProgressInMembers(t *testing.T) {
 		first, last, ok := UnnotifiedEvents(&approval.Ticket{Events: tc.events})
 		if ok != tc.ok || ok && (first != tc.first || last != tc.last) {
 			t.Errorf("%s: %s: %d %d %v", name, tc.reason, first, last, ok)
+		}
+	}
+}
+
+// TestReasonOfThePortal checks that why the portal did something is in the person's language, on one line.
+func TestReasonOfThePortal(t *testing.T) {
+	w := writer(t)
+	m := Message{Kind: KindFailed, Ticket: 7, Facts: facts("failed")}
+	m.Facts.Reason, m.Facts.Comment = "", ""
+	m.Facts.Message = message.TicketHostRefusedChange(message.Verbatim("no\r\nBcc: eve@example.com"))
+	for language, line := range map[string]string{English: "Comment: The host cluster refused the change: no Bcc: eve@example.com\n", Chinese: "备注：主集群拒绝了这项变更：no Bcc: eve@example.com\n"} {
+		got, err := w.Render(m, Preferences{Language: language})
+		if err != nil || !strings.HasSuffix(got.Body, "\n\n"+line) {
+			t.Errorf("%s: %q, %v; want the line %q", language, got.Body, err, line)
 		}
 	}
 }

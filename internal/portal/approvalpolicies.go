@@ -109,17 +109,25 @@ func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
 		out.Quorum = fmt.Sprint(*s.Count)
 	}
 	if t := s.Timeout; t != nil {
-		text := fmt.Sprintf("after %s %s", shortDuration(t.After.Duration), strings.ToLower(string(t.Action)))
-		if len(t.EscalateTo) > 0 {
-			to := make([]string, len(t.EscalateTo))
-			for i, x := range t.EscalateTo {
-				to[i] = string(x)
-			}
-			text += " to " + strings.Join(to, ", ")
-		}
-		out.Timeout = &text
+		out.Timeout = new(timeoutMessage(t))
 	}
 	return out
+}
+
+// timeoutMessage says what happens if nobody decides a step in time.
+func timeoutMessage(t *v1alpha1.StepTimeout) message.Message {
+	after := shortDuration(t.After.Duration)
+	switch {
+	case t.Action == v1alpha1.TimeoutDeny:
+		return message.PolicyStepDenies(after)
+	case t.Action != v1alpha1.TimeoutEscalate:
+		return message.PolicyStepReminds(after)
+	}
+	to := make([]string, len(t.EscalateTo))
+	for i, x := range t.EscalateTo {
+		to[i] = string(x)
+	}
+	return message.PolicyStepEscalates(after, to)
 }
 
 // shortDuration returns the text of a duration without zero minutes and seconds.

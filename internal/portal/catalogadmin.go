@@ -140,15 +140,15 @@ func syncPreview(d catalog.Diff, token string) openapi.SyncPreview {
 	add(openapi.SyncChangeVerbChange, d.Updated)
 	add(openapi.SyncChangeVerbAdd, d.Created)
 	add(openapi.SyncChangeVerbAdd, d.Returned)
-	problems := make([]string, 0, len(d.Problems)+len(d.Orphans))
+	problems := make([]message.Message, 0, len(d.Problems)+len(d.Orphans))
 	for _, p := range d.Problems {
 		if len(problems) < mostChanges {
-			problems = append(problems, p.Error())
+			problems = append(problems, p.Located())
 		}
 	}
 	for _, o := range d.Orphans {
 		if len(problems) < mostChanges {
-			problems = append(problems, "Nobody could decide for "+o.String()+" any more.")
+			problems = append(problems, message.CatalogWouldBeOrphan(o.String()))
 		}
 	}
 	if len(problems) > 0 {

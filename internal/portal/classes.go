@@ -120,10 +120,13 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 	}
 	v := change.Of(snap, in, a.members(), kind, items, a.Now())
 	if hidden {
-		v.Say(change.Hidden)
+		v.Note(message.ChangePartsHidden())
 		v.Refuse(snap, whole, a.members(), kind, items, a.Now())
 	}
-	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Message: optional(v.Message)}
+	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}}
+	if len(v.Notes) > 0 {
+		out.Notes = &v.Notes
+	}
 	for _, o := range v.Objects {
 		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: optional(o.Enforcer), Before: o.Before, After: o.After}
 		if o.Clusters != nil {

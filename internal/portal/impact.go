@@ -100,10 +100,10 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	found, err := a.replayed(limited, base, in, kind, items, since, now)
 	switch {
 	case errors.Is(err, audit.ErrUnavailable):
-		out.Message = new("The flow store cannot be read now; try again in a moment.")
+		out.Message = new(message.FlowsUnavailable())
 		return out, nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		out.Message = new("The replay took too long; try again in a moment.")
+		out.Message = new(message.ImpactReplayTooSlow())
 		return out, nil
 	case err != nil:
 		return out, err
@@ -243,7 +243,7 @@ func (a *api) impactOf(who approval.Actor, x insight.Impact, decides, whole bool
 		out.Allowed, out.Denied, out.OtherwiseTotal, out.Unchanged = totalOf(out.NewlyAllowed), totalOf(out.NewlyDenied), new(totalOf(otherwise)), 0
 	}
 	if hidden {
-		out.Message = new("What concerns others' applications is left out: the resource's owners, the security team and those who decide see it.")
+		out.Message = new(message.ImpactPartsHidden())
 	}
 }
 

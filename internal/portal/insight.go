@@ -121,7 +121,7 @@ func (a *api) scoreOf(s insight.Score, at time.Time) openapi.EvidenceScore {
 	out := openapi.EvidenceScore{Value: s.Value, Threshold: s.Threshold, Enough: s.Enough, WindowSeconds: int64(a.EvidenceWindow.Seconds()), Parts: []openapi.EvidencePart{},
 		At: when(at), Since: when(at.Add(-a.EvidenceWindow))}
 	for _, p := range s.Parts {
-		out.Parts = append(out.Parts, openapi.EvidencePart{Name: string(p.Name), Points: p.Points, Of: p.Of, Missing: optional(p.Missing)})
+		out.Parts = append(out.Parts, openapi.EvidencePart{Name: string(p.Name), Points: p.Points, Of: p.Of, Missing: optionalMessage(p.Missing)})
 	}
 	return out
 }

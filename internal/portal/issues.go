@@ -35,7 +35,7 @@ type analyses struct {
 
 	looking     sync.Mutex // held by the search for unused statements; other requests use the cached result
 	unusedNext  time.Time  // when the search is repeated
-	unused      map[policy.Ref]string
+	unused      map[policy.Ref]message.Message
 	unusedKnown bool
 }
 
@@ -58,7 +58,7 @@ func (a *api) issues(ctx context.Context) (oddities, error) {
 		out.by[ref] = list[:len(list):len(list)]
 	}
 	for ref, why := range unused {
-		out.by[ref] = append(out.by[ref], governance.Issue{Kind: governance.Unused, Message: message.Verbatim(why)})
+		out.by[ref] = append(out.by[ref], governance.Issue{Kind: governance.Unused, Message: why})
 	}
 	return out, nil
 }
@@ -75,7 +75,7 @@ func (x *analyses) issuesOf(snap *policy.Snapshot, now time.Time) map[policy.Ref
 
 // unusedStatements returns the unused statements with the reasons. It returns false if the members were not watched well enough, or
 // if the result is not known yet.
-func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[policy.Ref]string, bool, error) {
+func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[policy.Ref]message.Message, bool, error) {
 	x := &a.analyses
 	now := a.Now()
 	x.mu.Lock()
@@ -96,7 +96,7 @@ func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[
 	return found, known, nil
 }
 
-func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time.Time) (map[policy.Ref]string, bool, error) {
+func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time.Time) (map[policy.Ref]message.Message, bool, error) {
 	limited, cancel := context.WithTimeout(plain(ctx), unusedPatience)
 	defer cancel()
 	const window = defaultQuietDays * 24 * time.Hour
@@ -128,7 +128,7 @@ func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time
 	if err != nil {
 		return nil, false, err
 	}
-	found := make(map[policy.Ref]string, len(all))
+	found := make(map[policy.Ref]message.Message, len(all))
 	for _, u := range all {
 		found[u.Ref] = u.Why
 	}

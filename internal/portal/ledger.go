@@ -111,7 +111,7 @@ func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObj
 		var err error
 		if witnesses, err = a.Witnesses(plain(ctx)); err != nil {
 			a.Log.Warn("an anchor of the ledger cannot be read", "error", err)
-			out.Intact, out.Reason = false, new("An anchor cannot be read, so that not everything could be compared.")
+			out.Intact, out.Reason = false, new(message.LedgerAnchorUnreadable())
 		}
 	}
 	report, err := ledger.Check(a.Ledger.Lines(plain(ctx), 1), 1, witnesses)
@@ -133,17 +133,11 @@ func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObj
 			newest[w.Anchor] = w
 		}
 	}
-	anchors := make([]struct {
-		Anchor  string     `json:"anchor"`
-		At      *time.Time `json:"at,omitempty"`
-		Matches bool       `json:"matches"`
-		Message *string    `json:"message,omitempty"`
-		Seq     int64      `json:"seq"`
-	}, len(names))
+	anchors := make([]openapi.AnchorVerification, len(names))
 	for i, name := range names {
 		w := newest[name]
-		anchors[i].Anchor, anchors[i].Seq, anchors[i].At = name, w.Seq, when(w.At)
-		if anchors[i].Matches = broken == nil || w.Seq < broken.Seq; !anchors[i].Matches {
+		anchors[i] = openapi.AnchorVerification{Anchor: name, Seq: w.Seq, At: when(w.At), Matches: broken == nil || w.Seq < broken.Seq}
+		if !anchors[i].Matches {
 			anchors[i].Message = &broken.Reason
 		}
 	}

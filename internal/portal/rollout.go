@@ -190,7 +190,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 	out := openapi.RolloutCard{Resource: catalogRef(c, e.Name), Class: optional(a.classOf(e.Name)), Owners: ownersOf(c, e), Sensitivity: openapi.Sensitivity(e.Sensitivity),
 		Environment: optional(e.Environment), Stage: openapi.RolloutStage(rollout.StageOf(in)), Missing: rollout.Missing(in), Mode: openapi.ModeObserve, Clusters: []openapi.ClusterState{},
 		Onboarded: new(in.Protection != nil), Guard: guardOf(in.State.Guard), Threshold: &a.Insight.Threshold,
-		Hint: &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Text: hint.Text}}
+		Hint: &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Message: hint.Message}}
 	if hint.Next != "" {
 		out.Hint.Next = new(openapi.RolloutStage(hint.Next))
 	}
@@ -215,7 +215,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 func guardOf(g rollout.Guard) openapi.Guard {
 	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
 	if s := g.Stop; s != nil {
-		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), optional(s.Cluster), &s.Count, optional(s.Reason)
+		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), optional(s.Cluster), &s.Count, optionalMessage(s.Reason.Message)
 	}
 	return out
 }

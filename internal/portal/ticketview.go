@@ -88,7 +88,7 @@ func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Tick
 func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.TicketItem {
 	it := t.Items[i]
 	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, undecided(it)), Clusters: []openapi.ClusterState{}, ExpiresAt: when(it.ExpiresAt),
-		ApprovalPolicy: optional(it.Approval), Digest: optional(it.Shown.Digest), Message: optional(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
+		ApprovalPolicy: optional(it.Approval), Digest: optional(it.Shown.Digest), Message: optionalMessage(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
 	if it.ApplicationName != "" {
 		out.Application = new(refOf(c, it.Application, it.ApplicationName))
 	}
@@ -218,7 +218,7 @@ func stepsOf(c *catalog.Catalog, steps []approval.Step) []openapi.Step {
 
 func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 	out := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Quorum: max(1, s.Quorum), Votes: []openapi.Vote{},
-		Note: optional(s.Note), Deadline: when(s.Deadline)}
+		Note: optionalMessage(s.Note), Deadline: when(s.Deadline)}
 	for _, p := range s.Approvers {
 		out.Approvers = append(out.Approvers, personOf(c, p))
 	}
@@ -248,7 +248,8 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 		if e.Kind == approval.EventPropagated {
 			continue
 		}
-		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment)}
+		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment),
+			Message: optionalMessage(e.Message)}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)
 			if e.Kind == approval.EventVoided || e.Kind == approval.EventReduced {

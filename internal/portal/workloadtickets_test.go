@@ -34,8 +34,9 @@ func TestWorkloadTickets(t *testing.T) {
 	var preview struct {
 		Items []struct {
 			Steps []struct {
-				Name, Note string
-				Approvers  []struct{ ID string }
+				Name      string
+				Note      message.Message
+				Approvers []struct{ ID string }
 			}
 			Brings  []string
 			Problem *problemBody
@@ -49,7 +50,7 @@ func TestWorkloadTickets(t *testing.T) {
 	} else {
 		a.Into(t, &preview)
 	}
-	if p := preview.Items[0]; p.Problem != nil || len(p.Steps) != 1 || len(p.Steps[0].Approvers) != 1 || p.Steps[0].Approvers[0].ID != "bob" || p.Steps[0].Note != "An owner of bobs-cluster decides." {
+	if p := preview.Items[0]; p.Problem != nil || len(p.Steps) != 1 || len(p.Steps[0].Approvers) != 1 || p.Steps[0].Approvers[0].ID != "bob" || p.Steps[0].Note.Text != "An owner of bobs-cluster decides." {
 		t.Errorf("she sees who decides: %+v", p)
 	}
 	kinds := map[string]string{}

@@ -1548,6 +1548,17 @@ type ActiveDowngrade struct {
 	Until     time.Time      `json:"until"`
 }
 
+// AnchorVerification defines model for AnchorVerification.
+type AnchorVerification struct {
+	Anchor  string     `json:"anchor"`
+	At      *time.Time `json:"at,omitempty"`
+	Matches bool       `json:"matches"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+	Seq     int64    `json:"seq"`
+}
+
 // Announcement defines model for Announcement.
 type Announcement struct {
 	At      time.Time `json:"at"`
@@ -1660,12 +1671,12 @@ type CatalogSourceList struct {
 
 // ChangeView defines model for ChangeView.
 type ChangeView struct {
-	// Message why there is no diff
-	Message *string      `json:"message,omitempty"`
+	// Notes what is not shown, and why
+	Notes   *[]Message   `json:"notes,omitempty"`
 	Objects []ObjectDiff `json:"objects"`
 
 	// Refused what no dataplane could enforce
-	Refused *[]string `json:"refused,omitempty"`
+	Refused *[]Message `json:"refused,omitempty"`
 }
 
 // ClassInfo defines model for ClassInfo.
@@ -1886,7 +1897,8 @@ type DowngradeClass struct {
 
 // DowngradeFailure defines model for DowngradeFailure.
 type DowngradeFailure struct {
-	Message  string     `json:"message"`
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message  Message    `json:"message"`
 	Resource CatalogRef `json:"resource"`
 }
 
@@ -1924,7 +1936,7 @@ type EndTemporaryAudit struct {
 
 // Entity defines model for Entity.
 type Entity struct {
-	Consequences *[]string  `json:"consequences,omitempty"`
+	Consequences *[]Message `json:"consequences,omitempty"`
 	Description  *string    `json:"description,omitempty"`
 	Email        *string    `json:"email,omitempty"`
 	Environment  *string    `json:"environment,omitempty"`
@@ -1964,16 +1976,21 @@ type Event struct {
 	Actor   *Person   `json:"actor,omitempty"`
 	At      time.Time `json:"at"`
 	Cluster *string   `json:"cluster,omitempty"`
-	Comment *string   `json:"comment,omitempty"`
+
+	// Comment what the actor wrote; of voided and shrunk: the lines that differ
+	Comment *string `json:"comment,omitempty"`
 
 	// Item position of the item; absent: about the whole ticket
 	Item *int `json:"item,omitempty"`
 
 	// Kind one line of the timeline
-	Kind       EventKind `json:"kind"`
-	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
-	Revision   *string   `json:"revision,omitempty"`
-	Step       *string   `json:"step,omitempty"`
+	Kind EventKind `json:"kind"`
+
+	// Message why the portal made this entry; only of entries without an actor
+	Message    *Message `json:"message,omitempty"`
+	OnBehalfOf *Person  `json:"onBehalfOf,omitempty"`
+	Revision   *string  `json:"revision,omitempty"`
+	Step       *string  `json:"step,omitempty"`
 }
 
 // EventKind one line of the timeline
@@ -1981,8 +1998,8 @@ type EventKind string
 
 // EvidencePart defines model for EvidencePart.
 type EvidencePart struct {
-	// Missing what is missing for all points, a sentence; absent: nothing
-	Missing *string `json:"missing,omitempty"`
+	// Missing what is missing for all points; absent: nothing
+	Missing *Message `json:"missing,omitempty"`
 
 	// Name observed, weekly, loss, newcomers, unattributed, long-lived
 	Name   string `json:"name"`
@@ -2027,7 +2044,7 @@ type Finding struct {
 	Kind   FindingKind `json:"kind"`
 	Member *string     `json:"member,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message what is the case, and what to do
 	Message  Message     `json:"message"`
 	Object   *string     `json:"object,omitempty"`
 	Policy   *string     `json:"policy,omitempty"`
@@ -2176,8 +2193,10 @@ type Guard struct {
 	Enabled bool   `json:"enabled"`
 
 	// Limit more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
-	Limit  int64   `json:"limit"`
-	Reason *string `json:"reason,omitempty"`
+	Limit int64 `json:"limit"`
+
+	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Reason *Message `json:"reason,omitempty"`
 
 	// Reopens a stop also turns the resource to temporary audit for a day; otherwise what is closed stays closed
 	Reopens bool `json:"reopens"`
@@ -2247,7 +2266,9 @@ type Impact struct {
 
 	// Evidence of each resource that would be enforced
 	Evidence *[]ResourceScore `json:"evidence,omitempty"`
-	Message  *string          `json:"message,omitempty"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
 
 	// NewlyAllowed refused then, would pass with the change; the most connections first
 	NewlyAllowed []ImpactLine `json:"newlyAllowed"`
@@ -2303,8 +2324,10 @@ type ImpactTotal struct {
 type ImpactUncertain struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
-	Reason  string    `json:"reason"`
-	To      time.Time `json:"to"`
+
+	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Reason Message   `json:"reason"`
+	To     time.Time `json:"to"`
 }
 
 // InboxItem defines model for InboxItem.
@@ -2368,18 +2391,14 @@ type LedgerList struct {
 
 // LedgerVerification defines model for LedgerVerification.
 type LedgerVerification struct {
-	Anchors *[]struct {
-		Anchor  string     `json:"anchor"`
-		At      *time.Time `json:"at,omitempty"`
-		Matches bool       `json:"matches"`
-		Message *string    `json:"message,omitempty"`
-		Seq     int64      `json:"seq"`
-	} `json:"anchors,omitempty"`
-	BrokenAt *int64  `json:"brokenAt,omitempty"`
-	Head     string  `json:"head"`
-	Intact   bool    `json:"intact"`
-	Lines    int64   `json:"lines"`
-	Reason   *string `json:"reason,omitempty"`
+	Anchors  *[]AnchorVerification `json:"anchors,omitempty"`
+	BrokenAt *int64                `json:"brokenAt,omitempty"`
+	Head     string                `json:"head"`
+	Intact   bool                  `json:"intact"`
+	Lines    int64                 `json:"lines"`
+
+	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Reason *Message `json:"reason,omitempty"`
 }
 
 // MarkInbox defines model for MarkInbox.
@@ -2853,7 +2872,7 @@ type PolicyStep struct {
 	Quorum      string   `json:"quorum"`
 
 	// Timeout for example: after 72h escalate to group:security
-	Timeout *string `json:"timeout,omitempty"`
+	Timeout *Message `json:"timeout,omitempty"`
 }
 
 // PolicySummary defines model for PolicySummary.
@@ -3161,8 +3180,8 @@ type RolloutCard struct {
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members *MemberCounts `json:"members,omitempty"`
 
-	// Missing sentences; what is missing for the next stage
-	Missing []string `json:"missing"`
+	// Missing what is missing for the next stage
+	Missing []Message `json:"missing"`
 
 	// Mode Observe also when it is not onboarded
 	Mode Mode `json:"mode"`
@@ -3194,9 +3213,11 @@ type RolloutHint struct {
 	// Code stable word
 	Code RolloutHintCode `json:"code"`
 
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
 	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 	Next *RolloutStage `json:"next,omitempty"`
-	Text string        `json:"text"`
 }
 
 // RolloutHintCode stable word
@@ -3330,7 +3351,7 @@ type Step struct {
 	Name string `json:"name"`
 
 	// Note why these approvers, for example: the requester is the leader, so the leader's leader decides
-	Note      *string        `json:"note,omitempty"`
+	Note      *Message       `json:"note,omitempty"`
 	OnTimeout *StepOnTimeout `json:"onTimeout,omitempty"`
 
 	// Quorum how many of them must approve
@@ -3358,7 +3379,7 @@ type SyncApply struct {
 // SyncChange defines model for SyncChange.
 type SyncChange struct {
 	// Consequences for example: owns 3 resources, has 2 effective grants
-	Consequences *[]string `json:"consequences,omitempty"`
+	Consequences *[]Message `json:"consequences,omitempty"`
 	Fields       *[]struct {
 		After  string `json:"after"`
 		Before string `json:"before"`
@@ -3401,9 +3422,9 @@ type SyncPreview struct {
 	Gone    int          `json:"gone"`
 
 	// Problems what could not be read, with file and line
-	Problems  *[]string `json:"problems,omitempty"`
-	Token     string    `json:"token"`
-	Unchanged *int      `json:"unchanged,omitempty"`
+	Problems  *[]Message `json:"problems,omitempty"`
+	Token     string     `json:"token"`
+	Unchanged *int       `json:"unchanged,omitempty"`
 }
 
 // SyncResult defines model for SyncResult.
@@ -3450,11 +3471,13 @@ type Ticket struct {
 	CreatedAt time.Time `json:"createdAt"`
 
 	// Events oldest first
-	Events  []Event      `json:"events"`
-	Id      string       `json:"id"`
-	Items   []TicketItem `json:"items"`
-	Kind    TicketKind   `json:"kind"`
-	Message *string      `json:"message,omitempty"`
+	Events []Event      `json:"events"`
+	Id     string       `json:"id"`
+	Items  []TicketItem `json:"items"`
+	Kind   TicketKind   `json:"kind"`
+
+	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
 
 	// Override a security administrator enforces without evidence enough; the ledger says so
 	Override  *Override `json:"override,omitempty"`
@@ -3499,8 +3522,8 @@ type TicketItem struct {
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members *MemberCounts `json:"members,omitempty"`
 
-	// Message what it waits for or why it failed, for people
-	Message *string `json:"message,omitempty"`
+	// Message what it waits for or why it failed
+	Message *Message `json:"message,omitempty"`
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
@@ -3627,8 +3650,8 @@ type Unused struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 	Policy   string     `json:"policy"`
 
-	// Reason a sentence for people
-	Reason        string       `json:"reason"`
+	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Reason        Message      `json:"reason"`
 	Resources     []CatalogRef `json:"resources"`
 	Sid           string       `json:"sid"`
 	Subjects      []CatalogRef `json:"subjects"`

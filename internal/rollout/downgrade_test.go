@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/rollout"
 )
 
@@ -192,14 +193,14 @@ func TestDowngradeGoesOn(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.Audit{Until: w.now.Add(time.Hour), Reason: "an outage"}
 	h.fails["carts"] = errors.New("dial tcp 10.0.0.1: refused")
-	h.fails["events"] = &approval.RefusedError{Message: "no"}
+	h.fails["events"] = &approval.RefusedError{Message: message.Verbatim("no")}
 	r, err := d.Begin(t.Context(), sam, rollout.Scope{}, hour)
 	if err != nil || r.Done != 1 || r.FailedTotal != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	failed := map[string]string{}
 	for _, f := range r.Failed {
-		failed[f.Resource] = f.Message
+		failed[f.Resource] = f.Message.Text
 	}
 	want := map[string]string{"r:carts": "The host cluster cannot be reached; try again in a moment.", "k:events": "The host cluster refuses this: no"}
 	if diff := cmp.Diff(want, failed); diff != "" {

@@ -102,7 +102,7 @@ func TestUnseenTimeIsNotQuiet(t *testing.T) {
 			w.pass(time.Minute)
 			w.look()
 			reason, err := w.insight.Stopped(t.Context(), orders)
-			if err != nil || (reason != "") != tc.want {
+			if err != nil || !reason.IsZero() != tc.want {
 				t.Errorf("%s: stopped %q, %v; want %t", tc.reason, reason, err, tc.want)
 			}
 		})

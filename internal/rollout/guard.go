@@ -44,7 +44,7 @@ type Denials interface {
 type Tickets interface {
 	// Halt ends the requests to close a resource (a catalog id) further that are not written yet, and returns their
 	// number.
-	Halt(ctx context.Context, resource, reason string) (int, error)
+	Halt(ctx context.Context, resource string, reason message.Message) (int, error)
 }
 
 // Watcher watches resources that were closed recently. Only one replica does this at a time.
@@ -136,7 +136,7 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 	}
 	if halfStopped(p, st.Guard, now) {
 		audit := p.Spec.TemporaryAudit
-		return w.stopped(ctx, e, Stop{At: now.UTC(), Reason: audit.Reason}, audit.Until.UTC())
+		return w.stopped(ctx, e, Stop{At: now.UTC(), Reason: message.Stored{Message: message.Verbatim(audit.Reason)}}, audit.Until.UTC())
 	}
 	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
@@ -195,13 +195,13 @@ func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now 
 // lasts.
 func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n int64, g Guard) error {
 	now := w.Now()
-	reason := fmt.Sprintf("%d connections of known clients were refused in %s within %s, and at most %d may be.", n, cluster, g.Within(), g.Most())
-	stop := Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: reason}
+	reason := message.GuardNewDenials(int(n), cluster, g.Within().String(), int(g.Most()))
+	stop := Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: message.Stored{Message: reason}}
 	if !g.Reopens {
 		return w.stopped(ctx, e, stop, time.Time{})
 	}
 	until := metav1.NewTime(now.Add(stopFor).UTC().Truncate(time.Second))
-	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason, By: GuardName}); err != nil {
+	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason.Text, By: GuardName}); err != nil {
 		return err
 	}
 	return w.stopped(ctx, e, stop, until.UTC())
@@ -212,15 +212,15 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
 		s.Guard.Stop = &stop
 		return News{
-			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason})},
-			Bulletins: []notify.Bulletin{bulletin(stop.At, "stopped", e, notify.Facts{Comment: stop.Reason, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason.Text})},
+			Bulletins: []notify.Bulletin{bulletin(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
 				concerned(w.Catalog(), e))},
 		}, nil
 	})
 	if err != nil {
 		return err
 	}
-	halted, err := w.Tickets.Halt(ctx, e.ID, "New denials stopped the rollout: "+stop.Reason)
+	halted, err := w.Tickets.Halt(ctx, e.ID, message.TicketRolloutStopped(stop.Reason.Message))
 	w.Log.Warn("new denials stopped a rollout", "resource", e.Name, "cluster", stop.Cluster, "denials", stop.Count, "requestsEnded", halted)
 	return err
 }

@@ -122,7 +122,7 @@ func TestGuard(t *testing.T) {
 				t.Fatalf("%s: stopped %v: %v", tc.reason, w.stopped(), w.actions())
 			}
 			reason, err := w.insight.Stopped(t.Context(), orders)
-			if err != nil || (reason != "") != tc.want {
+			if err != nil || !reason.IsZero() != tc.want {
 				t.Errorf("%s: nobody closes it further: %q, %v", tc.reason, reason, err)
 			}
 			if !tc.want {
@@ -158,7 +158,7 @@ func TestGuardOpensNothing(t *testing.T) {
 	if w.stopped() || rollout.Active(w.object.Spec, w.now) {
 		t.Error("the resource was opened")
 	}
-	if s, err := w.insight.Stopped(t.Context(), orders); s == "" || err != nil {
+	if s, err := w.insight.Stopped(t.Context(), orders); s.IsZero() || err != nil {
 		t.Errorf("nobody closes it further: %q, %v", s, err)
 	}
 	if diff := cmp.Diff([]string{"resource.rollout-stopped"}, w.actions()); diff != "" {
@@ -174,7 +174,7 @@ func TestGuardOpensNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.look()
-	if s, err := w.insight.Stopped(t.Context(), orders); s != "" || err != nil {
+	if s, err := w.insight.Stopped(t.Context(), orders); !s.IsZero() || err != nil {
 		t.Errorf("what was refused before it was armed counts no more: %q, %v", s, err)
 	}
 }
@@ -201,7 +201,7 @@ func TestGuardGoesOn(t *testing.T) {
 		t.Errorf("it is armed: %v", err)
 	}
 	w.look()
-	if s, err := w.insight.Stopped(t.Context(), orders); s != "" || err != nil {
+	if s, err := w.insight.Stopped(t.Context(), orders); !s.IsZero() || err != nil {
 		t.Errorf("what was armed while the temporary audit lasts stays armed: %q, %v", s, err)
 	}
 	w.pass(24 * time.Hour)
@@ -236,7 +236,7 @@ func TestGuardFinishesWhatItBegan(t *testing.T) {
 	}
 	w.pass(time.Minute)
 	w.look()
-	if s, err := w.insight.Stopped(t.Context(), orders); s == "" || err != nil {
+	if s, err := w.insight.Stopped(t.Context(), orders); s.IsZero() || err != nil {
 		t.Errorf("the rest is done at the next look: %q, %v", s, err)
 	}
 }

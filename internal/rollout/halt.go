@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Requests is the approval service in the form that the guard needs.
 type Requests struct{ *approval.Service }
 
 // Halt implements Tickets.
-func (r Requests) Halt(ctx context.Context, resource, reason string) (int, error) {
+func (r Requests) Halt(ctx context.Context, resource string, reason message.Message) (int, error) {
 	list, err := r.Store.List(ctx, approval.Filter{Resource: resource, Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard},
 		ItemStates: []approval.State{approval.StatePending, approval.StateApproved}})
 	if err != nil {

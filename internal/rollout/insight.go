@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -230,15 +231,15 @@ func (x *Insight) Seen(ctx context.Context, application, resource string) (bool,
 }
 
 // Stopped implements approval.Evidence.
-func (x *Insight) Stopped(ctx context.Context, resource string) (string, error) {
+func (x *Insight) Stopped(ctx context.Context, resource string) (message.Message, error) {
 	states, err := x.Store.States(ctx, resource)
 	if err != nil {
-		return "", err
+		return message.Message{}, err
 	}
 	if s := states[resource].Guard.Stop; s != nil {
-		return s.Reason, nil
+		return s.Reason.Message, nil
 	}
-	return "", nil
+	return message.Message{}, nil
 }
 
 // OfClass implements approval.Evidence.
@@ -260,7 +261,7 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	}
 	for _, name := range names {
 		if s := states[name].Guard.Stop; s != nil {
-			return approval.ClassEvidence{Resource: name, Stopped: s.Reason}, nil
+			return approval.ClassEvidence{Resource: name, Stopped: s.Reason.Message}, nil
 		}
 	}
 	now := x.Now()

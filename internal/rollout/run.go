@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -28,7 +29,10 @@ type Run struct {
 }
 
 // Failure is a resource that was not switched, with the reason.
-type Failure struct{ Resource, Message string }
+type Failure struct {
+	Resource string
+	Message  message.Message
+}
 
 type run struct {
 	mu sync.Mutex
@@ -45,15 +49,15 @@ func (r *run) state() Run {
 }
 
 func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
-	message := "The host cluster cannot be reached; try again in a moment."
+	why := message.HostUnreachable()
 	var ours *approval.Error
 	if errors.As(err, &ours) {
-		message = ours.Message.Text
+		why = ours.Message
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.FailedTotal++; len(r.Failed) < keptFailures {
-		r.Failed = append(r.Failed, Failure{Resource: string(o.Spec.Resource), Message: message})
+		r.Failed = append(r.Failed, Failure{Resource: string(o.Spec.Resource), Message: why})
 	}
 }
 

@@ -97,7 +97,7 @@ func told(e catalog.Entity, err error) error {
 	case errors.Is(err, ErrChanged):
 		return fail(approval.CodeStale, message.RolloutChangedMeanwhile(e.Title))
 	case errors.As(err, &refused):
-		return fail(approval.CodeInvalid, message.HostRefuses(message.Verbatim(refused.Message)))
+		return fail(approval.CodeInvalid, message.HostRefuses(refused.Message))
 	}
 	return &approval.Error{Code: approval.CodeUnavailable, Message: message.HostUnreachable(), Err: err}
 }

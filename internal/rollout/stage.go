@@ -2,13 +2,12 @@ package rollout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Stage is the stage of a resource. It is derived from its mode, the flows and the announcement, and never entered.
@@ -84,90 +83,90 @@ const (
 
 // Hint is what a user could do next, and why. Nothing happens automatically.
 type Hint struct {
-	Code Code
-	Next Stage // empty if there is none
-	Text string
+	Code    Code
+	Next    Stage // empty if there is none
+	Message message.Message
 }
 
 // HintOf returns the hint for a resource.
 func HintOf(in Input) Hint {
 	stage := StageOf(in)
 	if s := in.State.Guard.Stop; s != nil {
-		return Hint{Code: CodeStopped, Text: fmt.Sprintf("New denials stopped the rollout: %s Look at who was refused, then arm the guard again.", s.Reason)}
+		return Hint{Code: CodeStopped, Message: message.RolloutHintStopped(s.Reason.Message)}
 	}
 	switch stage {
 	case StageObserve:
 		if in.Protection == nil {
-			return Hint{CodeOnboard, StageInitial, "Onboard it in Audit: nothing is refused, and what would be is reported."}
+			return Hint{CodeOnboard, StageInitial, message.RolloutHintOnboard()}
 		}
-		return Hint{CodePropose, StageInitial, "Ask for Audit: nothing is refused, and what would be is reported."}
+		return Hint{CodePropose, StageInitial, message.RolloutHintAudit()}
 	case StageEnforce:
-		if text := blind(in.Assessment); text != "" {
-			return Hint{Code: CodeWait, Text: text}
+		if m := blind(in.Assessment); !m.IsZero() {
+			return Hint{Code: CodeWait, Message: m}
 		}
 		if n := open(in.Protection); n > 0 {
-			return Hint{CodeWiden, StageEnforce, fmt.Sprintf("%d members do not enforce yet: go on with them.", n)}
+			return Hint{CodeWiden, StageEnforce, message.RolloutHintWiden(n)}
 		}
-		return Hint{Code: CodeDone, Text: "Every member enforces. Look at unused grants from time to time."}
+		return Hint{Code: CodeDone, Message: message.RolloutHintDone()}
 	}
 	if h, ok := work(in.Assessment); ok {
 		return h
 	}
 	if stage != StageAnnounced {
-		return Hint{CodeAnnounce, StageAnnounced, "The evidence is enough: tell the owners of the clients when it will be enforced."}
+		return Hint{CodeAnnounce, StageAnnounced, message.RolloutHintAnnounce()}
 	}
-	return Hint{CodeEnforce, StageEnforce, "Everything is known and announced: ask for Enforce, one member first if you like."}
+	return Hint{CodeEnforce, StageEnforce, message.RolloutHintEnforce()}
 }
 
 // blind returns the members of an enforced resource in which denials are not seen, so that the guard cannot see them
 // either.
-func blind(a *Assessment) string {
+func blind(a *Assessment) message.Message {
 	if a == nil || len(a.Unwatched) == 0 {
-		return ""
+		return message.Message{}
 	}
 	const most = 5
-	names := strings.Join(a.Unwatched[:min(len(a.Unwatched), most)], ", ")
+	names := message.NamesList(a.Unwatched[:min(len(a.Unwatched), most)])
 	if n := len(a.Unwatched) - most; n > 0 {
-		names += fmt.Sprintf(" and %d more", n)
+		names = message.NamesListAndMore(a.Unwatched[:most], n)
 	}
-	return fmt.Sprintf("The flows of %s are not watched: what is refused there does not show, and the guard does not see it.", names)
+	return message.RolloutHintFlowsNotWatched(names)
 }
 
 // work returns what has to be done in Audit before the next stage.
 func work(a *Assessment) (Hint, bool) {
 	switch {
 	case a == nil:
-		return Hint{Code: CodeWait, Text: "The flows cannot be read now, so nothing can be said."}, true
+		return Hint{Code: CodeWait, Message: message.RolloutHintFlowsUnreadable()}, true
 	case len(a.Newcomers) > 0:
-		return Hint{Code: CodeReview, Text: fmt.Sprintf("%d clients that were seen are not allowed yet: ask that they may stay, or tell their owners.", len(a.Newcomers))}, true
+		return Hint{Code: CodeReview, Message: message.RolloutHintNewcomers(len(a.Newcomers))}, true
 	case a.Unattributed > 0 && !a.Enough:
-		return Hint{Code: CodeRegister, Text: fmt.Sprintf("%d sources have no name: register them, or find out what they are.", a.Unattributed)}, true
+		return Hint{Code: CodeRegister, Message: message.RolloutHintSourcesWithoutName(a.Unattributed)}, true
 	case !a.Enough && a.Value >= a.Threshold:
-		return Hint{Code: CodeWait, Text: "A part of the evidence has no point: nothing is enforced before that is mended."}, true
+		return Hint{Code: CodeWait, Message: message.RolloutHintPartZero()}, true
 	case !a.Enough:
-		return Hint{Code: CodeWait, Text: fmt.Sprintf("The evidence is %d of %d: wait until more was seen.", a.Value, a.Threshold)}, true
+		return Hint{Code: CodeWait, Message: message.RolloutHintEvidenceLow(a.Value, a.Threshold)}, true
 	}
 	return Hint{}, false
 }
 
-// Missing returns the requirements of the next stage as sentences.
-func Missing(in Input) []string {
-	out := []string{}
+// Missing returns the requirements of the next stage that are not met.
+func Missing(in Input) []message.Message {
+	out := []message.Message{}
 	switch stage := StageOf(in); stage {
 	case StageInitial, StageRefine, StageAnnounced:
 		h, some := work(in.Assessment)
 		if some {
-			out = append(out, h.Text)
+			out = append(out, h.Message)
 		}
 		if a := in.Assessment; a != nil && !a.Enough {
 			out = append(out, a.Missing...)
 		}
 		if !some && stage != StageAnnounced {
-			out = append(out, "The owners of the clients were not told yet.")
+			out = append(out, message.RolloutHintNotAnnounced())
 		}
 	case StageEnforce:
-		if text := blind(in.Assessment); text != "" {
-			out = append(out, text)
+		if m := blind(in.Assessment); !m.IsZero() {
+			out = append(out, m)
 		}
 	}
 	return out

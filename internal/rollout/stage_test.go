@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -22,8 +23,8 @@ func TestStages(t *testing.T) {
 			Status: v1alpha1.ProtectedResourceStatus{Clusters: []v1alpha1.ClusterState{{Name: "m1"}, {Name: "m2"}}}}
 	}
 	enough := &rollout.Assessment{Score: approval.Score{Value: 80, Threshold: 70, Enough: true}}
-	little := &rollout.Assessment{Score: approval.Score{Value: 30, Threshold: 70, Missing: []string{"It was watched on 3 of 14 days."}}}
-	partly := &rollout.Assessment{Score: approval.Score{Value: 81, Threshold: 70, Missing: []string{"Half of the clients came lately."}}}
+	little := &rollout.Assessment{Score: approval.Score{Value: 30, Threshold: 70, Missing: []message.Message{message.Verbatim("It was watched on 3 of 14 days.")}}}
+	partly := &rollout.Assessment{Score: approval.Score{Value: 81, Threshold: 70, Missing: []message.Message{message.Verbatim("Half of the clients came lately.")}}}
 	newcomers := &rollout.Assessment{Score: enough.Score, Newcomers: []string{cart}}
 	lost := &rollout.Assessment{Score: little.Score, Unattributed: 2}
 	announced := rollout.State{Announcement: &rollout.Announcement{At: now}}
@@ -49,13 +50,13 @@ func TestStages(t *testing.T) {
 		"all members":  {"done", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: enough}, rollout.StageEnforce, rollout.CodeDone, 0},
 		"blind": {"the guard does not see a member", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: &rollout.Assessment{Score: enough.Score, Unwatched: []string{"m2"}}},
 			rollout.StageEnforce, rollout.CodeWait, 1},
-		"stopped": {"comes first", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: "30 were refused."}}}},
+		"stopped": {"comes first", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: message.Stored{Message: message.Verbatim("30 were refused.")}}}}},
 			rollout.StageEnforce, rollout.CodeStopped, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Now = now
 			h := rollout.HintOf(tc.in)
-			if got := rollout.StageOf(tc.in); got != tc.stage || h.Code != tc.hint || h.Text == "" || len(rollout.Missing(tc.in)) != tc.missing {
+			if got := rollout.StageOf(tc.in); got != tc.stage || h.Code != tc.hint || h.Message.IsZero() || len(rollout.Missing(tc.in)) != tc.missing {
 				t.Errorf("%s: %s, %+v, %q", tc.reason, got, h, rollout.Missing(tc.in))
 			}
 		})

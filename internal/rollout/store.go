@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -52,10 +53,10 @@ type Guard struct {
 
 // Stop is the reason for which the guard stopped a rollout.
 type Stop struct {
-	At      time.Time `json:"at"`
-	Cluster string    `json:"cluster"`
-	Count   int64     `json:"count"`
-	Reason  string    `json:"reason"`
+	At      time.Time      `json:"at"`
+	Cluster string         `json:"cluster"`
+	Count   int64          `json:"count"`
+	Reason  message.Stored `json:"reason"`
 }
 
 // Defaults of the guard.

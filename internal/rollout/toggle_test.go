@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/rollout"
 )
 
@@ -45,7 +46,7 @@ func TestTemporaryAudit(t *testing.T) {
 		"gone":       {"not onboarded", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, true, approval.CodeConflict, []string{}},
 		"away": {"what was announced to the ledger and did not happen is said there, too", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", errors.New("away"), false,
 			approval.CodeUnavailable, []string{"resource.temporary-audit", "resource.temporary-audit-failed"}},
-		"refused": {"by the host cluster's own rules", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", &approval.RefusedError{Message: "no"}, false,
+		"refused": {"by the host cluster's own rules", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", &approval.RefusedError{Message: message.Verbatim("no")}, false,
 			approval.CodeInvalid, []string{"resource.temporary-audit", "resource.temporary-audit-failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

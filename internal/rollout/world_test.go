@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
@@ -221,8 +222,8 @@ func (w *world) seeEdge(e audit.Edge, n int64) {
 }
 
 // Halt implements rollout.Tickets.
-func (w *world) Halt(_ context.Context, resource, reason string) (int, error) {
-	w.halted = append(w.halted, resource+": "+reason)
+func (w *world) Halt(_ context.Context, resource string, reason message.Message) (int, error) {
+	w.halted = append(w.halted, resource+": "+reason.Text)
 	return 1, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -203,7 +204,7 @@ func (h *Host) Apply(ctx context.Context, c approval.Change, check approval.Chec
 	case c.Verb != approval.VerbDelete && before != nil && string(spec) == string(c.After):
 		return approval.Written{Generation: before.generation, UID: before.uid}, check(ctx)
 	case string(spec) != string(c.Before):
-		return approval.Written{}, &approval.RefusedError{Message: key + " was changed since this was asked for", Final: true}
+		return approval.Written{}, &approval.RefusedError{Message: message.Verbatim(key + " was changed since this was asked for"), Final: true}
 	}
 	if err := check(ctx); err != nil {
 		return approval.Written{}, err

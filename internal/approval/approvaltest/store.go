@@ -35,7 +35,7 @@ func TicketOf(it approval.Item, key string) *approval.Ticket {
 func Item(app, resource string) approval.Item {
 	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
 		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
-			{Name: "leader", From: []v1alpha1.Approver{approval.FromLeader}, Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", From: []v1alpha1.Approver{approval.FromResourceOwner}, Approvers: []string{"bob", "dan"}, Quorum: 1, Note: "n"}}}
+			{Name: "leader", From: []v1alpha1.Approver{approval.FromLeader}, Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", From: []v1alpha1.Approver{approval.FromResourceOwner}, Approvers: []string{"bob", "dan"}, Quorum: 1, Note: message.StepNoteRequesterOwns()}}}
 	it.Shown = Shown(it)
 	return it
 }

@@ -3,7 +3,6 @@ package gormstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,21 +70,24 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 			return err
 		}
 		t := byNumber[number]
-		t.Items = append(t.Items, approval.Item{})
-		if err := json.Unmarshal(body, &t.Items[len(t.Items)-1]); err != nil {
+		it, err := decodeItem(body)
+		if err != nil {
 			return fmt.Errorf("read an item of ticket %s: %w", t.ID(), err)
 		}
+		t.Items = append(t.Items, it)
 		return nil
 	}, "SELECT ticket, body FROM items WHERE ticket IN ("+in+") ORDER BY ticket, position", args...); err != nil {
 		return nil, err
 	}
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
 		var number, at int64
+		var comment string
 		e := approval.Event{Saved: true}
-		if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &e.Comment); err != nil {
+		if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &comment); err != nil {
 			return err
 		}
 		e.At = instant(at)
+		setComment(&e, comment)
 		t := byNumber[number]
 		t.Events = append(t.Events, e)
 		return nil

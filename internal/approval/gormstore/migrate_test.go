@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	sessions "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // A database of the previous version is migrated with all of its content, and can then be used.
@@ -41,7 +42,7 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	at := func(minutes int) time.Time { return approvaltest.Start.Add(time.Duration(minutes) * time.Minute) }
 	leader := approval.Step{Name: "leader", State: approval.StepApproved, Approvers: []string{"carol"}, From: []v1alpha1.Approver{"requester.leader"}, Quorum: 1,
 		Votes: []approval.Vote{{Person: "carol", Approve: true, At: at(1), Comment: "ok"}}}
-	owner := approval.Step{Name: "owner", State: approval.StepCurrent, Approvers: []string{"bob", "dan"}, From: []v1alpha1.Approver{"resource.owner", "group:security"}, Quorum: 1, Note: "n"}
+	owner := approval.Step{Name: "owner", State: approval.StepCurrent, Approvers: []string{"bob", "dan"}, From: []v1alpha1.Approver{"resource.owner", "group:security"}, Quorum: 1, Note: message.Verbatim("n")}
 	want := &approval.Ticket{Number: 1, Kind: approval.KindGrant, Version: 2, Requester: "alice", Reason: "because", IdempotencyKey: "key-12345",
 		Items: []approval.Item{{State: approval.StatePending, Application: "a1", ApplicationName: "name:a1", Resource: "r1", ResourceName: "name:r1",
 			Actions: []string{"redis:connect", "redis:info"}, SID: "t-1-1", Duration: time.Hour, Steps: []approval.Step{leader, owner}}},

@@ -22,7 +22,7 @@ type ticketRow struct {
 
 func (ticketRow) TableName() string { return "tickets" }
 
-// itemRow is an item. Body contains all of it; the other columns are those that lists select by.
+// itemRow is the part of an item that lists select by; the column body contains all of it.
 type itemRow struct {
 	Ticket          int64 `gorm:"primaryKey"`
 	Position        int   `gorm:"primaryKey"`
@@ -36,7 +36,6 @@ type itemRow struct {
 	TargetItem      int
 	ExpiresAt       int64
 	DueAt           int64
-	Body            approval.Item `gorm:"serializer:json"`
 }
 
 func (itemRow) TableName() string { return "items" }
@@ -44,7 +43,7 @@ func (itemRow) TableName() string { return "items" }
 func itemOf(t *approval.Ticket, i int) itemRow {
 	it := t.Items[i]
 	r := itemRow{Ticket: t.Number, Position: i, State: it.State, Application: it.Application, ApplicationName: it.ApplicationName, Resource: it.Resource,
-		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.ExpiresAt), DueAt: micros(it.Due()), Body: it}
+		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.ExpiresAt), DueAt: micros(it.Due())}
 	if it.Target != nil {
 		r.TargetTicket, r.TargetItem = it.Target.Ticket, it.Target.Item
 	}

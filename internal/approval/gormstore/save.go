@@ -1,7 +1,6 @@
 package gormstore
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -47,7 +46,7 @@ func saveItems(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
 	for i := range t.Items {
 		r := itemOf(t, i)
-		body, err := json.Marshal(r.Body)
+		body, err := encodeItem(t.Items[i])
 		if err != nil {
 			return fmt.Errorf("write an item of ticket %s: %w", t.ID(), err)
 		}
@@ -63,7 +62,7 @@ func saveEvents(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
 	for _, e := range t.Events {
 		if !e.Saved {
-			rows = append(rows, []any{t.Number, e.Item, micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, e.Comment})
+			rows = append(rows, []any{t.Number, e.Item, micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, commentOf(e)})
 		}
 	}
 	_, err := database.Insert(tx, "ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment)", "", rows)

@@ -5,25 +5,26 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // maxAddresses bounds the addresses that represent one source. With more, the source cannot be identified.
 const maxAddresses = 4096
 
-// Reasons why a source may be decided in more than one way.
-const (
-	whyRange     = "The source is known only as a range of addresses, and not all of them are decided alike."
-	whyMachine   = "The client is a machine outside the fleet with several addresses, and not all of them are decided alike."
-	whyAddresses = "The source has more addresses than can be asked about."
-	whyOutside   = "The source is outside the fleet, and its address is not known."
-	whyLabels    = "The source has more labels than were kept, so its name is not known."
+// Reasons why a source may be decided in more than one way. They are pointers, because the verdict of each edge has one.
+var (
+	whyRange     = new(message.ReplaySourceRange())
+	whyMachine   = new(message.ReplaySourceMachine())
+	whyAddresses = new(message.ReplaySourceManyAddresses())
+	whyOutside   = new(message.ReplaySourceOutside())
+	whyLabels    = new(message.ReplaySourceLabelsCut())
 )
 
 // addressesOf returns the addresses that represent everything that the edge's source can be, as far as a side
 // distinguishes addresses; none if its names determine the decision. All addresses between two neighbouring bounds of
 // prefixes have the same decision, so the bounds represent all. why is set if the source may be decided in more than
 // one way.
-func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why string) {
+func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why *message.Message) {
 	switch {
 	case e.Subject != "":
 		return machineAddresses(sides, e, resources)
@@ -32,7 +33,7 @@ func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) 
 	case source.kind == sourceLabels && source.cut:
 		return nil, whyLabels
 	case source.kind != sourcePrefix:
-		return nil, ""
+		return nil, nil
 	}
 	out = append(out, source.prefix.Addr())
 	for _, d := range sides {
@@ -49,10 +50,10 @@ func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) 
 
 // machineAddresses returns the addresses of a subject outside the fleet if its name alone does not determine the
 // decision: because a statement names a range that contains them, or because its addresses change owners.
-func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []netip.Addr, why string) {
+func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []netip.Addr, why *message.Message) {
 	owned := sides[0].owned[e.Subject]
 	if e.SourceCluster != "" || len(owned) == 0 {
-		return nil, ""
+		return nil, nil
 	}
 	matters := false
 	for _, d := range sides {
@@ -62,7 +63,7 @@ func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []n
 		}
 	}
 	if !matters {
-		return nil, ""
+		return nil, nil
 	}
 	for _, p := range owned {
 		out = append(out, p.Addr())

@@ -108,7 +108,7 @@ func compareLines(a, b ImpactLine) int {
 
 func compareUncertain(a, b Uncertain) int {
 	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Cluster, b.Cluster),
-		a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Reason, b.Reason))
+		a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Reason.Text, b.Reason.Text))
 }
 
 // span formats a duration with its two largest units.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -76,14 +77,14 @@ type ImpactLine struct {
 	Statements []policy.Ref `json:"statements,omitempty"`
 }
 
-// Uncertain is a fact that the replay cannot know, with a sentence.
+// Uncertain is a fact that the replay cannot know, with the reason.
 type Uncertain struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
 	// Source, Resource and Count are set if it is about connections that were seen.
-	Source   string `json:"source,omitempty"`
-	Resource string `json:"resource,omitempty"`
-	Count    int64  `json:"count,omitempty"`
-	Reason   string `json:"reason"`
+	Source   string          `json:"source,omitempty"`
+	Resource string          `json:"resource,omitempty"`
+	Count    int64           `json:"count,omitempty"`
+	Reason   message.Message `json:"reason"`
 }

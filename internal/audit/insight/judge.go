@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -18,7 +19,7 @@ type verdicts struct {
 	// of contains the decision of each side.
 	of []policy.Decision
 	// why is set if the source is ambiguous and not all candidates have the same decision.
-	why string
+	why *message.Message
 	// same reports that every side decided the same for all candidates.
 	same bool
 }
@@ -44,7 +45,7 @@ func (j *judge) end(text string) *end {
 type asking struct {
 	queries   []policy.Query
 	addresses []netip.Addr
-	why       string
+	why       *message.Message
 	host      bool
 }
 
@@ -93,7 +94,7 @@ func (j *judge) decide(e *audit.Edge, by basis) verdicts {
 	a := j.prepare(e)
 	v := verdicts{same: true}
 	if len(a.addresses) == 0 {
-		v.why, v.same = a.why, a.why == ""
+		v.why, v.same = a.why, a.why == nil
 	}
 	j.each(&a, by, func(of []policy.Decision) {
 		if v.of == nil {

@@ -1,11 +1,10 @@
 package insight
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -107,10 +106,10 @@ func sortedNames(names []string) []string {
 // namedInSentences is the number of members that a sentence lists.
 const namedInSentences = 5
 
-// listed joins names for a sentence.
-func listed(names []string) string {
+// listed returns names for a sentence.
+func listed(names []string) message.Message {
 	if len(names) <= namedInSentences {
-		return strings.Join(names, ", ")
+		return message.NamesList(names)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedInSentences], ", "), len(names)-namedInSentences)
+	return message.NamesListAndMore(names[:namedInSentences], len(names)-namedInSentences)
 }

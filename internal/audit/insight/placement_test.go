@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -117,14 +118,14 @@ func TestUnwatchedMembersCount(t *testing.T) {
 		"WatchEnded":   {"m3 is not watched any more", s, []*audit.Batch{watched(31, "m1", "m2"), ended, regular}, false, "The flows of m3 are not watched any more", 0, []string{"m3"}},
 		"OtherMembers": {"a member without the resource does not matter", s, []*audit.Batch{watched(31, "m1", "m2", "m3"), watched(1, "m9"), regular}, true, "", 1, nil},
 		"Unknown": {"a placement that is not known is not fine", with(world(), place(selecting(nil)), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
-			[]*audit.Batch{watched(31, "m1"), regular}, false, PlacementUnknown, 0, []string{""}},
+			[]*audit.Batch{watched(31, "m1"), regular}, false, message.EvidencePlacementUnknown().Text, 0, []string{""}},
 		"Nowhere": {"a resource in no member has no evidence", with(world(), place(placedBy()), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
-			[]*audit.Batch{watched(31, "m1"), regular}, false, placedNowhere, 0, []string{""}},
+			[]*audit.Batch{watched(31, "m1"), regular}, false, message.EvidencePlacedNowhere().Text, 0, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := store(tc.flows...)
 			score := must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: tc.policy, Resource: bobs, Now: now}))
-			if score.Enough != tc.enough || score.Value == 100 != tc.enough || !strings.HasPrefix(score.Parts[0].Missing, tc.says) {
+			if score.Enough != tc.enough || score.Value == 100 != tc.enough || !strings.HasPrefix(score.Parts[0].Missing.Text, tc.says) {
 				t.Errorf("%s: %d of 100, enough %v, missing %q", tc.reason, score.Value, score.Enough, score.Parts[0].Missing)
 			}
 			if got := must[[]UnusedStatement](t)(Unused(t.Context(), r, UnusedInput{Snapshot: tc.policy, Now: now})); len(got) != tc.unused {
@@ -149,7 +150,7 @@ func TestLossesCountWhereTheyHappened(t *testing.T) {
 	quiet := flows(edge(app+"1", bobs, 6379, policy.Audited, in("m2")), 10, every(14)...)
 	r := store(watched(14, "m1", "m2"), busy, quiet, lost("m2", 100, audit.LossRing, ago(3), ago(3)))
 	score := must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now}))
-	if loss := score.Parts[2]; loss.Points != 0 || !strings.HasPrefix(loss.Missing, "At least 100 flows of m2 were lost (41.7% of all there)") || score.Enough {
+	if loss := score.Parts[2]; loss.Points != 0 || !strings.HasPrefix(loss.Missing.Text, "At least 100 flows of m2 were lost (41.7% of all there)") || score.Enough {
 		t.Errorf("losses have %d points: %q", loss.Points, loss.Missing)
 	}
 	elsewhere := must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now, Fleet: onlyIn("m1")}))

@@ -135,7 +135,7 @@ func (g *gathering) add(t *audit.Total) {
 func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 	says := g.judge.decide(e, asEnforced)
 	by := says.of[0]
-	if says.why == "" {
+	if says.why == nil {
 		switch {
 		case isKept(by.Verdict):
 			return StateCovered, by

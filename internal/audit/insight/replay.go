@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -40,7 +41,7 @@ func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	}
 	im := p.finish(watch)
 	if placed.unknown > 0 {
-		im.Uncertain = append([]Uncertain{{From: in.Since, To: in.Until, Reason: "It is not known in which members every resource is placed, so some may not have been watched."}}, im.Uncertain...)
+		im.Uncertain = append([]Uncertain{{From: in.Since, To: in.Until, Reason: message.ReplayPlacementUnknown()}}, im.Uncertain...)
 	}
 	return im, nil
 }
@@ -112,7 +113,7 @@ func (p *replayer) add(t *audit.Total) {
 			return
 		case v.same:
 			return
-		case v.why != "":
+		case v.why != nil:
 			if counted {
 				p.doubt(t, v.why)
 			}
@@ -160,7 +161,7 @@ func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
 	return c.before, c.after
 }
 
-func (p *replayer) doubt(t *audit.Total, why string) {
+func (p *replayer) doubt(t *audit.Total, why *message.Message) {
 	source := t.Source
 	if t.Subject != "" {
 		source = t.Subject
@@ -169,7 +170,7 @@ func (p *replayer) doubt(t *audit.Total, why string) {
 	if resource == "" {
 		resource = t.Destination
 	}
-	p.uncertain.add(Uncertain{Cluster: t.Cluster, From: t.FirstSeen, To: t.LastSeen, Source: source, Resource: resource, Count: t.Count, Reason: why}, compareUncertain)
+	p.uncertain.add(Uncertain{Cluster: t.Cluster, From: t.FirstSeen, To: t.LastSeen, Source: source, Resource: resource, Count: t.Count, Reason: *why}, compareUncertain)
 }
 
 func (p *replayer) finish(w *Watch) Impact {
@@ -186,7 +187,7 @@ func (p *replayer) finish(w *Watch) Impact {
 func (w *Watch) doubts() []Uncertain {
 	out := []Uncertain{}
 	if len(w.Members) == 0 && w.Until.After(w.Since) {
-		return append(out, Uncertain{From: w.Since, To: w.Until, Reason: "No member's flows were watched."})
+		return append(out, Uncertain{From: w.Since, To: w.Until, Reason: message.ReplayNothingWatched()})
 	}
 	for _, m := range w.Members {
 		out = append(out, m.doubts()...)
@@ -204,7 +205,7 @@ func (m *MemberWatch) doubts() (out []Uncertain) {
 	from, to := time.Time{}, time.Time{}
 	end := func() {
 		if missing > 0 {
-			out = append(out, Uncertain{Cluster: m.Cluster, From: from, To: to, Reason: fmt.Sprintf("The flows of %s were not watched for %s.", m.Cluster, span(missing))})
+			out = append(out, Uncertain{Cluster: m.Cluster, From: from, To: to, Reason: message.ReplayMemberNotWatched(m.Cluster, span(missing))})
 		}
 		missing = 0
 	}
@@ -222,7 +223,7 @@ func (m *MemberWatch) doubts() (out []Uncertain) {
 	end()
 	for _, d := range m.Days {
 		if d.Lost > 0 {
-			out = append(out, Uncertain{Cluster: m.Cluster, From: d.From, To: d.To, Reason: fmt.Sprintf("At least %d flows of %s were lost.", d.Lost, m.Cluster)})
+			out = append(out, Uncertain{Cluster: m.Cluster, From: d.From, To: d.To, Reason: message.ReplayFlowsLost(int(d.Lost), m.Cluster)})
 		}
 	}
 	return out

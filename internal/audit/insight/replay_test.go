@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -21,7 +22,7 @@ func TestReplay(t *testing.T) {
 		allowed       bool
 		denied        bool
 		otherwise     bool
-		uncertain     string
+		uncertain     *message.Message
 	}{
 		"GrantInEnforce": {
 			reason: "the new statement lets it in",
@@ -164,9 +165,9 @@ func TestReplay(t *testing.T) {
 			case tc.otherwise:
 				want.OtherwiseTotal, want.Otherwise = one, im.Otherwise
 				lines = len(im.Otherwise)
-			case tc.uncertain != "":
+			case tc.uncertain != nil:
 				want.Uncertain = im.Uncertain
-				if lines = len(im.Uncertain); lines == 1 && (im.Uncertain[0].Reason != tc.uncertain || im.Uncertain[0].Count != 10) {
+				if lines = len(im.Uncertain); lines == 1 && (im.Uncertain[0].Reason != *tc.uncertain || im.Uncertain[0].Count != 10) {
 					t.Errorf("uncertain because %+v, want %q", im.Uncertain[0], tc.uncertain)
 				}
 			default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // The parts of a score add up to 100. Time is the largest part, because nothing compensates for a short observation.
@@ -95,13 +96,10 @@ func (in *EvidenceInput) placedIn(resource string) ([]string, bool) {
 	return sortedNames(append(placed, next...)), known && ok
 }
 
-// PlacementUnknown is the sentence for a resource whose members are not known.
-const PlacementUnknown = "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report."
-
 // unknown returns the score of a resource whose members are not known, because the watched members may not be all.
 func (c *clientele) unknown(in *EvidenceInput) Score {
 	s := c.score(&Watch{}, in)
-	s.Parts[0].Missing = PlacementUnknown
+	s.Parts[0].Missing = message.EvidencePlacementUnknown()
 	return s
 }
 
@@ -126,7 +124,7 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 	c.connections += t.Count
 	who := cmp.Or(t.Subject, t.Source)
 	says := j.decide(&t.Edge, asEnforced)
-	allowed := says.why == "" && isKept(says.of[0].Verdict)
+	allowed := says.why == nil && isKept(says.of[0].Verdict)
 	if t.Subject == "" && !allowed {
 		c.unattributed += t.Count
 	}
@@ -165,27 +163,22 @@ func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
 	return s
 }
 
-// notWatched is the sentence of every part without data.
-const notWatched = "No flows were watched in the window, so nothing is known."
-
-// placedNowhere is the sentence for a resource without members.
-const placedNowhere = "The resource is placed in no member, so nothing is known: look at its class."
-
-// part converts a share from 0 to 1 into points; only a complete share has all points.
-func part(name PartName, of int, share float64, missing string) Part {
+// part converts a share from 0 to 1 into points; only a complete share has all points. missing is called if some are
+// missing.
+func part(name PartName, of int, share float64, missing func() message.Message) Part {
 	points := int(float64(of) * min(max(share, 0), 1))
 	if share < 1 {
 		points = min(points, of-1)
 	}
 	p := Part{Name: name, Points: points, Of: of}
 	if points < of {
-		p.Missing = missing
+		p.Missing = missing()
 	}
 	return p
 }
 
 // lacking is part for something of which there should be none.
-func lacking(name PartName, share, worst float64, missing string) Part {
+func lacking(name PartName, share, worst float64, missing func() message.Message) Part {
 	return part(name, ofEach, 1-share/worst, missing)
 }
 
@@ -204,18 +197,18 @@ func observedPart(w *Watch, window time.Duration) Part {
 	never, ended := w.Unwatched()
 	switch {
 	case !ok:
-		return part(PartObserved, ofObserved, 0, placedNowhere)
+		return part(PartObserved, ofObserved, 0, message.EvidencePlacedNowhere)
 	case len(never) > 0 && len(never) == len(w.Members):
-		return part(PartObserved, ofObserved, 0, notWatched)
+		return part(PartObserved, ofObserved, 0, message.EvidenceNotWatched)
 	case len(never) > 0:
 		return part(PartObserved, ofObserved, 0,
-			fmt.Sprintf("The flows of %s are not watched, and the resource is placed there: let the flow collector follow them.", listed(never)))
+			func() message.Message { return message.EvidenceMembersNotWatched(listed(never)) })
 	case len(ended) > 0:
 		return part(PartObserved, ofObserved, 0,
-			fmt.Sprintf("The flows of %s are not watched any more, and the resource is placed there: look at the flow collector.", listed(ended)))
+			func() message.Message { return message.EvidenceMembersNoLongerWatched(listed(ended)) })
 	}
 	return part(PartObserved, ofObserved, fully(float64(watched)/float64(window)),
-		fmt.Sprintf("Flows of %s were watched for %s of %s: wait until the window is full.", cluster, span(watched), span(window)))
+		func() message.Message { return message.EvidenceWindowNotFull(cluster, span(watched), span(window)) })
 }
 
 // weeklyPart checks whether each weekday was watched once, hour by hour, as far as the window contains it, because
@@ -232,32 +225,36 @@ func weeklyPart(w *Watch) Part {
 		best[on], length[on] = max(best[on], watched), max(length[on], d.To.Sub(d.From))
 	}
 	var have, need time.Duration
-	missing := ""
+	var missing []message.Message
 	for on := range time.Weekday(7) {
 		have, need = have+best[on], need+length[on]
 		if float64(best[on]) < enoughTime*float64(length[on]) {
-			missing += [...]string{"", ", "}[min(len(missing), 1)] + on.String()
+			missing = append(missing, weekdays[on]())
 		}
 	}
 	if have == 0 {
-		return part(PartWeekly, ofWeekly, 0, notWatched)
+		return part(PartWeekly, ofWeekly, 0, message.EvidenceNotWatched)
 	}
 	return part(PartWeekly, ofWeekly, fully(float64(have)/float64(need)),
-		fmt.Sprintf("These weekdays were not watched from end to end in every member: %s. A job that runs then was not seen.", missing))
+		func() message.Message { return message.EvidenceWeekdaysNotWatched(missing) })
 }
+
+// weekdays has the names of the days of the week by time.Weekday.
+var weekdays = [7]func() message.Message{message.WeekdaySunday, message.WeekdayMonday, message.WeekdayTuesday, message.WeekdayWednesday,
+	message.WeekdayThursday, message.WeekdayFriday, message.WeekdaySaturday}
 
 func lossPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartLoss, ofEach, 0, notWatched)
+		return part(PartLoss, ofEach, 0, message.EvidenceNotWatched)
 	}
 	m, share := w.lossiest()
 	return lacking(PartLoss, share, worstLoss,
-		fmt.Sprintf("At least %d flows of %s were lost (%s of all there): look at the losses, and give Hubble larger buffers.", m.Lost, m.Cluster, percent(share)))
+		func() message.Message { return message.EvidenceFlowsLost(int(m.Lost), m.Cluster, percent(share)) })
 }
 
 func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartNewcomers, ofEach, 0, notWatched)
+		return part(PartNewcomers, ofEach, 0, message.EvidenceNotWatched)
 	}
 	half := in.Now.Add(-in.Window / 2)
 	n := 0
@@ -269,21 +266,25 @@ func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
 	share := float64(n) / float64(max(len(c.clients), 1))
 	perDay := float64(n) / max(in.Window.Hours()/2/24, 1)
 	return lacking(PartNewcomers, share, worstNewcomers,
-		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day), and nothing allows them: more may still come.", n, len(c.clients), perDay))
+		func() message.Message {
+			return message.EvidenceNewcomers(n, len(c.clients), fmt.Sprintf("%.1f", perDay))
+		})
 }
 
 func (c *clientele) unattributedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartUnattributed, ofEach, 0, notWatched)
+		return part(PartUnattributed, ofEach, 0, message.EvidenceNotWatched)
 	}
 	share := float64(c.unattributed) / float64(max(c.connections, 1))
 	return lacking(PartUnattributed, share, worstUnattributed,
-		fmt.Sprintf("%d connections (%s) come from sources without a name that nothing allows: find out who they are.", c.unattributed, percent(share)))
+		func() message.Message {
+			return message.EvidenceSourcesWithoutName(int(c.unattributed), percent(share))
+		})
 }
 
 func (c *clientele) longLivedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartLongLived, ofEach, 0, notWatched)
+		return part(PartLongLived, ofEach, 0, message.EvidenceNotWatched)
 	}
 	n := 0
 	for _, who := range c.clients {
@@ -292,13 +293,13 @@ func (c *clientele) longLivedPart(w *Watch) Part {
 		}
 	}
 	return lacking(PartLongLived, float64(n)/float64(max(len(c.clients), 1)), worstLongLived,
-		fmt.Sprintf("%d of %d clients were seen only in connections that were open already, without a verdict: others like them may be silent.", n, len(c.clients)))
+		func() message.Message { return message.EvidenceLongLivedOnly(n, len(c.clients)) })
 }
 
 // percent never rounds a positive share to 0.
 func percent(share float64) string {
 	if share > 0 && share < 0.0005 {
-		return "under 0.1%"
+		return "<0.1%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*share)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -37,7 +38,7 @@ func TestEvidence(t *testing.T) {
 		"Nothing": {
 			reason: "an empty store knows nothing, not even that nothing is lost",
 			want:   "0 0 0 0 0 0",
-			says:   []string{notWatched},
+			says:   []string{message.EvidenceNotWatched().Text},
 		},
 		"Unused": {
 			reason: "a resource that nobody used while it was watched can be closed",
@@ -101,7 +102,7 @@ func TestEvidence(t *testing.T) {
 			reason: "only what is complete has all points",
 			flows:  []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 100000, every(14)...), lost("m1", 1, audit.LossRing, ago(3), ago(3))},
 			want:   "40 20 9 10 10 10", enough: true,
-			says: []string{"At least 1 flows of m1 were lost (under 0.1% of all there)"},
+			says: []string{"At least 1 flows of m1 were lost (<0.1% of all there)"},
 		},
 		"MuchLoss": {
 			reason: "with so much lost the rest means little",
@@ -170,8 +171,8 @@ func TestEvidence(t *testing.T) {
 			for _, p := range s.Parts {
 				points = append(points, fmt.Sprint(p.Points))
 				sum += p.Points
-				missing += p.Missing + "\n"
-				if (p.Points == p.Of) != (p.Missing == "") {
+				missing += p.Missing.Text + "\n"
+				if (p.Points == p.Of) != p.Missing.IsZero() {
 					t.Errorf("%s has %d of %d points and says %q", p.Name, p.Points, p.Of, p.Missing)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -34,8 +35,8 @@ type UnusedStatement struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 	// DaysObserved is the number of days of the quiet time on which flows were watched.
 	DaysObserved int `json:"daysObserved"`
-	// Why is a sentence for users.
-	Why string `json:"reason"`
+	// Why says why the removal is proposed.
+	Why message.Message `json:"reason"`
 }
 
 // EvidenceInput is the input of Evidence.
@@ -70,10 +71,10 @@ type Score struct {
 	Unattributed int `json:"unattributed"`
 }
 
-// Missing returns the sentences of the parts that are not full.
-func (s *Score) Missing() (out []string) {
+// Missing returns what the parts lack that are not full.
+func (s *Score) Missing() (out []message.Message) {
 	for _, p := range s.Parts {
-		if p.Missing != "" {
+		if !p.Missing.IsZero() {
 			out = append(out, p.Missing)
 		}
 	}
@@ -103,6 +104,6 @@ type Part struct {
 	Name   PartName `json:"name"`
 	Points int      `json:"points"`
 	Of     int      `json:"of"`
-	// Missing says what is missing and what to do; empty if the part is full.
-	Missing string `json:"missing,omitempty"`
+	// Missing says what is missing and what to do; zero if the part is full.
+	Missing message.Message `json:"missing,omitzero"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -67,12 +68,12 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
 		switch {
 		case refused[w.Ref]:
-			u.Why = refusedGrant
+			u.Why = message.UnusedRefused()
 		case known:
 			u.LastUsed = &last
-			u.Why = fmt.Sprintf("Last used %s ago, though the last %s were watched: propose its removal.", span(in.Now.Sub(last)), span(in.QuietFor))
+			u.Why = message.UnusedLastUsed(span(in.Now.Sub(last)), span(in.QuietFor))
 		default:
-			u.Why = fmt.Sprintf("Never seen in use, though the last %s were watched: propose its removal.", span(in.QuietFor))
+			u.Why = message.UnusedNeverUsed(span(in.QuietFor))
 		}
 		out = append(out, u)
 	}
@@ -163,9 +164,6 @@ func exactResources(statements []policy.PolicyStatement) []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
-
-// refusedGrant is the sentence for a grant whose clients were seen, but which lets none of them in.
-const refusedGrant = "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."
 
 // allowing returns the allows that let an edge in, or would in Enforce. If the source is ambiguous, the allows of all
 // candidates count as used. The second result contains those that would let in what is not let in, if the members had

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Run checks the contracts of catalog.Store. lines returns the number of lines that were written to the ledger.
@@ -122,7 +123,7 @@ func atOnce(t *testing.T, s catalog.Store, lines func() int) {
 func previews(t *testing.T, s catalog.Store, _ func() int) {
 	ctx := t.Context()
 	p := catalog.Preview{Token: "one", Source: "hr", Actor: "sam", Revision: 7, Created: start,
-		Reading: catalog.Reading{Records: []catalog.Record{person("ann").Record}, Problems: []catalog.Problem{{Where: "x", Message: "y"}}}}
+		Reading: catalog.Reading{Records: []catalog.Record{person("ann").Record}, Problems: []catalog.Problem{{Where: "x", Message: message.Stored{Message: message.Verbatim("y")}}}}}
 	keep := func(p catalog.Preview, before time.Time) {
 		t.Helper()
 		if err := s.KeepPreview(ctx, p, before); err != nil {
@@ -158,7 +159,7 @@ func previews(t *testing.T, s catalog.Store, _ func() int) {
 
 func statuses(t *testing.T, s catalog.Store, _ func() int) {
 	a := catalog.Status{Source: "a", At: start, Error: "away"}
-	b := catalog.Status{Source: "b", At: start, SucceededAt: start, Entities: 3, Problems: []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: "m"}}, PendingPreview: "t", PendingRemovals: 2}
+	b := catalog.Status{Source: "b", At: start, SucceededAt: start, Entities: 3, Problems: []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: message.Stored{Message: message.CatalogLeads(2)}}}, PendingPreview: "t", PendingRemovals: 2}
 	for _, st := range []catalog.Status{b, {Source: "a"}, a} {
 		if err := s.KeepStatus(t.Context(), st); err != nil {
 			t.Fatal(err)

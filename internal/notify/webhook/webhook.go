@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/webhooksender"
 )
@@ -20,26 +22,28 @@ type Sender struct{ Target *webhooksender.Target }
 
 // Body is the JSON body of a post.
 type Body struct {
-	ID          string         `json:"id"`   // the same for repeated posts
-	Type        string         `json:"type"` // for example ticket.submitted, delegation.begun, resource.announced
-	At          time.Time      `json:"at"`
-	Ticket      string         `json:"ticket,omitempty"`
-	TicketKind  string         `json:"ticketKind,omitempty"`
-	State       string         `json:"state,omitempty"`
-	ActorID     string         `json:"actorId,omitempty"` // empty for the portal itself
-	Actor       string         `json:"actor,omitempty"`
-	OnBehalfOf  string         `json:"onBehalfOf,omitempty"`
-	RequesterID string         `json:"requesterId,omitempty"`
-	Requester   string         `json:"requester,omitempty"`
-	Step        string         `json:"step,omitempty"`
-	Reason      string         `json:"reason,omitempty"`
-	Comment     string         `json:"comment,omitempty"`
-	Items       []notify.About `json:"items,omitempty"`
-	More        int            `json:"more,omitempty"`
-	Until       time.Time      `json:"until,omitzero"`
-	Recipients  []Recipient    `json:"recipients"`
-	Title       string         `json:"title"`
-	URL         string         `json:"url"`
+	ID          string    `json:"id"`   // the same for repeated posts
+	Type        string    `json:"type"` // for example ticket.submitted, delegation.begun, resource.announced
+	At          time.Time `json:"at"`
+	Ticket      string    `json:"ticket,omitempty"`
+	TicketKind  string    `json:"ticketKind,omitempty"`
+	State       string    `json:"state,omitempty"`
+	ActorID     string    `json:"actorId,omitempty"` // empty for the portal itself
+	Actor       string    `json:"actor,omitempty"`
+	OnBehalfOf  string    `json:"onBehalfOf,omitempty"`
+	RequesterID string    `json:"requesterId,omitempty"`
+	Requester   string    `json:"requester,omitempty"`
+	Step        string    `json:"step,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	Comment     string    `json:"comment,omitempty"`
+	// Message is why the portal made the change; Comment is its English text then.
+	Message    message.Message `json:"message,omitzero"`
+	Items      []notify.About  `json:"items,omitempty"`
+	More       int             `json:"more,omitempty"`
+	Until      time.Time       `json:"until,omitzero"`
+	Recipients []Recipient     `json:"recipients"`
+	Title      string          `json:"title"`
+	URL        string          `json:"url"`
 }
 
 // Recipient is one person who gets a message about the change.
@@ -61,7 +65,7 @@ func bodyOf(p notify.Notification) Body {
 	m, f := p.Message, p.Message.Facts
 	b := Body{ID: p.ID, Type: "ticket." + f.Event, At: m.At.UTC(), Ticket: fmt.Sprintf("T-%d", m.Ticket), TicketKind: f.TicketKind, State: f.State,
 		ActorID: f.ActorID, Actor: f.Actor, OnBehalfOf: f.ActorFor, RequesterID: f.RequesterID, Requester: f.Requester, Step: f.Step,
-		Reason: f.Reason, Comment: f.Comment, Items: f.Items, More: f.More, Until: f.Until, Recipients: []Recipient{}, Title: p.Text.Title, URL: p.Text.Link}
+		Reason: f.Reason, Comment: cmp.Or(f.Comment, f.Message.Text), Message: f.Message, Items: f.Items, More: f.More, Until: f.Until, Recipients: []Recipient{}, Title: p.Text.Title, URL: p.Text.Link}
 	if m.Ticket == 0 && m.Kind == notify.KindRollout {
 		b.Type, b.Ticket = "resource."+f.Event, ""
 	} else if m.Ticket == 0 {

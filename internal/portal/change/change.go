@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -43,15 +44,15 @@ type Object struct {
 // View contains everything that a ticket changes.
 type View struct {
 	Objects []Object
-	Refused []string // what some or all dataplanes cannot enforce
-	Message string   // what is not shown, and why
+	Refused []message.Message // what some or all dataplanes cannot enforce
+	Notes   []message.Message // what is not shown, and why
 }
 
 // Of returns the view of the items of a ticket or of a preview. base is the snapshot of the input, whose unchanged parts are reused.
 // Without members the view contains no objects of Istio.
 func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) View {
-	before, after, units, message := sides(base, in, kind, items)
-	v := View{Message: message}
+	before, after, units, notes := sides(base, in, kind, items)
+	v := View{Notes: notes}
 	for _, it := range items {
 		if it.Change != nil {
 			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
@@ -85,7 +86,7 @@ func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items
 }
 
 // sides returns the input without and with the items, and the resources that they name.
-func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, message string) {
+func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, notes []message.Message) {
 	before, after, units = in, in, map[string]bool{}
 	for _, it := range items {
 		switch {
@@ -104,14 +105,14 @@ func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []a
 				units[it.ResourceName] = true
 			}
 			if err := apply(&before, it.Change, it.Change.Before); err != nil {
-				message = err.Error()
+				notes = []message.Message{message.Verbatim(err.Error())}
 			}
 			if err := apply(&after, it.Change, it.Change.After); err != nil {
-				message = err.Error()
+				notes = []message.Message{message.Verbatim(err.Error())}
 			}
 		}
 	}
-	return before, after, units, message
+	return before, after, units, notes
 }
 
 // policies returns the policies that differ. Of large ones it returns only the changed statements.

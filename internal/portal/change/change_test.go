@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -62,8 +63,8 @@ func kinds(v View) string {
 func TestGrant(t *testing.T) {
 	in := input()
 	v := view(in, approval.KindGrant, grant("t-1-1"))
-	if kinds(v) != "acp/AccessControlPolicy dataplane/CiliumClusterwideNetworkPolicy" || len(v.Refused) != 0 || v.Message != "" {
-		t.Fatalf("%s %v %s", kinds(v), v.Refused, v.Message)
+	if kinds(v) != "acp/AccessControlPolicy dataplane/CiliumClusterwideNetworkPolicy" || len(v.Refused) != 0 || len(v.Notes) != 0 {
+		t.Fatalf("%s %v %s", kinds(v), v.Refused, v.Notes)
 	}
 	if o := v.Objects[0]; o.Before != "" || !strings.Contains(o.After, app) {
 		t.Errorf("the policy is new: %+v", o)
@@ -117,8 +118,8 @@ func TestModes(t *testing.T) {
 				c.After = raw(t, tc.after)
 			}
 			v := view(in, approval.KindMode, approval.Item{ResourceName: redis, Change: c})
-			if !strings.HasPrefix(kinds(v), tc.want) || v.Message != "" {
-				t.Errorf("%s: %s %s", tc.reason, kinds(v), v.Message)
+			if !strings.HasPrefix(kinds(v), tc.want) || len(v.Notes) != 0 {
+				t.Errorf("%s: %s %s", tc.reason, kinds(v), v.Notes)
 			}
 			if last := v.Objects[len(v.Objects)-1]; name == "offboard" && (last.Before == "" || last.After != "") {
 				t.Errorf("%s: %+v", tc.reason, last)
@@ -137,15 +138,15 @@ func TestClassesAndOthers(t *testing.T) {
 	wide := in.ResourceClasses[0].Spec
 	wide.OtherPorts = v1alpha1.OtherPortsAllow
 	v := view(in, approval.KindClass, approval.Item{Change: &approval.Change{Kind: "ResourceClass", Name: "redis", Before: raw(t, in.ResourceClasses[0].Spec), After: raw(t, wide)}})
-	if len(v.Objects) != 1+mostUnits || !strings.Contains(v.Message, "36 resources") {
-		t.Errorf("a class changes all its resources, of which some are shown: %d, %s", len(v.Objects), v.Message)
+	if len(v.Objects) != 1+mostUnits || !slices.Contains(v.Notes, message.ChangeResourcesNotShown(36, mostUnits)) {
+		t.Errorf("a class changes all its resources, of which some are shown: %d, %s", len(v.Objects), v.Notes)
 	}
 	v = view(in, approval.KindApprovalPolicy, approval.Item{Change: &approval.Change{Kind: "ApprovalPolicy", Name: "p", After: raw(t, map[string]any{"priority": 1})}})
 	if kinds(v) != "acp/ApprovalPolicy" {
 		t.Errorf("an approval policy reaches no dataplane: %s", kinds(v))
 	}
 	v = view(in, approval.KindClass, approval.Item{Change: &approval.Change{Kind: "ResourceClass", Name: "redis", After: json.RawMessage(`{"actions":7}`)}})
-	if v.Message == "" {
+	if len(v.Notes) == 0 {
 		t.Error("a spec that cannot be read is said")
 	}
 	bad := grant("t-1-1")
@@ -165,7 +166,7 @@ func TestRefusedWithOthers(t *testing.T) {
 	in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
 		statement("deny", v1alpha1.EffectDeny, team), statement("goes", v1alpha1.EffectAllow, "trnv1:rsc:trip-com:iam:sa:app/1")}}}}
 	told := func(v View) bool {
-		return slices.ContainsFunc(v.Refused, func(why string) bool { return strings.Contains(why, "theirs/deny") })
+		return slices.ContainsFunc(v.Refused, func(why message.Message) bool { return strings.Contains(why.Text, "theirs/deny") })
 	}
 	if v := view(in, approval.KindGrant, grant("t-1-1")); !told(v) {
 		t.Errorf("another statement goes for the same reason; refused: %q", v.Refused)
@@ -237,8 +238,8 @@ func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
 	if !strings.HasPrefix(o.Name, "istio-system/acp-") || strings.Contains(o.Before, "app-888") || !strings.Contains(o.After, `*/sa/app-888`) {
 		t.Errorf("%+v", o)
 	}
-	if v = view(in, approval.KindGrant, grant("one")); !strings.Contains(v.Message, "no member is known yet") {
-		t.Errorf("without members: %q", v.Message)
+	if v = view(in, approval.KindGrant, grant("one")); !slices.Contains(v.Notes, message.ChangeMembersUnknown("istio")) {
+		t.Errorf("without members: %q", v.Notes)
 	}
 }
 
@@ -272,7 +273,11 @@ func TestMembersOfTheClassCount(t *testing.T) {
 			in.Resources[0].Spec.ClusterModes = c.modes
 			members := join(&in, c.members...)
 			v := Of(policy.NewSnapshot(in), in, members, approval.KindGrant, []approval.Item{grant("one")}, at)
-			if diff := cmp.Diff(c.want, v.Refused); diff != "" {
+			var refused []string
+			for _, m := range v.Refused {
+				refused = append(refused, m.Text)
+			}
+			if diff := cmp.Diff(c.want, refused); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}
 			var of []string

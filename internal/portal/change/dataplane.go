@@ -3,7 +3,6 @@ package change
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -29,7 +29,7 @@ type side struct {
 	// goes returns, for an object of all other members, whether a member without an object of its own gets it.
 	goes map[key]func(member string) bool
 	// refused contains messages by statement, because several may be refused for the same reason.
-	refused map[string]string
+	refused map[string]message.Message
 	members []Member
 	unknown map[v1alpha1.EnforcerName]bool // rendering needs properties of members that are not known
 }
@@ -38,7 +38,7 @@ type side struct {
 func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, members []Member, at time.Time) {
 	names := sortedKeys(units)
 	if len(names) > mostUnits {
-		v.Say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
+		v.Note(message.ChangeResourcesNotShown(len(names), mostUnits))
 		names = names[:mostUnits]
 	}
 	before, after := newSide(members), newSide(members)
@@ -63,12 +63,12 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, membe
 		v.Objects = append(v.Objects, o)
 	}
 	for _, what := range slices.Sorted(maps.Keys(after.refused)) {
-		if message := after.refused[what]; before.refused[what] != message {
-			v.refuse(message)
+		if why := after.refused[what]; before.refused[what] != why {
+			v.refuse(why)
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(after.unknown)) {
-		v.Say(fmt.Sprintf("What %s is given depends on what each member can do, and no member is known yet.", e))
+		v.Note(message.ChangeMembersUnknown(string(e)))
 	}
 }
 
@@ -84,7 +84,7 @@ func (v *View) groups(old, new *policy.Snapshot, items []approval.Item) {
 	}
 	before, after := newSide(nil), newSide(nil)
 	if !before.groups(old, subjects) || !after.groups(new, subjects) {
-		v.Say(fmt.Sprintf("An address group with more than %d prefixes is not shown.", mostPrefixes))
+		v.Note(message.ChangeGroupNotShown(mostPrefixes))
 	}
 	keys := maps.Clone(before.objects)
 	maps.Copy(keys, after.objects)
@@ -122,10 +122,10 @@ func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
 }
 
 // refuse adds a message unless it is present.
-func (v *View) refuse(message string) {
-	if !slices.Contains(v.Refused, message) {
-		v.Refused = append(v.Refused, message)
-		slices.Sort(v.Refused)
+func (v *View) refuse(why message.Message) {
+	if !slices.Contains(v.Refused, why) {
+		v.Refused = append(v.Refused, why)
+		slices.SortFunc(v.Refused, func(a, b message.Message) int { return strings.Compare(a.Text, b.Text) })
 	}
 }
 
@@ -146,26 +146,21 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, 
 		}
 		for _, r := range append(u.Refused, registry.Refused(after, &u, targets(&u, members), at)...) {
 			if own[r.Ref] {
-				v.refuse(r.Message.Text)
+				v.refuse(r.Message)
 			}
 		}
 	}
 }
 
-// Say appends a sentence to the message of the view.
-func (v *View) Say(message string) {
-	if v.Message != "" {
-		v.Message += " "
-	}
-	v.Message += message
-}
+// Note appends a note about what the view does not show.
+func (v *View) Note(m message.Message) { v.Notes = append(v.Notes, m) }
 
 func newSide(members []Member) *side {
-	return &side{members: members, objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]string{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+	return &side{members: members, objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]message.Message{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
 
 // refuse adds a message that names its subject itself.
-func (s *side) refuse(message string) { s.refused[message] = message }
+func (s *side) refuse(why message.Message) { s.refused[why.Text] = why }
 
 func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 	u, ok := snap.CompileResource(resource, at)
@@ -173,7 +168,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		return
 	}
 	for _, r := range u.Refused {
-		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message.Text
+		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message
 	}
 	for _, name := range u.Enforcers {
 		if name == v1alpha1.EnforcerIstio && len(s.members) == 0 {
@@ -182,13 +177,13 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		}
 		plan, err := registry.Prepare(name, registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at})
 		if err != nil {
-			s.refuse(fmt.Sprintf("%s cannot be used: %v", name, err))
+			s.refuse(message.ChangeEnforcerUnusable(string(name), message.Of(err)))
 			continue
 		}
 		for i := range plan.Units {
 			r, err := plan.Enforcer.Render(plan.Units[i])
 			if err != nil {
-				s.refuse(fmt.Sprintf("%s cannot enforce %s: %v", name, resource, err))
+				s.refuse(message.ChangeNotEnforceable(string(name), resource, message.Of(err)))
 				continue
 			}
 			s.add(name, &u, &r)
@@ -198,7 +193,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 
 func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rendering) {
 	for _, f := range r.RefusedAmong(targets(u, s.members)) {
-		s.refuse(f.Message.Text)
+		s.refuse(f.Message)
 	}
 	for _, o := range r.Objects {
 		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}

@@ -8,9 +8,6 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Hidden is the message of a view with hidden parts.
-const Hidden = "What others may do there is left out: its owners, the security team and those who decide see it."
-
 // Hide removes from the input the statements about a resource and subjects that a person may not see there.
 func Hide(in policy.Input, resource string, sees func(subject string) bool) policy.Input {
 	about := func(s v1alpha1.Statement) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // annotationLedger is the last ledger line, as "SEQUENCE HASH", of the database whose portal wrote the policy last. A database without
@@ -49,5 +50,5 @@ func (w *Writer) mark(ctx context.Context, p *v1alpha1.AccessControlPolicy) erro
 }
 
 func behind(policy string) error {
-	return &approval.RefusedError{Message: fmt.Sprintf("the portal's database is older than policy %s, so the access may have been revoked since; an administrator has to compare them, then remove the annotation %s", policy, annotationLedger)}
+	return &approval.RefusedError{Message: message.WriteRefusedDatabaseOlder(policy, annotationLedger)}
 }

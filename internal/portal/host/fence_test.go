@@ -71,7 +71,7 @@ func TestARestoredDatabaseGrantsNothingAgain(t *testing.T) {
 	refusedNow := func(reason string) {
 		t.Helper()
 		var refused *approval.RefusedError
-		if err := put(writer(restored), "p"); !errors.As(err, &refused) || !strings.Contains(refused.Message, "older than policy p") {
+		if err := put(writer(restored), "p"); !errors.As(err, &refused) || !strings.Contains(refused.Message.Text, "older than policy p") {
 			t.Errorf("%s: %v", reason, err)
 		}
 		if got := sids(t, h, "p"); len(got) != 0 {

@@ -90,7 +90,7 @@ func TestWriter(t *testing.T) {
 	}
 
 	var refused *approval.RefusedError
-	if _, err := w.Put(ctx, "bad", "x", []v1alpha1.Statement{statement("t-3-1", "not a name")}, yes); !errors.As(err, &refused) || refused.Message == "" {
+	if _, err := w.Put(ctx, "bad", "x", []v1alpha1.Statement{statement("t-3-1", "not a name")}, yes); !errors.As(err, &refused) || refused.Message.IsZero() {
 		t.Errorf("what the API server validates away is refused for good: %v", err)
 	}
 

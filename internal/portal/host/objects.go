@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // kind describes a kind of objects that tickets change.
@@ -168,9 +169,12 @@ func Seen(ctx context.Context, c client.Reader, name, object string) (approval.O
 		return approval.ObjectSeen{}, fmt.Errorf("read %s %s: %w", name, object, err)
 	}
 	seen := approval.ObjectSeen{Exists: true, UID: string(o.GetUID()), Generation: o.GetGeneration(), Observed: k.observed(o), Spec: specOf(k, o)}
-	seen.Ready, seen.Refused, seen.Waits = k.ready(o)
+	ready, refused, waits := k.ready(o)
+	seen.Ready, seen.Refused, seen.Waits = ready, message.Verbatim(refused), message.Verbatim(waits)
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
 		seen.Revision, seen.Clusters = p.Status.Revision, p.Status.States()
+		n := p.Status.Counts()
+		seen.Unrealized = int(n.Total - n.Realized)
 	}
 	return seen, nil
 }
@@ -208,7 +212,7 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 	defer cancel()
 	k, err := kindOf(c.Kind)
 	if err != nil {
-		return nil, &approval.RefusedError{Message: err.Error(), Final: true}
+		return nil, &approval.RefusedError{Message: message.Verbatim(err.Error()), Final: true}
 	}
 	for range maxConflicts {
 		o := k.empty()
@@ -248,15 +252,15 @@ func compare(k kind, c approval.Change, o client.Object, exists bool) (done bool
 	}
 	switch {
 	case exists && k.ours != nil && !k.ours(o):
-		return false, &approval.RefusedError{Message: fmt.Sprintf("%s %s exists and was not registered in the portal", c.Kind, c.Name), Final: true}
+		return false, &approval.RefusedError{Message: message.WriteRefusedObjectNotOfPortal(c.Kind, c.Name), Final: true}
 	case c.Verb == approval.VerbDelete && !exists, c.Verb != approval.VerbDelete && exists && bytes.Equal(spec, c.After):
 		return true, nil
 	case c.Verb == approval.VerbCreate && exists:
-		return false, &approval.RefusedError{Message: fmt.Sprintf("there is a %s %s already", c.Kind, c.Name), Final: true}
+		return false, &approval.RefusedError{Message: message.WriteRefusedObjectExists(c.Kind, c.Name), Final: true}
 	case c.Verb == approval.VerbUpdate && !exists:
-		return false, &approval.RefusedError{Message: fmt.Sprintf("there is no %s %s any more", c.Kind, c.Name), Final: true}
+		return false, &approval.RefusedError{Message: message.WriteRefusedObjectGone(c.Kind, c.Name), Final: true}
 	case exists && !bytes.Equal(spec, c.Before):
-		return false, &approval.RefusedError{Message: fmt.Sprintf("%s %s was changed since this was asked for", c.Kind, c.Name), Final: true}
+		return false, &approval.RefusedError{Message: message.WriteRefusedObjectChanged(c.Kind, c.Name), Final: true}
 	}
 	return false, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
 )
@@ -76,7 +77,7 @@ func (w *Writer) room(ctx context.Context, base, resource string, statements []v
 	}
 	next.Annotations[v1alpha1.AnnotationPolicyShards] = strconv.Itoa(count + 1)
 	if policy.ShardCount(next) != count+1 {
-		return nil, false, &approval.RefusedError{Message: fmt.Sprintf("the resource has as many policies of the portal as it can have (%d)", count)}
+		return nil, false, &approval.RefusedError{Message: message.WriteRefusedTooManyPolicies(count)}
 	}
 	if err := w.Client.Update(ctx, next); err != nil && !apierrors.IsConflict(err) {
 		return nil, false, refused(base, err)

@@ -218,7 +218,7 @@ func TestRegistrationByTicket(t *testing.T) {
 		_, ok, err := h.Object(approval.ObjectExternalWorkload, "portal.rack")
 		return ok && err == nil
 	})
-	if got := settle(x, approval.StateFailed).Items[0].Message; !strings.Contains(got, "was not registered") {
+	if got := settle(x, approval.StateFailed).Items[0].Message.Text; !strings.Contains(got, "was not registered") {
 		t.Errorf("the ticket says why: %s", got)
 	}
 	var refused *approval.RefusedError

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
 )
@@ -167,7 +168,7 @@ func own(p *v1alpha1.AccessControlPolicy, resource string) {
 func refused(name string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)) {
-		return &approval.RefusedError{Message: status.Status().Message}
+		return &approval.RefusedError{Message: message.Verbatim(status.Status().Message)}
 	}
 	return fmt.Errorf("write policy %s: %w", name, err)
 }

@@ -1794,7 +1794,7 @@ export interface components {
             onTimeout?: "Escalate" | "Deny" | "Remind";
             escalated?: boolean;
             /** @description why these approvers, for example: the requester is the leader, so the leader's leader decides */
-            note?: string;
+            note?: components["schemas"]["Message"];
         };
         ItemRef: {
             ticket: string;
@@ -1905,8 +1905,8 @@ export interface components {
             statement?: string;
             /** @description the object in the host cluster */
             policy?: string;
-            /** @description what it waits for or why it failed, for people */
-            message?: string;
+            /** @description what it waits for or why it failed */
+            message?: components["schemas"]["Message"];
             /** @description members that are not realised yet */
             waitingFor?: string[];
             can: components["schemas"]["ItemMay"];
@@ -1964,9 +1964,9 @@ export interface components {
         ChangeView: {
             objects: components["schemas"]["ObjectDiff"][];
             /** @description what no dataplane could enforce */
-            refused?: string[];
-            /** @description why there is no diff */
-            message?: string;
+            refused?: components["schemas"]["Message"][];
+            /** @description what is not shown, and why */
+            notes?: components["schemas"]["Message"][];
         };
         Event: {
             /** Format: date-time */
@@ -1983,7 +1983,10 @@ export interface components {
             step?: string;
             cluster?: string;
             revision?: string;
+            /** @description what the actor wrote; of voided and shrunk: the lines that differ */
             comment?: string;
+            /** @description why the portal made this entry; only of entries without an actor */
+            message?: components["schemas"]["Message"];
         };
         Ticket: {
             id: string;
@@ -2003,7 +2006,7 @@ export interface components {
             items: components["schemas"]["TicketItem"][];
             /** @description oldest first */
             events: components["schemas"]["Event"][];
-            message?: string;
+            message?: components["schemas"]["Message"];
             /** @description id of the ticket's OpenTelemetry trace; absent in lists, and where the submission was not traced */
             traceId?: string;
             /** @description page about that trace; absent unless an administrator configured it */
@@ -2272,7 +2275,7 @@ export interface components {
             condition?: string;
             autoApprove?: string;
             /** @description for example: after 72h escalate to group:security */
-            timeout?: string;
+            timeout?: components["schemas"]["Message"];
         };
         ApprovalPolicy: {
             name: string;
@@ -2346,7 +2349,7 @@ export interface components {
                 after: string;
             }[];
             /** @description for example: owns 3 resources, has 2 effective grants */
-            consequences?: string[];
+            consequences?: components["schemas"]["Message"][];
         };
         SyncPreview: {
             token: string;
@@ -2355,7 +2358,7 @@ export interface components {
             gone: number;
             unchanged?: number;
             /** @description what could not be read, with file and line */
-            problems?: string[];
+            problems?: components["schemas"]["Message"][];
             /** @description the first 500 */
             changes: components["schemas"]["SyncChange"][];
         };
@@ -2395,7 +2398,7 @@ export interface components {
              */
             version?: number;
             readonly gone?: boolean;
-            readonly consequences?: string[];
+            readonly consequences?: components["schemas"]["Message"][];
         };
         EntityList: {
             items: components["schemas"]["Entity"][];
@@ -2484,16 +2487,17 @@ export interface components {
             head: string;
             /** Format: int64 */
             brokenAt?: number;
-            reason?: string;
-            anchors?: {
-                anchor: string;
-                /** Format: int64 */
-                seq: number;
-                /** Format: date-time */
-                at?: string;
-                matches: boolean;
-                message?: string;
-            }[];
+            reason?: components["schemas"]["Message"];
+            anchors?: components["schemas"]["AnchorVerification"][];
+        };
+        AnchorVerification: {
+            anchor: string;
+            /** Format: int64 */
+            seq: number;
+            /** Format: date-time */
+            at?: string;
+            matches: boolean;
+            message?: components["schemas"]["Message"];
         };
         DeviceStart: {
             deviceCode: string;
@@ -2766,8 +2770,8 @@ export interface components {
             name: string;
             points: number;
             of: number;
-            /** @description what is missing for all points, a sentence; absent: nothing */
-            missing?: string;
+            /** @description what is missing for all points; absent: nothing */
+            missing?: components["schemas"]["Message"];
         };
         EvidenceScore: {
             value: number;
@@ -2802,8 +2806,7 @@ export interface components {
              */
             lastUsed?: string;
             daysObserved: number;
-            /** @description a sentence for people */
-            reason: string;
+            reason: components["schemas"]["Message"];
             ticket?: string;
             ticketItem?: number;
             ticketVisible?: boolean;
@@ -2848,7 +2851,7 @@ export interface components {
             from: string;
             /** Format: date-time */
             to: string;
-            reason: string;
+            reason: components["schemas"]["Message"];
         };
         ResourceScore: {
             resource: components["schemas"]["CatalogRef"];
@@ -2857,7 +2860,7 @@ export interface components {
         Impact: {
             /** @description false: the flow store cannot be read now, or the replay took too long; message says which */
             available: boolean;
-            message?: string;
+            message?: components["schemas"]["Message"];
             /** Format: date-time */
             since: string;
             /** Format: date-time */
@@ -2899,7 +2902,7 @@ export interface components {
              */
             code: "onboard" | "propose" | "review" | "register" | "wait" | "announce" | "enforce" | "widen" | "stopped" | "done";
             next?: components["schemas"]["RolloutStage"];
-            text: string;
+            message: components["schemas"]["Message"];
         };
         Announcement: {
             /** Format: date-time */
@@ -2932,7 +2935,7 @@ export interface components {
              * @description the denials that it saw
              */
             count?: number;
-            reason?: string;
+            reason?: components["schemas"]["Message"];
         };
         NewGuard: {
             /** @description absent: as it is */
@@ -2966,8 +2969,8 @@ export interface components {
             /** @description whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read */
             enough?: boolean;
             evidence?: components["schemas"]["EvidenceScore"];
-            /** @description sentences; what is missing for the next stage */
-            missing: string[];
+            /** @description what is missing for the next stage */
+            missing: components["schemas"]["Message"][];
             hint?: components["schemas"]["RolloutHint"];
             /** @description Observe also when it is not onboarded */
             mode: components["schemas"]["Mode"];
@@ -3354,6 +3357,7 @@ export interface components {
             id: string;
             kind: components["schemas"]["FindingKind"];
             severity: components["schemas"]["FindingSeverity"];
+            /** @description what is the case, and what to do */
             message: components["schemas"]["Message"];
             member?: string;
             resource?: components["schemas"]["CatalogRef"];
@@ -3400,7 +3404,7 @@ export interface components {
         };
         DowngradeFailure: {
             resource: components["schemas"]["CatalogRef"];
-            message: string;
+            message: components["schemas"]["Message"];
         };
         /** @description the last downgrade or resumption that this replica was asked for, in its scope */
         DowngradeRun: {

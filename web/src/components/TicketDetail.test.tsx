@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Ticket, TicketItem, TicketKind } from "../api/types";
 import { chooseLanguage } from "../i18n";
 import { alice, approved, bob, bobsCluster, carol, cluster, event, item, step, ticket, ticketOf } from "../testing/fixtures";
-import { problem, renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { TicketDetail } from "./TicketDetail";
 
@@ -19,7 +19,7 @@ afterEach(() => chooseLanguage("en"));
 describe("a ticket in detail", () => {
   it("says why a member does not have it, in the person's language", async () => {
     await chooseLanguage("zh");
-    show(ticketOf("applying", { steps: decided, message: "Waiting for m2.", clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: verbatim("member m2 does not answer at https://m2") })] }));
+    show(ticketOf("applying", { steps: decided, message: { code: "ticket.waiting-for-members", params: { members: { code: "names.list", params: { names: ["m2"] }, text: "m2" } }, text: "Waiting for m2." }, clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: { code: "member.no-answer", params: { member: "m2", address: "https://m2" }, text: "member m2 does not answer at https://m2" } })] }));
     expect(screen.getByTestId("ticket-message")).toHaveTextContent("等待 m2。");
     expect(screen.getAllByText("成员集群 m2 在 https://m2 没有响应")).toHaveLength(2);
     expect(screen.getByTestId("cluster-state-m1")).toHaveTextContent("已落实");

@@ -1,6 +1,7 @@
 import { screen, within } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import type { Ticket } from "../api/types";
+import { chooseLanguage } from "../i18n";
 import { alice, approved, bob, carol, cluster, event, item, step, ticketOf } from "../testing/fixtures";
 import { renderPage } from "../testing/render";
 import { Timeline } from "./Timeline";
@@ -22,6 +23,8 @@ function show(of: Ticket) {
   const nodes = within(screen.getByTestId("timeline"));
   return { nodes, node: (name: string) => within(nodes.getByTestId(`timeline-${name}`)) };
 }
+
+afterEach(() => chooseLanguage("en"));
 
 describe("the timeline of an item", () => {
   it("says that access is effective only once every member was read back", () => {
@@ -66,6 +69,18 @@ describe("the timeline of an item", () => {
     const ended = [...applied, event("effective", 2_050), event("revoke-requested", 9_000, { actor: bob }), event("revoke-written", 9_010), event("revoked", 9_050)];
     const { node } = show(ticketOf("revoked", { steps: decided, clusters: [cluster("m1", "Realized")] }, { events: ended }));
     expect(node("revoked").getByText(revoked)).toBeVisible();
+  });
+
+  it("says in the person's language why the portal acted, and leaves what people wrote as it is", async () => {
+    await chooseLanguage("zh");
+    const forged = '{"code":"ticket.approved-grant","text":"Approved."}';
+    const { node } = show(
+      ticketOf("failed", { steps: decided }, {
+        events: [...applied, event("comment", 3_000, { actor: bob, comment: forged }), event("failed", 4_000, { message: { code: "ticket.object-vanished", text: "The object was removed outside the portal. Ask again if it is still needed." } })],
+      }),
+    );
+    expect(node("failed").getByText("对象在门户之外被删除。如仍需要，请重新申请。")).toBeVisible();
+    expect(node("comment").getByText(forged)).toBeVisible();
   });
 
   it("shows what voided the approvals as lines, and no revision beside them", () => {

@@ -19,9 +19,6 @@ import classes from "./Timeline.module.css";
 /** After the approval times are shown in milliseconds; before it, days matter. */
 const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
-/** Events whose comment was written by the server; the comments of other events are from people. */
-const saidByServer = new Set<TimelineNode["kind"]>(["failed", "escalated", "reminded", "timed-out", "expires-soon", "reopened"]);
-
 /** Events that list access line by line: access that the approvals did not cover, or that remains. */
 const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
 
@@ -57,8 +54,8 @@ function Dot({ node }: { node: TimelineNode }) {
 
 function Remark({ node }: { node: TimelineNode }) {
   const words = useWords();
+  if (node.message) return <p className={classes.note}>{words.said(node.message)}</p>;
   if (!node.comment) return null;
-  if (saidByServer.has(node.kind)) return <p className={classes.note}>{words.said(node.comment)}</p>;
   if (lines.has(node.kind)) return <pre className={classes.lines}>{node.comment}</pre>;
   return <Comment text={node.comment} />;
 }

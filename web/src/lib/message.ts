@@ -1,7 +1,6 @@
 /** Messages of the server in the person's language, rendered from the catalogue that the server has, too. Pure. */
 import type { Message } from "../api/types";
 import { messages } from "../i18n/messages.gen";
-import { said } from "./said";
 
 export type Language = "en" | "zh";
 
@@ -11,10 +10,11 @@ const languageOf = (tag: string): Language => (tag.startsWith("zh") ? "zh" : "en
 
 const isMessage = (value: unknown): value is Message => typeof value === "object" && value !== null && "code" in value && typeof value.code === "string";
 
-function parameter(value: unknown, language: Language): string {
+/** Messages are joined by semicolons, or by commas if they are words. */
+function parameter(value: unknown, language: Language, words = false): string {
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(value);
-  if (Array.isArray(value)) return value.map((each) => parameter(each, language)).join(value.some(isMessage) ? separators[language].parts : separators[language].list);
+  if (Array.isArray(value)) return value.map((each) => parameter(each, language)).join(value.some(isMessage) && !words ? separators[language].parts : separators[language].list);
   return isMessage(value) ? rendered(value, language) : "";
 }
 
@@ -22,12 +22,11 @@ const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(
 
 /** A code that this page does not have, such as that of a newer server, is the English text that came with it. */
 function rendered(message: Message, language: Language): string {
-  if (message.code === "verbatim") return said(message.text, language);
   const texts = messages[message.code];
   if (!texts || language === "en") return message.text;
-  return texts[language].replace(/\{(\w+)(:sentence)?\}/g, (_, name: string, sentence: string | undefined) => {
-    const text = parameter(message.params?.[name], language);
-    return sentence ? capitalized(text) : text;
+  return texts[language].replace(/\{(\w+)(?::(sentence|list))?\}/g, (_, name: string, form: string | undefined) => {
+    const text = parameter(message.params?.[name], language, form === "list");
+    return form === "sentence" ? capitalized(text) : text;
   });
 }
 

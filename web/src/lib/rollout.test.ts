@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
+import { verbatim } from "../testing/render";
 import { advanceBody, anchors, clustersOf, columns, lacking, missingOf, split, usualTarget, verbOf } from "./rollout";
 
 const of = (id: string, over: Partial<RolloutCard> = {}) => card({ resource: { id, name: id, title: id }, ...over });
@@ -21,12 +22,12 @@ describe("the columns", () => {
 
 describe("what is missing", () => {
   it("is not said twice", () => {
-    expect(missingOf(of("a", { missing: ["Adopt them.", "Wait."], hint: { code: "wait", text: "Wait." } }))).toEqual(["Adopt them."]);
+    expect(missingOf(of("a", { missing: [verbatim("Adopt them."), verbatim("Wait.")], hint: { code: "wait", message: verbatim("Wait.") } }))).toEqual([verbatim("Adopt them.")]);
   });
 });
 
 describe("a hint", () => {
-  const hinted = (code: NonNullable<RolloutCard["hint"]>["code"], over: Partial<RolloutCard> = {}) => of("a", { hint: { code, text: "" }, ...over });
+  const hinted = (code: NonNullable<RolloutCard["hint"]>["code"], over: Partial<RolloutCard> = {}) => of("a", { hint: { code, message: verbatim("") }, ...over });
 
   it.each([
     ["onboard", "advance"],
@@ -58,7 +59,7 @@ describe("a selection", () => {
   it.each([
     ["what is observed is audited next", [of("a", { stage: "observe" })], "initial"],
     ["what was announced is enforced next", [of("a", { stage: "announced" })], "enforce"],
-    ["the hint knows better", [of("a", { stage: "enforce", hint: { code: "stopped", next: "initial", text: "" } })], "initial"],
+    ["the hint knows better", [of("a", { stage: "enforce", hint: { code: "stopped", next: "initial", message: verbatim("") } })], "initial"],
     ["a mixed one may be enforced", [of("a", { stage: "observe" }), of("b", { stage: "refine" })], "enforce"],
   ] as const)("%s", (_, cards, want) => {
     expect(usualTarget([...cards])).toBe(want);

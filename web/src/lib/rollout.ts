@@ -1,5 +1,5 @@
 /** The rollout board: its columns, the actions for several cards, and their requests. Pure. */
-import type { ClusterState, Mode, RolloutCard, RolloutStage } from "../api/types";
+import type { ClusterState, Message, Mode, RolloutCard, RolloutStage } from "../api/types";
 import { basketLimit } from "./request";
 import type { Draftable } from "./request";
 
@@ -36,7 +36,7 @@ export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.
 export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ enough }) => enough !== true);
 
 /** missingOf returns what is missing, except what the hint already says. */
-export const missingOf = ({ missing, hint }: RolloutCard): string[] => missing.filter((each) => each !== hint?.text);
+export const missingOf = ({ missing, hint }: RolloutCard): Message[] => missing.filter((each) => each.text !== hint?.message.text);
 
 /** usualTarget returns the next stage of most cards. */
 export function usualTarget(cards: RolloutCard[]): Target {

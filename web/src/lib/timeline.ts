@@ -3,7 +3,7 @@
  * order; what is still to come follows from the item's steps and the live member states. A step is one node however
  * many people vote in it; a voided chain leaves its nodes behind and begins new ones.
  */
-import type { ClusterState, Person, Step, Ticket, TicketEvent, TicketItem, Vote } from "../api/types";
+import type { ClusterState, Message, Person, Step, Ticket, TicketEvent, TicketItem, Vote } from "../api/types";
 
 export type NodeStatus = "done" | "current" | "waiting" | "bad" | "ended" | "note";
 export type Phase = "grant" | "revoke";
@@ -55,6 +55,8 @@ export interface TimelineNode {
   actor?: Person;
   onBehalfOf?: Person;
   comment?: string;
+  /** Why the portal made the entry, when nobody else did. */
+  message?: Message;
   revision?: string;
   step?: Step;
   votes?: Vote[];
@@ -103,6 +105,7 @@ class Line {
     if (event.actor) node.actor = event.actor;
     if (event.onBehalfOf) node.onBehalfOf = event.onBehalfOf;
     if (event.comment) node.comment = event.comment;
+    if (event.message) node.message = event.message;
     if (event.revision) node.revision = event.revision;
     this.nodes.push(node);
     return node;

@@ -2,7 +2,6 @@
 import { useTranslation } from "react-i18next";
 import type { Message } from "../api/types";
 import { render } from "./message";
-import { said } from "./said";
 import { elapsed, wholeUnits } from "./time";
 
 function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
@@ -44,9 +43,9 @@ export function useWords() {
       const resource = ownedResource(name);
       return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
-    /** A text that the server wrote for people. */
+    /** What the server tells people; a text of another program is shown as it came. */
     said(text: Message | string): string {
-      return typeof text === "string" ? said(text, i18n.language) : render(text, i18n.language);
+      return typeof text === "string" ? text : render(text, i18n.language);
     },
     number(value: number): string {
       return new Intl.NumberFormat(i18n.language).format(value);

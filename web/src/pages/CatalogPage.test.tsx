@@ -15,9 +15,9 @@ const preview: SyncPreview = {
   changed: 1,
   gone: 1,
   unchanged: 40,
-  problems: ["people.csv:3: no id"],
+  problems: [verbatim("people.csv:3: no id")],
   changes: [
-    { verb: "gone", kind: "person", id: "frank", title: "Frank", consequences: ["It is an owner of 3 entities."] },
+    { verb: "gone", kind: "person", id: "frank", title: "Frank", consequences: [verbatim("It is an owner of 3 entities.")] },
     { verb: "change", kind: "resource", id: "cart", title: "Cart", fields: [{ field: "sensitivity", before: "low", after: "high" }] },
     { verb: "add", kind: "group", id: "new", title: "New" },
   ],
@@ -33,7 +33,7 @@ function start(at: string, { roles = ["security"], ...handlers }: { roles?: Role
   const calls = serve({
     "GET /me": () => ({ body: me({ roles: roles }) }),
     "GET /catalog/sources": () => ({ body: { items: sources } }),
-    "GET /catalog/entities": () => ({ body: { items: [entity(), entity({ id: "app-1", title: "One", source: "company" }), entity({ id: "app-2", title: "Two", source: "company", gone: true, consequences: ["It has 2 grants in force."] })] } }),
+    "GET /catalog/entities": () => ({ body: { items: [entity(), entity({ id: "app-1", title: "One", source: "company" }), entity({ id: "app-2", title: "Two", source: "company", gone: true, consequences: [verbatim("It has 2 grants in force.")] })] } }),
     "POST /catalog/entities": ({ body }) => ({ body }),
     "POST /catalog/sources/company/preview": () => ({ body: preview }),
     "POST /catalog/sources/mine/preview": () => ({ body: preview }),

@@ -60,7 +60,7 @@ describe("the downgrade", () => {
   });
 
   it("shows its progress and what failed", async () => {
-    start("security", extent({ open: 29, active: [opened], run: { resume: false, startedAt: "2026-11-21T08:00:00Z", by: alice, total: 30, done: 29, failed: [{ resource: bobsCluster, message: "The host cluster cannot be reached; try again in a moment." }], failedTotal: 1 } }));
+    start("security", extent({ open: 29, active: [opened], run: { resume: false, startedAt: "2026-11-21T08:00:00Z", by: alice, total: 30, done: 29, failed: [{ resource: bobsCluster, message: { code: "host.unreachable", text: "The host cluster cannot be reached; try again in a moment." } }], failedTotal: 1 } }));
     const run = await screen.findByTestId("downgrade-run");
     expect(within(run).getByRole("progressbar")).toHaveAttribute("aria-valuetext", "29 of 30");
     expect(within(run).getByText(bobsCluster.title)).toBeVisible();

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { DeniedConnection, Home } from "../api/types";
 import { app888, bob, bobsCluster, card, item, me, nothing, ticket, ticketOf } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { HomePage } from "./HomePage";
 
@@ -26,7 +26,7 @@ describe("home", () => {
   });
 
   it("tells who owns resources what these need next, the farthest first", async () => {
-    const items = [card({ stage: "initial", resource: { id: "a", name: "a", title: "A" } }), card({ stage: "announced", hint: { code: "enforce", text: "Ask for Enforce." } })];
+    const items = [card({ stage: "initial", resource: { id: "a", name: "a", title: "A" } }), card({ stage: "announced", hint: { code: "enforce", message: verbatim("Ask for Enforce.") } })];
     start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items, stages: { observe: 3 }, flowsAvailable: true } }) });
     const [first] = within(await screen.findByTestId("closing")).getAllByRole("listitem");
     expect(first).toHaveTextContent("Ask for Enforce.");

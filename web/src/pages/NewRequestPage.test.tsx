@@ -296,7 +296,7 @@ describe("other requests", () => {
 });
 
 describe("a request for a workload", () => {
-  const owners: TicketPreview = { items: [{ position: 0, kind: "workload", steps: [step("owner:bobs-cluster", "current", [bob], { note: "An owner of bobs-cluster decides." })] }] };
+  const owners: TicketPreview = { items: [{ position: 0, kind: "workload", steps: [step("owner:bobs-cluster", "current", [bob], { note: { code: "step-note.owner-of", params: { resources: { code: "names.list", params: { names: ["bobs-cluster"] }, text: "bobs-cluster" } }, text: "An owner of bobs-cluster decides." } })] }] };
 
   it("takes over what was refused, shows who decides, and sends the addresses", async () => {
     const { calls, router } = start("/", { "POST /tickets/preview": () => ({ body: owners }) });

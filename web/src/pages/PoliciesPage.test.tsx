@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { ApprovalPolicy, ClassInfo, Role, TicketPreview } from "../api/types";
 import { alice, application, app888, bob, bobsCluster, carol, me, resource, step } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import { ClassesPage } from "./ClassesPage";
 import { PoliciesPage } from "./PoliciesPage";
 import { WhatIfPage } from "./WhatIfPage";
@@ -17,7 +17,7 @@ const policy = (over: Partial<ApprovalPolicy> = {}): ApprovalPolicy => ({
   maxDurationSeconds: 7 * 86_400,
   steps: [
     { name: "owner", approvers: ["resource.owner"], quorum: "any" },
-    { name: "second pair of eyes", approvers: ["group:security"], quorum: "2", condition: "permanent", timeout: "after 72h escalate to group:security" },
+    { name: "second pair of eyes", approvers: ["group:security"], quorum: "2", condition: "permanent", timeout: verbatim("after 72h escalate to group:security") },
   ],
   breakGlassPeople: [bob],
   ...over,

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Me, Resource } from "../api/types";
 import { app888, bobsCluster, card, carol, connection, me, resource, step } from "../testing/fixtures";
-import { renderPage, serve } from "../testing/render";
+import { renderPage, serve, verbatim } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
 const grant: Access = { effect: "Allow", subject: app888, resource: bobsCluster, actions: ["redis:connect"], policy: "p", sid: "t-42-1", ticket: "T-42", ticketVisible: true, counting: true };
@@ -75,7 +75,7 @@ describe("the next step", () => {
   };
 
   it("says where the resource is, what is next, and begins it", async () => {
-    open({ stage: "refine", hint: { code: "announce", next: "announced", text: "Tell them." } });
+    open({ stage: "refine", hint: { code: "announce", next: "announced", message: verbatim("Tell them.") } });
     const block = within(await screen.findByTestId("next-step"));
     expect(block.getByText("Refine")).toHaveAttribute("aria-current", "step");
     expect(block.getByTestId("next-hint")).toHaveTextContent("Tell them.");
@@ -84,7 +84,7 @@ describe("the next step", () => {
   });
 
   it("is not asked for twice", async () => {
-    open({ stage: "observe", hint: { code: "propose", next: "initial", text: "Ask for Audit." }, ticket: "T-5" });
+    open({ stage: "observe", hint: { code: "propose", next: "initial", message: verbatim("Ask for Audit.") }, ticket: "T-5" });
     const waits = within(await screen.findByTestId("next-waits"));
     expect(waits.getByRole("link", { name: "T-5" })).toHaveAttribute("href", "/tickets/T-5");
     expect(screen.queryByTestId("next-advance")).toBeNull();
@@ -92,13 +92,13 @@ describe("the next step", () => {
   });
 
   it("says who would decide it before it is asked for", async () => {
-    open({ stage: "observe", hint: { code: "propose", next: "initial", text: "Ask for Audit." } }, { mine: true }, { "POST /tickets/preview": () => ({ body: { items: [{ position: 0, steps: [step("owner", "waiting", [carol])] }] } }) });
+    open({ stage: "observe", hint: { code: "propose", next: "initial", message: verbatim("Ask for Audit.") } }, { mine: true }, { "POST /tickets/preview": () => ({ body: { items: [{ position: 0, steps: [step("owner", "waiting", [carol])] }] } }) });
     await userEvent.click(await screen.findByTestId("next-advance"));
     expect(await screen.findByTestId("planned-deciders")).toHaveTextContent("Carol Wu");
   });
 
   it("leads to the clients where these are next", async () => {
-    open({ hint: { code: "review", text: "Adopt them." } });
+    open({ hint: { code: "review", message: verbatim("Adopt them.") } });
     expect(await screen.findByTestId("next-look")).toHaveAttribute("href", "#proposal");
     expect(screen.queryByTestId("next-advance")).toBeNull();
   });

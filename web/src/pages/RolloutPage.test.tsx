@@ -8,7 +8,7 @@ import { RolloutPage } from "./RolloutPage";
 
 const may = card().can;
 const redis = card();
-const cache = card({ resource: { id: "cache", name: "trnv1:rsc:x:redis:clusters:cache", title: "Cache" }, stage: "observe", mode: "Observe", score: 31, enough: false, missing: ["Watched on 5 of 14 days."], hint: { code: "wait", text: "Wait." } });
+const cache = card({ resource: { id: "cache", name: "trnv1:rsc:x:redis:clusters:cache", title: "Cache" }, stage: "observe", mode: "Observe", score: 31, enough: false, missing: [verbatim("Watched on 5 of 14 days.")], hint: { code: "wait", message: verbatim("Wait.") } });
 const foreign = card({ resource: { id: "foreign", name: "trnv1:rsc:x:redis:clusters:foreign", title: "Foreign" }, stage: "enforce", mode: "Enforce", can: { announce: false, advance: false, guard: false, toggle: false, override: false } });
 
 function start(items: RolloutCard[], over: Parameters<typeof serve>[0] = {}, at = "/rollout") {

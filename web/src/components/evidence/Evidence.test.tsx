@@ -127,7 +127,7 @@ describe("a proposal", () => {
 });
 
 describe("unused grants", () => {
-  const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: "Quiet.", ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
+  const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: verbatim("Quiet."), ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
 
   it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
     const calls = serve({
@@ -155,8 +155,8 @@ describe("the impact in short", () => {
     ["names a few of many", impact({ newlyDenied: ["A", "B", "C", "D", "E"].map(named), denied: { connections: 1_200, clients: 9 } }), "Cuts off 1,200 connections of the last days: A, B, C, D, and 5 more."],
     ["says that nobody is", impact({}), "Cuts off nobody that was seen in the last days."],
     ["says who is let in", impact({ allowed: { connections: 1, clients: 1 } }), "Lets in 1 connection that was refused."],
-    ["says where it does not know", impact({ uncertain: [{ cluster: "m2", from: seen.firstSeen, to: seen.lastSeen, reason: "gap" }] }), "Flows of m2 are missing in part"],
-    ["says that it cannot tell", impact({ available: false, message: "The replay took too long." }), "The replay took too long."],
+    ["says where it does not know", impact({ uncertain: [{ cluster: "m2", from: seen.firstSeen, to: seen.lastSeen, reason: { code: "replay.flows-lost", params: { count: 7, member: "m2" }, text: "At least 7 flows of m2 were lost." } }] }), "Flows of m2 are missing in part"],
+    ["says that it cannot tell", impact({ available: false, message: verbatim("The replay took too long.") }), "The replay took too long."],
   ])("%s", (_, of, want) => {
     serve({});
     renderPage(<ImpactSummary impact={of} />, { path: "/", at: "/" });

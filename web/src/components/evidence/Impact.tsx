@@ -1,7 +1,6 @@
 import { IconDoorEnter, IconEyeExclamation, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Impact as ImpactData, ImpactLine } from "../../api/types";
-import { lossReasons } from "../../lib/coverage";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";
@@ -72,21 +71,17 @@ function Uncertain({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
   if (impact.uncertain.length === 0) return null;
-  const reasonWord = (reason: string) => {
-    const known = lossReasons.find((each) => each === reason);
-    return known ? t(`flows.losses.help.${known}`) : words.said(reason);
-  };
   return (
     <Section title={t("impact.uncertain")} count={impact.uncertain.length} aside={t("impact.uncertainHelp")} testId="impact-uncertain">
       <DataTable
         label={t("impact.uncertain")}
         rows={impact.uncertain}
-        rowKey={(row) => [row.cluster, row.from, row.to, row.reason].join("|")}
+        rowKey={(row) => [row.cluster, row.from, row.to, row.reason.text].join("|")}
         columns={[
           { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster },
           { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <DayAndTime at={row.from} /> },
           { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <DayAndTime at={row.to} /> },
-          { key: "reason", header: t("flows.losses.reason"), cell: (row) => reasonWord(row.reason) },
+          { key: "reason", header: t("flows.losses.reason"), cell: (row) => words.said(row.reason) },
         ]}
       />
     </Section>

@@ -4,10 +4,10 @@ import { useState } from "react";
 import { describe, expect, it } from "vitest";
 import type { EvidenceScore, Role } from "../../api/types";
 import { me } from "../../testing/fixtures";
-import { problem, renderPage, serve } from "../../testing/render";
+import { problem, renderPage, serve, verbatim } from "../../testing/render";
 import { EvidenceThreshold } from "./EvidenceThreshold";
 
-const score = (value: number): EvidenceScore => ({ value, threshold: 70, enough: value >= 70, windowSeconds: 1_209_600, parts: [{ name: "observed", points: 12, of: 40, missing: "Wait until the window is full." }] });
+const score = (value: number): EvidenceScore => ({ value, threshold: 70, enough: value >= 70, windowSeconds: 1_209_600, parts: [{ name: "observed", points: 12, of: 40, missing: verbatim("Wait until the window is full.") }] });
 
 function Form() {
   const [value, setValue] = useState<string>();
