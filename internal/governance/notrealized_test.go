@@ -2,6 +2,8 @@ package governance
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -17,6 +19,10 @@ func TestNotRealized(t *testing.T) {
 		c.Name = v1alpha1.ClusterName(fmt.Sprintf("m%d", i))
 		many = append(many, c)
 	}
+	long := slices.Clone(many)
+	for i := range long {
+		long[i].Message, long[i].MessageCode = strings.Repeat("x", 600), ""
+	}
 	for _, c := range []struct {
 		reason   string
 		states   []v1alpha1.ClusterState
@@ -27,6 +33,7 @@ func TestNotRealized(t *testing.T) {
 			"m1: somebody changed it; m2: an older revision is there", "m1：somebody changed it；m2：仍是较旧的版本", 0},
 		{"no member is listed with a message", []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberPending}}, "the condition", "the condition", 0},
 		{"a few of many", many, "", "", 300},
+		{"fewer if they are long", long, "", "", 700},
 	} {
 		got := NotRealized(c.states, "the condition")
 		if c.mostText == 0 && (got.Text != c.en || got.Render(message.Chinese) != c.zh) || c.mostText > 0 && len(got.Text) > c.mostText {
