@@ -132,3 +132,29 @@ func TestAFailureIsRecordedOnce(t *testing.T) {
 		t.Errorf("another failure is in the timeline %d times, and the item says %q", n, x.Items[0].Message)
 	}
 }
+
+// TestAChangeNamesTheMembersThatItWaitsFor checks that a ticket names the members that are not in the required state, with the
+// number of those that the status does not list, and that it passes on what the adapter waits for if there are none.
+func TestAChangeNamesTheMembersThatItWaitsFor(t *testing.T) {
+	spec := json.RawMessage(`{"resource":"r","mode":"Enforce"}`)
+	members := []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized}, {Name: "m2", State: v1alpha1.MemberPending}}
+	for _, tc := range []struct {
+		reason string
+		seen   approval.ObjectSeen
+		want   message.Message
+	}{
+		{"all are listed", approval.ObjectSeen{Clusters: members, Unrealized: 1}, message.TicketWaitingForMembers(message.NamesList([]string{"m2"}))},
+		{"some are only counted", approval.ObjectSeen{Clusters: members, Unrealized: 4}, message.TicketWaitingForMembers(message.MembersNamesAndMore([]string{"m2"}, 3))},
+		{"the adapter waits for something else", approval.ObjectSeen{Clusters: members[:1], Waits: message.Verbatim("the class")}, message.Sentence(message.Verbatim("the class"))},
+		{"nothing is known", approval.ObjectSeen{}, message.TicketWaitingForAdapter()},
+	} {
+		x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r",
+			Change: &approval.Change{Kind: approval.ObjectProtectedResource, Name: "r", Verb: approval.VerbUpdate, After: spec}}}}, approvaltest.Start)
+		x.Items[0].State, x.Items[0].WrittenGeneration, x.Items[0].PolicyUID = approval.StateApplying, 2, "u"
+		tc.seen.Exists, tc.seen.UID, tc.seen.Generation, tc.seen.Observed, tc.seen.Spec = true, "u", 2, 2, spec
+		x.ObjectProgress(0, tc.seen, approvaltest.Start)
+		if got := x.Items[0].Message; got != tc.want {
+			t.Errorf("%s: the ticket says %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}

@@ -144,7 +144,7 @@ describe("a ticket in detail", () => {
 
   it("shows what changes, and what the approvals are bound to, once it is asked for", async () => {
     show(ticketOf("pending", { brings: ["app/888 -> bobs-cluster 6379/TCP"] }), {
-      "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: ["nothing enforces UDP"] } }),
+      "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: [{ code: "verbatim", params: { text: "nothing enforces UDP" }, text: "nothing enforces UDP" }] } }),
     });
     await userEvent.click(screen.getByTestId("tab-change"));
     const object = within(await screen.findByTestId("diff-object"));
