@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"fmt"
+
 	"encoding/json"
 	"slices"
 
@@ -42,8 +44,10 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
 	case KindWorkload:
 		return a.workloadChain()
-	default:
+	case KindClass, KindApprovalPolicy:
 		high = true
+	default:
+		return nil, fmt.Errorf("the built-in chain has no steps for requests of the kind %s", kind)
 	}
 	if high {
 		names = append(names, StepSecurity)

@@ -42,8 +42,10 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 		it, err = x.object(r, path, ObjectApprovalPolicy)
 	case KindWorkload:
 		it, err = x.registration(r, path)
-	default:
+	case KindMode, KindOnboard, KindOffboard:
 		it, err = x.protection(r, path)
+	default:
+		err = fmt.Errorf("requests of the kind %s cannot be planned", x.request.Kind)
 	}
 	if err != nil {
 		return it, err

@@ -33,6 +33,9 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 		return NewShown(append(lines, fmt.Sprintf("revoke %s: %s may not use %s of %s any more", SID(it.Target.Ticket, it.Target.Item),
 			it.ApplicationName, strings.Join(it.Actions, ", "), it.ResourceName))), nil
 	}
+	if it.Change == nil {
+		return Shown{}, fmt.Errorf("an item of the kind %s has no change of an object", kind)
+	}
 	return NewShown(append(lines, changedLines(*it.Change)...)), nil
 }
 

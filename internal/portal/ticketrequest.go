@@ -32,7 +32,7 @@ func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error)
 	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
 	if b.Kind != nil {
 		if r.Kind = approval.Kind(*b.Kind); !b.Kind.Valid() {
-			return r, wrong("kind", message.FieldOneOf([]string{"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload"}))
+			return r, wrong("kind", message.FieldOneOf(kindNames()))
 		}
 	}
 	r.Adopt = value(b.Adopt)
@@ -54,6 +54,13 @@ func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error)
 		r.Items = append(r.Items, x)
 	}
 	return r, nil
+}
+
+func kindNames() (out []string) {
+	for _, k := range approval.Kinds() {
+		out = append(out, string(k))
+	}
+	return out
 }
 
 func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem, err error) {

@@ -44,11 +44,17 @@ type Entity struct {
 	Owners      []string `cel:"owners"` // "user:<id>" or "group:<id>"
 }
 
-// kinds contains the kinds of requests, with the possible approvers of each.
+// kinds contains the kinds of requests (approval.Kinds), with the entities whose owners can be approvers of each.
 var kinds = map[string]struct{ application, resource bool }{
 	"grant": {true, true}, "extend": {true, true}, "revoke": {true, true},
 	"mode": {false, true}, "onboard": {false, true}, "offboard": {false, true},
 	"class": {false, false}, "approval-policy": {false, false}, "workload": {true, true},
+}
+
+// HasKind reports whether approval policies can be evaluated for a kind of request.
+func HasKind(kind string) bool {
+	_, ok := kinds[kind]
+	return ok
 }
 
 // canBe reports whether an approver expression can select a person for a kind of request.
