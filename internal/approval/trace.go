@@ -43,12 +43,13 @@ func (x *transitionTrace) saw(t *Ticket) {
 	}
 }
 
-// end records the span after the transition was stored. Without new entries of the timeline there is none.
+// end records the span after the transition was stored. It is named after the last entry, which says where the transition led:
+// the last of several approvals is "ticket.approved". Without new entries of the timeline there is no span.
 func (x *transitionTrace) end() {
 	if x == nil || len(x.events) == 0 || x.ticket.TraceParent == "" {
 		return
 	}
-	_, span := x.tracer.Continue(x.ctx, x.ticket.TraceParent, "ticket."+string(x.events[0].Kind), trace.WithTimestamp(x.begin),
+	_, span := x.tracer.Continue(x.ctx, x.ticket.TraceParent, "ticket."+string(x.events[len(x.events)-1].Kind), trace.WithTimestamp(x.begin),
 		trace.WithAttributes(tracing.Ticket.String(x.ticket.ID()), tracing.TicketState.String(string(x.ticket.State()))))
 	for _, e := range x.events {
 		attributes := []attribute.KeyValue{tracing.Item.Int(e.Item)}

@@ -107,7 +107,7 @@ func TestTicketHasOneTrace(t *testing.T) {
 			t.Errorf("%s failed with %s", s.Name(), s.Status().Description)
 		}
 	}
-	want := []string{"ticket.submit", "ticket.step-approved", "ticket.step-approved", "host.write", "outbox.apply 1 failed, and tried again", "host.write", "outbox.apply 2 written",
+	want := []string{"ticket.submit", "ticket.step-approved", "ticket.approved", "host.write", "outbox.apply 1 failed, and tried again", "host.write", "outbox.apply 2 written",
 		"ticket.revoke-requested", "host.write", "outbox.remove 1 written"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("spans (-want +got)\n%s", d)
