@@ -60,7 +60,7 @@ func (s *tracedStory) untilSpans(id string, want map[string]int) map[string][]sd
 func spanAttribute(x sdk.ReadOnlySpan, key attribute.Key) string {
 	for _, a := range x.Attributes() {
 		if a.Key == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
