@@ -142,24 +142,28 @@ func (p *Proposal) document() *yaml.Node {
 			subjects.Content = append(subjects.Content, subject)
 		}
 		statements.Content = append(statements.Content, mapping(
-			"sid", scalar(st.SID),
-			"effect", scalar(string(st.Effect)),
-			"subjects", subjects,
-			"actions", sequence(string(st.Actions[0])),
-			"resources", sequence(p.Resource)))
+			field{"sid", scalar(st.SID)},
+			field{"effect", scalar(string(st.Effect))},
+			field{"subjects", subjects},
+			field{"actions", sequence(string(st.Actions[0]))},
+			field{"resources", sequence(p.Resource)}))
 	}
 	return mapping(
-		"apiVersion", scalar(p.Policy.APIVersion),
-		"kind", scalar(p.Policy.Kind),
-		"metadata", mapping("name", scalar(p.Policy.Name)),
-		"spec", mapping("statements", statements))
+		field{"apiVersion", scalar(p.Policy.APIVersion)},
+		field{"kind", scalar(p.Policy.Kind)},
+		field{"metadata", mapping(field{"name", scalar(p.Policy.Name)})},
+		field{"spec", mapping(field{"statements", statements})})
 }
 
-// mapping returns a mapping of keys, which are strings, and the nodes that follow each.
-func mapping(pairs ...any) *yaml.Node {
+type field struct {
+	key   string
+	value *yaml.Node
+}
+
+func mapping(fields ...field) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
-	for i := 0; i < len(pairs); i += 2 {
-		n.Content = append(n.Content, scalar(pairs[i].(string)), pairs[i+1].(*yaml.Node))
+	for _, f := range fields {
+		n.Content = append(n.Content, scalar(f.key), f.value)
 	}
 	return n
 }

@@ -58,7 +58,7 @@ export function ClusterStateBadge({ state, message, gone = false, testId }: Clus
   const { t } = useTranslation();
   const words = useWords();
   const ended = gone && state === "Realized";
-  const help = message ? words.said(message) : ended ? t("clusterHelp.gone") : t(`clusterHelp.${state}`);
+  const help = message ? words.message(message) : ended ? t("clusterHelp.gone") : t(`clusterHelp.${state}`);
   return <Badge look={clusterStateStyles[state]} word={ended ? t("clusterState.gone") : t(`clusterState.${state}`)} help={help} testId={testId} value={state} />;
 }
 

@@ -21,7 +21,7 @@ export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefine
         const { icon: Icon, tone } = clusterStateStyles[cluster.state];
         const word = t(`clusterState.${cluster.state}`);
         return (
-          <span key={cluster.cluster} className={`${badge.badge} ${badge[tone]}`} title={cluster.message ? words.said(cluster.message) : `${word}. ${t(`clusterHelp.${cluster.state}`)}`} data-value={cluster.state}>
+          <span key={cluster.cluster} className={`${badge.badge} ${badge[tone]}`} title={cluster.message ? words.message(cluster.message) : `${word}. ${t(`clusterHelp.${cluster.state}`)}`} data-value={cluster.state}>
             <Icon size={13} aria-hidden />
             {cluster.cluster} {cluster.state !== "Realized" && word.toLocaleLowerCase()}
           </span>

@@ -20,7 +20,7 @@ function DecidingStep({ step }: { step: Step }) {
         ))}
       </span>
       {step.auto && <span className={classes.note}>{t("timeline.auto")}</span>}
-      {step.note && <span className={classes.note}>{words.said(step.note)}</span>}
+      {step.note && <span className={classes.note}>{words.message(step.note)}</span>}
     </li>
   );
 }

@@ -80,7 +80,7 @@ export function DecisionForm({ ticket, items, onDecided }: Props) {
   const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
   const error = decide.error ?? say.error;
   const refusal = error ? asApiError(error).fieldMessage("comment") : undefined;
-  const fieldError = refusal === undefined ? undefined : words.said(refusal);
+  const fieldError = refusal === undefined ? undefined : words.message(refusal);
 
   return (
     <>

@@ -33,7 +33,7 @@ function useErrorText(error: unknown): { text: string; detail: string | undefine
   const problem = asApiError(error);
   const text = t(`error.${isKnown(problem.code) ? problem.code : "internal"}`);
   const raw = saysAll.has(problem.code) ? undefined : problem.problem?.message;
-  const detail = raw === undefined ? undefined : words.said(raw);
+  const detail = raw === undefined ? undefined : words.message(raw);
   const final = isFinal(error);
   const instead = final && hasInstead(problem.code) ? t(`error.instead.${problem.code}`) : undefined;
   // A refusal is no fault: there is nothing to report.

@@ -25,7 +25,7 @@ function useProblem(error: unknown) {
       const found = fields.filter(({ field }) => fieldName(field) === name);
       if (found.length === 0) continue;
       shown.add(name);
-      return [...new Set(found.map(({ message }) => words.said(message)))].join(" ");
+      return [...new Set(found.map(({ message }) => words.message(message)))].join(" ");
     }
     return undefined;
   };
@@ -44,7 +44,7 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
         <ul className={classes.fields}>
           {fields.map(({ field, message }) => (
             <li key={`${field} ${message.text}`}>
-              <code>{field}</code>: {words.said(message)}
+              <code>{field}</code>: {words.message(message)}
             </li>
           ))}
         </ul>

@@ -37,7 +37,7 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
       <div id={id} className={classes.line} hidden={!open}>
         {open && (
           <>
-            {item.message && <p className={classes.message}>{words.said(item.message)}</p>}
+            {item.message && <p className={classes.message}>{words.message(item.message)}</p>}
             <Timeline ticket={ticket} item={item} />
           </>
         )}

@@ -53,14 +53,14 @@ export function ObjectChanges({ change, compact = false }: { change: ChangeView;
           data-testid="diff-layout"
         />
       )}
-      {change.notes && <Notice>{change.notes.map((note) => words.said(note)).join(" ")}</Notice>}
+      {change.notes && <Notice>{change.notes.map((note) => words.message(note)).join(" ")}</Notice>}
       {change.objects.length === 0 && !change.notes && <p className={classes.empty}>{t("diff.empty")}</p>}
       {change.refused && change.refused.length > 0 && (
         <div className={classes.refused} role="note" data-testid="change-refused">
           <strong>{t("diff.refused")}</strong>
           <ul>
             {change.refused.map((each) => (
-              <li key={each.text}>{words.said(each)}</li>
+              <li key={each.text}>{words.message(each)}</li>
             ))}
           </ul>
         </div>

@@ -13,7 +13,7 @@ const readable = 3;
 export function PlannedDeciders({ items }: { items: TicketPreview["items"] }) {
   const { t } = useTranslation();
   const words = useWords();
-  const problems = items.flatMap(({ problem }) => (problem ? [words.said(problem.fields?.[0]?.message ?? problem.message)] : []));
+  const problems = items.flatMap(({ problem }) => (problem ? [words.message(problem.fields?.[0]?.message ?? problem.message)] : []));
   const chains = byChain(items.filter(({ problem }) => !problem));
   return (
     <>

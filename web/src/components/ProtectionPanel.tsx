@@ -32,7 +32,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
           <span>
             <ClusterStateBadge state={row.state} message={row.message} testId={`cluster-state-${row.cluster}`} />
           </span>
-          {row.message && row.state !== "Realized" && <span className={tables.muted}>{words.said(row.message)}</span>}
+          {row.message && row.state !== "Realized" && <span className={tables.muted}>{words.message(row.message)}</span>}
         </span>
       ),
     },
@@ -53,7 +53,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
     <>
       {message && (
         <div className={tables.above}>
-          <Notice>{words.said(message)}</Notice>
+          <Notice>{words.message(message)}</Notice>
         </div>
       )}
       {protection.clusters.length === 0 ? (

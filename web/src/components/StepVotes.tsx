@@ -69,7 +69,7 @@ export function StepVotes({ step, votes, open, decided }: { step: Step; votes: V
         </div>
       )}
       {step.auto && <p className={classes.note}>{t("timeline.auto")}</p>}
-      {step.note && <p className={classes.note}>{words.said(step.note)}</p>}
+      {step.note && <p className={classes.note}>{words.message(step.note)}</p>}
       {open && step.escalated && <p className={classes.note}>{t("timeline.escalatedNow")}</p>}
       {open && <Deadline step={step} />}
     </>

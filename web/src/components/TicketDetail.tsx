@@ -40,7 +40,7 @@ function State({ ticket }: { ticket: Ticket }) {
       <TicketStateBadge state={ticket.state} testId="ticket-state" />
       <KindBadge kind={ticket.kind} breakGlass={ticket.breakGlass} />
       {message ? (
-        <span className={classes.message} data-testid="ticket-message">{words.said(message)}</span>
+        <span className={classes.message} data-testid="ticket-message">{words.message(message)}</span>
       ) : (
         waits.length > 0 && <span className={classes.message} data-testid="ticket-message">{t("ticket.waitingFor", { clusters: words.list(waits) })}</span>
       )}

@@ -197,7 +197,7 @@ export function TicketClusters({ ticket }: { ticket: Ticket }) {
         <div key={cluster.cluster} className={classes.cluster}>
           <span>{cluster.cluster}</span>
           <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
-          {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
+          {cluster.message && cluster.state !== "Realized" && <small>{words.message(cluster.message)}</small>}
         </div>
       ))}
       {more}

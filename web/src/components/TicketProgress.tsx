@@ -36,7 +36,7 @@ export function TicketProgress({ items, testId }: Props) {
       {clusters.map((cluster) => {
         const { icon: Icon, tone } = clusterStateStyles[cluster.state];
         return (
-          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ? words.said(cluster.message) : t(`clusterState.${cluster.state}`)}>
+          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ? words.message(cluster.message) : t(`clusterState.${cluster.state}`)}>
             <Icon size={14} aria-hidden />
             {cluster.cluster}
             <VisuallyHidden>: {t(`clusterState.${cluster.state}`)}</VisuallyHidden>

@@ -54,7 +54,7 @@ export function TicketTable({ tickets, label, requester = true, partial = false 
         return (
           <span className={classes.stack}>
             <TicketProgress items={ticket.items} testId={`live-line-${ticket.id}`} />
-            {message && <span className={classes.muted}>{words.said(message)}</span>}
+            {message && <span className={classes.muted}>{words.message(message)}</span>}
             {expires && (
               <span className={classes.muted}>
                 {t("ticket.expires")} <RelativeTime at={expires} />

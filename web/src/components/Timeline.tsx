@@ -38,7 +38,7 @@ function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNo
         )}
         {line.revision && <span className={classes.mono}>{line.revision.slice(0, 8)}</span>}
       </span>
-      {line.live?.message && line.live.state !== "Realized" && <span className={classes.message}>{words.said(line.live.message)}</span>}
+      {line.live?.message && line.live.state !== "Realized" && <span className={classes.message}>{words.message(line.live.message)}</span>}
     </li>
   );
 }
@@ -54,7 +54,7 @@ function Dot({ node }: { node: TimelineNode }) {
 
 function Remark({ node }: { node: TimelineNode }) {
   const words = useWords();
-  if (node.message) return <p className={classes.note}>{words.said(node.message)}</p>;
+  if (node.message) return <p className={classes.note}>{words.message(node.message)}</p>;
   if (!node.comment) return null;
   if (lines.has(node.kind)) return <pre className={classes.lines}>{node.comment}</pre>;
   return <Comment text={node.comment} />;

@@ -35,7 +35,7 @@ export function WorkloadsSection({ application }: { application: string }) {
       cell: (row) => (
         <span className={tables.stack}>
           {row.accepted === undefined ? null : t(row.accepted ? "workloads.accepted" : "workloads.waiting")}
-          {row.message && <span className={tables.muted}>{words.said(row.message)}</span>}
+          {row.message && <span className={tables.muted}>{words.message(row.message)}</span>}
         </span>
       ),
     },

@@ -44,7 +44,7 @@ export function useWords() {
       return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
     /** What the server tells people; a text of another program is shown as it came. */
-    said(text: Message | string): string {
+    message(text: Message | string): string {
       return typeof text === "string" ? text : render(text, i18n.language);
     },
     number(value: number): string {

@@ -25,7 +25,7 @@ import { useWords } from "../lib/use-words";
 function Force({ policy }: { policy: PolicySummary }) {
   const { t } = useTranslation();
   const words = useWords();
-  const help = policy.message ? words.said(policy.message) : undefined;
+  const help = policy.message ? words.message(policy.message) : undefined;
   if (!policy.accepted) return <ToneBadge tone="bad" word={t("acp.notAccepted")} help={help} value="rejected" />;
   if (policy.realized === undefined) return <ToneBadge tone="idle" word={t("acp.nowhere")} value="nowhere" />;
   return policy.realized ? <ToneBadge tone="ok" word={t("acp.realized")} value="realized" /> : <ToneBadge tone="busy" word={t("acp.pending")} help={help} value="pending" />;

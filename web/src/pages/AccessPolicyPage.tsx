@@ -48,7 +48,7 @@ function Issue({ issue }: { issue: StatementIssue }) {
           {issue.others.length > 3 && ` ${t("acp.more", { count: issue.others.length - 3 })}`}
         </span>
       ) : (
-        !timely && <span className={tables.why}>{words.said(issue.message)}</span>
+        !timely && <span className={tables.why}>{words.message(issue.message)}</span>
       )}
     </span>
   );
@@ -132,7 +132,7 @@ function Detail({ name }: { name: string }) {
     <Loaded query={useAccessPolicy(name)}>
       {(detail) => (
         <>
-          {detail.policy.message && <Notice testId="policy-message">{words.said(detail.policy.message)}</Notice>}
+          {detail.policy.message && <Notice testId="policy-message">{words.message(detail.policy.message)}</Notice>}
           <Statements detail={detail} />
           <Managers detail={detail} />
           {detail.yaml && (

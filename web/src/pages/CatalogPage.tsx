@@ -47,7 +47,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
       cell: (row) => (
         <span className={tables.stack}>
           {row.lastSync ? <RelativeTime at={row.lastSync} /> : row.kind === "portal" ? null : t("sources.never")}
-          {row.lastError && <Notice>{words.said(row.lastError)}</Notice>}
+          {row.lastError && <Notice>{words.message(row.lastError)}</Notice>}
           {row.waiting && (
             <Notice testId={`waiting-${row.id}`}>
               {row.waiting.token === "" || !mayChange ? t("sources.waitingAuditor", { count: row.waiting.gone }) : t("sources.waiting")}

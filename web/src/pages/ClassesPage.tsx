@@ -42,7 +42,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
       cell: (row) => (
         <span className={tables.stack}>
           <span>{state(row)}</span>
-          {row.message && <span className={tables.why}>{words.said(row.message)}</span>}
+          {row.message && <span className={tables.why}>{words.message(row.message)}</span>}
         </span>
       ),
     },

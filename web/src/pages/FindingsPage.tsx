@@ -51,7 +51,7 @@ function List() {
   const columns: Column<Finding>[] = [
     { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
     { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} />, sortBy: (row) => row.resource?.title ?? row.policy ?? row.member ?? row.object },
-    { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.said}>{row.message ? words.said(row.message) : t("finding.noMessage")}</span> },
+    { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.message}>{row.message ? words.message(row.message) : t("finding.noMessage")}</span> },
     { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
   ];
   const filtered = kind.length > 0 || q !== "" || member !== "";

@@ -26,7 +26,7 @@ function Members() {
           <span>
             <HealthBadge state={row.state} />
           </span>
-          {row.state !== "Ready" && row.message && <span className={tables.why}>{words.said(row.message)}</span>}
+          {row.state !== "Ready" && row.message && <span className={tables.why}>{words.message(row.message)}</span>}
           {row.since && (
             <span className={tables.muted}>
               {t("fleet.since")} <RelativeTime at={row.since} />

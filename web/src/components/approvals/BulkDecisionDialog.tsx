@@ -52,7 +52,7 @@ function Results({ result, tickets }: { result: BulkResult; tickets: Ticket[] })
             <Icon size={15} className={each.ok ? classes.ok : classes.bad} aria-label={t(each.ok ? "approvals.done" : "approvals.refused")} />
             <span>
               <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link> {ticket && (item ? heading.item(item, ticket.kind) : heading.ticket(ticket))} {each.state && <TicketStateBadge state={each.state} />}
-              {each.problem && <small>{each.problem.code === "stale" ? t("error.stale") : words.said(each.problem.message)}</small>}
+              {each.problem && <small>{each.problem.code === "stale" ? t("error.stale") : words.message(each.problem.message)}</small>}
             </span>
           </li>
         );

@@ -34,7 +34,7 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
         <>
           <p>{t(gone ? "entities.deleteText" : "entities.removeText")}</p>
           {consequences?.map((each) => (
-            <p key={each.text}>{words.said(each)}</p>
+            <p key={each.text}>{words.message(each)}</p>
           ))}
         </>
       }
@@ -83,7 +83,7 @@ export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayC
         <span className={tables.stack}>
           <span>{row.gone ? <ToneBadge tone="warn" word={t("entities.gone")} value="gone" /> : <ToneBadge tone="ok" word={t("entities.present")} value="present" />}</span>
           {row.consequences?.map((each) => (
-            <span key={each.text} className={tables.why}>{words.said(each)}</span>
+            <span key={each.text} className={tables.why}>{words.message(each)}</span>
           ))}
         </span>
       ),

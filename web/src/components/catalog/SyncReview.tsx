@@ -22,7 +22,7 @@ function Fields({ change }: { change: SyncChange }) {
   return (
     <ul className={classes.fields}>
       {change.consequences?.map((each) => (
-        <li key={each.text} className={classes.consequence}>{words.said(each)}</li>
+        <li key={each.text} className={classes.consequence}>{words.message(each)}</li>
       ))}
       {change.fields?.map((field) => (
         <li key={field.field}>{t(field.before === "" ? "sync.set" : field.after === "" ? "sync.cleared" : "sync.from", { ...field })}</li>
@@ -76,7 +76,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
           <strong>{t("sync.problems", { count: problems.length })}</strong>
           <ul className={classes.problems} data-testid="sync-problems">
             {problems.map((each) => (
-              <li key={each.text}>{words.said(each)}</li>
+              <li key={each.text}>{words.message(each)}</li>
             ))}
           </ul>
         </>

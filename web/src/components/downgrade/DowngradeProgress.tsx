@@ -31,7 +31,7 @@ export function DowngradeProgress({ run }: { run: DowngradeRun }) {
             label={t("downgrade.failedTitle", { count: failed, number: words.number(failed) })}
             columns={[
               { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} /> },
-              { key: "message", header: t("finding.message"), cell: (row) => words.said(row.message) },
+              { key: "message", header: t("finding.message"), cell: (row) => words.message(row.message) },
             ]}
             rows={run.failed}
             rowKey={(row) => row.resource.name}

@@ -50,7 +50,7 @@ export function EvidencePanel({ score }: { score: EvidenceScore }) {
               <ScoreBar value={part.points} of={part.of} enough={part.points >= part.of} />
             </dd>
             <dd className={classes.points}>{t("evidence.points", { points: part.points, of: part.of })}</dd>
-            <dd className={`${classes.missing} ${tables.muted}`}>{part.missing ? words.said(part.missing) : t("evidence.full")}</dd>
+            <dd className={`${classes.missing} ${tables.muted}`}>{part.missing ? words.message(part.missing) : t("evidence.full")}</dd>
           </div>
         ))}
       </dl>

@@ -81,7 +81,7 @@ function Uncertain({ impact }: { impact: ImpactData }) {
           { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster },
           { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <DayAndTime at={row.from} /> },
           { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <DayAndTime at={row.to} /> },
-          { key: "reason", header: t("flows.losses.reason"), cell: (row) => words.said(row.reason) },
+          { key: "reason", header: t("flows.losses.reason"), cell: (row) => words.message(row.reason) },
         ]}
       />
     </Section>
@@ -95,7 +95,7 @@ const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before,
 export function Impact({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
-  if (!impact.available) return <Notice testId="impact-unavailable">{impact.message ? words.said(impact.message) : t("connections.unavailable")}</Notice>;
+  if (!impact.available) return <Notice testId="impact-unavailable">{impact.message ? words.message(impact.message) : t("connections.unavailable")}</Notice>;
   return (
     <div data-testid="impact">
       <p className={tables.muted}>
@@ -145,7 +145,7 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
   const namesOf = useNames();
-  if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.said(impact.message) : t("connections.unavailable")}</p>;
+  if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.message(impact.message) : t("connections.unavailable")}</p>;
   const { denied, allowed, newlyDenied, uncertain } = impact;
   const told = reported(impact);
   const passing = told.reduce((sum, { count }) => sum + count, 0);

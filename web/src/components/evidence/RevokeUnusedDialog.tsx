@@ -44,7 +44,7 @@ function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[
               <Icon size={15} className={each.error ? approvals.bad : approvals.ok} aria-label={t(each.error ? "approvals.refused" : "approvals.done")} />
               <span>
                 <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link> {row && <Line row={row} />}
-                {each.error && <small>{each.error.code === "stale" ? t("error.stale") : words.said(each.error.message)}</small>}
+                {each.error && <small>{each.error.code === "stale" ? t("error.stale") : words.message(each.error.message)}</small>}
               </span>
             </li>
           );

@@ -76,7 +76,7 @@ export function UnusedTable({ rows, label, about, partial = false }: Props) {
       ),
     },
     { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>), sortBy: (row) => instant(row.lastUsed) },
-    { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.said(row.reason)}</span> },
+    { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.message(row.reason)}</span> },
     {
       key: "ticket",
       header: t("access.ticket"),

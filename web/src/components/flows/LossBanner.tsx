@@ -15,12 +15,12 @@ export function LossBanner({ filter, to }: { filter: FlowFilter; to: string }) {
   if (!data?.available) return null;
   const { lost, gapSeconds, clusters } = missing(data.items, filter.cluster);
   if (clusters.length === 0) return null;
-  const said = [...(lost > 0 ? [t("flows.banner.lost", { count: lost, number: words.number(lost) })] : []), ...(gapSeconds > 0 ? [t("flows.banner.gap", { duration: words.span(gapSeconds) })] : [])];
+  const gaps = [...(lost > 0 ? [t("flows.banner.lost", { count: lost, number: words.number(lost) })] : []), ...(gapSeconds > 0 ? [t("flows.banner.gap", { duration: words.span(gapSeconds) })] : [])];
   return (
     <div className={tables.above}>
       <Notice testId="loss-banner">
         <span className={tables.sentence}>
-          {t("flows.banner.text", { clusters: words.list(clusters), what: said.join(t("flows.banner.and")) })} <Link to={to}>{t("flows.banner.open")}</Link>
+          {t("flows.banner.text", { clusters: words.list(clusters), what: gaps.join(t("flows.banner.and")) })} <Link to={to}>{t("flows.banner.open")}</Link>
         </span>
       </Notice>
     </div>

@@ -52,7 +52,7 @@ function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
             <span className={tables.stack}>
               <span><DecisionBadge decision={row.decision} /></span>
               <FlowVerdict verdict={row.verdict} disagrees={row.disagrees} />
-              {row.reason && <span className={tables.muted}>{words.said(row.reason)}</span>}
+              {row.reason && <span className={tables.muted}>{words.message(row.reason)}</span>}
             </span>
           ),
         },

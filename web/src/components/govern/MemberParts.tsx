@@ -61,7 +61,7 @@ export function MemberHealthDetails({ member }: { member: Member }) {
   const mark = member.downgrade;
   return (
     <Section title={t("fleet.healthTitle")} testId="member-health">
-      {member.message && <Notice>{words.said(member.message)}</Notice>}
+      {member.message && <Notice>{words.message(member.message)}</Notice>}
       {mark && (
         <Notice testId="member-downgrade">
           {mark.by ? t("fleet.downgradedBy", { by: mark.by, reason: mark.reason }) : t("fleet.downgradedUnknown", { reason: mark.reason })} {t("fleet.resumeHint", { member: member.name })}
@@ -156,7 +156,7 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
         </span>
       ),
     },
-    { key: "message", header: t("fleet.whatToDo"), cell: (row) => <span className={classes.said}>{words.said(row.message)}</span> },
+    { key: "message", header: t("fleet.whatToDo"), cell: (row) => <span className={classes.message}>{words.message(row.message)}</span> },
   ];
   return (
     <Section title={t("fleet.findings")} count={findings.length}>
@@ -208,7 +208,7 @@ export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | 
     { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full />, sortBy: (row) => row.resource.title },
     { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} />, sortBy: (row) => row.state.state },
     { key: "revision", header: t("fleet.revision"), cell: (row) => <Revisions state={row.state} /> },
-    { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.said}>{words.said(row.state.message)}</span> },
+    { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.message}>{words.message(row.state.message)}</span> },
     { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <RelativeTime at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
   ];
   return (

@@ -18,7 +18,7 @@ function Next({ card }: { card: RolloutCard }) {
       <Link className={classes.step} to={`/resources/${encodeURIComponent(card.resource.id ?? card.resource.name)}`} data-testid={`closing-${cardKey(card)}`}>
         <strong>{card.resource.title}</strong>
         <span className={classes.muted}>{t(`rollout.stage.${card.stage}`)}</span>
-        {card.hint && <p>{words.said(card.hint.message)}</p>}
+        {card.hint && <p>{words.message(card.hint.message)}</p>}
       </Link>
     </li>
   );

@@ -35,7 +35,7 @@ function Anchors({ anchors }: { anchors: Anchor[] }) {
       cell: (row) => (
         <span className={tables.stack}>
           <span>{row.matches ? <ToneBadge tone="ok" word={t("ledger.agrees")} /> : <ToneBadge tone="bad" word={t("ledger.differs")} />}</span>
-          {row.message && <span className={tables.muted}>{words.said(row.message)}</span>}
+          {row.message && <span className={tables.muted}>{words.message(row.message)}</span>}
         </span>
       ),
     },
@@ -54,7 +54,7 @@ function Result({ result }: { result: LedgerVerification }) {
         {intact && t("ledger.intactText", { count: lines })}
         {brokenAt !== undefined && t("ledger.brokenAt", { seq: brokenAt })}
       </p>
-      {reason && <p>{words.said(reason)}</p>}
+      {reason && <p>{words.message(reason)}</p>}
       <p className={tables.muted}>
         {t("ledger.head")}: <code className={classes.hash}>{head}</code>
       </p>

@@ -38,7 +38,7 @@ function Step({ step }: { step: PolicyStep }) {
       )}
       {step.timeout && (
         <div className={classes.condition}>
-          {t("policies.timeout")} {words.said(step.timeout)}
+          {t("policies.timeout")} {words.message(step.timeout)}
         </div>
       )}
     </li>
@@ -75,7 +75,7 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
         )}
       </div>
       {builtin && <p className={classes.muted}>{t("policies.builtinText")}</p>}
-      {!accepted && policy.message && <p>{words.said(policy.message)}</p>}
+      {!accepted && policy.message && <p>{words.message(policy.message)}</p>}
       <dl className={classes.facts}>
         {!builtin && (
           <>

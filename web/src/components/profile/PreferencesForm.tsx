@@ -106,7 +106,7 @@ export function PreferencesForm({ me, stored }: { me: Me; stored: Preferences })
             data={zones.map((zone) => ({ value: zone, label: zone === here ? t("profile.timeZoneHere", { zone }) : zone }))}
             value={form.timeZone}
             onChange={(zone) => change({ timeZone: zone ?? here })}
-            error={refused && words.said(refused)}
+            error={refused && words.message(refused)}
             data-testid="pref-zone"
           />
           {channels.length > 0 && (

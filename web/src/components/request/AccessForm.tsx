@@ -88,8 +88,8 @@ export function AccessForm({ person, only }: { person: string; only: string | un
   const cap = query.data?.maxDurationSeconds;
   const errors = accessErrors(request, cap);
   const refusal = error ? asApiError(error) : undefined;
-  const said = (text: Message | undefined) => text && words.said(text);
-  const refusedItem = (position: number) => said(refusal?.itemMessage(position));
+  const messageText = (text: Message | undefined) => text && words.message(text);
+  const refusedItem = (position: number) => messageText(refusal?.itemMessage(position));
   const previewed = rows.filter(({ actions }) => actions.length > 0);
   const nameOf = (position: number) => previewed[position]?.resource?.title ?? previewed[position]?.id ?? "";
 
@@ -97,10 +97,10 @@ export function AccessForm({ person, only }: { person: string; only: string | un
     ...row,
     error: tried && errors.actions.includes(row.id) && row.resource?.actions.length !== 0 ? t("request.error.actions") : refusedItem(position),
   }));
-  const applicationError = (tried && errors.application && t("request.error.application")) || said(refusal?.fieldMessage("application"));
+  const applicationError = (tried && errors.application && t("request.error.application")) || messageText(refusal?.fieldMessage("application"));
   // The preview reports the maximum duration, so it is shown before the form is submitted.
   const capError = errors.duration === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
-  const durationMessage = capError ?? ((tried && errors.duration && t("request.error.duration")) || said(refusal?.fieldMessage("durationSeconds")));
+  const durationMessage = capError ?? ((tried && errors.duration && t("request.error.duration")) || messageText(refusal?.fieldMessage("durationSeconds")));
   const atField = Boolean(applicationError) || Boolean(durationMessage) || shownRows.some((row) => row.error);
 
   const body = isWrong(errors) ? undefined : accessBody(request);

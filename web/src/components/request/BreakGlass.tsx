@@ -75,7 +75,7 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
             ) : (
               <RowsSkeleton rows={1} />
             )}
-            {problem && <Notice>{words.said(problem.message)}</Notice>}
+            {problem && <Notice>{words.message(problem.message)}</Notice>}
           </div>
           <div>
             <Text size="sm" fw={540}>{t("request.reason")}</Text>

@@ -82,7 +82,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
 
   const refusal = error ? asApiError(error) : undefined;
   const refused = refusal?.itemMessage(0);
-  const resourceError = (tried && form.resource === "" && t("request.error.resource")) || (refused && words.said(refused)) || undefined;
+  const resourceError = (tried && form.resource === "" && t("request.error.resource")) || (refused && words.message(refused)) || undefined;
   const modeError = tried && form.mode === undefined ? t("request.error.mode") : undefined;
   const now = resource?.protection?.mode;
   const clusters = resource?.protection?.clusters.map((cluster) => cluster.cluster) ?? [];

@@ -70,7 +70,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
   const refusal = error ? asApiError(error) : undefined;
   const refused = refusal?.itemMessage(0) ?? query.data?.items[0]?.problem?.fields?.[0]?.message;
   const nameError = tried && form.name.trim() === "" ? t("request.error.name") : undefined;
-  const specError = (tried && form.verb !== "delete" && (spec.trim() === "" ? t("request.error.spec") : unchanged ? t("request.error.unchanged") : undefined)) || (refused && words.said(refused)) || undefined;
+  const specError = (tried && form.verb !== "delete" && (spec.trim() === "" ? t("request.error.spec") : unchanged ? t("request.error.unchanged") : undefined)) || (refused && words.message(refused)) || undefined;
 
   return (
     <RequestFrame

@@ -38,7 +38,7 @@ export function RequestFrame({ children, aside, extra, restored, reason, onReaso
   const refusal = error ? asApiError(error) : undefined;
   const wrong = tried ? reasonError(reason) : undefined;
   const refusedReason = refusal?.fieldMessage("reason");
-  const message = wrong === "long" ? t("request.error.reasonLong", { count: textLimit }) : wrong ? t("request.error.reason") : refusedReason && words.said(refusedReason);
+  const message = wrong === "long" ? t("request.error.reasonLong", { count: textLimit }) : wrong ? t("request.error.reason") : refusedReason && words.message(refusedReason);
 
   return (
     <div className={classes.layout}>

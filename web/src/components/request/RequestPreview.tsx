@@ -61,7 +61,7 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
       {name && <strong>{name}</strong>}
       {problem && (
         <div role="alert" data-testid="preview-problem">
-          <Notice>{words.said(problem.fields?.[0]?.message ?? problem.message)}</Notice>
+          <Notice>{words.message(problem.fields?.[0]?.message ?? problem.message)}</Notice>
         </div>
       )}
       {duplicate && (

@@ -29,7 +29,7 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
           <Text size="sm">{t("rollout.guard.text")}</Text>
           {guard.stoppedAt && (
             <>
-              <Text size="sm" c="red">{guard.reason ? words.said(guard.reason) : t("rollout.stopped", { count: guard.count ?? 0, cluster: guard.cluster ?? "" })}</Text>
+              <Text size="sm" c="red">{guard.reason ? words.message(guard.reason) : t("rollout.stopped", { count: guard.count ?? 0, cluster: guard.cluster ?? "" })}</Text>
               <Checkbox label={t("rollout.guard.arm")} description={t("rollout.guard.armHelp")} checked={arm} onChange={(event) => setArm(event.currentTarget.checked)} data-testid="guard-arm" />
             </>
           )}

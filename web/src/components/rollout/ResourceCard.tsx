@@ -105,11 +105,11 @@ export function ResourceCard({ card, selected, onSelect, onAct }: Props) {
           {t("rollout.stopped", { count: guard.count ?? 0, cluster: guard.cluster ?? "" })} <RelativeTime at={guard.stoppedAt} />
         </p>
       )}
-      {hint && <p className={classes.hint} data-testid="card-hint" data-value={hint.code}>{path && anchor !== undefined ? <Link to={`${path}${anchor}`}>{words.said(hint.message)}</Link> : words.said(hint.message)}</p>}
+      {hint && <p className={classes.hint} data-testid="card-hint" data-value={hint.code}>{path && anchor !== undefined ? <Link to={`${path}${anchor}`}>{words.message(hint.message)}</Link> : words.message(hint.message)}</p>}
       {missing.length > 0 && (
         <ul className={classes.missing}>
           {missing.map((each) => (
-            <li key={each.text}>{words.said(each)}</li>
+            <li key={each.text}>{words.message(each)}</li>
           ))}
         </ul>
       )}

@@ -41,7 +41,7 @@ export function RolloutNextStep({ resource }: { resource: Resource }) {
     <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
       <Way card={card} />
       <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
-      {hint && !asked && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.said(hint.message)}</p>}
+      {hint && !asked && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.message(hint.message)}</p>}
       {card.ticket && (
         <p className={classes.hint} data-testid="next-waits">
           {t("rollout.underWay")} <Link to={`/tickets/${card.ticket}`}>{card.ticket}</Link> · {t("rollout.thenNext")}

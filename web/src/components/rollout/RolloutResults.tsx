@@ -49,7 +49,7 @@ export function RolloutResults({ results, cards, onClose }: Props) {
                 {each.ticket && <small>{t("rollout.asked")}</small>}
                 {each.recipients !== undefined && <small>{t("rollout.told", { count: each.recipients })}</small>}
                 {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
-                {each.problem && <small>{each.problem.code === notSent ? t("rollout.notSent") : words.said(each.problem.message)}</small>}
+                {each.problem && <small>{each.problem.code === notSent ? t("rollout.notSent") : words.message(each.problem.message)}</small>}
               </span>
             </li>
           );

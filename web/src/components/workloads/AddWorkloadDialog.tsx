@@ -56,7 +56,7 @@ export function AddWorkloadDialog({ all, onClose }: { all: boolean; onClose: () 
           <TextInput label={t("machines.description")} maxLength={500} value={description} onChange={(event) => setDescription(event.currentTarget.value)} error={fieldError("description")} data-testid="workload-description" />
           {refused && (
             <div role="alert">
-              <Notice testId="workload-refused">{words.said(refused.message ?? "")}</Notice>
+              <Notice testId="workload-refused">{words.message(refused.message ?? "")}</Notice>
               {refused.needsApproval && (
                 <Group mt="sm" gap="sm">
                   <RequestWorkloadsButton workloads={[{ application, id: id.trim(), addresses, description: description.trim() }]} />

@@ -44,7 +44,7 @@ function Changes({ preview, sure, onSure }: { preview: WorkloadSync; sure: boole
         {t("machines.syncSum", { added: words.number(added), changed: words.number(changed), removed: words.number(removed), unchanged: words.number(unchanged) })}
       </p>
       <Ids title={t("machines.goes")} rows={(sample ?? []).map(({ id, subject }) => ({ id, text: subject }))} testId="sync-goes" />
-      <Ids title={t("machines.stays")} rows={(refused ?? []).map(({ id, message }) => ({ id, text: words.said(message) }))} testId="sync-refused" />
+      <Ids title={t("machines.stays")} rows={(refused ?? []).map(({ id, message }) => ({ id, text: words.message(message) }))} testId="sync-refused" />
       {unconfirmed && (
         <>
           <Notice>{t("machines.much", { count: removed })}</Notice>

@@ -36,7 +36,7 @@ function Results({ results }: { results: Result[] }) {
       cell: (row) => (
         <span className={tables.stack}>
           <span><ToneBadge tone={tones[row.outcome]} word={t(`machines.outcome.${row.outcome}`)} value={row.outcome} /></span>
-          {row.message && <span className={tables.muted}>{words.said(row.message)}</span>}
+          {row.message && <span className={tables.muted}>{words.message(row.message)}</span>}
         </span>
       ),
     },

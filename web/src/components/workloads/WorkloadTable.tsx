@@ -72,7 +72,7 @@ export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; 
       cell: (row) => (
         <span className={tables.stack}>
           {row.accepted !== undefined && <span>{row.accepted ? <ToneBadge tone="ok" word={t("workloads.accepted")} /> : <ToneBadge tone="busy" word={t("workloads.waiting")} />}</span>}
-          {row.message && <span className={tables.why}>{words.said(row.message)}</span>}
+          {row.message && <span className={tables.why}>{words.message(row.message)}</span>}
         </span>
       ),
     },
