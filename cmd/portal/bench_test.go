@@ -221,18 +221,19 @@ type writeSequence struct {
 func (w *writeSequence) write(i int) {
 	if i%2 == 1 {
 		select {
-		case t := <-w.submitted:
+		case t := <-w.submitted: // that of an earlier call
 			a := w.writers[t.writer].leader.Post("/api/v1/tickets/"+t.ID+"/decision", map[string]any{"decision": "approve", "version": t.Version})
 			if a.Status != http.StatusOK {
 				w.b.Errorf("a decision was answered %d: %s", a.Status, a.Body)
 			}
-			return
-		default: // The submission before is not answered yet; another one keeps the rate.
+		case <-time.After(time.Minute):
+			w.b.Error("no submission was answered in a minute")
 		}
+		return
 	}
-	writer, n := i/2%writers, i/2/writers+i%2*12
+	writer := i / 2 % writers
 	a := w.writers[writer].requester.Post("/api/v1/tickets", map[string]any{"reason": "the checkout needs it", "items": []map[string]any{
-		{"application": fmt.Sprint("app-", firstWriter+writer+groups*(n%25)), "resource": fmt.Sprint("cache-", (i*131+3)%entities), "actions": []string{"redis:connect"}}}})
+		{"application": fmt.Sprint("app-", firstWriter+writer+groups*(i/2/writers)), "resource": fmt.Sprint("cache-", (i*131+3)%entities), "actions": []string{"redis:connect"}}}})
 	if a.Status != http.StatusCreated {
 		w.b.Errorf("a submission was answered %d: %s", a.Status, a.Body)
 		return
