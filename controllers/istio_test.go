@@ -123,9 +123,15 @@ func enforcedBy(t *testing.T, f *fleet, service string, enforcers ...v1alpha1.En
 	return s
 }
 
-// distributed plays KubeFed for the objects of both enforcers until the members have the states that are wanted, and returns what is
-// said of m2.
-func (s *story) distributed(what string, want map[string]v1alpha1.MemberState) string {
+// distributed acts as KubeFed for the objects of both enforcers until the members have the wanted states.
+func (s *story) distributed(what string, want map[string]v1alpha1.MemberState) {
+	s.Helper()
+	s.distributedBecause(what, want, "")
+}
+
+// distributedBecause also waits until the message of m2 contains a text, because a message that says what is on its way may come
+// first.
+func (s *story) distributedBecause(what string, want map[string]v1alpha1.MemberState, text string) {
 	s.Helper()
 	s.until(what, func() string {
 		s.pushOf(federation.CiliumPolicy, s.object())
@@ -143,9 +149,11 @@ func (s *story) distributed(what string, want map[string]v1alpha1.MemberState) s
 		if len(p.Status.Conditions) == 0 || !maps.Equal(got, want) {
 			return fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
 		}
+		if m := s.message("m2"); !strings.Contains(m, text) {
+			return fmt.Sprintf("the message of m2 is %q, want %q in it", m, text)
+		}
 		return ""
 	})
-	return s.message("m2")
 }
 
 // TestAMemberWithIstioAloneRealizesOnlyIstio checks that a member without Cilium never realizes a class that Cilium enforces, in any
@@ -167,9 +175,7 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 	if err := admin.Create(s.ctx, open); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.distributed("a policy of others opens m2", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}); !strings.Contains(m, "default/beside") {
-		t.Errorf("the message is %q", m)
-	}
+	s.distributedBecause("a policy of others opens m2", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}, "default/beside")
 	if err := admin.Delete(s.ctx, open); err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +183,9 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 
 	for service, enforcers := range map[string][]v1alpha1.EnforcerName{"plain": nil, "twofold": {v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}} {
 		c := enforcedBy(t, f, service, enforcers...)
-		if m := c.distributed(service+" in Enforce", half); !strings.Contains(m, why) {
-			t.Errorf("%s in Enforce: the message is %q", service, m)
-		}
+		c.distributedBecause(service+" in Enforce", half, why)
 		c.setMode(v1alpha1.ModeAudit)
-		if m := c.distributed(service+" in Audit", half); !strings.Contains(m, why) {
-			t.Errorf("%s in Audit: the message is %q", service, m)
-		}
+		c.distributedBecause(service+" in Audit", half, why)
 	}
 
 	member := s.untilStanding("m2 says so", "m2", func(st v1alpha1.MemberClusterStatus) bool {
@@ -239,16 +241,12 @@ func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
 	within, beyond := allow("a-within", "cluster.local/ns/shop/sa/app-888", "6379"), allow("z-beyond", "cluster.local/ns/shop/sa/app-999", "6379")
 	create(within)
 	create(beyond)
-	if m := s.distributed("another principal is let in", overridden); !strings.Contains(m, "default/z-beyond") {
-		t.Errorf("the message is %q", m)
-	}
+	s.distributedBecause("another principal is let in", overridden, "default/z-beyond")
 	remove(beyond)
 	s.distributed("the one that adds nothing is not reported", bothRealized)
 	otherPort := allow("z-port", "cluster.local/ns/shop/sa/app-888", "9121")
 	create(otherPort)
-	if m := s.distributed("another port is opened", overridden); !strings.Contains(m, "default/z-port") {
-		t.Errorf("the message is %q", m)
-	}
+	s.distributedBecause("another port is opened", overridden, "default/z-port")
 	remove(otherPort)
 	s.distributed("it is gone", bothRealized)
 
@@ -256,9 +254,7 @@ func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = []v1alpha1.Statement{s.statement("two", "777")}
 	})
-	if m := s.distributed("the grant is revoked and the other policy goes on", overridden); !strings.Contains(m, "default/a-within") {
-		t.Errorf("the message is %q", m)
-	}
+	s.distributedBecause("the grant is revoked and the other policy goes on", overridden, "default/a-within")
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = []v1alpha1.Statement{s.statement("one", "888")}
 	})
