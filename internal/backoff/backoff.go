@@ -3,6 +3,7 @@
 package backoff
 
 import (
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -11,9 +12,9 @@ import (
 // Delay returns the delay after a number of failed attempts: first after one, twice as long after each further one, at
 // most most.
 func Delay(attempts int, first, most time.Duration) time.Duration {
-	b := wait.Backoff{Duration: first, Factor: 2, Steps: max(attempts, 1), Cap: most}
+	b := wait.Backoff{Duration: first, Factor: 2, Steps: math.MaxInt, Cap: most}
 	delay := b.Step()
-	for delay < most && b.Steps > 0 {
+	for n := 1; n < attempts && delay < most; n++ {
 		delay = b.Step()
 	}
 	return min(delay, most)
