@@ -113,7 +113,7 @@ func (c *comments) section(heading string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	c.WriteString("#\n")
+	fmt.Fprintln(c, "#")
 	c.add("%s", heading)
 	for _, l := range lines {
 		c.add("- %s", l)
