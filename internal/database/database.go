@@ -131,7 +131,11 @@ func (db *DB) transaction(ctx context.Context, conn *gorm.DB, f func(tx *gorm.DB
 
 // Read runs f on one consistent snapshot, in which writes fail.
 func (db *DB) Read(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return translate(db.r.WithContext(ctx).Transaction(f, db.readOnly))
+	err := db.r.WithContext(ctx).Transaction(f, db.readOnly)
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return ctx.Err() // The end of the context rolled the transaction back before a query noticed it.
+	}
+	return translate(err)
 }
 
 // ReadOne runs f, which must make only one query. A single query sees one instant anyway, so the statements that begin

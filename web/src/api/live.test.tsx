@@ -1,4 +1,4 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryClient, QueryClientProvider, QueryObserver } from "@tanstack/react-query";
 import { act, renderHook } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -31,13 +31,13 @@ function start(enabled = true) {
   const refreshed = vi.spyOn(cache, "invalidateQueries").mockResolvedValue();
   const wrapper = ({ children }: { children: ReactNode }) => <QueryClientProvider client={cache}>{children}</QueryClientProvider>;
   const hook = renderHook(() => useLiveStream(enabled, open), { wrapper });
-  const keys = () => refreshed.mock.calls.map(([filter]) => filter?.queryKey);
+  const keys = () => refreshed.mock.calls.filter(([filter]) => !filter?.predicate).map(([filter]) => filter?.queryKey);
   const at = (index: number): FakeStream => {
     const stream = streams[index];
     if (!stream) throw new Error(`stream ${index} was not opened`);
     return stream;
   };
-  return { ...hook, streams, at, keys, refreshed };
+  return { ...hook, streams, at, keys, refreshed, cache };
 }
 
 describe("the live stream", () => {
@@ -75,13 +75,32 @@ describe("the live stream", () => {
     expect(result.current).toBe("lost");
     at(0).emit("open");
     expect(result.current).toBe("open");
-    expect(refreshed.mock.calls).toEqual([[]]);
+    expect(refreshed.mock.calls.slice(1), "the first call is for what was read before").toEqual([[]]);
   });
 
-  it("does not refresh everything on its first answer", () => {
-    const { at, refreshed } = start();
+  it("reads again on its first answer what was read before it, and nothing else", async () => {
+    const { at, cache, refreshed } = start();
+    refreshed.mockRestore();
+    const reads: string[] = [];
+    const read = (...queryKey: string[]) =>
+      new QueryObserver(cache, {
+        queryKey,
+        queryFn: () => {
+          reads.push(queryKey.join());
+          return queryKey.length;
+        },
+        staleTime: Infinity,
+      }).subscribe(() => undefined);
+    const ends = [read("ticket", "T-7"), read("version")];
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    expect(reads).toEqual(["ticket,T-7", "version"]);
     at(0).emit("open");
-    expect(refreshed).not.toHaveBeenCalled();
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    expect(reads).toEqual(["ticket,T-7", "version", "ticket,T-7"]);
+    at(0).emit("open");
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    expect(reads, "only on the first").toHaveLength(3);
+    for (const end of ends) end();
   });
 
   it("connects again after the browser gave up, each time a bit later", () => {

@@ -57,6 +57,13 @@ function refreshInbox(cache: QueryClient) {
   void cache.invalidateQueries({ queryKey: keys.me });
 }
 
+const liveKinds = new Set<unknown>([keys.ticket.all, keys.home, keys.me, keys.access.all, keys.rollout.all, keys.resource.all, keys.inbox.all].map((key) => key[0]));
+
+/** Reads again what was read, or is being read, before the stream was open: what changed in between was not announced to this page. */
+function refreshEarlier(cache: QueryClient) {
+  void cache.invalidateQueries({ predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
+}
+
 /** Follows the stream while mounted and tells whether it is there. */
 export function useLiveStream(enabled: boolean, open: OpenStream = openEventSource): LiveState {
   const cache = useQueryClient();
@@ -69,6 +76,7 @@ export function useLiveStream(enabled: boolean, open: OpenStream = openEventSour
     let watchdog: ReturnType<typeof setTimeout> | undefined;
     let wait = firstRetry;
     let missed = false;
+    let opened = false;
     let ended = false;
 
     const lose = () => {
@@ -104,7 +112,9 @@ export function useLiveStream(enabled: boolean, open: OpenStream = openEventSour
         alive();
         // Events were missed while the stream was disconnected.
         if (missed) void cache.invalidateQueries();
+        else if (!opened) refreshEarlier(cache);
         missed = false;
+        opened = true;
       });
       listen("ping", alive);
       listen("ticket", (data) => {
