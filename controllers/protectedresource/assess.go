@@ -262,7 +262,7 @@ var severity = []v1alpha1.MemberState{
 type objectState struct {
 	// Group reports that it is a group of addresses, which has no revision label.
 	Group bool
-	// What is the kind and name of the object in messages; empty for the policy, and for a group.
+	// What names the object in messages by its kind and name. It is empty for a Cilium policy and for a group.
 	What string
 	// Name is the name of the object.
 	Name        string

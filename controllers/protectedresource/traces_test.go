@@ -59,7 +59,7 @@ func states(state v1alpha1.MemberState, n int) (out []v1alpha1.MemberState) {
 	return out
 }
 
-// What is followed is bounded: the members of a change that have spans, and the changes altogether.
+// The tracer bounds the number of changes that it follows, and the number of members of a change that have spans.
 func TestTracesAreBounded(t *testing.T) {
 	s := newTracedScene(t)
 	s.reconcile("r", nil, states(v1alpha1.MemberPending, 500), s.change("one"))

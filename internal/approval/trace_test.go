@@ -137,7 +137,7 @@ func TestNothingIsTracedByDefault(t *testing.T) {
 	if a := w.annotation("r"); a != "" {
 		t.Errorf("annotation %q", a)
 	}
-	// What was not traced at its beginning is not traced later.
+	// A ticket whose submission was not traced has no later spans.
 	r := w.recorded()
 	if _, err := w.svc.Revoke(t.Context(), approval.Actor{ID: "bob"}, x.Number, 0, "enough"); err != nil {
 		t.Fatal(err)

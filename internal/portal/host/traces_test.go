@@ -73,7 +73,7 @@ func TestTracesAreWrittenWithChangesOnly(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into the annotation does not stay, and the annotation does not grow.
+// The portal removes entries of the annotation that it did not write, and bounds the size of the annotation.
 func TestForeignTracesAreReplaced(t *testing.T) {
 	h := newHost(t, portaltest.APIServer(t, true))
 	w := h.Writer()

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxFile bounds the files that are read for each batch, in bytes.
@@ -72,7 +74,7 @@ func (t *transport) headers() (http.Header, error) {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || !token(name) || value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || !httpguts.ValidHeaderFieldName(name) || value == "" || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("--tracing-headers-file %s line %d: write NAME: VALUE", t.headersFile, n)
 		}
 		out.Add(name, value)
@@ -81,13 +83,6 @@ func (t *transport) headers() (http.Header, error) {
 		return nil, fmt.Errorf("--tracing-headers-file %s: %w", t.headersFile, err)
 	}
 	return out, nil
-}
-
-// token reports whether a text can be the name of a header.
-func token(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
 }
 
 // current returns the transport for the present authorities.

@@ -20,7 +20,7 @@ function parameter(value: unknown, language: Language, words = false): string {
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** What another program said, and a code that this page does not have, such as that of a newer server, is the text that came with it. */
+/** Returns the English text of a message if its code is unknown here: a text of another program (`verbatim`), or a code of a newer server. */
 function rendered(message: Message, language: Language): string {
   const texts = messages[message.code];
   if (!texts || language === "en") return message.text;

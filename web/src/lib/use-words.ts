@@ -43,7 +43,7 @@ export function useWords() {
       const resource = ownedResource(name);
       return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
-    /** What the server tells people; a text of another program is shown as it came. */
+    /** The text of a message in the language of the page. A plain string is returned unchanged. */
     message(text: Message | string): string {
       return typeof text === "string" ? text : render(text, i18n.language);
     },
