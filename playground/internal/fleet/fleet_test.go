@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,21 @@ func (p testProgress) Begin(_, _ int, part parts.Part, log string) {
 }
 func (p testProgress) Elapsed(parts.Part, time.Duration, bool) {}
 func (p testProgress) End(parts.Part, time.Duration, error)    {}
+
+// createDemoClasses creates the classes of the demo in the host cluster.
+func createDemoClasses(ctx context.Context, t *testing.T, f *Fleet) {
+	t.Helper()
+	classes, err := ParseDir(filepath.Join(f.Repo, "playground/demo/objects"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes = slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() != "ResourceClass" && u.GetKind() != "SubjectClass"
+	})
+	if _, err := f.Applier(Host).CreateAbsent(ctx, classes); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func newFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()

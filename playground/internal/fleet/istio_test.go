@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,16 +41,7 @@ func meshedFleet(t *testing.T) *mesh {
 	if err := f.Up(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	classes, err := ParseDir(filepath.Join(f.Repo, "playground/demo/objects"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	classes = slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
-		return u.GetKind() != "ResourceClass" && u.GetKind() != "SubjectClass"
-	})
-	if _, err := f.Applier(Host).CreateAbsent(ctx, classes); err != nil {
-		t.Fatal(err)
-	}
+	createDemoClasses(ctx, t, f)
 	if err := errors.Join(s.Add(adapterSpec(t, f)), s.StartAndWait(ctx, "adapter")); err != nil {
 		t.Fatal(err)
 	}

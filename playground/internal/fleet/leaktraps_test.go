@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -28,16 +27,7 @@ func TestLeakTraps(t *testing.T) {
 	if err := f.Up(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	classes, err := ParseDir(filepath.Join(f.Repo, "playground/demo/objects"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	classes = slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
-		return u.GetKind() != "ResourceClass" && u.GetKind() != "SubjectClass"
-	})
-	if _, err := f.Applier(Host).CreateAbsent(ctx, classes); err != nil {
-		t.Fatal(err)
-	}
+	createDemoClasses(ctx, t, f)
 	if err := s.Add(adapterSpec(t, f)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/tracing/tracingtest"
 	"github.com/acp-io/acp/playground/internal/supervisor"
@@ -30,16 +28,7 @@ func TestOneTraceFromTheRequestToTheMembers(t *testing.T) {
 	if err := f.Up(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	classes, err := ParseDir(filepath.Join(f.Repo, "playground/demo/objects"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	classes = slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
-		return u.GetKind() != "ResourceClass" && u.GetKind() != "SubjectClass"
-	})
-	if _, err := f.Applier(Host).CreateAbsent(ctx, classes); err != nil {
-		t.Fatal(err)
-	}
+	createDemoClasses(ctx, t, f)
 	adapter := adapterSpec(t, f)
 	adapter.Args = append(adapter.Args, "--tracing-endpoint="+to.URL)
 	portal, address := portalSpec(t, f, provider, "--tracing-endpoint="+to.URL, "--trace-url=https://jaeger.example/trace/{traceId}")
