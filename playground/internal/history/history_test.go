@@ -150,7 +150,7 @@ func TestEvidenceOfTheDemo(t *testing.T) {
 		t.Errorf("orders-cache is not to be closed without a word: %+v", scores[redis+"orders-cache"])
 	}
 	for _, p := range scores[redis+"orders-cache"].Parts {
-		missing[p.Name] = p.Missing != ""
+		missing[p.Name] = !p.Missing.IsZero()
 	}
 	want := map[insight.PartName]bool{insight.PartObserved: false, insight.PartWeekly: false, insight.PartLoss: true, insight.PartNewcomers: true,
 		insight.PartUnattributed: true, insight.PartLongLived: true}
