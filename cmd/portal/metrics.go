@@ -9,7 +9,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
-	"github.com/acp-io/acp/internal/portal"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -20,8 +20,8 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-func counted(tickets *gormstore.Store, credentials *credentialstore.Store) func(context.Context) (portal.Stats, error) {
-	return func(ctx context.Context) (s portal.Stats, err error) {
+func counted(tickets *gormstore.Store, credentials *credentialstore.Store) func(context.Context) (core.Stats, error) {
+	return func(ctx context.Context) (s core.Stats, err error) {
 		if s.Tickets, s.Outbox, s.Oldest, err = tickets.Stats(ctx); err != nil {
 			return s, err
 		}

@@ -42,6 +42,7 @@ import (
 	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
@@ -148,7 +149,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	probes.Starting("contacting the host cluster")
-	hub := portal.NewHub()
+	hub := core.NewHub()
 	h, err := host.New(config, hub.Resource, log)
 	if err != nil {
 		return err
@@ -217,10 +218,14 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(streams, portal.Config{Accepting: probes.Accepting, PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
-		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
-		Credentials: &credential.Service{Store: credentials, Now: wallclock.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
-		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log})
+	server, err := portal.New(streams, portal.Config{
+		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted, Tickets: tickets, Directory: directory, Once: once,
+			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
+			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Metrics: registry, Stats: counted(store, credentials),
+			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
+		Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Inbox: notifications, Channels: channels.People,
+		Workloads: registrar, Ledger: ledgerstore.NewReader(db), Demo: o.demo,
+		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }})
 	if err != nil {
 		return err
 	}

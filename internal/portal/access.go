@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -26,13 +27,13 @@ func (a *api) originsOf(ctx context.Context, grants []policy.Grant) (origins, er
 		}
 	}
 	slices.Sort(numbers)
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return origins{}, err
 	}
 	out := origins{who: who, tickets: map[int64]*approval.Ticket{}}
 	for some := range slices.Chunk(slices.Compact(numbers), numbersAtOnce) {
-		list, err := a.Tickets.Store.List(plain(ctx), approval.Filter{Numbers: some})
+		list, err := a.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Numbers: some})
 		if err != nil {
 			return origins{}, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -56,7 +57,7 @@ func (g *grapher) resource(e *governance.Edge) int {
 		kind = openapi.AccessNodeKindWildcard
 	}
 	return g.node("r"+e.Resource, e.Resource, kind, func(n *openapi.AccessNode) {
-		n.Class = optional(e.Class)
+		n.Class = core.Optional(e.Class)
 		if e.Mode != "" {
 			n.Mode = new(openapi.Mode(e.Mode))
 		}
@@ -100,18 +101,18 @@ func (a *api) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 	from, to := nameOf(strings.TrimSpace(r.Params.From), c.Application), nameOf(strings.TrimSpace(r.Params.To), c.Resource)
 	for field, name := range map[string]string{"from": from, "to": to} {
 		if n, err := policy.ParseName(name); err != nil || n.Wildcard {
-			return nil, badParameter(field, message.FieldResourceID())
+			return nil, core.InvalidParameter(field, message.FieldResourceID())
 		}
 	}
 	found, err := governance.FindPath(snap, from, to, a.ownModes(to), a.Now())
 	if err != nil {
-		return nil, &problem{status: http.StatusBadRequest, code: "invalid", message: message.GraphTargetInvalid(), fields: []approval.Field{{Path: "to", Code: "invalid", Message: message.FieldExactResource()}}}
+		return nil, &core.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: message.GraphTargetInvalid(), Fields: []approval.Field{{Path: "to", Code: "invalid", Message: message.FieldExactResource()}}}
 	}
 	out := openapi.AccessPath{From: catalogRef(c, from), To: catalogRef(c, to), Decisions: []openapi.PathDecision{}, Chains: []openapi.AccessChain{}, Cut: found.Cut}
 	for _, d := range found.Decisions {
 		x := openapi.PathDecision{Cluster: d.Cluster, Action: d.Action, Mode: new(openapi.Mode(d.Mode)), Decision: openapi.Decision(d.Verdict)}
 		if len(d.Statements) > 0 {
-			x.Policy, x.Sid = optional(d.Statements[0].Policy), optional(d.Statements[0].SID)
+			x.Policy, x.Sid = core.Optional(d.Statements[0].Policy), core.Optional(d.Statements[0].SID)
 		}
 		out.Decisions = append(out.Decisions, x)
 	}

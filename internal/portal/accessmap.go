@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // edges returns the edges that match a filter, in order. cut reports that there are too many to evaluate all of them.
 func (a *api) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges []governance.Edge, cut bool, err error) {
-	if err := governs(actor(ctx)); err != nil {
+	if err := core.RequireGovernor(core.Caller(ctx)); err != nil {
 		return nil, false, err
 	}
 	snap, err := a.snapshot()
@@ -37,7 +38,7 @@ func (a *api) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges 
 		return nil, false, err
 	}
 	edges, cut = governance.Edges(snap, a.Now(), f.keep)
-	return edges, cut, plain(ctx).Err()
+	return edges, cut, core.RequestContext(ctx).Err()
 }
 
 // accessFilter is the filter of the access map.
@@ -56,38 +57,38 @@ type accessFilter struct {
 }
 
 func (a *api) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error) {
-	f := &accessFilter{c: a.Catalog(), class: value(p.Class), effect: string(value(p.Effect)), modes: value(p.Mode), origins: value(p.Origin), broad: value(p.Broad),
-		part: strings.ToLower(value(p.Q)), texts: map[string]string{}}
-	for name, text := range map[string]string{"subject": value(p.Subject), "resource": value(p.Resource), "class": f.class, "team": value(p.Team), "q": f.part} {
+	f := &accessFilter{c: a.Catalog(), class: core.Value(p.Class), effect: string(core.Value(p.Effect)), modes: core.Value(p.Mode), origins: core.Value(p.Origin), broad: core.Value(p.Broad),
+		part: strings.ToLower(core.Value(p.Q)), texts: map[string]string{}}
+	for name, text := range map[string]string{"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "class": f.class, "team": core.Value(p.Team), "q": f.part} {
 		if len(text) > maxAccessText {
-			return nil, badParameter(name, message.FieldTooLong())
+			return nil, core.InvalidParameter(name, message.FieldTooLong())
 		}
 	}
 	if p.Effect != nil && !p.Effect.Valid() {
-		return nil, badParameter("effect", message.FieldOneOf([]string{"Allow", "Deny"}))
+		return nil, core.InvalidParameter("effect", message.FieldOneOf([]string{"Allow", "Deny"}))
 	}
 	for _, m := range f.modes {
 		if !m.Valid() {
-			return nil, badParameter("mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
+			return nil, core.InvalidParameter("mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
 		}
 	}
 	for _, o := range f.origins {
 		if !o.Valid() {
-			return nil, badParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
+			return nil, core.InvalidParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
 		}
 	}
 	if p.ExpiresWithinDays != nil {
 		if *p.ExpiresWithinDays < 1 || *p.ExpiresWithinDays > 366 {
-			return nil, badParameter("expiresWithinDays", message.FieldRange(1, 366))
+			return nil, core.InvalidParameter("expiresWithinDays", message.FieldRange(1, 366))
 		}
 		f.before = a.Now().Add(time.Duration(*p.ExpiresWithinDays) * 24 * time.Hour)
 	}
-	f.subject = nameOf(value(p.Subject), f.c.Application)
-	f.resource = nameOf(value(p.Resource), f.c.Resource)
-	if t := value(p.Team); t != "" {
+	f.subject = nameOf(core.Value(p.Subject), f.c.Application)
+	f.resource = nameOf(core.Value(p.Resource), f.c.Resource)
+	if t := core.Value(p.Team); t != "" {
 		kind, id, ok := strings.Cut(t, ":")
 		if !ok || id == "" || kind != string(catalog.OwnerPerson) && kind != string(catalog.OwnerGroup) {
-			return nil, badParameter("team", message.FieldTeam())
+			return nil, core.InvalidParameter("team", message.FieldTeam())
 		}
 		f.team = &catalog.Owner{Kind: catalog.OwnerKind(kind), ID: id}
 	}
@@ -153,7 +154,7 @@ func (a *api) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := page(listAccess, edges, func(e governance.Edge) string { return e.Key() }, func(governance.Edge, string) bool { return true }, nil, p.Cursor, p.Limit)
+	shown, next, err := core.Page(listAccess, edges, func(e governance.Edge) string { return e.Key() }, func(governance.Edge, string) bool { return true }, nil, p.Cursor, p.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ type lastUse map[governance.Use]time.Time
 // lastUses returns the last use of edges: for exact resources by the connections to them, for wildcards by the connections of
 // their subjects.
 func (a *api) lastUses(ctx context.Context, edges []governance.Edge) (lastUse, error) {
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	now := a.Now()
 	uses := governance.NewUses(edges)
@@ -211,7 +212,7 @@ func (a *api) edgeViews(ctx context.Context, edges []governance.Edge, used lastU
 			written[e.Ref.Policy] = origin
 		}
 		x := openapi.AccessEdge{Subject: catalogRef(c, e.Subject), SubjectKind: openapi.SubjectKind(e.SubjectKind), SubjectTeams: teamsOf(c, e.Subject), Resource: catalogRef(c, e.Resource),
-			ResourceTeams: teamsOf(c, e.Resource), Wildcard: e.Wildcard, Class: optional(e.Class), Effect: openapi.StatementEffect(e.Effect), Actions: append([]string{}, e.Actions...),
+			ResourceTeams: teamsOf(c, e.Resource), Wildcard: e.Wildcard, Class: core.Optional(e.Class), Effect: openapi.StatementEffect(e.Effect), Actions: append([]string{}, e.Actions...),
 			Policy: e.Ref.Policy, Sid: e.Ref.SID, Origin: origin, Counting: e.Counting, NotBefore: when(e.NotBefore), NotAfter: when(e.NotAfter)}
 		if e.Mode != "" {
 			x.Mode = new(openapi.Mode(e.Mode))
@@ -243,5 +244,5 @@ func (a *api) originOfPolicy(name string) openapi.PolicyOrigin {
 }
 
 func originView(o governance.Origin) openapi.PolicyOrigin {
-	return openapi.PolicyOrigin{Kind: openapi.PolicyOriginKind(o.Kind), Manager: optional(o.Manager), At: when(o.At)}
+	return openapi.PolicyOrigin{Kind: openapi.PolicyOriginKind(o.Kind), Manager: core.Optional(o.Manager), At: when(o.At)}
 }

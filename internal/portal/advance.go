@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -27,14 +28,14 @@ func (a *api) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 	if err != nil {
 		return nil, err
 	}
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	var mine []catalog.Entity
 	for _, id := range ids {
 		if e, ok := c.Resource(id); ok && rollout.May(c, who, e) {
 			mine = append(mine, e)
 		}
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	clients := map[string]rollout.Assessment{}
 	if len(mine) > 0 {
@@ -52,7 +53,7 @@ func (a *api) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 		e, err := found(c.Resource(id))
 		if err == nil {
 			var done rollout.Announced
-			if done, err = a.Rollout.Announce(plain(ctx), who, e, notice, clients[e.Name].Clients); err == nil {
+			if done, err = a.Rollout.Announce(core.RequestContext(ctx), who, e, notice, clients[e.Name].Clients); err == nil {
 				x.Ok, x.Recipients, x.Unowned = true, &done.Told, &done.Unowned
 			}
 		}
@@ -70,7 +71,7 @@ func (a *api) resultOf(ctx context.Context, err error) (*openapi.Problem, error)
 	case "", approval.CodeUnavailable, approval.CodeStoreUnavailable:
 		return nil, err
 	}
-	return new(toProblem(a.hideDuplicate(ctx, err))), nil
+	return new(core.ToProblem(a.hideDuplicate(ctx, err))), nil
 }
 
 var modeOfStage = map[openapi.RolloutAdvanceStage]v1alpha1.Mode{openapi.RolloutAdvanceStageObserve: v1alpha1.ModeObserve, openapi.RolloutAdvanceStageInitial: v1alpha1.ModeAudit,
@@ -83,14 +84,14 @@ func (a *api) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutReques
 		return nil, err
 	}
 	mode, ok := modeOfStage[r.Body.Stage]
-	clusters := value(r.Body.Clusters)
+	clusters := core.Value(r.Body.Clusters)
 	switch {
 	case !ok:
-		return nil, wrong("stage", message.FieldOneOf([]string{"observe", "initial", "enforce"}))
+		return nil, core.InvalidField("stage", message.FieldOneOf([]string{"observe", "initial", "enforce"}))
 	case len(clusters) > mostMembers || r.Body.Clusters != nil && len(clusters) == 0:
-		return nil, wrong("clusters", message.FieldMembersOrAbsent(512))
+		return nil, core.InvalidField("clusters", message.FieldMembersOrAbsent(512))
 	}
-	key, err := idempotencyKey(r.Params.IdempotencyKey)
+	key, err := core.IdempotencyKey(r.Params.IdempotencyKey)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (a *api) advance(ctx context.Context, id string, mode v1alpha1.Mode, cluste
 		}
 	}
 	req.Items = []approval.RequestItem{item}
-	return a.Tickets.Submit(plain(ctx), actor(ctx), req)
+	return a.Tickets.Submit(core.RequestContext(ctx), core.Caller(ctx), req)
 }
 
 // staged returns the object with a mode in some members, while the others keep theirs.
@@ -152,7 +153,7 @@ func staged(p *v1alpha1.ProtectedResource, mode v1alpha1.Mode, clusters []string
 	}
 	for _, c := range clusters {
 		if len(known) > 0 && !slices.Contains(known, c) {
-			return "", nil, wrong("clusters", message.FieldMembersWithResource())
+			return "", nil, core.InvalidField("clusters", message.FieldMembersWithResource())
 		}
 		modes[c] = mode
 	}

@@ -2,69 +2,44 @@ package portal
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
-
-	"github.com/gin-gonic/gin"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// api implements the generated interface. Each method calls the domain packages and maps the result; decoding is generated.
-type api struct{ *Server }
-
-var _ openapi.StrictServerInterface = (*api)(nil)
-
 const deniedWindow = 24 * time.Hour
-
-// actor returns the caller of a request. guard ensures that there is one.
-func actor(ctx context.Context) approval.Actor {
-	if c, ok := ctx.(*gin.Context); ok {
-		if a := caller(c); a != nil {
-			return *a
-		}
-	}
-	return approval.Actor{}
-}
-
-// plain returns the context of the HTTP request. gin reuses its own context for other requests, so it must not outlive its handler.
-func plain(ctx context.Context) context.Context {
-	if c, ok := ctx.(*gin.Context); ok {
-		return c.Request.Context()
-	}
-	return ctx
-}
 
 // GetMe implements openapi.StrictServerInterface.
 func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.GetMeResponseObject, error) {
 	c := a.Catalog()
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
-	counts, err := a.Tickets.Store.Count(plain(ctx), approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}})
+	counts, err := a.Tickets.Store.Count(core.RequestContext(ctx), approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}})
 	if err != nil {
 		return nil, err
 	}
 	p, _ := c.Person(who.ID)
 	me := openapi.Me{Person: personOf(c, who.ID), Roles: roles(c, who), Groups: append([]string{}, p.Groups...), PendingApprovals: counts[0],
-		SessionExpiresAt: a.sessions.Deadline(plain(ctx)).UTC(), Demo: new(a.Demo)}
+		SessionExpiresAt: a.SessionDeadline(core.RequestContext(ctx)).UTC(), Demo: new(a.Demo)}
 	if who.Auditor {
 		me.PendingApprovals = 0
 	}
-	if t := tokenOf(ginOf(ctx)); t != nil {
+	if t := core.Token(core.GinContext(ctx)); t != nil {
 		me.Token = new(true)
 		me.SessionExpiresAt = t.ExpiresAt.UTC()
 	} else if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
 		me.SessionExpiresAt = end.UTC()
 	}
-	unread, err := a.Inbox.Unread(plain(ctx), who.ID)
+	unread, err := a.Inbox.Unread(core.RequestContext(ctx), who.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +51,7 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	if chosen.Language != "" {
 		me.Language = new(openapi.MeLanguage(chosen.Language))
 	}
-	me.TimeZone = optional(chosen.TimeZone)
+	me.TimeZone = core.Optional(chosen.TimeZone)
 	if all, err := a.policies(); err == nil && !who.Auditor {
 		me.BreakGlass = new(mayBreakGlass(all, who.ID))
 	}
@@ -112,21 +87,10 @@ func mayInspect(c *catalog.Catalog, who approval.Actor, e catalog.Entity) bool {
 	return who.Security || who.Auditor || c.Owns(who.ID, e)
 }
 
-func pageSize(limit *int) (int, error) {
-	switch {
-	case limit == nil:
-		return 50, nil
-	case *limit < 1 || *limit > 200:
-		return 0, &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallParameterRange("limit", 1, 200),
-			fields: []approval.Field{{Path: "limit", Code: "range", Message: message.FieldRange(1, 200)}}}
-	}
-	return *limit, nil
-}
-
 // denials returns the number of refused connections in the last day, or nil if the flow store cannot be read.
 func (a *api) denials(ctx context.Context, q audit.DeniedQuery) map[string]int64 {
 	q.Since = a.Now().Add(-deniedWindow)
-	m, err := a.Flows.Denied(plain(ctx), q)
+	m, err := a.Flows.Denied(core.RequestContext(ctx), q)
 	if err != nil {
 		a.Log.Debug("denials are not known", "error", err)
 		return nil
@@ -153,14 +117,14 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	if decisions != nil {
 		for _, d := range *decisions {
 			if !d.Valid() {
-				return openapi.ConnectionList{}, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
+				return openapi.ConnectionList{}, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
 			}
 			q.Decisions = append(q.Decisions, policy.Verdict(d))
 		}
 	}
 	q.Limit = audit.MaxPage
 	out := openapi.ConnectionList{Items: []openapi.Connection{}, Since: q.Since.UTC()}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	found, err := a.Flows.Connections(limited, q)
 	if err != nil {
@@ -188,14 +152,3 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 }
 
 func everyConnection(audit.Connection) bool { return true }
-
-func requestOf(ctx context.Context) *http.Request { return ginOf(ctx).Request }
-
-// patience extends the write deadline of a slow response.
-func patience(ctx context.Context, d time.Duration) error {
-	err := http.NewResponseController(ginOf(ctx).Writer).SetWriteDeadline(time.Now().Add(d))
-	if errors.Is(err, http.ErrNotSupported) { // a test's writer
-		return nil
-	}
-	return err
-}

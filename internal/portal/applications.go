@@ -7,12 +7,13 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // ListApplications implements openapi.StrictServerInterface.
 func (a *api) ListApplications(ctx context.Context, r openapi.ListApplicationsRequestObject) (openapi.ListApplicationsResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
+	who, c := core.Caller(ctx), a.Catalog()
 	q, err := a.entityQuery(catalog.KindApplication, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (a *api) GetApplication(ctx context.Context, r openapi.GetApplicationReques
 		return nil, err
 	}
 	denied := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: e.Name})
-	return openapi.GetApplication200JSONResponse(applicationOf(c, actor(ctx), e, denied)), nil
+	return openapi.GetApplication200JSONResponse(applicationOf(c, core.Caller(ctx), e, denied)), nil
 }
 
 // ListApplicationAccess implements openapi.StrictServerInterface.
@@ -78,7 +79,7 @@ func (a *api) inspectable(ctx context.Context, id string) (catalog.Entity, error
 	if err != nil {
 		return e, err
 	}
-	if !mayInspect(c, actor(ctx), e) {
+	if !mayInspect(c, core.Caller(ctx), e) {
 		return e, &approval.Error{Code: approval.CodeForbidden, Message: message.AccessApplicationReach()}
 	}
 	return e, nil

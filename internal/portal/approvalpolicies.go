@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -40,7 +41,7 @@ func (a *api) ListApprovalPolicies(ctx context.Context, _ openapi.ListApprovalPo
 	if err != nil {
 		return nil, err
 	}
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	out := openapi.ListApprovalPolicies200JSONResponse{Items: []openapi.ApprovalPolicy{}}
 	for _, p := range all {
 		out.Items = append(out.Items, policyView(c, who, p, false))
@@ -60,7 +61,7 @@ func (a *api) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 	}
 	for _, p := range all {
 		if p.Name == r.Id {
-			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), actor(ctx), p, true)), nil
+			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), core.Caller(ctx), p, true)), nil
 		}
 	}
 	return nil, &approval.Error{Code: approval.CodeNotFound, Message: message.PolicyNotFound()}
@@ -69,10 +70,10 @@ func (a *api) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 // policyView returns the view of an approval policy. Only the security team, auditors and the people themselves see who may use
 // break-glass access, because for an attacker it would be a list of people to impersonate.
 func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
-	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
+	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: core.Optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
-			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, optional(cond.Message)
+			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, core.Optional(cond.Message)
 		}
 	}
 	if d := p.Spec.MaxDuration; d != nil {
@@ -81,7 +82,7 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 	for _, s := range p.Spec.Steps {
 		out.Steps = append(out.Steps, policyStep(s))
 	}
-	all := governs(who) == nil
+	all := core.RequireGovernor(who) == nil
 	if g := p.Spec.BreakGlass; g != nil {
 		people := []openapi.Person{}
 		for _, id := range g.People {
@@ -98,7 +99,7 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 }
 
 func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
-	out := openapi.PolicyStep{Name: s.Name, Approvers: []string{}, Quorum: "any", Condition: optional(s.Condition), AutoApprove: optional(s.AutoApprove)}
+	out := openapi.PolicyStep{Name: s.Name, Approvers: []string{}, Quorum: "any", Condition: core.Optional(s.Condition), AutoApprove: core.Optional(s.AutoApprove)}
 	for _, x := range s.Approvers {
 		out.Approvers = append(out.Approvers, string(x))
 	}
@@ -143,7 +144,7 @@ func shortDuration(d time.Duration) string {
 
 func builtinView() openapi.ApprovalPolicy {
 	step := func(name, from, condition string) openapi.PolicyStep {
-		return openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: optional(condition)}
+		return openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: core.Optional(condition)}
 	}
 	return openapi.ApprovalPolicy{Name: builtinPolicy, Priority: math.MaxInt32, Builtin: true, Accepted: true, Steps: []openapi.PolicyStep{
 		step(approval.StepLeader, string(approval.FromLeader), `kind in ["grant", "extend"]`),

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -18,8 +19,8 @@ const mostChanges = 500
 
 // ListCatalogSources implements openapi.StrictServerInterface.
 func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourcesRequestObject) (openapi.ListCatalogSourcesResponseObject, error) {
-	who := actor(ctx)
-	statuses, err := a.Directory.Statuses(plain(ctx))
+	who := core.Caller(ctx)
+	statuses, err := a.Directory.Statuses(core.RequestContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -41,16 +42,16 @@ func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourc
 		x := source(e.Source)
 		x.Entities++
 		if !e.Gone.IsZero() {
-			x.Gone = new(value(x.Gone) + 1)
+			x.Gone = new(core.Value(x.Gone) + 1)
 		}
 	}
 	for _, st := range statuses {
 		x := source(st.Source)
-		x.LastSync, x.LastError = when(st.SucceededAt), optional(st.Error)
+		x.LastSync, x.LastError = when(st.SucceededAt), core.Optional(st.Error)
 		if st.PendingPreview == "" {
 			continue
 		}
-		d, err := a.Directory.ShowPreview(plain(ctx), catalog.Actor{ID: who.ID, Security: who.Security}, st.PendingPreview)
+		d, err := a.Directory.ShowPreview(core.RequestContext(ctx), catalog.Actor{ID: who.ID, Security: who.Security}, st.PendingPreview)
 		if err != nil { // an auditor, or it was decided meanwhile
 			x.Waiting = &openapi.SyncPreview{Token: "", Gone: st.PendingRemovals, Changes: []openapi.SyncChange{}}
 			continue
@@ -72,7 +73,7 @@ func (a *api) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	d, token, err := a.Directory.Preview(plain(ctx), by, r.Id, reading)
+	d, token, err := a.Directory.Preview(core.RequestContext(ctx), by, r.Id, reading)
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
@@ -80,43 +81,43 @@ func (a *api) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObjec
 }
 
 func (a *api) reading(ctx context.Context, source string, in openapi.SyncInput) (catalog.Reading, error) {
-	text := value(in.Content)
+	text := core.Value(in.Content)
 	for _, s := range a.Directory.Sources {
 		if s.Name() != source {
 			continue
 		}
 		if text != "" {
-			return catalog.Reading{}, wrong("content", message.FieldContentAbsent())
+			return catalog.Reading{}, core.InvalidField("content", message.FieldContentAbsent())
 		}
-		reading, err := s.Read(plain(ctx))
+		reading, err := s.Read(core.RequestContext(ctx))
 		if err != nil {
 			a.Log.Warn("a catalog source cannot be read", "source", source, "error", err)
-			return reading, newProblem(http.StatusServiceUnavailable, "unavailable", message.CatalogSourceUnreadable())
+			return reading, core.NewProblem(http.StatusServiceUnavailable, "unavailable", message.CatalogSourceUnreadable())
 		}
 		return reading, nil
 	}
 	var out catalog.Reading
-	switch value(in.Format) {
+	switch core.Value(in.Format) {
 	case openapi.SyncInputFormatCsv:
-		if kind := value(in.Kind); !kind.Valid() {
-			return out, wrong("kind", message.FieldCsvKind())
+		if kind := core.Value(in.Kind); !kind.Valid() {
+			return out, core.InvalidField("kind", message.FieldCsvKind())
 		}
 		out.AddCSV(catalog.Kind(*in.Kind), "upload", []byte(text))
 	case openapi.SyncInputFormatBackstage:
 		out.AddYAML("upload", []byte(text))
 	default:
-		return out, wrong("format", message.FieldOneOf([]string{"backstage", "csv"}))
+		return out, core.InvalidField("format", message.FieldOneOf([]string{"backstage", "csv"}))
 	}
 	if len(out.Records) == 0 && len(out.Problems) == 0 {
-		return out, wrong("content", message.FieldEntityMissing())
+		return out, core.InvalidField("content", message.FieldEntityMissing())
 	}
 	return out, nil
 }
 
 // ApplySync implements openapi.StrictServerInterface.
 func (a *api) ApplySync(ctx context.Context, r openapi.ApplySyncRequestObject) (openapi.ApplySyncResponseObject, error) {
-	remove := value(r.Body.RemoveGone)
-	d, err := a.Directory.Apply(plain(ctx), editor(ctx), r.Body.Token, catalog.ApplyOptions{RemoveGone: remove, Reason: value(r.Body.Reason)})
+	remove := core.Value(r.Body.RemoveGone)
+	d, err := a.Directory.Apply(core.RequestContext(ctx), editor(ctx), r.Body.Token, catalog.ApplyOptions{RemoveGone: remove, Reason: core.Value(r.Body.Reason)})
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
@@ -178,7 +179,7 @@ func syncChange(verb openapi.SyncChangeVerb, c catalog.Change) openapi.SyncChang
 
 // editor returns the caller as an actor of the catalog, which decides what they may change.
 func editor(ctx context.Context) catalog.Actor {
-	who := actor(ctx)
+	who := core.Caller(ctx)
 	return catalog.Actor{ID: who.ID, Security: who.Security && !who.Auditor}
 }
 
@@ -186,18 +187,18 @@ func editor(ctx context.Context) catalog.Actor {
 func catalogProblem(err error) error {
 	var field *catalog.FieldError
 	if errors.As(err, &field) {
-		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: field.Message, fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
+		return &core.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid", Message: field.Message, Fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
 	}
 	var refusal *catalog.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	for kind, p := range map[error]problem{
-		catalog.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, catalog.ErrNotFound: {status: http.StatusNotFound, code: "not-found"},
-		catalog.ErrConflict: {status: http.StatusConflict, code: "conflict"}, catalog.ErrChanged: {status: http.StatusConflict, code: "stale"},
+	for kind, p := range map[error]core.Problem{
+		catalog.ErrForbidden: {Status: http.StatusForbidden, Code: "forbidden"}, catalog.ErrNotFound: {Status: http.StatusNotFound, Code: "not-found"},
+		catalog.ErrConflict: {Status: http.StatusConflict, Code: "conflict"}, catalog.ErrChanged: {Status: http.StatusConflict, Code: "stale"},
 	} {
 		if errors.Is(refusal.Kind, kind) {
-			p.message = refusal.Message
+			p.Message = refusal.Message
 			return &p
 		}
 	}
@@ -205,11 +206,11 @@ func catalogProblem(err error) error {
 }
 
 // said makes a sentence of an error that is in words for people, without the sentinel that it ends with.
-func said(p problem, err, kind error) error {
+func said(p core.Problem, err, kind error) error {
 	text := message.Verbatim(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
 	if coded := (*message.Error)(nil); errors.As(err, &coded) {
 		text = coded.Message
 	}
-	p.message = message.Sentence(text)
+	p.Message = message.Sentence(text)
 	return &p
 }

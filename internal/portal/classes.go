@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -43,12 +44,12 @@ func (a *api) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 }
 
 func classInfo(problems []policy.Problem, kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
-	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: value(asYAML(spec))}
+	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: core.Value(asYAML(spec))}
 	for _, cond := range conditions {
 		if cond.Type == v1alpha1.ConditionAccepted {
 			out.Accepted = new(cond.Status == metav1.ConditionTrue)
 			if !*out.Accepted {
-				out.Message = optionalMessage(problemOf(problems, string(kind), name, cond.Message))
+				out.Message = core.OptionalMessage(problemOf(problems, string(kind), name, cond.Message))
 			}
 		}
 	}
@@ -86,7 +87,7 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	if err != nil {
 		return nil, err
 	}
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 		out.Notes = &v.Notes
 	}
 	for _, o := range v.Objects {
-		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: optional(o.Enforcer), Before: o.Before, After: o.After}
+		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: core.Optional(o.Enforcer), Before: o.Before, After: o.After}
 		if o.Clusters != nil {
 			d.Clusters = &o.Clusters
 		}

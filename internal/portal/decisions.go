@@ -7,26 +7,27 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // DecideMany implements openapi.StrictServerInterface.
 func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject) (openapi.DecideManyResponseObject, error) {
 	if !r.Body.Decision.Valid() {
-		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
+		return nil, core.NewProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
 	}
-	comment := value(r.Body.Comment)
-	if err := tooLong("comment", comment); err != nil {
+	comment := core.Value(r.Body.Comment)
+	if err := core.CheckTextLength("comment", comment); err != nil {
 		return nil, err
 	}
 	if n := len(r.Body.Items); n < 1 || n > approval.MaxChoices {
-		return nil, wrong("items", message.FieldCount(approval.MaxChoices))
+		return nil, core.InvalidField("items", message.FieldCount(approval.MaxChoices))
 	}
 	choices := make([]approval.Choice, 0, len(r.Body.Items))
 	for i, it := range r.Body.Items {
 		n, ok := approval.ParseID(it.Ticket)
 		if !ok {
-			return nil, wrong(fmt.Sprintf("items[%d].ticket", i), message.FieldTicketID())
+			return nil, core.InvalidField(fmt.Sprintf("items[%d].ticket", i), message.FieldTicketID())
 		}
 		item, err := itemOf(fmt.Sprintf("items[%d].item", i), it.Item)
 		if err != nil {
@@ -34,7 +35,7 @@ func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject)
 		}
 		choices = append(choices, approval.Choice{Ticket: n, Item: item, Version: it.Version})
 	}
-	results, err := a.Tickets.DecideMany(plain(ctx), actor(ctx), choices, r.Body.Decision == openapi.BulkDecisionDecisionApprove, comment)
+	results, err := a.Tickets.DecideMany(core.RequestContext(ctx), core.Caller(ctx), choices, r.Body.Decision == openapi.BulkDecisionDecisionApprove, comment)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject)
 		o := &out.Items[i]
 		o.Ticket, o.Item, o.Ok = approval.FormatID(x.Ticket), r.Body.Items[i].Item, x.Err == nil
 		if x.Err != nil {
-			o.Problem = new(a.problemOf(ginOf(ctx), x.Err))
+			o.Problem = new(a.ProblemOf(core.GinContext(ctx), x.Err))
 		} else {
 			o.State = new(openapi.TicketState(x.State.State()))
 		}
@@ -64,11 +65,11 @@ func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 	if err != nil {
 		return nil, err
 	}
-	comment := value(r.Body.Comment)
-	if err := tooLong("comment", comment); err != nil {
+	comment := core.Value(r.Body.Comment)
+	if err := core.CheckTextLength("comment", comment); err != nil {
 		return nil, err
 	}
-	items := []int{value(r.Body.Item)}
+	items := []int{core.Value(r.Body.Item)}
 	if r.Body.Item == nil {
 		items = items[:0]
 		for i := range t.Items {
@@ -81,7 +82,7 @@ func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 		return nil, &approval.Error{Code: approval.CodeConflict, Message: message.ReviewNothing()}
 	}
 	for _, i := range items {
-		if t, err = a.Tickets.Review(plain(ctx), actor(ctx), t.Number, i, r.Body.Confirm, comment); err != nil {
+		if t, err = a.Tickets.Review(core.RequestContext(ctx), core.Caller(ctx), t.Number, i, r.Body.Confirm, comment); err != nil {
 			return nil, err
 		}
 	}
@@ -91,17 +92,17 @@ func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 
 // WhatIf implements openapi.StrictServerInterface.
 func (a *api) WhatIf(ctx context.Context, r openapi.WhatIfRequestObject) (openapi.WhatIfResponseObject, error) {
-	req, err := request(actor(ctx), &r.Body.Request)
+	req, err := request(core.Caller(ctx), &r.Body.Request)
 	if err != nil {
 		return nil, err
 	}
-	who, as := actor(ctx), value(r.Body.As)
+	who, as := core.Caller(ctx), core.Value(r.Body.As)
 	var plan approval.Plan
 	if as == "" || as == who.ID {
 		as = who.ID
-		plan, err = a.Tickets.Plan(plain(ctx), who, req)
+		plan, err = a.Tickets.Plan(core.RequestContext(ctx), who, req)
 	} else {
-		plan, err = a.Tickets.WhatIf(plain(ctx), who, req, as)
+		plan, err = a.Tickets.WhatIf(core.RequestContext(ctx), who, req, as)
 	}
 	if err != nil {
 		return nil, err

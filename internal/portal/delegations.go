@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -16,21 +17,21 @@ const listDelegations = "delegations"
 
 // ListDelegations implements openapi.StrictServerInterface.
 func (a *api) ListDelegations(ctx context.Context, r openapi.ListDelegationsRequestObject) (openapi.ListDelegationsResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	who := actor(ctx)
-	if value(r.Params.All) {
-		if err := governs(who); err != nil {
+	who := core.Caller(ctx)
+	if core.Value(r.Params.All) {
+		if err := core.RequireGovernor(who); err != nil {
 			return nil, err
 		}
 	}
 	f := approval.DelegationFilter{Limit: n + 1}
-	if f.Before, err = numberCursor(listDelegations, r.Params.Cursor); err != nil {
+	if f.Before, err = core.DecodeNumberCursor(listDelegations, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	list, err := a.Tickets.Delegations(plain(ctx), who, value(r.Params.All), f)
+	list, err := a.Tickets.Delegations(core.RequestContext(ctx), who, core.Value(r.Params.All), f)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (a *api) ListDelegations(ctx context.Context, r openapi.ListDelegationsRequ
 	out := openapi.ListDelegations200JSONResponse{Items: []openapi.Delegation{}}
 	if len(list) > n {
 		list = list[:n]
-		out.NextCursor = encodeNumber(listDelegations, list[n-1].ID)
+		out.NextCursor = core.EncodeNumberCursor(listDelegations, list[n-1].ID)
 	}
 	c := a.Catalog()
 	for _, d := range list {
@@ -52,17 +53,17 @@ func (a *api) delegationView(c *catalog.Catalog, who approval.Actor, d approval.
 	now := a.Now()
 	over := !d.EndedAt.IsZero() || !now.Before(d.End)
 	return openapi.Delegation{Id: strconv.FormatInt(d.ID, 10), From: personOf(c, d.From), To: personOf(c, d.To), Start: d.Start.UTC(), End: d.End.UTC(),
-		EndedAt: when(d.EndedAt), Reason: optional(d.Reason), Active: d.Active(now),
+		EndedAt: when(d.EndedAt), Reason: core.Optional(d.Reason), Active: d.Active(now),
 		CanEnd: !over && !who.Auditor && (who.Security || who.ID == d.From || who.ID == d.To)}
 }
 
 // CreateDelegation implements openapi.StrictServerInterface.
 func (a *api) CreateDelegation(ctx context.Context, r openapi.CreateDelegationRequestObject) (openapi.CreateDelegationResponseObject, error) {
-	d, err := a.Tickets.Delegate(plain(ctx), actor(ctx), r.Body.To, r.Body.Start, r.Body.End, value(r.Body.Reason))
+	d, err := a.Tickets.Delegate(core.RequestContext(ctx), core.Caller(ctx), r.Body.To, r.Body.Start, r.Body.End, core.Value(r.Body.Reason))
 	if err != nil {
 		return nil, err
 	}
-	return openapi.CreateDelegation201JSONResponse(a.delegationView(a.Catalog(), actor(ctx), d)), nil
+	return openapi.CreateDelegation201JSONResponse(a.delegationView(a.Catalog(), core.Caller(ctx), d)), nil
 }
 
 // EndDelegation implements openapi.StrictServerInterface.
@@ -71,7 +72,7 @@ func (a *api) EndDelegation(ctx context.Context, r openapi.EndDelegationRequestO
 	if err != nil || id < 1 {
 		return nil, noDelegation()
 	}
-	_, err = a.Tickets.EndDelegation(plain(ctx), actor(ctx), id)
+	_, err = a.Tickets.EndDelegation(core.RequestContext(ctx), core.Caller(ctx), id)
 	if approval.CodeOf(err) == approval.CodeNotFound {
 		return nil, noDelegation() // the same answer whether it exists or not
 	}

@@ -2,13 +2,11 @@ package portal
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -106,30 +104,5 @@ func TestCommandLineLogin(t *testing.T) {
 	}
 	if a := program.Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusUnauthorized {
 		t.Errorf("and its login is over: %d", a.Status)
-	}
-}
-
-// TestStreamOfAToken: an event stream lives as long as what it was opened with.
-func TestStreamOfAToken(t *testing.T) {
-	x := newSite(t)
-	made, secret, err := x.Credentials.Create(t.Context(), "alice", tokenRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stream{s: x.Server, request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), who: approval.Actor{ID: "alice"}, token: secret}
-	if !s.alive() {
-		t.Error("a good token")
-	}
-	if _, err := x.Tickets.Delegate(t.Context(), approval.Actor{ID: "carol"}, "alice", x.now(), x.now().Add(time.Hour), "away"); err != nil {
-		t.Fatal(err)
-	}
-	if !s.alive() || !slices.Equal(s.who.StandsFor, []string{"carol"}) {
-		t.Errorf("a delegation made meanwhile counts: %+v", s.who)
-	}
-	if err := x.Credentials.Revoke(t.Context(), "alice", made.ID); err != nil {
-		t.Fatal(err)
-	}
-	if s.alive() {
-		t.Error("a revoked token's stream goes on")
 	}
 }

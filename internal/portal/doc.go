@@ -1,4 +1,4 @@
-// Package portal implements ACP's HTTP server: login and sessions, the JSON API of api/openapi.yaml, live events and the
-// embedded web application. One route table defines who may call which route, and one function maps errors to problems. It may
-// import the root packages of approval, audit, catalog, ledger and policy, but neither their stores nor a Kubernetes client.
+// Package portal implements ACP's HTTP API: the route table, which says who may call which route, and the operations of
+// api/openapi.yaml, which it registers with the HTTP core. It may import the root packages of approval, audit, catalog, ledger and
+// policy, but neither their stores nor a Kubernetes client.
 package portal

@@ -6,13 +6,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
 
 // GetDowngrade implements openapi.StrictServerInterface.
 func (a *api) GetDowngrade(ctx context.Context, r openapi.GetDowngradeRequestObject) (openapi.GetDowngradeResponseObject, error) {
-	scope, err := downgradeScope(value(r.Params.Scope), r.Params.Class)
+	scope, err := downgradeScope(core.Value(r.Params.Scope), r.Params.Class)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func (a *api) StartDowngrade(ctx context.Context, r openapi.StartDowngradeReques
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Downgrades.Begin(plain(ctx), actor(ctx), scope, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason}); err != nil {
+	if _, err := a.Downgrades.Begin(core.RequestContext(ctx), core.Caller(ctx), scope, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason}); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
@@ -39,7 +40,7 @@ func (a *api) ResumeDowngrade(ctx context.Context, r openapi.ResumeDowngradeRequ
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Downgrades.Resume(plain(ctx), actor(ctx), scope, r.Body.Reason); err != nil {
+	if _, err := a.Downgrades.Resume(core.RequestContext(ctx), core.Caller(ctx), scope, r.Body.Reason); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
@@ -47,16 +48,16 @@ func (a *api) ResumeDowngrade(ctx context.Context, r openapi.ResumeDowngradeRequ
 }
 
 func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.Scope, error) {
-	name := value(class)
+	name := core.Value(class)
 	switch {
 	case scope == openapi.DowngradeScopeClass && name != "" && len(name) <= maxFlowValue:
 		return rollout.Scope{Class: name}, nil
 	case scope == openapi.DowngradeScopeClass:
-		return rollout.Scope{}, wrong("class", message.FieldClassMissing())
+		return rollout.Scope{}, core.InvalidField("class", message.FieldClassMissing())
 	case scope != "" && scope != openapi.DowngradeScopeAll:
-		return rollout.Scope{}, wrong("scope", message.FieldOneOf([]string{"all", "class"}))
+		return rollout.Scope{}, core.InvalidField("scope", message.FieldOneOf([]string{"all", "class"}))
 	case name != "":
-		return rollout.Scope{}, wrong("class", message.FieldClassScope())
+		return rollout.Scope{}, core.InvalidField("class", message.FieldClassScope())
 	}
 	return rollout.Scope{}, nil
 }
@@ -71,7 +72,7 @@ func (a *api) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 	x := rollout.ExtentOf(in.Resources, classesOf(snap), scope, a.Now())
 	c := a.Catalog()
 	out := openapi.Downgrade{Scope: openapi.DowngradeScopeAll, Resources: x.Resources, Enforced: x.Enforced, Open: x.Open, Members: append([]string{}, x.Members...), Seconds: float32(x.Seconds),
-		Classes: []openapi.DowngradeClass{}, Active: []openapi.ActiveDowngrade{}, CanAct: rollout.MayDowngrade(actor(ctx))}
+		Classes: []openapi.DowngradeClass{}, Active: []openapi.ActiveDowngrade{}, CanAct: rollout.MayDowngrade(core.Caller(ctx))}
 	out.Scope, out.Class = scopeView(scope)
 	for _, k := range x.Classes {
 		if k.Name != "" {

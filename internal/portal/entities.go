@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -16,9 +17,9 @@ const listEntities = "entities"
 func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObject) (openapi.ListEntitiesResponseObject, error) {
 	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
 		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
-			value(r.Params.Gone) && x.Gone.IsZero()
+			core.Value(r.Params.Gone) && x.Gone.IsZero()
 	})
-	found, next, err := page(listEntities, all, func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID }, func(x catalog.Stored, part string) bool {
+	found, next, err := core.Page(listEntities, all, func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID }, func(x catalog.Stored, part string) bool {
 		return strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
 	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
@@ -38,10 +39,10 @@ func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 }
 
 func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
-	out := openapi.Entity{Kind: openapi.EntityKind(x.Kind), Id: x.ID, Title: x.Title, Description: optional(x.Description), Name: optional(x.Name),
-		Environment: optional(x.Environment), Email: optional(x.Email), Leader: optional(x.Leader), Parent: optional(x.Parent), Source: optional(x.Source), Version: &x.Version}
+	out := openapi.Entity{Kind: openapi.EntityKind(x.Kind), Id: x.ID, Title: x.Title, Description: core.Optional(x.Description), Name: core.Optional(x.Name),
+		Environment: core.Optional(x.Environment), Email: core.Optional(x.Email), Leader: core.Optional(x.Leader), Parent: core.Optional(x.Parent), Source: core.Optional(x.Source), Version: &x.Version}
 	if x.Kind == catalog.KindGroup {
-		out.Leader = optional(x.Lead)
+		out.Leader = core.Optional(x.Lead)
 	}
 	if x.Kind == catalog.KindResource {
 		out.Sensitivity = new(openapi.Sensitivity(x.Sensitivity))
@@ -75,16 +76,16 @@ func ownerText(o catalog.Owner) string {
 func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (openapi.PutEntityResponseObject, error) {
 	b := r.Body
 	if !b.Kind.Valid() {
-		return nil, wrong("kind", message.FieldOneOf([]string{"application", "resource", "person", "group"}))
+		return nil, core.InvalidField("kind", message.FieldOneOf([]string{"application", "resource", "person", "group"}))
 	}
-	rec := catalog.Record{Kind: catalog.Kind(b.Kind), ID: b.Id, Title: b.Title, Description: value(b.Description), Name: value(b.Name), Environment: value(b.Environment),
-		Sensitivity: catalog.Sensitivity(value(b.Sensitivity)), Email: value(b.Email), Parent: value(b.Parent), Members: value(b.Members)}
+	rec := catalog.Record{Kind: catalog.Kind(b.Kind), ID: b.Id, Title: b.Title, Description: core.Value(b.Description), Name: core.Value(b.Name), Environment: core.Value(b.Environment),
+		Sensitivity: catalog.Sensitivity(core.Value(b.Sensitivity)), Email: core.Value(b.Email), Parent: core.Value(b.Parent), Members: core.Value(b.Members)}
 	if rec.Kind == catalog.KindGroup {
-		rec.Lead = value(b.Leader)
+		rec.Lead = core.Value(b.Leader)
 	} else {
-		rec.Leader = value(b.Leader)
+		rec.Leader = core.Value(b.Leader)
 	}
-	for _, text := range value(b.Owners) {
+	for _, text := range core.Value(b.Owners) {
 		kind, id, ok := strings.Cut(text, ":")
 		o := catalog.Owner{ID: id}
 		switch {
@@ -93,11 +94,11 @@ func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 		case ok && kind == "group":
 			o.Kind = catalog.OwnerGroup
 		default:
-			return nil, wrong("owners", message.FieldOwnersForm())
+			return nil, core.InvalidField("owners", message.FieldOwnersForm())
 		}
 		rec.Owners = append(rec.Owners, o)
 	}
-	x, err := a.Directory.Put(plain(ctx), editor(ctx), rec, value(b.Version))
+	x, err := a.Directory.Put(core.RequestContext(ctx), editor(ctx), rec, core.Value(b.Version))
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
@@ -106,7 +107,7 @@ func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 
 // DeleteEntity implements openapi.StrictServerInterface.
 func (a *api) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObject) (openapi.DeleteEntityResponseObject, error) {
-	if err := tooLong("reason", r.Body.Reason); err != nil {
+	if err := core.CheckTextLength("reason", r.Body.Reason); err != nil {
 		return nil, err
 	}
 	ref := catalog.Ref{Kind: catalog.Kind(r.Kind), ID: r.Id}
@@ -118,9 +119,9 @@ func (a *api) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObj
 	}
 	var err error
 	if x.Gone.IsZero() {
-		_, err = a.Directory.Retire(plain(ctx), editor(ctx), ref, x.Version)
+		_, err = a.Directory.Retire(core.RequestContext(ctx), editor(ctx), ref, x.Version)
 	} else {
-		err = a.Directory.Remove(plain(ctx), editor(ctx), []catalog.Ref{ref}, revision)
+		err = a.Directory.Remove(core.RequestContext(ctx), editor(ctx), []catalog.Ref{ref}, revision)
 	}
 	if err != nil {
 		return nil, catalogProblem(err)

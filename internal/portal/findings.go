@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -22,9 +23,9 @@ const (
 
 // ListFindings implements openapi.StrictServerInterface.
 func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObject) (openapi.ListFindingsResponseObject, error) {
-	for _, k := range value(r.Params.Kind) {
+	for _, k := range core.Value(r.Params.Kind) {
 		if !k.Valid() {
-			return nil, badParameter("kind", message.FieldFindingKind())
+			return nil, core.InvalidParameter("kind", message.FieldFindingKind())
 		}
 	}
 	in, members, err := a.wholeFleet(ctx)
@@ -35,7 +36,7 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	out := openapi.ListFindings200JSONResponse{Items: []openapi.Finding{}, Kinds: map[string]int{}, FlowsAvailable: true}
 	disagreeing, err := a.lastingDisagreements(ctx)
 	if err != nil {
-		if err := plain(ctx).Err(); err != nil {
+		if err := core.RequestContext(ctx).Err(); err != nil {
 			return nil, err
 		}
 		a.Log.Debug("disagreements are not known", "error", err)
@@ -43,7 +44,7 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	}
 	all = governance.SortFindings(append(all, disagreeing...))
 	c := a.Catalog()
-	part, member := strings.ToLower(value(r.Params.Q)), value(r.Params.Member)
+	part, member := strings.ToLower(core.Value(r.Params.Q)), core.Value(r.Params.Member)
 	all = slices.DeleteFunc(all, func(f governance.Finding) bool {
 		if member != "" && f.Member != member {
 			return true
@@ -54,17 +55,17 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	for _, f := range all {
 		out.Kinds[string(f.Kind)]++
 	}
-	if want := value(r.Params.Kind); len(want) > 0 {
+	if want := core.Value(r.Params.Kind); len(want) > 0 {
 		all = slices.DeleteFunc(all, func(f governance.Finding) bool { return !slices.Contains(want, openapi.FindingKind(f.Kind)) })
 	}
-	shown, next, err := page(listFindings, all, func(f governance.Finding) string { return f.Key() }, func(governance.Finding, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(listFindings, all, func(f governance.Finding) string { return f.Key() }, func(governance.Finding, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out.NextCursor, out.Total = next, len(all)
 	for _, f := range shown {
-		x := openapi.Finding{Id: f.Key(), Kind: openapi.FindingKind(f.Kind), Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Member: optional(f.Member),
-			Policy: optional(f.Statement.Policy), Sid: optional(f.Statement.SID), Object: optional(f.Object), Since: when(f.Since)}
+		x := openapi.Finding{Id: f.Key(), Kind: openapi.FindingKind(f.Kind), Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Member: core.Optional(f.Member),
+			Policy: core.Optional(f.Statement.Policy), Sid: core.Optional(f.Statement.SID), Object: core.Optional(f.Object), Since: when(f.Since)}
 		if f.Resource != "" {
 			x.Resource = new(catalogRef(c, f.Resource))
 		}
@@ -78,7 +79,7 @@ func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 
 // lastingDisagreements returns the disagreements of the last day that lasted, by resource and member.
 func (a *api) lastingDisagreements(ctx context.Context) ([]governance.Finding, error) {
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	now := a.Now()
 	type place struct{ resource, member string }

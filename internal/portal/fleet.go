@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -22,7 +23,7 @@ const mostUnits = 200
 
 // wholeFleet returns the policies and the reports of all members. Only the security team and auditors may read them.
 func (a *api) wholeFleet(ctx context.Context) (policy.Input, []*v1alpha1.MemberCluster, error) {
-	if err := governs(actor(ctx)); err != nil {
+	if err := core.RequireGovernor(core.Caller(ctx)); err != nil {
 		return policy.Input{}, nil, err
 	}
 	if _, err := a.snapshot(); err != nil {
@@ -76,12 +77,12 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	all := withUnreported(members, units)
 	i := slices.IndexFunc(all, func(m *v1alpha1.MemberCluster) bool { return m.Name == r.Member })
 	if i < 0 {
-		return nil, newProblem(http.StatusNotFound, "not-found", message.MemberNotFound())
+		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.MemberNotFound())
 	}
 	m := all[i]
 	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}
 	for _, f := range m.Status.Findings {
-		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Object: optional(f.Object)})
+		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Object: core.Optional(f.Object)})
 	}
 	if f := a.unwatched(ctx)(m); f != nil {
 		out.Findings = append(out.Findings, *f)
@@ -109,7 +110,7 @@ const fleetWatch = 15 * time.Minute
 // unwatched returns a function that returns the finding for a member whose flows are not collected now, or nil if they are or if
 // the member is leaving. If the flow store cannot answer, this is not known, which is also a finding.
 func (a *api) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *openapi.MemberFinding {
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	now := a.Now()
 	watch, err := insight.WatchedDays(limited, a.Flows, now.Add(-fleetWatch), now, nil)
@@ -133,8 +134,8 @@ func (a *api) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *open
 
 func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {
 	s := &m.Status
-	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: optionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)), KubernetesVersion: optional(s.KubernetesVersion),
-		CiliumVersion: optional(s.CiliumVersion), IstioVersion: optional(s.IstioVersion), Guard: openapi.GuardState(s.Guard), ObservedAt: instant(s.ObservedAt)}
+	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: core.OptionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)), KubernetesVersion: core.Optional(s.KubernetesVersion),
+		CiliumVersion: core.Optional(s.CiliumVersion), IstioVersion: core.Optional(s.IstioVersion), Guard: openapi.GuardState(s.Guard), ObservedAt: instant(s.ObservedAt)}
 	if out.State == "" {
 		out.State = openapi.MemberHealthUnknown
 	}
@@ -167,10 +168,10 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 		out.Objects = &openapi.MemberObjects{Managed: int(o.Managed), Realized: int(o.Realized), Pending: int(o.Pending), Drifted: int(o.Drifted), Leaked: int(o.Leaked), Overridden: int(o.Overridden)}
 	}
 	if p := s.PolicyMap; p != nil {
-		out.PolicyMap = &openapi.PolicyMapUse{Highest: int(p.Highest), Limit: int(p.Limit), Unit: optional(p.Unit)}
+		out.PolicyMap = &openapi.PolicyMapUse{Highest: int(p.Highest), Limit: int(p.Limit), Unit: core.Optional(p.Unit)}
 	}
 	if d := s.Downgrade; d != nil {
-		out.Downgrade = &openapi.MemberDowngrade{Since: instant(d.Since), By: optional(d.By), Reason: d.Reason}
+		out.Downgrade = &openapi.MemberDowngrade{Since: instant(d.Since), By: core.Optional(d.By), Reason: d.Reason}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -36,54 +37,49 @@ func (a *api) window(since, until *time.Time, preset time.Duration) (from, to ti
 	}
 	switch {
 	case !from.Before(to):
-		return from, to, badParameter("since", message.FieldBeforeUntil())
+		return from, to, core.InvalidParameter("since", message.FieldBeforeUntil())
 	case to.Sub(from) > maxWindow:
-		return from, to, badParameter("since", message.FieldWindowTooLong())
+		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong())
 	case to.After(now.Add(24 * time.Hour)): // a clock may be ahead of ours
-		return from, to, badParameter("until", message.FieldInFuture())
+		return from, to, core.InvalidParameter("until", message.FieldInFuture())
 	}
 	return from, to, nil
 }
 
-func badParameter(name string, m message.Message) error {
-	return &problem{status: http.StatusBadRequest, code: "invalid", message: message.CallParameterInvalid(),
-		fields: []approval.Field{{Path: name, Code: "invalid", Message: m}}}
-}
-
 // filter returns the filter of a query, restricted to flows that the caller may see.
 func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filter, error) {
-	f := audit.Filter{Within: a.scope(who), Policy: value(p.Policy), SID: value(p.Sid), Unattributed: value(p.Unattributed), Disagree: value(p.Disagree), Text: value(p.Q)}
+	f := audit.Filter{Within: a.scope(who), Policy: core.Value(p.Policy), SID: core.Value(p.Sid), Unattributed: core.Value(p.Unattributed), Disagree: core.Value(p.Disagree), Text: core.Value(p.Q)}
 	var err error
 	if f.Since, f.Until, err = a.window(p.Since, p.Until, deniedWindow); err != nil {
 		return f, err
 	}
 	if len(f.Text) > maxFlowText || len(f.Policy) > maxFlowValue || len(f.SID) > maxFlowValue {
-		return f, badParameter("q", message.FieldTooLong())
+		return f, core.InvalidParameter("q", message.FieldTooLong())
 	}
-	for name, values := range map[string][]string{"subject": value(p.Subject), "resource": value(p.Resource), "cluster": value(p.Cluster), "action": value(p.Action)} {
+	for name, values := range map[string][]string{"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "cluster": core.Value(p.Cluster), "action": core.Value(p.Action)} {
 		if err := bounded(name, values); err != nil {
 			return f, err
 		}
 	}
 	c := a.Catalog()
-	f.Subjects = names(value(p.Subject), func(id string) (catalog.Entity, bool) { return c.Application(id) })
-	f.Resources = names(value(p.Resource), func(id string) (catalog.Entity, bool) { return c.Resource(id) })
-	f.Clusters, f.Actions = value(p.Cluster), value(p.Action)
+	f.Subjects = names(core.Value(p.Subject), func(id string) (catalog.Entity, bool) { return c.Application(id) })
+	f.Resources = names(core.Value(p.Resource), func(id string) (catalog.Entity, bool) { return c.Resource(id) })
+	f.Clusters, f.Actions = core.Value(p.Cluster), core.Value(p.Action)
 	if f.Decisions, err = words(p.Decision); err != nil {
 		return f, err
 	}
-	for _, v := range value(p.Verdict) {
+	for _, v := range core.Value(p.Verdict) {
 		if !v.Valid() {
-			return f, badParameter("verdict", message.FieldOneOf([]string{"forwarded", "dropped", "audit", "unknown"}))
+			return f, core.InvalidParameter("verdict", message.FieldOneOf([]string{"forwarded", "dropped", "audit", "unknown"}))
 		}
 		f.Verdicts = append(f.Verdicts, audit.Verdict(v))
 	}
-	if len(value(p.Port)) > maxFlowValues || len(f.Verdicts) > maxFlowValues {
-		return f, badParameter("port", message.FieldMaxValues(maxFlowValues))
+	if len(core.Value(p.Port)) > maxFlowValues || len(f.Verdicts) > maxFlowValues {
+		return f, core.InvalidParameter("port", message.FieldMaxValues(maxFlowValues))
 	}
-	for _, n := range value(p.Port) {
+	for _, n := range core.Value(p.Port) {
 		if n < 0 || n > 65535 {
-			return f, badParameter("port", message.FieldRange(0, 65535))
+			return f, core.InvalidParameter("port", message.FieldRange(0, 65535))
 		}
 		f.Ports = append(f.Ports, uint16(n))
 	}
@@ -92,11 +88,11 @@ func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 
 func bounded(name string, values []string) error {
 	if len(values) > maxFlowValues {
-		return badParameter(name, message.FieldMaxValues(maxFlowValues))
+		return core.InvalidParameter(name, message.FieldMaxValues(maxFlowValues))
 	}
 	for _, v := range values {
 		if v == "" || len(v) > maxFlowValue {
-			return badParameter(name, message.FieldByteCount(maxFlowValue))
+			return core.InvalidParameter(name, message.FieldByteCount(maxFlowValue))
 		}
 	}
 	return nil
@@ -115,13 +111,13 @@ func names(in []string, find func(string) (catalog.Entity, bool)) []string {
 }
 
 func words(in *openapi.DecisionFilter) ([]policy.Verdict, error) {
-	if len(value(in)) > maxFlowValues {
-		return nil, badParameter("decision", message.FieldMaxValues(maxFlowValues))
+	if len(core.Value(in)) > maxFlowValues {
+		return nil, core.InvalidParameter("decision", message.FieldMaxValues(maxFlowValues))
 	}
 	var out []policy.Verdict
-	for _, d := range value(in) {
+	for _, d := range core.Value(in) {
 		if !d.Valid() {
-			return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
+			return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
 		}
 		out = append(out, policy.Verdict(d))
 	}
@@ -146,7 +142,7 @@ const wantedSteps = 150
 func seriesStep(seconds *int, window time.Duration) (time.Duration, error) {
 	if seconds != nil {
 		if *seconds < 60 || *seconds%60 != 0 || *seconds > int(maxWindow/time.Second) {
-			return 0, badParameter("stepSeconds", message.FieldStep())
+			return 0, core.InvalidParameter("stepSeconds", message.FieldStep())
 		}
 		return time.Duration(*seconds) * time.Second, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -24,19 +25,19 @@ const (
 
 // ListFlows implements openapi.StrictServerInterface.
 func (a *api) ListFlows(ctx context.Context, r openapi.ListFlowsRequestObject) (openapi.ListFlowsResponseObject, error) {
-	f, err := a.filter(actor(ctx), r.Params)
+	f, err := a.filter(core.Caller(ctx), r.Params)
 	if err != nil {
 		return nil, err
 	}
 	q := audit.ConnectionQuery{Filter: f}
-	if q.Limit, err = pageSize(r.Params.Limit); err != nil {
+	if q.Limit, err = core.PageSize(r.Params.Limit); err != nil {
 		return nil, err
 	}
-	if q.Cursor, err = decodeCursor(listFlows, r.Params.Cursor); err != nil {
+	if q.Cursor, err = core.DecodeCursor(listFlows, r.Params.Cursor); err != nil {
 		return nil, err
 	}
 	out := openapi.ListFlows200JSONResponse{Items: []openapi.Connection{}, Since: f.Since, Until: f.Until}
-	c, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	c, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	page, err := a.Flows.Connections(c, q)
 	if err == nil {
@@ -49,7 +50,7 @@ func (a *api) ListFlows(ctx context.Context, r openapi.ListFlowsRequestObject) (
 		return nil, err
 	}
 	if page.Next != "" {
-		out.NextCursor = encodeCursor(listFlows, page.Next)
+		out.NextCursor = core.EncodeCursor(listFlows, page.Next)
 	}
 	return out, nil
 }
@@ -63,7 +64,7 @@ func (a *api) readable(err error) (bool, error) {
 		a.Log.Debug("flows are not known", "error", err)
 		return false, nil
 	case errors.Is(err, audit.ErrInvalidQuery):
-		return false, newProblem(http.StatusBadRequest, "invalid", message.FlowsQuestionUnanswerable())
+		return false, core.NewProblem(http.StatusBadRequest, "invalid", message.FlowsQuestionUnanswerable())
 	}
 	return false, err
 }
@@ -71,7 +72,7 @@ func (a *api) readable(err error) (bool, error) {
 // ListFlowSeries implements openapi.StrictServerInterface.
 func (a *api) ListFlowSeries(ctx context.Context, r openapi.ListFlowSeriesRequestObject) (openapi.ListFlowSeriesResponseObject, error) {
 	p := r.Params
-	f, err := a.filter(actor(ctx), openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Decision: p.Decision,
+	f, err := a.filter(core.Caller(ctx), openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Decision: p.Decision,
 		Verdict: p.Verdict, Action: p.Action, Port: p.Port, Policy: p.Policy, Sid: p.Sid, Unattributed: p.Unattributed, Disagree: p.Disagree, Q: p.Q})
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (a *api) ListFlowSeries(ctx context.Context, r openapi.ListFlowSeriesReques
 	}
 	since, until := f.Window()
 	out := openapi.ListFlowSeries200JSONResponse{Since: since.Truncate(step), Until: until, StepSeconds: int(step.Seconds()), Points: []openapi.FlowPoint{}}
-	c, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	c, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	points, err := a.Flows.Series(c, audit.SeriesQuery{Filter: f, Step: step})
 	if out.Available, err = a.readable(err); err != nil {
@@ -96,25 +97,25 @@ func (a *api) ListFlowSeries(ctx context.Context, r openapi.ListFlowSeriesReques
 
 // ListRawFlows implements openapi.StrictServerInterface.
 func (a *api) ListRawFlows(ctx context.Context, r openapi.ListRawFlowsRequestObject) (openapi.ListRawFlowsResponseObject, error) {
-	f, err := a.filter(actor(ctx), openapi.ListFlowsParams(r.Params))
+	f, err := a.filter(core.Caller(ctx), openapi.ListFlowsParams(r.Params))
 	if err != nil {
 		return nil, err
 	}
 	q := audit.FlowQuery{Filter: f}
-	if q.Limit, err = pageSize(r.Params.Limit); err != nil {
+	if q.Limit, err = core.PageSize(r.Params.Limit); err != nil {
 		return nil, err
 	}
-	if q.Cursor, err = decodeCursor(listRaw, r.Params.Cursor); err != nil {
+	if q.Cursor, err = core.DecodeCursor(listRaw, r.Params.Cursor); err != nil {
 		return nil, err
 	}
 	out := openapi.ListRawFlows200JSONResponse{Items: []openapi.RawFlow{}, Since: f.Since, Until: f.Until}
-	c, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	c, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	page, err := a.Flows.Flows(c, q)
 	if out.Available, err = a.readable(err); err != nil {
 		return nil, err
 	}
-	who := actor(ctx)
+	who := core.Caller(ctx)
 	for _, x := range page.Items {
 		if !who.Security && !who.Auditor {
 			x.Node = "" // what nodes there are is not for everybody
@@ -122,7 +123,7 @@ func (a *api) ListRawFlows(ctx context.Context, r openapi.ListRawFlowsRequestObj
 		out.Items = append(out.Items, a.rawFlowOf(x))
 	}
 	if page.Next != "" {
-		out.NextCursor = encodeCursor(listRaw, page.Next)
+		out.NextCursor = core.EncodeCursor(listRaw, page.Next)
 	}
 	return out, nil
 }
@@ -134,27 +135,27 @@ func (a *api) ListFlowLosses(ctx context.Context, r openapi.ListFlowLossesReques
 	if err != nil {
 		return nil, err
 	}
-	q := audit.LossQuery{Since: since, Until: until, Clusters: value(r.Params.Cluster)}
+	q := audit.LossQuery{Since: since, Until: until, Clusters: core.Value(r.Params.Cluster)}
 	if err := bounded("cluster", q.Clusters); err != nil {
 		return nil, err
 	}
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	who, skip := actor(ctx), int64(0)
+	who, skip := core.Caller(ctx), int64(0)
 	all := who.Security || who.Auditor
 	if q.Limit = n; all {
-		q.Cursor, err = decodeCursor(listLosses, r.Params.Cursor)
+		q.Cursor, err = core.DecodeCursor(listLosses, r.Params.Cursor)
 	} else { // a place in the store's order has a node's name in it
 		q.Limit = audit.MaxPage
-		skip, err = numberCursor(listSomeLosses, r.Params.Cursor)
+		skip, err = core.DecodeNumberCursor(listSomeLosses, r.Params.Cursor)
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListFlowLosses200JSONResponse{Items: []openapi.FlowLoss{}, Since: since, Until: until}
-	c, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	c, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	page, err := a.Flows.Losses(c, q)
 	if out.Available, err = a.readable(err); err != nil {
@@ -164,15 +165,15 @@ func (a *api) ListFlowLosses(ctx context.Context, r openapi.ListFlowLossesReques
 	for _, l := range found[:min(n, len(found))] {
 		x := openapi.FlowLoss{Cluster: l.Cluster, Reason: string(l.Reason), Count: l.Count, From: l.From.UTC(), To: l.To.UTC()}
 		if all {
-			x.Node = optional(l.Node)
+			x.Node = core.Optional(l.Node)
 		}
 		out.Items = append(out.Items, x)
 	}
 	switch {
 	case all && page.Next != "":
-		out.NextCursor = encodeCursor(listLosses, page.Next)
+		out.NextCursor = core.EncodeCursor(listLosses, page.Next)
 	case !all && n < len(found):
-		out.NextCursor = encodeNumber(listSomeLosses, skip+int64(n))
+		out.NextCursor = core.EncodeNumberCursor(listSomeLosses, skip+int64(n))
 	}
 	return out, nil
 }
@@ -184,7 +185,7 @@ func (a *api) ListFlowCoverage(ctx context.Context, r openapi.ListFlowCoverageRe
 		return nil, err
 	}
 	out := openapi.ListFlowCoverage200JSONResponse{Items: []openapi.FlowCoverage{}, Since: since, Until: until}
-	c, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	c, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	covered, err := a.Flows.Coverage(c, since, until)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -80,9 +81,9 @@ func (a *api) newestFlow(ctx context.Context) (*time.Time, error) {
 
 func (a *api) rawFlowOf(f audit.Flow) openapi.RawFlow {
 	x := connectionOf(a.Catalog(), audit.Connection{Edge: f.Edge, Count: f.Count})
-	out := openapi.RawFlow{Time: f.Time.UTC(), Node: optional(f.Node), Cluster: x.Cluster, SourceCluster: x.SourceCluster, Subject: x.Subject, Resource: x.Resource,
+	out := openapi.RawFlow{Time: f.Time.UTC(), Node: core.Optional(f.Node), Cluster: x.Cluster, SourceCluster: x.SourceCluster, Subject: x.Subject, Resource: x.Resource,
 		SourceAddress: address(f.SourceAddress), DestinationAddress: address(f.DestinationAddress), Port: x.Port, Protocol: x.Protocol, Action: x.Action,
-		Decision: x.Decision, Verdict: openapi.Verdict(f.Verdict), Disagrees: x.Disagrees, Policy: x.Policy, Sid: x.Sid, Ticket: x.Ticket, Reason: optionalMessage(message.Decode(f.Reason)), Count: f.Count}
+		Decision: x.Decision, Verdict: openapi.Verdict(f.Verdict), Disagrees: x.Disagrees, Policy: x.Policy, Sid: x.Sid, Ticket: x.Ticket, Reason: core.OptionalMessage(message.Decode(f.Reason)), Count: f.Count}
 	if f.SourcePort != 0 {
 		out.SourcePort = new(int(f.SourcePort))
 	}

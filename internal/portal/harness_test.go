@@ -18,6 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,6 +38,7 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/rollout"
@@ -203,7 +205,8 @@ func (r *registered) Delete(_ context.Context, in []workloads.Registered) []erro
 
 // site is a running portal.
 type site struct {
-	*Server
+	*core.Server
+	config   Config
 	t        *testing.T
 	base     string
 	provider *portaltest.Provider
@@ -217,18 +220,22 @@ type site struct {
 	files       string                 // of the catalog
 	secret      atomic.Pointer[string] // at the login provider; nil: it cannot be read
 	db          *database.DB
-	broken      atomic.Bool  // the ledger cannot be read to its end
-	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
+	broken      atomic.Bool // the ledger cannot be read to its end
+	metrics     *prometheus.Registry
+	stopped     atomic.Pointer[time.Time] // the time at which the clock stands; nil: it runs
+	ahead       atomic.Int64              // how far the clock is ahead of the machine's, in nanoseconds
 }
 
-func (x *site) now() time.Time { return time.Now().Add(time.Duration(x.ahead.Load())) }
+func (x *site) now() time.Time {
+	if at := x.stopped.Load(); at != nil {
+		return *at
+	}
+	return time.Now().Add(time.Duration(x.ahead.Load()))
+}
 
-// stopBudgets lets no time go by for the budgets of callers, however long requests take.
+// stopBudgets stops the portal's clock, so that the budgets of callers do not grow, however long requests take.
 func (x *site) stopBudgets() {
-	x.limits.mu.Lock()
-	defer x.limits.mu.Unlock()
-	at := x.now()
-	x.limits.now = func() time.Time { return at }
+	x.stopped.Store(new(x.now()))
 }
 
 // pass lets time go by.
@@ -257,7 +264,7 @@ func newSite(t *testing.T) *site {
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: newFlowStore(t), host: &fakeHost{input: policy.Input{
+	x := &site{metrics: prometheus.NewRegistry(), t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: newFlowStore(t), host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
@@ -287,7 +294,7 @@ func newSite(t *testing.T) *site {
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
-	hub := NewHub()
+	hub := core.NewHub()
 	states := rolloutstore.New(db)
 	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Enforced: x.host.Enforced, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
 	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Workloads: registrar, Now: x.now, OnChange: hub.Ticket})
@@ -301,10 +308,14 @@ func newSite(t *testing.T) *site {
 		s, _ := x.host.Snapshot()
 		return classesOf(s)(resource)
 	}
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight,
-		Rollout: rollouts, Downgrades: &rollout.Downgrades{Service: rollouts, Objects: ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx}, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
-		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: x.clientSecret, Hub: hub, Now: x.now, Log: log,
-		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
+	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
+		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx},
+		Inbox:      inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
+	x.config.Config = core.Config{PublicURL: public, Tickets: tickets, Directory: directory, Once: oncestore.New(db), Sessions: credentials.Manager(),
+		Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour, Issuer: x.provider.URL, ClientID: portaltest.ClientID,
+		ClientSecret: x.clientSecret, Hub: hub, Metrics: x.metrics, Now: x.now, Log: log,
+		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}}
+	x.Server, err = New(ctx, x.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,8 +421,4 @@ func (b breakable) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line,
 			}
 		}
 	}
-}
-
-func tokenRequest() credential.Request {
-	return credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // GetHome implements openapi.StrictServerInterface. The number of its queries does not depend on the person.
 func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (openapi.GetHomeResponseObject, error) {
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		if part.skip {
 			continue
 		}
-		list, err := a.Tickets.Store.List(plain(ctx), part.filter)
+		list, err := a.Tickets.Store.List(core.RequestContext(ctx), part.filter)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +66,7 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	}
 	slices.SortStableFunc(out.Expiring, func(x, y openapi.Ticket) int { return firstExpiry(x).Compare(firstExpiry(y)) })
 	if !who.Auditor {
-		n, err := a.Tickets.Store.Count(plain(ctx), waiting(who))
+		n, err := a.Tickets.Store.Count(core.RequestContext(ctx), waiting(who))
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 // disagreements returns the number of edges with disagreements in the last day, or nil if it is not known.
 func (a *api) disagreements(ctx context.Context) *int {
 	now := a.Now()
-	limited, cancel := context.WithTimeout(plain(ctx), homePatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homePatience)
 	defer cancel()
 	page, err := a.Flows.Connections(limited, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-deniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage})
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *api) disagreements(ctx context.Context) *int {
 
 // stopped returns the resources of a person whose rollout the guard has stopped.
 func (a *api) stopped(ctx context.Context, c *catalog.Catalog, who approval.Actor) (*[]openapi.CatalogRef, error) {
-	states, err := a.Rollout.Store.States(plain(ctx))
+	states, err := a.Rollout.Store.States(core.RequestContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (a *api) stopped(ctx context.Context, c *catalog.Catalog, who approval.Acto
 func firstExpiry(t openapi.Ticket) time.Time {
 	var first time.Time
 	for _, it := range t.Items {
-		if at := value(it.ExpiresAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := core.Value(it.ExpiresAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
@@ -144,7 +145,7 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
-		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{
+		found, err := a.Flows.Connections(core.RequestContext(ctx), audit.ConnectionQuery{
 			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow)}, Limit: homeEdges})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)

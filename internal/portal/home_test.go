@@ -18,7 +18,7 @@ func TestHomeSaysWhatItLeavesOut(t *testing.T) {
 		x.flows.see(time.Now().Add(-time.Hour), refused("m1", e.Name), int64(i+1))
 	}
 	owned = append(owned, catalog.Entity{ID: "quiet", Name: "trnv1:rsc:trip-com:iam:sa:app/quiet"})
-	a := &api{x.Server}
+	a := newAPI(x.Server, x.config)
 	for n, want := range map[int]int{homeApplications: 0, homeApplications + 3: 3, homeApplications + 4: 3} {
 		list, leftOut, known := a.deniedLately(t.Context(), x.Catalog(), owned[:n])
 		if !known || leftOut != want || len(list) != homeApplications {

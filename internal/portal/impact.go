@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -29,11 +30,11 @@ const (
 
 // PreviewImpact implements openapi.StrictServerInterface.
 func (a *api) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
-	req, err := request(actor(ctx), r.Body)
+	req, err := request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
+	plan, err := a.Tickets.Plan(core.RequestContext(ctx), core.Caller(ctx), req)
 	if err != nil {
 		return nil, err
 	}
@@ -57,25 +58,25 @@ func (a *api) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	if !ok {
 		return nil, approval.NotFound()
 	}
-	t, err := a.Tickets.Get(plain(ctx), actor(ctx), n)
+	t, err := a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), n)
 	if err != nil {
 		return nil, err
 	}
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
 	kind, items := t.Kind, slices.Clone(t.Items)
-	if what := value(r.Params.Change); what == openapi.GetTicketImpactParamsChangeRevoke {
+	if what := core.Value(r.Params.Change); what == openapi.GetTicketImpactParamsChangeRevoke {
 		if !kind.Access() {
-			return nil, newProblem(409, "conflict", message.ImpactGrantOnly())
+			return nil, core.NewProblem(409, "conflict", message.ImpactGrantOnly())
 		}
 		kind = approval.KindRevoke
 		for i := range items {
 			items[i].Target = &approval.Target{Ticket: t.Number, Item: i}
 		}
 	} else if what != "" && !what.Valid() {
-		return nil, badParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
+		return nil, core.InvalidParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
 	}
 	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided())
 	return openapi.GetTicketImpact200JSONResponse(out), err
@@ -95,7 +96,7 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	if err != nil {
 		return out, err
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	found, err := a.replayed(limited, base, in, kind, items, since, now)
 	switch {
@@ -108,7 +109,7 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	case err != nil:
 		return out, err
 	}
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	sees := func(it approval.Item) bool { return decides || a.inspectsName(c, who, it.ResourceName) }
 	whole := !slices.ContainsFunc(items, func(it approval.Item) bool { return !sees(it) })
 	a.impactOf(who, found, decides, whole, &out)
@@ -260,7 +261,7 @@ func totalOf(lines []openapi.ImpactLine) openapi.ImpactTotal {
 
 func (a *api) impactLineOf(c *catalog.Catalog, l insight.ImpactLine) openapi.ImpactLine {
 	x := connectionOf(c, audit.Connection{Edge: audit.Edge{Cluster: l.Cluster, Subject: l.Subject, Source: l.Source, Resource: l.Resource, Destination: l.Destination, Action: l.Action, Port: l.Port, Protocol: l.Protocol}})
-	out := openapi.ImpactLine{Cluster: optional(l.Cluster), Subject: x.Subject, Resource: x.Resource, Action: x.Action, Port: x.Port, Protocol: x.Protocol, Count: l.Count,
+	out := openapi.ImpactLine{Cluster: core.Optional(l.Cluster), Subject: x.Subject, Resource: x.Resource, Action: x.Action, Port: x.Port, Protocol: x.Protocol, Count: l.Count,
 		FirstSeen: l.First.UTC(), LastSeen: l.Last.UTC(), Before: openapi.Decision(l.Before), After: openapi.Decision(l.After)}
 	if app, ok := a.applicationNamed(c, l.Subject); ok {
 		out.Owners = new(ownersOf(c, app))

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -28,29 +29,29 @@ type Inbox interface {
 
 // ListInbox implements openapi.StrictServerInterface.
 func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (openapi.ListInboxResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	who := actor(ctx).ID
-	f := notify.InboxFilter{Person: who, Unread: value(r.Params.Unread), Limit: n}
-	if f.Before, err = numberCursor(listInbox, r.Params.Cursor); err != nil {
+	who := core.Caller(ctx).ID
+	f := notify.InboxFilter{Person: who, Unread: core.Value(r.Params.Unread), Limit: n}
+	if f.Before, err = core.DecodeNumberCursor(listInbox, r.Params.Cursor); err != nil {
 		return nil, err
 	}
 	p, err := a.preferences(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	notices, next, err := a.Inbox.Inbox(plain(ctx), f)
+	notices, next, err := a.Inbox.Inbox(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListInbox200JSONResponse{Items: make([]openapi.InboxItem, 0, len(notices))}
-	if out.Unread, err = a.Inbox.Unread(plain(ctx), who); err != nil {
+	if out.Unread, err = a.Inbox.Unread(core.RequestContext(ctx), who); err != nil {
 		return nil, err
 	}
 	if next > 0 {
-		out.NextCursor = encodeNumber(listInbox, next)
+		out.NextCursor = core.EncodeNumberCursor(listInbox, next)
 	}
 	w := notify.Renderer{Portal: a.PublicURL}
 	for _, x := range notices {
@@ -58,7 +59,7 @@ func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 		if err != nil {
 			return nil, err
 		}
-		item := openapi.InboxItem{Id: strconv.FormatInt(x.ID, 10), At: x.At.UTC(), Kind: string(x.Kind), Title: text.Title, Body: optional(text.Body), Read: x.Read}
+		item := openapi.InboxItem{Id: strconv.FormatInt(x.ID, 10), At: x.At.UTC(), Kind: string(x.Kind), Title: text.Title, Body: core.Optional(text.Body), Read: x.Read}
 		if x.Ticket != 0 {
 			item.Ticket = new(approval.FormatID(x.Ticket))
 		}
@@ -71,37 +72,37 @@ func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 }
 
 func (a *api) preferences(ctx context.Context, person string) (notify.Preferences, error) {
-	all, err := a.Inbox.Preferences(plain(ctx), person)
+	all, err := a.Inbox.Preferences(core.RequestContext(ctx), person)
 	return all[person], err
 }
 
 // MarkInbox implements openapi.StrictServerInterface.
 func (a *api) MarkInbox(ctx context.Context, r openapi.MarkInboxRequestObject) (openapi.MarkInboxResponseObject, error) {
-	who, now := actor(ctx).ID, a.Now()
+	who, now := core.Caller(ctx).ID, a.Now()
 	read := r.Body.Read == nil || *r.Body.Read
 	if r.Body.Ids == nil {
 		if !read {
-			return nil, wrong("ids", message.FieldUnreadIds())
+			return nil, core.InvalidField("ids", message.FieldUnreadIds())
 		}
-		return openapi.MarkInbox204Response{}, a.Inbox.MarkAllRead(plain(ctx), who, 0, now)
+		return openapi.MarkInbox204Response{}, a.Inbox.MarkAllRead(core.RequestContext(ctx), who, 0, now)
 	}
 	if len(*r.Body.Ids) > notify.MaxPage {
-		return nil, wrong("ids", message.FieldMaxCount(200))
+		return nil, core.InvalidField("ids", message.FieldMaxCount(200))
 	}
 	ids := make([]int64, 0, len(*r.Body.Ids))
 	for _, text := range *r.Body.Ids {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, wrong("ids", message.FieldInboxIds())
+			return nil, core.InvalidField("ids", message.FieldInboxIds())
 		}
 		ids = append(ids, id)
 	}
-	return openapi.MarkInbox204Response{}, a.Inbox.Mark(plain(ctx), who, ids, read, now)
+	return openapi.MarkInbox204Response{}, a.Inbox.Mark(core.RequestContext(ctx), who, ids, read, now)
 }
 
 // GetPreferences implements openapi.StrictServerInterface.
 func (a *api) GetPreferences(ctx context.Context, _ openapi.GetPreferencesRequestObject) (openapi.GetPreferencesResponseObject, error) {
-	p, err := a.preferences(ctx, actor(ctx).ID)
+	p, err := a.preferences(ctx, core.Caller(ctx).ID)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (a *api) PutPreferences(ctx context.Context, r openapi.PutPreferencesReques
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if err := a.Inbox.SetPreferences(plain(ctx), actor(ctx).ID, p, a.Now()); err != nil {
+	if err := a.Inbox.SetPreferences(core.RequestContext(ctx), core.Caller(ctx).ID, p, a.Now()); err != nil {
 		return nil, err
 	}
 	return openapi.PutPreferences200JSONResponse(a.preferencesView(p)), nil

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -21,7 +22,7 @@ func (a *api) inspectableResource(ctx context.Context, id string) (catalog.Entit
 	if err != nil {
 		return e, err
 	}
-	if !mayInspect(c, actor(ctx), e) {
+	if !mayInspect(c, core.Caller(ctx), e) {
 		return e, &approval.Error{Code: approval.CodeForbidden, Message: message.AccessResourceUsers()}
 	}
 	return e, nil
@@ -41,14 +42,14 @@ func (a *api) GetResourceProposal(ctx context.Context, r openapi.GetResourceProp
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	p, err := insight.Propose(limited, a.Flows, insight.ProposeInput{Snapshot: snap, Resource: e.Name, Since: since, Until: until, Now: a.Now()})
 	if err != nil {
 		return nil, err
 	}
 	out := a.proposalOf(p)
-	out.CanAdopt = new(rollout.May(a.Catalog(), actor(ctx), e))
+	out.CanAdopt = new(rollout.May(a.Catalog(), core.Caller(ctx), e))
 	return openapi.GetResourceProposal200JSONResponse(out), nil
 }
 
@@ -105,7 +106,7 @@ func (a *api) GetResourceEvidence(ctx context.Context, r openapi.GetResourceEvid
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	if _, err := a.snapshot(); err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (a *api) scoreOf(s insight.Score, at time.Time) openapi.EvidenceScore {
 	out := openapi.EvidenceScore{Value: s.Value, Threshold: s.Threshold, Enough: s.Enough, WindowSeconds: int64(a.EvidenceWindow.Seconds()), Parts: []openapi.EvidencePart{},
 		At: when(at), Since: when(at.Add(-a.EvidenceWindow))}
 	for _, p := range s.Parts {
-		out.Parts = append(out.Parts, openapi.EvidencePart{Name: string(p.Name), Points: p.Points, Of: p.Of, Missing: optionalMessage(p.Missing)})
+		out.Parts = append(out.Parts, openapi.EvidencePart{Name: string(p.Name), Points: p.Points, Of: p.Of, Missing: core.OptionalMessage(p.Missing)})
 	}
 	return out
 }

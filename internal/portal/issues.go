@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 )
 
 const (
@@ -48,7 +49,7 @@ func (a *api) issues(ctx context.Context) (oddities, error) {
 	found := a.analyses.issuesOf(snap, a.Now())
 	unused, known, err := a.unusedStatements(ctx, snap)
 	if err != nil {
-		if err := plain(ctx).Err(); err != nil {
+		if err := core.RequestContext(ctx).Err(); err != nil {
 			return oddities{}, err
 		}
 		a.Log.Debug("what is unused is not known", "error", err)
@@ -97,7 +98,7 @@ func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[
 }
 
 func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time.Time) (map[policy.Ref]message.Message, bool, error) {
-	limited, cancel := context.WithTimeout(plain(ctx), unusedPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), unusedPatience)
 	defer cancel()
 	const window = defaultQuietDays * 24 * time.Hour
 	fleet := insight.FleetOf(a.Host.Members())

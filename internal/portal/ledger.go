@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -19,25 +19,27 @@ const (
 	listLedger = "ledger"
 	// verifyPatience is the time limit for verifying a ledger of many millions of lines.
 	verifyPatience = 10 * time.Minute
+	// exportPatience is the time after which an export that cannot be written to is aborted.
+	exportPatience = 10 * time.Second
 )
 
 // ListLedger implements openapi.StrictServerInterface.
 func (a *api) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject) (openapi.ListLedgerResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.Filter{Actor: value(r.Params.Actor), Action: value(r.Params.Action), Object: value(r.Params.Object), From: value(r.Params.From), To: value(r.Params.To), Limit: n}
-	if f.Before, err = numberCursor(listLedger, r.Params.Cursor); err != nil {
+	f := ledger.Filter{Actor: core.Value(r.Params.Actor), Action: core.Value(r.Params.Action), Object: core.Value(r.Params.Object), From: core.Value(r.Params.From), To: core.Value(r.Params.To), Limit: n}
+	if f.Before, err = core.DecodeNumberCursor(listLedger, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	lines, next, err := a.Ledger.List(plain(ctx), f)
+	lines, next, err := a.Ledger.List(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
 	if next > 0 {
-		out.NextCursor = encodeNumber(listLedger, next)
+		out.NextCursor = core.EncodeNumberCursor(listLedger, next)
 	}
 	return out, nil
 }
@@ -51,7 +53,7 @@ func (a *api) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRe
 	if err != nil {
 		return nil, err
 	}
-	lines, _, err := a.Ledger.List(plain(ctx), ledger.Filter{Object: t.ID(), Limit: ticketLines})
+	lines, _, err := a.Ledger.List(core.RequestContext(ctx), ledger.Filter{Object: t.ID(), Limit: ticketLines})
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +62,6 @@ func (a *api) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRe
 		items[i], items[j] = items[j], items[i]
 	}
 	return openapi.ListTicketLedger200JSONResponse{Items: items}, nil
-}
-
-// governs returns an error unless the person may see the whole fleet: the security team and auditors.
-func governs(who approval.Actor) error {
-	if who.Security || who.Auditor {
-		return nil
-	}
-	return forbidden(message.AccessSecurityAndAuditors())
 }
 
 func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
@@ -102,19 +96,19 @@ func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObj
 	if err := a.mayReadAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := patience(ctx, verifyPatience); err != nil {
+	if err := core.ExtendWriteDeadline(ctx, verifyPatience); err != nil {
 		return nil, err
 	}
 	out := openapi.VerifyLedger200JSONResponse{Intact: true}
 	var witnesses []ledger.Witness
 	if a.Witnesses != nil {
 		var err error
-		if witnesses, err = a.Witnesses(plain(ctx)); err != nil {
+		if witnesses, err = a.Witnesses(core.RequestContext(ctx)); err != nil {
 			a.Log.Warn("an anchor of the ledger cannot be read", "error", err)
 			out.Intact, out.Reason = false, new(message.LedgerAnchorUnreadable())
 		}
 	}
-	report, err := ledger.Check(a.Ledger.Lines(plain(ctx), 1), 1, witnesses)
+	report, err := ledger.Check(a.Ledger.Lines(core.RequestContext(ctx), 1), 1, witnesses)
 	out.Lines, out.Head = report.Last, report.Hash
 	var broken *ledger.BrokenError
 	switch {
@@ -147,7 +141,7 @@ func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObj
 
 // mayReadAll charges the caller's budget for operations that read the whole ledger.
 func (a *api) mayReadAll(ctx context.Context) error {
-	return a.budgeted(ginOf(ctx), budgetWhole, actor(ctx).ID)
+	return a.Charge(core.GinContext(ctx), core.BudgetWholeLedger, core.Caller(ctx).ID)
 }
 
 // ExportLedger implements openapi.StrictServerInterface.
@@ -155,16 +149,16 @@ func (a *api) ExportLedger(ctx context.Context, r openapi.ExportLedgerRequestObj
 	if err := a.mayReadAll(ctx); err != nil {
 		return nil, err
 	}
-	after := value(r.Params.AfterSeq)
+	after := core.Value(r.Params.AfterSeq)
 	if after < 0 {
-		return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterNegative("afterSeq"))
+		return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterNegative("afterSeq"))
 	}
-	return &export{s: a.Server, ctx: plain(ctx), from: after + 1}, nil
+	return &export{api: a, ctx: core.RequestContext(ctx), from: after + 1}, nil
 }
 
 // export writes the ledger as a stream, without buffering it.
 type export struct {
-	s    *Server
+	api  *api
 	ctx  context.Context
 	from int64
 }
@@ -175,8 +169,8 @@ func (x *export) VisitExportLedgerResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.jsonl"`)
 	w.WriteHeader(http.StatusOK)
-	if _, err := ledger.Export(&patientWriter{w, http.NewResponseController(w)}, x.s.Ledger.Lines(x.ctx, x.from)); err != nil {
-		x.s.Log.Warn("an export of the ledger broke off", "error", err)
+	if _, err := ledger.Export(&patientWriter{w, http.NewResponseController(w)}, x.api.Ledger.Lines(x.ctx, x.from)); err != nil {
+		x.api.Log.Warn("an export of the ledger broke off", "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -189,7 +183,7 @@ type patientWriter struct {
 }
 
 func (p *patientWriter) Write(data []byte) (int, error) {
-	if err := p.out.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := p.out.SetWriteDeadline(time.Now().Add(exportPatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, fmt.Errorf("extend the answer: %w", err)
 	}
 	return p.w.Write(data)

@@ -47,7 +47,7 @@ func TestManyMembersAreShown(t *testing.T) {
 			p := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}
 			p.Status.Revision, p.Status.Members, p.Status.Clusters, p.Status.Groups = tc.revision, &counts, all[400:401], rest
 			x.host.input.Resources = []*v1alpha1.ProtectedResource{p}
-			it := (&api{x.Server}).itemView(x.Catalog(), approval.Actor{ID: "alice"}, ticket, 0)
+			it := newAPI(x.Server, x.config).itemView(x.Catalog(), approval.Actor{ID: "alice"}, ticket, 0)
 			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed || (*it.Members.States)["Realized"] != 499 || len(it.Clusters) != tc.listed {
 				t.Errorf("%s: %+v, %d members", tc.reason, it.Members, len(it.Clusters))
 			}

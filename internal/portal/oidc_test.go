@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -75,7 +76,7 @@ func TestForgedLogins(t *testing.T) {
 			b := x.as("")
 			a := callback(x, b, "alice")
 			to, _ := url.Parse(a.Header.Get("Location"))
-			if a.Status != http.StatusFound || to.Path != "/login" || to.Query().Get("error") != loginInvalid {
+			if a.Status != http.StatusFound || to.Path != "/login" || to.Query().Get("error") != core.LoginInvalid {
 				t.Errorf("%s: %d %s", tc.reason, a.Status, to)
 			}
 			if me := b.Get("/api/v1/me"); me.Status != http.StatusUnauthorized {
@@ -111,7 +112,7 @@ func TestGroupsClaim(t *testing.T) {
 			}
 			id := b.Client.Jar.Cookies(mustParse(t, x.base))[0].Value
 			data, ok, err := x.sessionData(t, id)
-			if err != nil || !ok || len(data) > 4*maxHint {
+			if err != nil || !ok || len(data) > 4*core.MaxIDTokenHint {
 				t.Errorf("the session keeps %d bytes, %v %v", len(data), ok, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -20,7 +21,7 @@ const (
 // ListPeople implements openapi.StrictServerInterface.
 func (a *api) ListPeople(_ context.Context, r openapi.ListPeopleRequestObject) (openapi.ListPeopleResponseObject, error) {
 	c := a.Catalog()
-	found, next, err := page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool {
+	found, next, err := core.Page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool {
 		return strings.Contains(p.Names, part) || strings.Contains(p.Email, part)
 	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
@@ -61,14 +62,14 @@ func (a *api) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 // ListGroups implements openapi.StrictServerInterface.
 func (a *api) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (openapi.ListGroupsResponseObject, error) {
 	c := a.Catalog()
-	found, next, err := page(listGroups, c.Groups(), groupID, groupHas, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	found, next, err := core.Page(listGroups, c.Groups(), groupID, groupHas, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListGroups200JSONResponse{Items: make([]openapi.Group, 0, len(found)), NextCursor: next}
 	for _, l := range found {
 		g := l.Of
-		x := openapi.Group{Id: g.ID, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}), Members: len(g.Members), Parent: optional(g.Parent)}
+		x := openapi.Group{Id: g.ID, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}), Members: len(g.Members), Parent: core.Optional(g.Parent)}
 		if g.Lead != "" {
 			x.Lead = new(personOf(c, g.Lead))
 		}
@@ -83,28 +84,4 @@ func groupID(g catalog.Listed[catalog.Group]) string { return g.Of.ID }
 
 func groupHas(g catalog.Listed[catalog.Group], part string) bool {
 	return strings.Contains(g.Names, part)
-}
-
-// page returns one page of items that are sorted by id. has reports whether q, in lower case, is in the text of an item.
-func page[T any](list string, all []T, id func(T) string, has func(T, string) bool, q, cursor *string, limit *int) ([]T, *string, error) {
-	n, err := pageSize(limit)
-	if err != nil {
-		return nil, nil, err
-	}
-	after, err := decodeCursor(list, cursor)
-	if err != nil {
-		return nil, nil, err
-	}
-	part := strings.ToLower(value(q))
-	out := []T{}
-	for _, x := range all {
-		if after != "" && id(x) <= after || !has(x, part) {
-			continue
-		}
-		if len(out) == n {
-			return out, encodeCursor(list, id(out[n-1])), nil
-		}
-		out = append(out, x)
-	}
-	return out, nil, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -26,14 +27,14 @@ const (
 
 // ListPolicies implements openapi.StrictServerInterface.
 func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObject) (openapi.ListPoliciesResponseObject, error) {
-	for _, o := range value(r.Params.Origin) {
+	for _, o := range core.Value(r.Params.Origin) {
 		if !o.Valid() {
-			return nil, badParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
+			return nil, core.InvalidParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
 		}
 	}
-	for _, i := range value(r.Params.Issue) {
+	for _, i := range core.Value(r.Params.Issue) {
 		if !i.Valid() {
-			return nil, badParameter("issue", message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}))
+			return nil, core.InvalidParameter("issue", message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}))
 		}
 	}
 	issues, err := a.issues(ctx)
@@ -42,7 +43,7 @@ func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	}
 	in, _ := a.Host.Input()
 	c := a.Catalog()
-	part := strings.ToLower(value(r.Params.Q))
+	part := strings.ToLower(core.Value(r.Params.Q))
 	out := openapi.ListPolicies200JSONResponse{Items: []openapi.PolicySummary{}, Issues: map[string]int{}, UnusedKnown: issues.unusedKnown}
 	counts := map[string]map[string]int{}
 	for ref, list := range issues.by {
@@ -56,10 +57,10 @@ func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	}
 	var all []*v1alpha1.AccessControlPolicy
 	for _, p := range in.Policies {
-		if len(value(r.Params.Origin)) > 0 && !slices.Contains(*r.Params.Origin, openapi.PolicyOriginKind(governance.OriginOf(p).Kind)) {
+		if len(core.Value(r.Params.Origin)) > 0 && !slices.Contains(*r.Params.Origin, openapi.PolicyOriginKind(governance.OriginOf(p).Kind)) {
 			continue
 		}
-		if want := value(r.Params.Issue); len(want) > 0 && !slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
+		if want := core.Value(r.Params.Issue); len(want) > 0 && !slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
 			continue
 		}
 		if part == "" || policyHas(c, p, part) {
@@ -67,7 +68,7 @@ func (a *api) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 		}
 	}
 	slices.SortFunc(all, func(x, y *v1alpha1.AccessControlPolicy) int { return strings.Compare(x.Name, y.Name) })
-	shown, next, err := page(listPolicies, all, func(p *v1alpha1.AccessControlPolicy) string { return p.Name }, func(*v1alpha1.AccessControlPolicy, string) bool { return true },
+	shown, next, err := core.Page(listPolicies, all, func(p *v1alpha1.AccessControlPolicy) string { return p.Name }, func(*v1alpha1.AccessControlPolicy, string) bool { return true },
 		nil, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
@@ -122,12 +123,12 @@ func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues m
 	}
 	out.Subjects, out.Resources, out.ResourcesTotal = new(len(subjects)), &list, new(len(resources))
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); x != nil && x.Status == metav1.ConditionFalse {
-		out.Accepted, out.Message = false, optionalMessage(message.Verbatim(x.Message))
+		out.Accepted, out.Message = false, core.OptionalMessage(message.Verbatim(x.Message))
 	}
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized); x != nil && x.Reason != v1alpha1.ReasonNotOnboarded {
 		out.Realized = new(x.Status == metav1.ConditionTrue && p.Status.ObservedGeneration >= p.Generation)
 		if !*out.Realized && out.Message == nil {
-			out.Message = optionalMessage(governance.NotRealized(worstOf(p), x.Message))
+			out.Message = core.OptionalMessage(governance.NotRealized(worstOf(p), x.Message))
 		}
 	}
 	return out
@@ -150,7 +151,7 @@ func (a *api) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	}
 	p, ok := a.Host.Cached(r.Name)
 	if !ok {
-		return nil, newProblem(http.StatusNotFound, "not-found", message.AccessPolicyNotFound())
+		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.AccessPolicyNotFound())
 	}
 	c := a.Catalog()
 	counts := map[string]int{}
@@ -228,5 +229,5 @@ func policyYAML(p *v1alpha1.AccessControlPolicy) *string {
 	if err != nil {
 		return nil
 	}
-	return optional(string(text))
+	return core.Optional(string(text))
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // PreviewTicket implements openapi.StrictServerInterface.
 func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestObject) (openapi.PreviewTicketResponseObject, error) {
-	req, err := request(actor(ctx), r.Body)
+	req, err := request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
+	plan, err := a.Tickets.Plan(core.RequestContext(ctx), core.Caller(ctx), req)
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.preview(ctx, plan, actor(ctx).ID)
+	out, err := a.preview(ctx, plan, core.Caller(ctx).ID)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	if err := a.previewRules(plan, requester, &out); err != nil {
 		return out, err
 	}
-	return out, a.previewChange(actor(ctx), plan, &out)
+	return out, a.previewChange(core.Caller(ctx), plan, &out)
 }
 
 // previewRules adds further rules of the approval policies that determined the chains.
@@ -146,7 +147,7 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 	c := a.Catalog()
 	out := openapi.PreviewItem{Position: position, Steps: []openapi.Step{}}
 	if p.Err != nil {
-		out.Problem = new(toProblem(a.hideDuplicate(ctx, p.Err)))
+		out.Problem = new(core.ToProblem(a.hideDuplicate(ctx, p.Err)))
 		return out
 	}
 	if p.Covered != nil {
@@ -155,7 +156,7 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 		out.Target = itemRef(p.Target)
 	}
 	out.Kind = new(openapi.TicketKind(kind))
-	out.ApprovalPolicy, out.Steps = optional(p.Approval), stepsOf(c, p.Steps)
+	out.ApprovalPolicy, out.Steps = core.Optional(p.Approval), stepsOf(c, p.Steps)
 	if p.Review != nil {
 		out.Review = new(stepOf(c, *p.Review))
 	}

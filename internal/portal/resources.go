@@ -8,18 +8,19 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // ListResources implements openapi.StrictServerInterface.
 func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestObject) (openapi.ListResourcesResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
+	who, c := core.Caller(ctx), a.Catalog()
 	q, err := a.entityQuery(catalog.KindResource, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	q.Sensitivity, q.Class, q.ClassOf = catalog.Sensitivity(value(r.Params.Sensitivity)), value(r.Params.Class), a.classOf
-	if app := value(r.Params.DeniedFor); app != "" {
+	q.Sensitivity, q.Class, q.ClassOf = catalog.Sensitivity(core.Value(r.Params.Sensitivity)), core.Value(r.Params.Class), a.classOf
+	if app := core.Value(r.Params.DeniedFor); app != "" {
 		q.First = a.deniedFirst(ctx, who, c, app)
 	}
 	found, next, err := a.entities(q)
@@ -59,12 +60,12 @@ func (a *api) GetResource(ctx context.Context, r openapi.GetResourceRequestObjec
 		return nil, err
 	}
 	denied := a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Resource: e.Name})
-	return openapi.GetResource200JSONResponse(a.resourceOf(c, actor(ctx), e, denied)), nil
+	return openapi.GetResource200JSONResponse(a.resourceOf(c, core.Caller(ctx), e, denied)), nil
 }
 
 // ListResourceAccess implements openapi.StrictServerInterface.
 func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAccessRequestObject) (openapi.ListResourceAccessResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
+	who, c := core.Caller(ctx), a.Catalog()
 	e, err := found(c.Resource(r.Id))
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAcce
 
 // ListResourceConnections implements openapi.StrictServerInterface.
 func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourceConnectionsRequestObject) (openapi.ListResourceConnectionsResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
+	who, c := core.Caller(ctx), a.Catalog()
 	e, err := found(c.Resource(r.Id))
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -24,11 +25,11 @@ const (
 
 // ListRollout implements openapi.StrictServerInterface.
 func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObject) (openapi.ListRolloutResponseObject, error) {
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	if _, err := a.snapshot(); err != nil {
 		return nil, err
 	}
-	part := strings.ToLower(value(r.Params.Q))
+	part := strings.ToLower(core.Value(r.Params.Q))
 	var own []catalog.Entity
 	for _, e := range c.Resources() {
 		if mayInspect(c, who, e) && a.classOf(e.Name) != "" && a.matches(e, r.Params.Class, r.Params.Owner) && strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), part) {
@@ -36,9 +37,9 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 		}
 	}
 	wanted := map[rollout.Stage]bool{}
-	for _, s := range value(r.Params.Stage) {
+	for _, s := range core.Value(r.Params.Stage) {
 		if !s.Valid() {
-			return nil, badParameter("stage", message.FieldOneOf([]string{"observe", "initial", "refine", "announced", "enforce"}))
+			return nil, core.InvalidParameter("stage", message.FieldOneOf([]string{"observe", "initial", "refine", "announced", "enforce"}))
 		}
 		wanted[rollout.Stage(s)] = true
 	}
@@ -59,7 +60,7 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 			all = append(all, e)
 		}
 	}
-	shown, next, err := page(listRollout, all, func(e catalog.Entity) string { return e.ID }, func(catalog.Entity, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(listRollout, all, func(e catalog.Entity) string { return e.ID }, func(catalog.Entity, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ type board struct {
 // depend on them.
 func (a *api) board(ctx context.Context, resources []catalog.Entity) (board, error) {
 	b := board{inputs: map[string]rollout.Input{}, flows: true}
-	states, err := a.Rollout.Store.States(plain(ctx), namesOf(resources)...)
+	states, err := a.Rollout.Store.States(core.RequestContext(ctx), namesOf(resources)...)
 	if err != nil {
 		return b, err
 	}
@@ -112,7 +113,7 @@ func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) 
 	if len(resources) == 0 || !b.flows {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), boardPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), boardPatience)
 	defer cancel()
 	found, err := a.Insight.Assess(limited, namesOf(resources)...)
 	for name, x := range found {
@@ -121,7 +122,7 @@ func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) 
 		b.inputs[name] = in
 	}
 	if err != nil {
-		if ctx := plain(ctx); ctx.Err() != nil {
+		if ctx := core.RequestContext(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		a.Log.Debug("resources are not assessed", "error", err)
@@ -142,7 +143,7 @@ func (a *api) openRequests(ctx context.Context, resources []catalog.Entity) (map
 	if len(resources) == 1 {
 		f.Resource, f.Kinds = resources[0].ID, append(f.Kinds, approval.KindGrant)
 	}
-	list, err := a.Tickets.Store.List(plain(ctx), f)
+	list, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 	for _, t := range list {
 		for _, it := range t.Items {
 			if out[it.Resource] == nil && (t.Kind != approval.KindGrant || it.Adopt) {
@@ -174,9 +175,9 @@ func (a *api) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	out := a.card(a.Catalog(), actor(ctx), e, b.inputs[e.Name], open[e.ID])
+	out := a.card(a.Catalog(), core.Caller(ctx), e, b.inputs[e.Name], open[e.ID])
 	if b.flows {
-		if score, at, err := a.Insight.Evidence(plain(ctx), e.Name); err == nil {
+		if score, at, err := a.Insight.Evidence(core.RequestContext(ctx), e.Name); err == nil {
 			out.Evidence = new(a.scoreOf(score, at))
 		}
 	}
@@ -187,8 +188,8 @@ func (a *api) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject)
 func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in rollout.Input, under *approval.Ticket) openapi.RolloutCard {
 	may := rollout.May(c, who, e)
 	hint := rollout.HintOf(in)
-	out := openapi.RolloutCard{Resource: catalogRef(c, e.Name), Class: optional(a.classOf(e.Name)), Owners: ownersOf(c, e), Sensitivity: openapi.Sensitivity(e.Sensitivity),
-		Environment: optional(e.Environment), Stage: openapi.RolloutStage(rollout.StageOf(in)), Missing: rollout.Missing(in), Mode: openapi.ModeObserve, Clusters: []openapi.ClusterState{},
+	out := openapi.RolloutCard{Resource: catalogRef(c, e.Name), Class: core.Optional(a.classOf(e.Name)), Owners: ownersOf(c, e), Sensitivity: openapi.Sensitivity(e.Sensitivity),
+		Environment: core.Optional(e.Environment), Stage: openapi.RolloutStage(rollout.StageOf(in)), Missing: rollout.Missing(in), Mode: openapi.ModeObserve, Clusters: []openapi.ClusterState{},
 		Onboarded: new(in.Protection != nil), Guard: guardOf(in.State.Guard), Threshold: &a.Insight.Threshold,
 		Hint: &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Message: hint.Message}}
 	if hint.Next != "" {
@@ -215,7 +216,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 func guardOf(g rollout.Guard) openapi.Guard {
 	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
 	if s := g.Stop; s != nil {
-		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), optional(s.Cluster), &s.Count, optionalMessage(s.Reason.Message)
+		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), core.Optional(s.Cluster), &s.Count, core.OptionalMessage(s.Reason.Message)
 	}
 	return out
 }
@@ -226,25 +227,25 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 	if err != nil {
 		return nil, err
 	}
-	want := rollout.Set{Enabled: r.Body.Enabled, Reopens: r.Body.Reopens, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
+	want := rollout.Set{Enabled: r.Body.Enabled, Reopens: r.Body.Reopens, Limit: r.Body.Limit, Arm: core.Value(r.Body.Arm), Reason: r.Body.Reason}
 	if s := r.Body.WindowSeconds; s != nil {
 		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before the conversion to a duration, which could overflow
-			return nil, wrong("windowSeconds", message.FieldRange(60, 86400))
+			return nil, core.InvalidField("windowSeconds", message.FieldRange(60, 86400))
 		}
 		want.Window = new(time.Duration(*s) * time.Second)
 	}
-	g, err := a.Rollout.SetGuard(plain(ctx), actor(ctx), e, want)
+	g, err := a.Rollout.SetGuard(core.RequestContext(ctx), core.Caller(ctx), e, want)
 	return openapi.PutRolloutGuard200JSONResponse(guardOf(g)), err
 }
 
 // resourcesNamed returns the resources of a bulk request, each once.
 func resourcesNamed(ids []string, most int) ([]string, error) {
 	if len(ids) < 1 || len(ids) > most {
-		return nil, wrong("resources", message.FieldSomeResources(most))
+		return nil, core.InvalidField("resources", message.FieldSomeResources(most))
 	}
 	for i, id := range ids {
 		if len(id) > 128 || slices.Contains(ids[:i], id) {
-			return nil, wrong("resources", message.FieldEachResourceOnce())
+			return nil, core.InvalidField("resources", message.FieldEachResourceOnce())
 		}
 	}
 	return ids, nil

@@ -3,11 +3,15 @@ package portal
 import (
 	"context"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -15,16 +19,39 @@ import (
 func TestEveryRouteHasARow(t *testing.T) {
 	x := newSite(t)
 	served := map[string]bool{}
-	for _, r := range x.engine.Routes() {
-		served[r.Method+" "+r.Path] = true
-		if _, ok := routeByPath[r.Method+" "+r.Path]; !ok {
-			t.Errorf("%s %s has no row in the table", r.Method, r.Path)
+	for _, key := range x.Routes() {
+		served[key] = true
+		if !slices.ContainsFunc(routes, func(r core.Route) bool { return r.Method+" "+r.Path == key }) {
+			t.Errorf("%s has no row in the table", key)
 		}
 	}
-	for key := range routeByPath {
+	rows := map[string]bool{}
+	for _, r := range routes {
+		key := r.Method + " " + r.Path
 		if !served[key] {
 			t.Errorf("%s is in the table and nowhere else", key)
 		}
+		if rows[key] {
+			t.Errorf("%s has two rows", key)
+		}
+		rows[key] = true
+	}
+}
+
+// TestBriefOperations: an operation that is misspelt in the table would be served without its place.
+func TestBriefOperations(t *testing.T) {
+	n := 0
+	operations := reflect.TypeFor[openapi.StrictServerInterface]()
+	for _, r := range routes {
+		if r.Brief {
+			n++
+			if _, ok := operations.MethodByName(strings.ToUpper(r.Operation[:1]) + r.Operation[1:]); !ok || r.Method != http.MethodGet || r.Costs != nil {
+				t.Errorf("%s is not brief", r.Operation)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("none is")
 	}
 }
 
@@ -38,11 +65,11 @@ var samples = []string{"/applications/:id", "/applications/app-888", "/resources
 var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app", "getAccessPath": "?from=app-888&to=bobs-cluster"}
 
 // refusedRoles are the roles of TestWalk that may not call a route of a row at all.
-var refusedRoles = map[who]map[string]bool{
-	changer:       {"auditor": true},
-	governor:      {"requester": true, "resource owner": true, "leader": true},
-	administrator: {"requester": true, "resource owner": true, "leader": true, "auditor": true},
-	registrar:     {"resource owner": true, "leader": true, "auditor": true},
+var refusedRoles = map[core.Callers]map[string]bool{
+	core.Changer:       {"auditor": true},
+	core.Governor:      {"requester": true, "resource owner": true, "leader": true},
+	core.Administrator: {"requester": true, "resource owner": true, "leader": true, "auditor": true},
+	core.Registrar:     {"resource owner": true, "leader": true, "auditor": true},
 }
 
 // TestWalk calls every route as every role, with a session and with tokens of each scope, and compares with the table.
@@ -74,7 +101,7 @@ func TestWalk(t *testing.T) {
 			x.pass(time.Second) // the rate limit has a test of its own
 			t.Run(role+" "+r.Operation, func(t *testing.T) {
 				status, code := call(b, http.Header{"X-Acp-Request": {"1"}})
-				if refused, want := status == http.StatusUnauthorized, r.Who != anyone && who == ""; refused != want {
+				if refused, want := status == http.StatusUnauthorized, r.Who != core.Anyone && who == ""; refused != want {
 					t.Errorf("%d; unauthenticated should be %v", status, want)
 				}
 				if refused := status == http.StatusForbidden; who != "" && refusedRoles[r.Who][role] && !refused {
@@ -93,7 +120,7 @@ func TestWalk(t *testing.T) {
 				}
 				for scope, secret := range tokens {
 					status, code := call(program, http.Header{"Authorization": {"Bearer " + secret}})
-					good := r.Who == anyone || r.Scope == scope
+					good := r.Who == core.Anyone || r.Scope == scope
 					if refused := status == http.StatusForbidden && code == "scope"; refused == good || status == http.StatusUnauthorized {
 						t.Errorf("with a token for %s: %d %s; it is good for this: %v", scope, status, code, good)
 					}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -21,15 +22,15 @@ var searchKinds = []openapi.SearchParamsKind{openapi.SearchParamsKindApplication
 
 // Search implements openapi.StrictServerInterface.
 func (a *api) Search(ctx context.Context, r openapi.SearchRequestObject) (openapi.SearchResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	text := strings.TrimSpace(r.Params.Q)
 	if text == "" || len(text) > 200 {
-		return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterLength("q", 200))
+		return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterLength("q", 200))
 	}
-	kinds := value(r.Params.Kind)
+	kinds := core.Value(r.Params.Kind)
 	if len(kinds) == 0 {
 		kinds = searchKinds
 	}
@@ -50,7 +51,7 @@ func (a *api) Search(ctx context.Context, r openapi.SearchRequestObject) (openap
 	}
 	for _, kind := range kinds {
 		if !kind.Valid() {
-			return nil, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("kind", []string{"application", "resource", "person", "group", "ticket"}))
+			return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("kind", []string{"application", "resource", "person", "group", "ticket"}))
 		}
 	}
 	out.Items = out.Items[:min(n, len(out.Items))]
@@ -69,15 +70,15 @@ func (a *api) hits(ctx context.Context, kind openapi.SearchParamsKind, text stri
 			out = append(out, entityHit(openapi.SearchHitKind(kind), e))
 		}
 	case openapi.SearchParamsKindPerson:
-		people, _, err := page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool { return strings.Contains(p.Names, part) }, &text, nil, &most)
+		people, _, err := core.Page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool { return strings.Contains(p.Names, part) }, &text, nil, &most)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range people {
-			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindPerson, Id: p.Of.ID, Title: p.Of.DisplayName, Subtitle: optional(p.Of.Title)})
+			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindPerson, Id: p.Of.ID, Title: p.Of.DisplayName, Subtitle: core.Optional(p.Of.Title)})
 		}
 	case openapi.SearchParamsKindGroup:
-		groups, _, err := page(listGroups, c.Groups(), groupID, groupHas, &text, nil, &most)
+		groups, _, err := core.Page(listGroups, c.Groups(), groupID, groupHas, &text, nil, &most)
 		if err != nil {
 			return nil, err
 		}
@@ -97,28 +98,28 @@ func (a *api) ticketHit(ctx context.Context, text string) ([]openapi.SearchHit, 
 	if !ok {
 		return nil, nil
 	}
-	t, err := a.Tickets.Get(plain(ctx), actor(ctx), n)
+	t, err := a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), n)
 	if approval.CodeOf(err) == approval.CodeNotFound {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []openapi.SearchHit{{Kind: openapi.SearchHitKindTicket, Id: t.ID(), Title: t.ID(), Subtitle: optional(t.Reason)}}, nil
+	return []openapi.SearchHit{{Kind: openapi.SearchHitKindTicket, Id: t.ID(), Title: t.ID(), Subtitle: core.Optional(t.Reason)}}, nil
 }
 
 func entityHit(kind openapi.SearchHitKind, e catalog.Entity) openapi.SearchHit {
-	return openapi.SearchHit{Kind: kind, Id: e.ID, Title: e.Title, Subtitle: optional(e.Environment), Name: optional(e.Name)}
+	return openapi.SearchHit{Kind: kind, Id: e.ID, Title: e.Title, Subtitle: core.Optional(e.Environment), Name: core.Optional(e.Name)}
 }
 
 // entityQuery contains the parameters that the lists of applications and resources share.
 func (a *api) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, environment *string, mine *bool, cursor *string, limit *int) (catalog.Query, error) {
-	n, err := pageSize(limit)
-	out := catalog.Query{Kind: kind, Text: value(q), Environment: value(environment), Cursor: value(cursor), Limit: n}
-	if value(mine) {
+	n, err := core.PageSize(limit)
+	out := catalog.Query{Kind: kind, Text: core.Value(q), Environment: core.Value(environment), Cursor: core.Value(cursor), Limit: n}
+	if core.Value(mine) {
 		out.Mine = who.ID
 	}
-	if o := value(owner); o != "" {
+	if o := core.Value(owner); o != "" {
 		out.Owner = a.owner(o)
 	}
 	return out, err
@@ -143,7 +144,7 @@ func (a *api) owner(id string) catalog.Owner {
 func (a *api) entities(q catalog.Query) (catalog.Page, *string, error) {
 	p, err := a.Directory.Index().Search(q)
 	if errors.Is(err, catalog.ErrCursor) {
-		return p, nil, badCursor()
+		return p, nil, core.InvalidCursor()
 	}
-	return p, optional(p.Next), err
+	return p, core.Optional(p.Next), err
 }

@@ -2,11 +2,6 @@ package portal
 
 import (
 	"bufio"
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -28,41 +22,41 @@ func TestLoginFailures(t *testing.T) {
 		"denied": {"the person said no at the provider", func(_ *site, b *portaltest.Browser) portaltest.Answer {
 			u, _ := url.Parse(b.Get("/auth/login").Header.Get("Location"))
 			return b.Get("/auth/callback?error=access_denied&state=" + u.Query().Get("state"))
-		}, loginDenied},
+		}, core.LoginDenied},
 		"no login begun": {"a link from somebody else, or a login that waited too long", func(_ *site, b *portaltest.Browser) portaltest.Answer {
 			return b.Get("/auth/callback?code=x&state=y")
-		}, loginExpired},
+		}, core.LoginExpired},
 		"other state": {"a callback of another login", func(_ *site, b *portaltest.Browser) portaltest.Answer {
 			b.Get("/auth/login")
 			return b.Get("/auth/callback?code=x&state=y")
-		}, loginInvalid},
+		}, core.LoginInvalid},
 		"bad code": {"the provider does not know it", func(_ *site, b *portaltest.Browser) portaltest.Answer {
 			u, _ := url.Parse(b.Get("/auth/login").Header.Get("Location"))
 			return b.Get("/auth/callback?code=x&state=" + u.Query().Get("state"))
-		}, loginInvalid},
+		}, core.LoginInvalid},
 		"bad nonce": {"a token of another login", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			x.provider.Claims = func(c map[string]any) { c["nonce"] = "other" }
 			return callback(x, b, "alice")
-		}, loginInvalid},
+		}, core.LoginInvalid},
 		"other audience": {"a token for another program", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			x.provider.Claims = func(c map[string]any) { c["aud"] = "other" }
 			return callback(x, b, "alice")
-		}, loginInvalid},
+		}, core.LoginInvalid},
 		"expired token": {"too late", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			x.provider.Claims = func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }
 			return callback(x, b, "alice")
-		}, loginInvalid},
+		}, core.LoginInvalid},
 		"unknown person": {"the catalog does not know him", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			return callback(x, b, "mallory")
-		}, loginUnknown},
+		}, core.LoginUnknown},
 		"provider away": {"nothing answers", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			x.provider.Close()
 			return b.Get("/auth/login?returnTo=/x")
-		}, loginUnavailable},
+		}, core.LoginUnavailable},
 		"no provider": {"none is configured yet", func(x *site, b *portaltest.Browser) portaltest.Answer {
-			x.Issuer = NoIssuer
+			x.Issuer = core.NoIssuer
 			return b.Get("/auth/login?returnTo=/x")
-		}, loginUnset},
+		}, core.LoginUnset},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newSite(t)
@@ -98,7 +92,7 @@ func TestSessionLife(t *testing.T) {
 	if !after.HttpOnly || after.SameSite != http.SameSiteLaxMode {
 		t.Errorf("cookie: %+v", after)
 	}
-	if again := b.Get(back.RequestURI()); !strings.Contains(again.Header.Get("Location"), loginExpired) {
+	if again := b.Get(back.RequestURI()); !strings.Contains(again.Header.Get("Location"), core.LoginExpired) {
 		t.Errorf("a callback works once: %s", again.Header.Get("Location"))
 	}
 	var me struct {
@@ -156,17 +150,6 @@ func TestWritesFromElsewhere(t *testing.T) {
 				t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
 			}
 		})
-	}
-}
-
-func TestLocalPath(t *testing.T) {
-	for in, want := range map[string]string{
-		"/tickets/T-1?x=1#y": "/tickets/T-1?x=1#y", "": "/", "https://evil.example": "/", "//evil.example": "/", `/\evil.example`: "/",
-		"/\t/evil.example": "/", "javascript:alert(1)": "/", "/%2f/evil": "/", "/auth/logout": "/", "relative": "/", "/%zz": "/",
-	} {
-		if got := localPath(in); got != want {
-			t.Errorf("localPath(%q) = %q, want %q", in, got, want)
-		}
 	}
 }
 
@@ -252,39 +235,5 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 	w := httptest.NewRecorder()
 	if x.ServeHTTP(w, req); w.Code != http.StatusOK {
 		t.Errorf("behind a proxy on the same machine nobody is led away: %d", w.Code)
-	}
-}
-
-func TestErrorsSayNothingInternal(t *testing.T) {
-	p := toProblem(errors.New("sql: secret table"))
-	if p.Status != 500 || p.Code != "internal" || strings.Contains(*p.Detail, "secret") {
-		t.Errorf("%+v", p)
-	}
-}
-
-func TestACallerWhoHasGoneIsNoError(t *testing.T) {
-	for _, tc := range []struct {
-		reason string
-		gone   bool
-		err    error
-		want   bool
-	}{
-		{"the browser went to another page", true, fmt.Errorf("read: %w", context.Canceled), false},
-		{"something of ours was cancelled", false, fmt.Errorf("read: %w", context.Canceled), true},
-		{"the store broke, whoever waits for it", true, errors.New("disk I/O error"), true},
-	} {
-		var logs bytes.Buffer
-		s := &Server{Config: Config{Log: slog.New(slog.NewTextHandler(&logs, nil))}}
-		ctx, cancel := context.WithCancel(t.Context())
-		if tc.gone {
-			cancel()
-		}
-		c := gin.CreateTestContextOnly(httptest.NewRecorder(), gin.New())
-		c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/me", nil)
-		s.fail(c, tc.err)
-		if got := strings.Contains(logs.String(), "level=ERROR"); got != tc.want {
-			t.Errorf("%s: logged as an error: %t, want %t", tc.reason, got, tc.want)
-		}
-		cancel()
 	}
 }

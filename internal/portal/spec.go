@@ -9,6 +9,8 @@ import (
 
 	yamlnodes "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/internal/portal/core"
 )
 
 // specJSON returns the spec of an object, given as YAML or JSON, as JSON. It refuses anchors and aliases before they are expanded,
@@ -24,7 +26,7 @@ func specJSON(text string) (json.RawMessage, error) {
 	if len(data) > 4*maxSpec { // escapes make JSON longer than YAML, but not by this much
 		return nil, fmt.Errorf("the spec becomes too large: %d bytes", len(data))
 	}
-	if err := checkJSON(data); err != nil {
+	if err := core.CheckJSON(data); err != nil {
 		return nil, err
 	}
 	var object map[string]json.RawMessage

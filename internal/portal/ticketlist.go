@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -17,11 +18,11 @@ var granting = []approval.State{approval.StateApproved, approval.StateApplying, 
 
 // ListTickets implements openapi.StrictServerInterface.
 func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObject) (openapi.ListTicketsResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -31,14 +32,14 @@ func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 		return nil, err
 	}
 	f.Limit, f.VisibleTo = n+1, approval.VisibleTo(c, who)
-	list, err := a.Tickets.Store.List(plain(ctx), f)
+	list, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
 	}
 	var next *string
 	if len(list) > n {
 		list = list[:n]
-		next = encodeNumber(listTickets, list[n-1].Number)
+		next = core.EncodeNumberCursor(listTickets, list[n-1].Number)
 	}
 	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list)), NextCursor: next}
 	for _, t := range list {
@@ -63,41 +64,41 @@ func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 		f.DecidedBy = who.ID
 	case openapi.ListTicketsParamsViewAll:
 	default:
-		return f, newProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}))
+		return f, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}))
 	}
-	for _, s := range value(p.State) {
+	for _, s := range core.Value(p.State) {
 		if !s.Valid() {
-			return f, newProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketState())
+			return f, core.NewProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketState())
 		}
 		f.States = append(f.States, approval.State(s))
 	}
-	for _, k := range value(p.Kind) {
+	for _, k := range core.Value(p.Kind) {
 		if !k.Valid() {
-			return f, newProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketKind())
+			return f, core.NewProblem(http.StatusBadRequest, "invalid", message.ListUnknownTicketKind())
 		}
 		f.Kinds = append(f.Kinds, approval.Kind(k))
 	}
 	if p.Requester != nil {
 		if f.Requester != "" && f.Requester != *p.Requester {
-			return f, newProblem(http.StatusBadRequest, "invalid", message.ListMineIsYours())
+			return f, core.NewProblem(http.StatusBadRequest, "invalid", message.ListMineIsYours())
 		}
 		f.Requester = *p.Requester
 	}
 	if s := p.ExpiringWithinSeconds; s != nil {
 		if *s < 1 || *s > int64(approval.MaxDuration/time.Second) {
-			return f, newProblem(http.StatusBadRequest, "invalid", message.CallParameterRange("expiringWithinSeconds", 1, 366*24*60*60))
+			return f, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterRange("expiringWithinSeconds", 1, 366*24*60*60))
 		}
 		f.ExpiresBy, f.ItemStates = a.Now().Add(time.Duration(*s)*time.Second), granting
 	}
-	f.Application, f.Resource = value(p.Application), value(p.Resource)
-	if q := value(p.Q); q != "" {
+	f.Application, f.Resource = core.Value(p.Application), core.Value(p.Resource)
+	if q := core.Value(p.Q); q != "" {
 		if n, ok := approval.ParseID(q); ok {
 			f.Numbers = []int64{n}
 		} else {
 			f.Text = q
 		}
 	}
-	f.After.Number, err = numberCursor(listTickets, p.Cursor)
+	f.After.Number, err = core.DecodeNumberCursor(listTickets, p.Cursor)
 	return f, err
 }
 
@@ -108,13 +109,4 @@ func waiting(who approval.Actor) approval.Filter {
 
 func reviewing(who approval.Actor) approval.Filter {
 	return approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}, ItemStates: granting}
-}
-
-// value returns the value of a pointer, or zero if it is nil.
-func value[T any](p *T) T {
-	var zero T
-	if p == nil {
-		return zero
-	}
-	return *p
 }

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -24,18 +24,18 @@ const (
 // for people who may propose objects, or who may ask who would decide about them.
 func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
 	if n := len(b.Items); n < 1 || n > approval.MaxItems {
-		return approval.Request{}, wrong("items", message.FieldItemCount(approval.MaxItems))
+		return approval.Request{}, core.InvalidField("items", message.FieldItemCount(approval.MaxItems))
 	}
 	if !who.Security && !who.Auditor && slices.ContainsFunc(b.Items, func(it openapi.NewTicketItem) bool { return it.Object != nil }) {
-		return approval.Request{}, forbidden(message.RequestSecurityOnly())
+		return approval.Request{}, core.Forbidden(message.RequestSecurityOnly())
 	}
-	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
+	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: core.Value(b.BreakGlass)}
 	if b.Kind != nil {
 		if r.Kind = approval.Kind(*b.Kind); !b.Kind.Valid() {
-			return r, wrong("kind", message.FieldOneOf(kindNames()))
+			return r, core.InvalidField("kind", message.FieldOneOf(kindNames()))
 		}
 	}
-	r.Adopt = value(b.Adopt)
+	r.Adopt = core.Value(b.Adopt)
 	if b.Override != nil {
 		r.Override = b.Override.Reason
 	}
@@ -64,12 +64,12 @@ func kindNames() (out []string) {
 }
 
 func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem, err error) {
-	x = approval.RequestItem{Application: value(it.Application), Resource: value(it.Resource), Actions: value(it.Actions), Mode: v1alpha1.Mode(value(it.Mode))}
+	x = approval.RequestItem{Application: core.Value(it.Application), Resource: core.Value(it.Resource), Actions: core.Value(it.Actions), Mode: v1alpha1.Mode(core.Value(it.Mode))}
 	if len(x.Actions) > maxActions {
-		return x, wrong(path+"actions", message.FieldMaxCount(maxActions))
+		return x, core.InvalidField(path+"actions", message.FieldMaxCount(maxActions))
 	}
 	if it.Mode != nil && !it.Mode.Valid() {
-		return x, wrong(path+"mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
+		return x, core.InvalidField(path+"mode", message.FieldOneOf([]string{"Observe", "Audit", "Enforce"}))
 	}
 	if x.Duration, err = duration(path+"durationSeconds", it.DurationSeconds); err != nil {
 		return x, err
@@ -77,18 +77,18 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	if it.Target != nil {
 		n, ok := approval.ParseID(it.Target.Ticket)
 		if !ok || it.Target.Item < 0 {
-			return x, wrong(path+"target", message.FieldTarget())
+			return x, core.InvalidField(path+"target", message.FieldTarget())
 		}
 		x.Target = &approval.Target{Ticket: n, Item: it.Target.Item}
 	}
-	if modes := value(it.ClusterModes); len(modes) > 0 {
+	if modes := core.Value(it.ClusterModes); len(modes) > 0 {
 		if len(modes) > maxClusters {
-			return x, wrong(path+"clusterModes", message.FieldMaxCount(maxClusters))
+			return x, core.InvalidField(path+"clusterModes", message.FieldMaxCount(maxClusters))
 		}
 		x.ClusterModes = map[string]v1alpha1.Mode{}
 		for cluster, m := range modes {
 			if !m.Valid() {
-				return x, wrong(path+"clusterModes", message.FieldModesOfClusters())
+				return x, core.InvalidField(path+"clusterModes", message.FieldModesOfClusters())
 			}
 			x.ClusterModes[cluster] = v1alpha1.Mode(m)
 		}
@@ -98,9 +98,9 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	}
 	if w := it.Workload; w != nil && err == nil {
 		if n := len(w.Addresses); n < 1 || n > workloads.MaxAddresses {
-			return x, wrong(path+"workload.addresses", message.FieldCount(workloads.MaxAddresses))
+			return x, core.InvalidField(path+"workload.addresses", message.FieldCount(workloads.MaxAddresses))
 		}
-		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: value(w.Description)}
+		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: core.Value(w.Description)}
 	}
 	return x, err
 }
@@ -108,23 +108,23 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, error) {
 	switch {
 	case !o.Kind.Valid():
-		return nil, wrong(path+"kind", message.FieldOneOf([]string{"ResourceClass", "SubjectClass", "ApprovalPolicy"}))
+		return nil, core.InvalidField(path+"kind", message.FieldOneOf([]string{"ResourceClass", "SubjectClass", "ApprovalPolicy"}))
 	case !o.Verb.Valid():
-		return nil, wrong(path+"verb", message.FieldOneOf([]string{"create", "update", "delete"}))
+		return nil, core.InvalidField(path+"verb", message.FieldOneOf([]string{"create", "update", "delete"}))
 	case len(o.Name) > 253:
-		return nil, wrong(path+"name", message.FieldMaxCharacters(253))
+		return nil, core.InvalidField(path+"name", message.FieldMaxCharacters(253))
 	}
 	out := &approval.ObjectChange{Kind: string(o.Kind), Name: o.Name, Verb: string(o.Verb)}
-	text := value(o.Spec)
+	text := core.Value(o.Spec)
 	if text == "" {
 		return out, nil
 	}
 	if len(text) > maxSpec {
-		return nil, wrong(path+"spec", message.FieldMaxBytes(maxSpec))
+		return nil, core.InvalidField(path+"spec", message.FieldMaxBytes(maxSpec))
 	}
 	spec, err := specJSON(text)
 	if err != nil {
-		return nil, wrong(path+"spec", message.FieldSpecForm())
+		return nil, core.InvalidField(path+"spec", message.FieldSpecForm())
 	}
 	out.Spec = spec
 	return out, nil
@@ -137,22 +137,8 @@ func duration(path string, seconds *int64) (time.Duration, error) {
 		return 0, nil
 	}
 	if *seconds < least || *seconds > most {
-		return 0, &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallDurationRange(),
-			fields: []approval.Field{{Path: path, Code: "range", Message: message.FieldRangeOrAbsent(int(least), int(most))}}}
+		return 0, &core.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid", Message: message.CallDurationRange(),
+			Fields: []approval.Field{{Path: path, Code: "range", Message: message.FieldRangeOrAbsent(int(least), int(most))}}}
 	}
 	return time.Duration(*seconds) * time.Second, nil
-}
-
-// wrong returns the problem of a field with an invalid form.
-func wrong(path string, m message.Message) error {
-	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallFieldsInvalid(),
-		fields: []approval.Field{{Path: path, Code: "invalid", Message: m}}}
-}
-
-func tooLong(field, text string) error {
-	if utf8.RuneCountInString(text) <= approval.MaxText {
-		return nil
-	}
-	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: message.CallFieldTooLong(field),
-		fields: []approval.Field{{Path: field, Code: "length", Message: message.FieldMaxCharacters(approval.MaxText)}}}
 }

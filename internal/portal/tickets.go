@@ -6,19 +6,20 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // CreateTicket implements openapi.StrictServerInterface.
 func (a *api) CreateTicket(ctx context.Context, r openapi.CreateTicketRequestObject) (openapi.CreateTicketResponseObject, error) {
-	req, err := request(actor(ctx), r.Body)
+	req, err := request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}
-	if req.IdempotencyKey, err = idempotencyKey(r.Params.IdempotencyKey); err != nil {
+	if req.IdempotencyKey, err = core.IdempotencyKey(r.Params.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Submit(plain(ctx), actor(ctx), req)
+	t, err := a.Tickets.Submit(core.RequestContext(ctx), core.Caller(ctx), req)
 	if err != nil {
 		return nil, a.hideDuplicate(ctx, err)
 	}
@@ -39,7 +40,7 @@ func (a *api) hideDuplicate(ctx context.Context, err error) error {
 }
 
 func (a *api) visible(ctx context.Context, number int64) bool {
-	_, err := a.Tickets.Get(plain(ctx), actor(ctx), number)
+	_, err := a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), number)
 	return err == nil
 }
 
@@ -59,7 +60,7 @@ func (a *api) ticket(ctx context.Context, id string) (*approval.Ticket, error) {
 	if !ok {
 		return nil, approval.NotFound()
 	}
-	return a.Tickets.Get(plain(ctx), actor(ctx), n)
+	return a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), n)
 }
 
 // DecideTicket implements openapi.StrictServerInterface.
@@ -69,17 +70,17 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 		return nil, approval.NotFound()
 	}
 	if !r.Body.Decision.Valid() {
-		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
+		return nil, core.NewProblem(http.StatusUnprocessableEntity, "invalid", message.CallParameterOneOf("decision", []string{"approve", "reject"}))
 	}
-	comment := value(r.Body.Comment)
-	if err := tooLong("comment", comment); err != nil {
+	comment := core.Value(r.Body.Comment)
+	if err := core.CheckTextLength("comment", comment); err != nil {
 		return nil, err
 	}
 	item, err := itemOf("item", r.Body.Item)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Decide(plain(ctx), actor(ctx), n, item, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
+	t, err := a.Tickets.Decide(core.RequestContext(ctx), core.Caller(ctx), n, item, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func itemOf(path string, p *int) (int, error) {
 	case p == nil:
 		return approval.EveryItem, nil
 	case *p < 0:
-		return 0, wrong(path, message.FieldItemPosition())
+		return 0, core.InvalidField(path, message.FieldItemPosition())
 	}
 	return *p, nil
 }
@@ -105,9 +106,9 @@ func (a *api) WithdrawTicket(ctx context.Context, r openapi.WithdrawTicketReques
 		return nil, err
 	}
 	if r.Body.Item != nil {
-		return nil, wrong("item", message.FieldWithdrawnTogether())
+		return nil, core.InvalidField("item", message.FieldWithdrawnTogether())
 	}
-	t, err := a.Tickets.Withdraw(plain(ctx), actor(ctx), n, r.Body.Reason)
+	t, err := a.Tickets.Withdraw(core.RequestContext(ctx), core.Caller(ctx), n, r.Body.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (a *api) RevokeTicket(ctx context.Context, r openapi.RevokeTicketRequestObj
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Revoke(plain(ctx), actor(ctx), n, item, r.Body.Reason)
+	t, err := a.Tickets.Revoke(core.RequestContext(ctx), core.Caller(ctx), n, item, r.Body.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (a *api) reasoned(id string, b *openapi.ReasonBody) (int64, error) {
 	if !ok {
 		return 0, approval.NotFound()
 	}
-	return n, tooLong("reason", b.Reason)
+	return n, core.CheckTextLength("reason", b.Reason)
 }
 
 // CommentTicket implements openapi.StrictServerInterface.
@@ -147,10 +148,10 @@ func (a *api) CommentTicket(ctx context.Context, r openapi.CommentTicketRequestO
 	if !ok {
 		return nil, approval.NotFound()
 	}
-	if err := tooLong("comment", r.Body.Comment); err != nil {
+	if err := core.CheckTextLength("comment", r.Body.Comment); err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Comment(plain(ctx), actor(ctx), n, r.Body.Comment)
+	t, err := a.Tickets.Comment(core.RequestContext(ctx), core.Caller(ctx), n, r.Body.Comment)
 	if err != nil {
 		return nil, err
 	}

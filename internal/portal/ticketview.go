@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/tracing"
 )
@@ -26,7 +27,7 @@ func asApproval(err error) *approval.Error {
 
 // ticketView returns the full view of a ticket, with what the caller may see and do.
 func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticket, error) {
-	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return openapi.Ticket{}, err
 	}
@@ -36,7 +37,7 @@ func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	sees := func(i int) bool { return decides || seesClients(c, who, t.Items[i]) }
 	out.Events = eventsOf(c, t, sees)
 	trace := tracing.ID(t.TraceParent)
-	out.TraceId, out.TraceUrl = optional(trace), a.traceURL(trace)
+	out.TraceId, out.TraceUrl = core.Optional(trace), a.TracePage(trace)
 	for i := range t.Items {
 		it := &out.Items[i]
 		it.Statement = objectYAML(t.Kind, t.Items[i])
@@ -88,7 +89,7 @@ func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Tick
 func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.TicketItem {
 	it := t.Items[i]
 	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, undecided(it)), Clusters: []openapi.ClusterState{}, ExpiresAt: when(it.ExpiresAt),
-		ApprovalPolicy: optional(it.Approval), Digest: optional(it.Shown.Digest), Message: optionalMessage(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
+		ApprovalPolicy: core.Optional(it.Approval), Digest: core.Optional(it.Shown.Digest), Message: core.OptionalMessage(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
 	if it.ApplicationName != "" {
 		out.Application = new(refOf(c, it.Application, it.ApplicationName))
 	}
@@ -105,10 +106,10 @@ func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.Review = new(stepOf(c, *it.Review))
 	}
 	if t.Kind.Access() {
-		out.Sid, out.Policy = optional(it.SID), new(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
+		out.Sid, out.Policy = core.Optional(it.SID), new(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
 	}
 	if ch := it.Change; ch != nil {
-		out.Policy = optional(ch.Name)
+		out.Policy = core.Optional(ch.Name)
 		if kind := openapi.ObjectChangeKind(ch.Kind); kind.Valid() {
 			out.Object = &openapi.ObjectChange{Kind: kind, Name: ch.Name, Verb: openapi.ObjectChangeVerb(ch.Verb)}
 		}
@@ -127,7 +128,7 @@ func workloadChange(c *approval.Change) *openapi.WorkloadChange {
 	if !ok {
 		return nil
 	}
-	out := &openapi.WorkloadChange{Id: w.ID, Description: optional(w.Description), Before: []string{}, After: w.Addresses}
+	out := &openapi.WorkloadChange{Id: w.ID, Description: core.Optional(w.Description), Before: []string{}, After: w.Addresses}
 	var before v1alpha1.ExternalWorkloadSpec
 	if len(c.Before) > 0 && json.Unmarshal(c.Before, &before) == nil {
 		out.Before = append(out.Before, before.Addresses...)
@@ -218,12 +219,12 @@ func stepsOf(c *catalog.Catalog, steps []approval.Step) []openapi.Step {
 
 func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 	out := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Quorum: max(1, s.Quorum), Votes: []openapi.Vote{},
-		Note: optionalMessage(s.Note), Deadline: when(s.Deadline)}
+		Note: core.OptionalMessage(s.Note), Deadline: when(s.Deadline)}
 	for _, p := range s.Approvers {
 		out.Approvers = append(out.Approvers, personOf(c, p))
 	}
 	for _, v := range s.Votes {
-		x := openapi.Vote{Person: personOf(c, v.Person), Approve: v.Approve, At: v.At.UTC(), Comment: optional(v.Comment)}
+		x := openapi.Vote{Person: personOf(c, v.Person), Approve: v.Approve, At: v.At.UTC(), Comment: core.Optional(v.Comment)}
 		if v.OnBehalfOf != "" {
 			x.OnBehalfOf = new(personOf(c, v.OnBehalfOf))
 		}
@@ -248,13 +249,13 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 		if e.Kind == approval.EventPropagated {
 			continue
 		}
-		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment),
-			Message: optionalMessage(e.Message)}
+		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: core.Optional(e.Step), Cluster: core.Optional(e.Cluster), Revision: core.Optional(e.Revision), Comment: core.Optional(e.Comment),
+			Message: core.OptionalMessage(e.Message)}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)
 			if e.Kind == approval.EventVoided || e.Kind == approval.EventReduced {
 				if !sees(e.Item) {
-					x.Comment = optional(strings.Join(approval.WithoutClients(strings.Split(e.Comment, "\n")), "\n"))
+					x.Comment = core.Optional(strings.Join(approval.WithoutClients(strings.Split(e.Comment, "\n")), "\n"))
 				}
 			}
 		}

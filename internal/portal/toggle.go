@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -20,11 +21,11 @@ func (a *api) PutTemporaryAudit(ctx context.Context, r openapi.PutTemporaryAudit
 	if err != nil {
 		return nil, err
 	}
-	version := value(r.Body.ResourceVersion)
+	version := core.Value(r.Body.ResourceVersion)
 	if len(version) > maxVersion {
-		return nil, wrong("resourceVersion", message.FieldMaxCharacters(64))
+		return nil, core.InvalidField("resourceVersion", message.FieldMaxCharacters(64))
 	}
-	p, err := a.Rollout.TemporaryAudit(plain(ctx), actor(ctx), e, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version})
+	p, err := a.Rollout.TemporaryAudit(core.RequestContext(ctx), core.Caller(ctx), e, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version})
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +38,11 @@ func (a *api) EndTemporaryAudit(ctx context.Context, r openapi.EndTemporaryAudit
 	if err != nil {
 		return nil, err
 	}
-	version := value(r.Body.ResourceVersion)
+	version := core.Value(r.Body.ResourceVersion)
 	if len(version) > maxVersion {
-		return nil, wrong("resourceVersion", message.FieldMaxCharacters(64))
+		return nil, core.InvalidField("resourceVersion", message.FieldMaxCharacters(64))
 	}
-	p, err := a.Rollout.EndTemporaryAudit(plain(ctx), actor(ctx), e, r.Body.Reason, version)
+	p, err := a.Rollout.EndTemporaryAudit(core.RequestContext(ctx), core.Caller(ctx), e, r.Body.Reason, version)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (a *api) EndTemporaryAudit(ctx context.Context, r openapi.EndTemporaryAudit
 
 // toggled returns the resource with its object as it was written, which the cache may not contain yet.
 func (a *api) toggled(ctx context.Context, e catalog.Entity, p *v1alpha1.ProtectedResource) openapi.Resource {
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	out := a.resourceOf(c, who, e, nil)
 	out.Protection = a.protection(c, who, e, p)
 	return out
@@ -63,7 +64,7 @@ func (a *api) protection(c *catalog.Catalog, who approval.Actor, e catalog.Entit
 		return nil
 	}
 	out.CanToggle = new(rollout.May(c, who, e))
-	out.ResourceVersion = optional(p.ResourceVersion)
+	out.ResourceVersion = core.Optional(p.ResourceVersion)
 	out.TemporaryAudit = a.temporaryAudit(c, p)
 	return out
 }

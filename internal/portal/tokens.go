@@ -2,20 +2,18 @@ package portal
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
-	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
 // ListTokens implements openapi.StrictServerInterface.
 func (a *api) ListTokens(ctx context.Context, _ openapi.ListTokensRequestObject) (openapi.ListTokensResponseObject, error) {
-	all, err := a.Credentials.Tokens(plain(ctx), actor(ctx).ID)
+	all, err := a.Credentials.Tokens(core.RequestContext(ctx), core.Caller(ctx).ID)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +26,7 @@ func (a *api) ListTokens(ctx context.Context, _ openapi.ListTokensRequestObject)
 
 // CreateToken implements openapi.StrictServerInterface.
 func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObject) (openapi.CreateTokenResponseObject, error) {
-	key, err := idempotencyKey(r.Params.IdempotencyKey)
+	key, err := core.IdempotencyKey(r.Params.IdempotencyKey)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +38,10 @@ func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	for _, s := range r.Body.Scopes {
 		req.Scopes = append(req.Scopes, credential.Scope(s))
 	}
-	if actor(ctx).Auditor && slices.ContainsFunc(req.Scopes, changes) {
+	if core.Caller(ctx).Auditor && slices.ContainsFunc(req.Scopes, changes) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	t, secret, err := a.Credentials.Create(plain(ctx), actor(ctx).ID, req)
+	t, secret, err := a.Credentials.Create(core.RequestContext(ctx), core.Caller(ctx).ID, req)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +51,10 @@ func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 // RevokeToken implements openapi.StrictServerInterface.
 func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObject) (openapi.RevokeTokenResponseObject, error) {
 	id := r.Id
-	if t := tokenOf(ginOf(ctx)); t != nil && id == currentToken {
+	if t := core.Token(core.GinContext(ctx)); t != nil && id == core.CurrentToken {
 		id = t.ID
 	}
-	if err := a.Credentials.Revoke(plain(ctx), actor(ctx).ID, id); err != nil {
+	if err := a.Credentials.Revoke(core.RequestContext(ctx), core.Caller(ctx).ID, id); err != nil {
 		return nil, err
 	}
 	return openapi.RevokeToken204Response{}, nil
@@ -69,7 +67,7 @@ func changes(s credential.Scope) bool {
 }
 
 func tokenView(t credential.Token) openapi.Token {
-	return openapi.Token{Id: t.ID, Name: t.Name, Scopes: scopesOf(t.Scopes), Prefix: optional(t.Prefix), CreatedAt: t.CreatedAt.UTC(),
+	return openapi.Token{Id: t.ID, Name: t.Name, Scopes: scopesOf(t.Scopes), Prefix: core.Optional(t.Prefix), CreatedAt: t.CreatedAt.UTC(),
 		ExpiresAt: t.ExpiresAt.UTC(), LastUsedAt: when(t.LastUsedAt)}
 }
 
@@ -83,33 +81,22 @@ func scopesOf(in []credential.Scope) []openapi.TokenScope {
 
 // ListSessions implements openapi.StrictServerInterface.
 func (a *api) ListSessions(ctx context.Context, _ openapi.ListSessionsRequestObject) (openapi.ListSessionsResponseObject, error) {
-	all, err := a.Credentials.Sessions(plain(ctx), actor(ctx).ID)
+	all, err := a.Credentials.Sessions(core.RequestContext(ctx), core.Caller(ctx).ID)
 	if err != nil {
 		return nil, err
 	}
-	here := credential.SessionID(a.sessions.Token(plain(ctx)))
+	here := credential.SessionID(a.SessionToken(core.RequestContext(ctx)))
 	out := openapi.ListSessions200JSONResponse{Items: make([]openapi.SessionInfo, 0, len(all))}
 	for _, x := range all {
-		out.Items = append(out.Items, openapi.SessionInfo{Current: x.ID == here, CreatedAt: x.CreatedAt.UTC(), ExpiresAt: x.ExpiresAt.UTC(), UserAgent: optional(x.UserAgent)})
+		out.Items = append(out.Items, openapi.SessionInfo{Current: x.ID == here, CreatedAt: x.CreatedAt.UTC(), ExpiresAt: x.ExpiresAt.UTC(), UserAgent: core.Optional(x.UserAgent)})
 	}
 	return out, nil
 }
 
 // EndOtherSessions implements openapi.StrictServerInterface.
 func (a *api) EndOtherSessions(ctx context.Context, _ openapi.EndOtherSessionsRequestObject) (openapi.EndOtherSessionsResponseObject, error) {
-	if err := a.Credentials.EndSessions(plain(ctx), actor(ctx).ID, credential.SessionID(a.sessions.Token(plain(ctx)))); err != nil {
+	if err := a.Credentials.EndSessions(core.RequestContext(ctx), core.Caller(ctx).ID, credential.SessionID(a.SessionToken(core.RequestContext(ctx)))); err != nil {
 		return nil, err
 	}
 	return openapi.EndOtherSessions204Response{}, nil
-}
-
-// idempotencyKey returns the key of a call, or an empty string. Keys have a minimum length, so that they do not collide by accident.
-func idempotencyKey(k *string) (string, error) {
-	if k == nil {
-		return "", nil
-	}
-	if len(*k) < 8 || len(*k) > 128 || strings.ContainsFunc(*k, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", newProblem(http.StatusBadRequest, "invalid", message.CallIdempotencyKeyForm())
-	}
-	return *k, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -14,15 +15,15 @@ const listUndelivered = "undelivered"
 
 // ListUndelivered implements openapi.StrictServerInterface.
 func (a *api) ListUndelivered(ctx context.Context, r openapi.ListUndeliveredRequestObject) (openapi.ListUndeliveredResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	f := notify.DeadFilter{Channel: notify.Channel(value(r.Params.Channel)), Limit: n}
-	if f.Before, err = numberCursor(listUndelivered, r.Params.Cursor); err != nil {
+	f := notify.DeadFilter{Channel: notify.Channel(core.Value(r.Params.Channel)), Limit: n}
+	if f.Before, err = core.DecodeNumberCursor(listUndelivered, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	letters, next, err := a.Inbox.DeadLetters(plain(ctx), f)
+	letters, next, err := a.Inbox.DeadLetters(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (a *api) ListUndelivered(ctx context.Context, r openapi.ListUndeliveredRequ
 		out.Items = append(out.Items, x)
 	}
 	if next > 0 {
-		out.NextCursor = encodeNumber(listUndelivered, next)
+		out.NextCursor = core.EncodeNumberCursor(listUndelivered, next)
 	}
 	return out, nil
 }
@@ -53,12 +54,12 @@ func (a *api) RetryUndelivered(ctx context.Context, r openapi.RetryUndeliveredRe
 		for _, text := range *r.Body.Ids {
 			id, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return nil, wrong("ids", message.FieldUndeliveredIds())
+				return nil, core.InvalidField("ids", message.FieldUndeliveredIds())
 			}
 			ids = append(ids, id)
 		}
 	}
-	n, err := a.Inbox.Requeue(plain(ctx), ids, a.Now())
+	n, err := a.Inbox.Requeue(core.RequestContext(ctx), ids, a.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -64,7 +65,7 @@ func reached(snap *policy.Snapshot, subject string, now time.Time) []string {
 
 // ListUnused implements openapi.StrictServerInterface.
 func (a *api) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject) (openapi.ListUnusedResponseObject, error) {
-	c, who := a.Catalog(), actor(ctx)
+	c, who := a.Catalog(), core.Caller(ctx)
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (a *api) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := page(listUnused, found, func(u openapi.Unused) string { return u.Policy + "/" + u.Sid }, func(u openapi.Unused, part string) bool {
+	shown, next, err := core.Page(listUnused, found, func(u openapi.Unused) string { return u.Policy + "/" + u.Sid }, func(u openapi.Unused, part string) bool {
 		return strings.Contains(strings.ToLower(u.Policy+"\n"+u.Sid+"\n"+refsText(u.Subjects)+refsText(u.Resources)), part)
 	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
@@ -133,13 +134,13 @@ func (a *api) unused(ctx context.Context, days *int, resources []string, keep fu
 	}
 	out := openapi.UnusedList{QuietDays: quiet, Items: []openapi.Unused{}}
 	if quiet < 1 || quiet > maxQuietDays {
-		return out, nil, badParameter("quietDays", message.FieldRange(1, 31))
+		return out, nil, core.InvalidParameter("quietDays", message.FieldRange(1, 31))
 	}
 	snap, err := a.snapshot()
 	if err != nil || len(resources) == 0 {
 		return out, nil, err
 	}
-	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), flowPatience)
 	defer cancel()
 	now := a.Now()
 	window := time.Duration(quiet) * 24 * time.Hour

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -17,7 +18,7 @@ func personOf(c *catalog.Catalog, id string) openapi.Person {
 	if !ok { // the person left; the record stays
 		return openapi.Person{Id: id, DisplayName: id}
 	}
-	return openapi.Person{Id: id, DisplayName: p.DisplayName, Title: optional(p.Title), Email: optional(p.Email)}
+	return openapi.Person{Id: id, DisplayName: p.DisplayName, Title: core.Optional(p.Title), Email: core.Optional(p.Email)}
 }
 
 func ownersOf(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
@@ -36,8 +37,8 @@ func catalogRef(c *catalog.Catalog, name string) openapi.CatalogRef {
 }
 
 func applicationOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Application {
-	out := openapi.Application{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
-		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e)}
+	out := openapi.Application{Id: e.ID, Name: e.Name, Title: e.Title, Description: core.Optional(e.Description), Owners: ownersOf(c, e),
+		Environment: core.Optional(e.Environment), Mine: c.Owns(who.ID, e)}
 	if mayInspect(c, who, e) {
 		out.Denied24h = count(denied, e.Name)
 	}
@@ -45,8 +46,8 @@ func applicationOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, den
 }
 
 func (a *api) resourceOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Resource {
-	out := openapi.Resource{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
-		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e), Sensitivity: openapi.Sensitivity(e.Sensitivity), Actions: []openapi.ActionInfo{},
+	out := openapi.Resource{Id: e.ID, Name: e.Name, Title: e.Title, Description: core.Optional(e.Description), Owners: ownersOf(c, e),
+		Environment: core.Optional(e.Environment), Mine: c.Owns(who.ID, e), Sensitivity: openapi.Sensitivity(e.Sensitivity), Actions: []openapi.ActionInfo{},
 		Protection: a.protection(c, who, e, a.Host.Protection(e.Name))}
 	if mayInspect(c, who, e) {
 		out.Denied24h = count(denied, e.Name)
@@ -82,7 +83,7 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 	if p == nil {
 		return nil
 	}
-	out := &openapi.Protection{Mode: openapi.Mode(p.Spec.Mode), EffectiveMode: openapi.Mode(p.Status.EffectiveMode), Revision: optional(p.Status.Revision),
+	out := &openapi.Protection{Mode: openapi.Mode(p.Spec.Mode), EffectiveMode: openapi.Mode(p.Status.EffectiveMode), Revision: core.Optional(p.Status.Revision),
 		Statements: int(p.Status.Statements)}
 	states := p.Status.States()
 	out.Clusters, out.Members = clustersOf(states), countsOf(p.Status.Counts(), len(states))
@@ -93,7 +94,7 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		if cond.Type == v1alpha1.ConditionRealized {
 			out.Realized = cond.Status == "True" && p.Status.ObservedGeneration >= p.Generation
 			if !out.Realized {
-				out.Message = optionalMessage(governance.NotRealized(states, cond.Message))
+				out.Message = core.OptionalMessage(governance.NotRealized(states, cond.Message))
 			}
 		}
 	}
@@ -130,8 +131,8 @@ func (a *api) statesOf(u *v1alpha1.PolicyUnit) []v1alpha1.ClusterState {
 func clustersOf(in []v1alpha1.ClusterState) []openapi.ClusterState {
 	out := make([]openapi.ClusterState, 0, len(in))
 	for _, c := range in {
-		x := openapi.ClusterState{Cluster: string(c.Name), State: openapi.ClusterStateState(c.State), DesiredRevision: optional(c.DesiredRevision),
-			ObservedRevision: optional(c.ObservedRevision), Propagated: new(c.Propagated), Message: optionalMessage(message.Restore(c.Message, c.MessageCode, c.MessageParams))}
+		x := openapi.ClusterState{Cluster: string(c.Name), State: openapi.ClusterStateState(c.State), DesiredRevision: core.Optional(c.DesiredRevision),
+			ObservedRevision: core.Optional(c.ObservedRevision), Propagated: new(c.Propagated), Message: core.OptionalMessage(message.Restore(c.Message, c.MessageCode, c.MessageParams))}
 		if c.Mode != "" {
 			x.Mode = new(openapi.Mode(c.Mode))
 		}
@@ -150,9 +151,9 @@ func connectionOf(c *catalog.Catalog, f audit.Connection) openapi.Connection {
 		}
 		return catalogRef(c, name)
 	}
-	out := openapi.Connection{Cluster: f.Cluster, SourceCluster: optional(f.SourceCluster), Subject: end(f.Subject, f.Source), Resource: end(f.Resource, f.Destination),
-		Action: optional(f.Action), Port: int(f.Port), Protocol: string(f.Protocol), Decision: openapi.Decision(f.Decision), Verdict: openapi.ConnectionVerdict(f.Verdict),
-		Policy: optional(f.Statement.Policy), Sid: optional(f.Statement.SID), Count: f.Count, FirstSeen: f.FirstSeen.UTC(), LastSeen: f.LastSeen.UTC()}
+	out := openapi.Connection{Cluster: f.Cluster, SourceCluster: core.Optional(f.SourceCluster), Subject: end(f.Subject, f.Source), Resource: end(f.Resource, f.Destination),
+		Action: core.Optional(f.Action), Port: int(f.Port), Protocol: string(f.Protocol), Decision: openapi.Decision(f.Decision), Verdict: openapi.ConnectionVerdict(f.Verdict),
+		Policy: core.Optional(f.Statement.Policy), Sid: core.Optional(f.Statement.SID), Count: f.Count, FirstSeen: f.FirstSeen.UTC(), LastSeen: f.LastSeen.UTC()}
 	if f.Disagrees() {
 		out.Disagrees = new(true)
 	}

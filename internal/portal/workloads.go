@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -22,7 +23,7 @@ const (
 // registrant returns who registers workloads. Platforms register for all applications with the token of a security administrator.
 // Other tokens may register for the applications of their owners only.
 func registrant(ctx context.Context) workloads.Actor {
-	who, t := actor(ctx), tokenOf(ginOf(ctx))
+	who, t := core.Caller(ctx), core.Token(core.GinContext(ctx))
 	return workloads.Actor{ID: who.ID, Security: who.Security && !who.Auditor, Auditor: who.Auditor,
 		Machine: t != nil && t.Has(credential.ScopeWorkloads) && who.Security && !who.Auditor}
 }
@@ -31,21 +32,21 @@ func registrant(ctx context.Context) workloads.Actor {
 // first.
 func platform(ctx context.Context) workloads.Actor {
 	a := registrant(ctx)
-	a.Machine = a.Machine || tokenOf(ginOf(ctx)) == nil && a.Security
+	a.Machine = a.Machine || core.Token(core.GinContext(ctx)) == nil && a.Security
 	return a
 }
 
 // ListWorkloads implements openapi.StrictServerInterface.
 func (a *api) ListWorkloads(ctx context.Context, r openapi.ListWorkloadsRequestObject) (openapi.ListWorkloadsResponseObject, error) {
-	n, err := pageSize(r.Params.Limit)
+	n, err := core.PageSize(r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	q := workloads.Query{Source: value(r.Params.Source), Text: value(r.Params.Q), Limit: n}
-	if q.Cursor, err = decodeCursor(listWorkloads, r.Params.Cursor); err != nil {
+	q := workloads.Query{Source: core.Value(r.Params.Source), Text: core.Value(r.Params.Q), Limit: n}
+	if q.Cursor, err = core.DecodeCursor(listWorkloads, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	if id := value(r.Params.Application); id != "" {
+	if id := core.Value(r.Params.Application); id != "" {
 		e, err := found(a.Catalog().Application(id))
 		if err != nil {
 			return nil, err
@@ -58,7 +59,7 @@ func (a *api) ListWorkloads(ctx context.Context, r openapi.ListWorkloadsRequestO
 	}
 	out := openapi.ListWorkloads200JSONResponse{Items: a.workloadViews(list)}
 	if next != "" {
-		out.NextCursor = encodeCursor(listWorkloads, next)
+		out.NextCursor = core.EncodeCursor(listWorkloads, next)
 	}
 	return out, nil
 }
@@ -70,8 +71,8 @@ func (a *api) workloadViews(list []workloads.Registered) []openapi.Workload {
 	}
 	out := make([]openapi.Workload, 0, len(list))
 	for _, x := range list {
-		v := openapi.Workload{Id: x.ID, Subject: x.Subject, Addresses: append([]string{}, x.Addresses...), Description: optional(x.Description), Source: optional(x.Source),
-			Accepted: x.Accepted, Message: optionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message))}
+		v := openapi.Workload{Id: x.ID, Subject: x.Subject, Addresses: append([]string{}, x.Addresses...), Description: core.Optional(x.Description), Source: core.Optional(x.Source),
+			Accepted: x.Accepted, Message: core.OptionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message))}
 		if !x.Managed {
 			v.Id, v.Source = x.Object, nil
 		}
@@ -83,7 +84,7 @@ func (a *api) workloadViews(list []workloads.Registered) []openapi.Workload {
 func workloadsFrom(in []openapi.Workload) []workloads.Workload {
 	out := make([]workloads.Workload, 0, len(in))
 	for _, w := range in {
-		out = append(out, workloads.Workload{ID: w.Id, Source: value(w.Source), Subject: w.Subject, Addresses: w.Addresses, Description: value(w.Description)})
+		out = append(out, workloads.Workload{ID: w.Id, Source: core.Value(w.Source), Subject: w.Subject, Addresses: w.Addresses, Description: core.Value(w.Description)})
 	}
 	return out
 }
@@ -92,14 +93,14 @@ func workloadsFrom(in []openapi.Workload) []workloads.Workload {
 func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObject) (openapi.PutWorkloadsResponseObject, error) {
 	in := workloadsFrom(r.Body.Items)
 	if len(in) == 0 || len(in) > workloads.MaxPut {
-		return nil, wrong("items", message.FieldCount(1000))
+		return nil, core.InvalidField("items", message.FieldCount(1000))
 	}
 	for _, w := range in[1:] {
 		if w.Source != in[0].Source {
-			return nil, wrong("items", message.FieldOneSource())
+			return nil, core.InvalidField("items", message.FieldOneSource())
 		}
 	}
-	results, err := a.Workloads.Put(plain(ctx), registrant(ctx), in[0].Source, in)
+	results, err := a.Workloads.Put(core.RequestContext(ctx), registrant(ctx), in[0].Source, in)
 	if err != nil {
 		return nil, workloadProblem(err)
 	}
@@ -116,27 +117,27 @@ func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObj
 		if x.NeedsApproval {
 			out.Items[i].NeedsApproval = new(true)
 			if e, ok := c.ByName(in[i].Subject); ok {
-				out.Items[i].Application = optional(e.ID)
+				out.Items[i].Application = core.Optional(e.ID)
 			}
 		}
-		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, optionalMessage(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
+		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, core.OptionalMessage(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
 	}
 	return out, nil
 }
 
 // DeleteWorkload implements openapi.StrictServerInterface.
 func (a *api) DeleteWorkload(ctx context.Context, r openapi.DeleteWorkloadRequestObject) (openapi.DeleteWorkloadResponseObject, error) {
-	source := value(r.Params.Source)
+	source := core.Value(r.Params.Source)
 	if source == "" {
 		source = workloads.Portal
 	}
-	results, err := a.Workloads.Remove(plain(ctx), registrant(ctx), source, []string{r.Id})
+	results, err := a.Workloads.Remove(core.RequestContext(ctx), registrant(ctx), source, []string{r.Id})
 	if err != nil {
 		return nil, workloadProblem(err)
 	}
 	// Callers who may not remove a workload get the same answer as if it did not exist.
 	if results[0].Outcome != workloads.Removed {
-		return nil, newProblem(http.StatusNotFound, "not-found", message.WorkloadNotFound())
+		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.WorkloadNotFound())
 	}
 	return openapi.DeleteWorkload204Response{}, nil
 }
@@ -146,18 +147,18 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	in, by := workloadsFrom(r.Body.Items), platform(ctx)
 	for i := range in {
 		if in[i].Source != "" && in[i].Source != r.Body.Source {
-			return nil, wrong("items", message.FieldSyncedSource())
+			return nil, core.InvalidField("items", message.FieldSyncedSource())
 		}
 	}
 	var got workloads.Sync
 	var err error
-	if token := value(r.Body.Token); token == "" {
-		got, err = a.Workloads.PreviewSync(plain(ctx), by, r.Body.Source, in)
+	if token := core.Value(r.Body.Token); token == "" {
+		got, err = a.Workloads.PreviewSync(core.RequestContext(ctx), by, r.Body.Source, in)
 	} else {
-		if err := patience(ctx, syncPatience); err != nil {
+		if err := core.ExtendWriteDeadline(ctx, syncPatience); err != nil {
 			return nil, err
 		}
-		got, err = a.Workloads.ApplySync(plain(ctx), by, r.Body.Source, in, token, value(r.Body.Confirm))
+		got, err = a.Workloads.ApplySync(core.RequestContext(ctx), by, r.Body.Source, in, token, core.Value(r.Body.Confirm))
 	}
 	if err != nil {
 		return nil, workloadProblem(err)
@@ -177,10 +178,10 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 
 // workloadProblem converts an error of the registrar into a problem of the API.
 func workloadProblem(err error) error {
-	for kind, p := range map[error]problem{
-		workloads.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, workloads.ErrInvalid: {status: http.StatusUnprocessableEntity, code: "invalid"},
-		workloads.ErrChanged: {status: http.StatusConflict, code: "stale"}, workloads.ErrUnconfirmed: {status: http.StatusConflict, code: "conflict"},
-		workloads.ErrUnknown: {status: http.StatusServiceUnavailable, code: "unavailable"},
+	for kind, p := range map[error]core.Problem{
+		workloads.ErrForbidden: {Status: http.StatusForbidden, Code: "forbidden"}, workloads.ErrInvalid: {Status: http.StatusUnprocessableEntity, Code: "invalid"},
+		workloads.ErrChanged: {Status: http.StatusConflict, Code: "stale"}, workloads.ErrUnconfirmed: {Status: http.StatusConflict, Code: "conflict"},
+		workloads.ErrUnknown: {Status: http.StatusServiceUnavailable, Code: "unavailable"},
 	} {
 		if errors.Is(err, kind) {
 			return said(p, err, kind)

@@ -1,0 +1,271 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/gin-gonic/gin"
+	"golang.org/x/oauth2"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/credential"
+)
+
+// Codes of failures that the login page explains.
+const (
+	LoginDenied      = "denied"
+	LoginExpired     = "expired"
+	LoginInvalid     = "invalid"
+	LoginUnknown     = "unknown-person"
+	LoginUnavailable = "provider-unavailable"
+	LoginUnset       = "provider-unset"
+	LoginSignedOut   = "signed-out"
+)
+
+// NoIssuer is the value of the issuer for a portal without a provider, in which nobody can log in.
+const NoIssuer = "none"
+
+const (
+	loginMinutes = 10 * time.Minute
+	providerWait = 5 * time.Second
+	// MaxIDTokenHint is the maximum length of the ID token that is stored to end the session at the provider. Longer ones do not fit into a URL.
+	MaxIDTokenHint = 8 << 10
+
+	sessState, sessNonce, sessVerifier, sessReturn, sessStarted = "state", "nonce", "verifier", "returnTo", "started"
+)
+
+// login contains the configuration of the OIDC provider. It is discovered at the first login, so that the portal starts, and serves
+// existing sessions, while the provider is unavailable.
+type login struct {
+	config Config
+	client *http.Client
+	mu     sync.Mutex
+	found  *oidc.Provider
+}
+
+func newLogin(c Config) *login {
+	return &login{config: c, client: &http.Client{Timeout: providerWait}}
+}
+
+func (l *login) provider(ctx context.Context) (*oidc.Provider, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.found != nil {
+		return l.found, nil
+	}
+	p, err := oidc.NewProvider(oidc.ClientContext(ctx, l.client), l.config.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	l.found = p
+	return p, nil
+}
+
+func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{ClientID: l.config.ClientID, Endpoint: p.Endpoint(),
+		RedirectURL: strings.TrimSuffix(l.config.PublicURL.String(), "/") + "/auth/callback",
+		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", "groups"}}
+}
+
+// startLogin redirects the browser to the provider.
+func (s *Server) startLogin(c *gin.Context) {
+	if s.redirectToPublicURL(c) || !s.chargeOrFail(c, BudgetLogins, s.ClientAddress(c)) {
+		return
+	}
+	ctx := c.Request.Context()
+	if s.Issuer == NoIssuer {
+		s.loginFailed(c, LoginUnset, c.Query("returnTo"))
+		return
+	}
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)
+		s.loginFailed(c, LoginUnavailable, c.Query("returnTo"))
+		return
+	}
+	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
+	for k, v := range map[string]string{sessState: state, sessNonce: nonce, sessVerifier: verifier, sessReturn: localPath(c.Query("returnTo"))} {
+		s.sessions.Put(ctx, k, v)
+	}
+	s.sessions.Put(ctx, sessStarted, s.Now().Unix())
+	if caller(c) == nil {
+		s.sessions.SetDeadline(ctx, s.Now().Add(loginMinutes))
+	}
+	if err := s.storeSession(ctx, c); err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Redirect(http.StatusFound, s.login.oauth(p).AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
+}
+
+// finishLogin handles the redirect from the provider. The stored state of the login is used once, whatever the result.
+func (s *Server) finishLogin(c *gin.Context) {
+	ctx := c.Request.Context()
+	state, nonce := s.sessions.PopString(ctx, sessState), s.sessions.PopString(ctx, sessNonce)
+	verifier, returnTo := s.sessions.PopString(ctx, sessVerifier), localPath(s.sessions.PopString(ctx, sessReturn))
+	started := time.Unix(s.sessions.GetInt64(ctx, sessStarted), 0)
+	s.sessions.Remove(ctx, sessStarted)
+	if state != "" {
+		if err := s.storeSession(ctx, c); err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	person, idToken, groups, code := "", "", []string(nil), ""
+	switch {
+	case state == "" || s.Now().Sub(started) > loginMinutes:
+		code = LoginExpired
+	case c.Query("state") != state:
+		code = LoginInvalid
+	case c.Query("error") == "access_denied":
+		code = LoginDenied
+	case c.Query("error") != "" || c.Query("code") == "":
+		s.Log.Warn("the login provider refused", "error", c.Query("error"))
+		code = LoginInvalid
+	default:
+		person, groups, idToken, code = s.identify(ctx, c.Query("code"), verifier, nonce)
+	}
+	if code == "" {
+		if _, ok := s.Catalog().Person(person); !ok {
+			s.Log.Warn("somebody logged in whom the catalog does not know", "person", person)
+			code = LoginUnknown
+		}
+	}
+	if code != "" {
+		s.loginFailed(c, code, returnTo)
+		return
+	}
+	// The session gets a new token, so that the one from before the login, which others may know, is invalid.
+	if err := s.sessions.RenewToken(ctx); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.sessions.SetDeadline(ctx, s.Now().Add(sessionLifetime))
+	s.sessions.Put(ctx, sessPerson, person)
+	s.sessions.Put(ctx, sessGroups, groups)
+	s.sessions.Put(ctx, sessIDToken, idToken)
+	s.sessions.Put(ctx, sessTouched, s.Now().Unix())
+	s.sessions.Put(ctx, sessCreated, s.Now().Unix())
+	s.sessions.Put(ctx, sessAgent, credential.Printable(c.Request.UserAgent(), credential.MaxAgent))
+	if err := s.storeSession(ctx, c); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.Log.Info("login", "person", person)
+	c.Redirect(http.StatusFound, returnTo)
+}
+
+// identify exchanges the code and verifies the ID token. failure is one of the login codes.
+func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (person string, groups []string, raw, failure string) {
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)
+		return "", nil, "", LoginUnavailable
+	}
+	ctx = oidc.ClientContext(ctx, s.login.client)
+	exchange := s.login.oauth(p)
+	if s.ClientSecret != nil {
+		if exchange.ClientSecret, err = s.ClientSecret(); err != nil {
+			s.Log.Error("the secret of the portal at the login provider cannot be read", "error", err)
+			return "", nil, "", LoginUnavailable
+		}
+	}
+	token, err := exchange.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+	if err != nil {
+		s.Log.Warn("the login's code was not accepted", "error", err)
+		var refused *oauth2.RetrieveError
+		if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
+			return "", nil, "", LoginInvalid
+		}
+		return "", nil, "", LoginUnavailable
+	}
+	raw, _ = token.Extra("id_token").(string)
+	id, err := p.VerifierContext(ctx, &oidc.Config{ClientID: s.ClientID, Now: s.Now}).Verify(ctx, raw)
+	if err != nil || id.Nonce != nonce {
+		s.Log.Warn("the login's token is not valid", "error", err)
+		return "", nil, "", LoginInvalid
+	}
+	var claims struct {
+		Username string   `json:"preferred_username"`
+		Groups   []string `json:"groups"`
+	}
+	if err := id.Claims(&claims); err != nil || claims.Username == "" {
+		s.Log.Warn("the login's token lacks preferred_username", "error", err)
+		return "", nil, "", LoginInvalid
+	}
+	// A person may be in thousands of groups. Only those that give roles are stored.
+	groups = slices.DeleteFunc(claims.Groups, func(g string) bool { return g != catalog.GroupSecurity && g != catalog.GroupAuditors })
+	slices.Sort(groups)
+	if len(raw) > MaxIDTokenHint {
+		raw = ""
+	}
+	return claims.Username, slices.Compact(groups), raw, ""
+}
+
+func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {
+	q := url.Values{"error": {code}}
+	if to := localPath(returnTo); to != "/" {
+		q.Set("returnTo", to)
+	}
+	c.Redirect(http.StatusFound, "/login?"+q.Encode())
+}
+
+// logout ends the session in the portal, and returns the URL that ends it at the provider.
+func (s *Server) logout(c *gin.Context) {
+	ctx := c.Request.Context()
+	idToken := s.sessions.GetString(ctx, sessIDToken)
+	if err := s.sessions.Destroy(ctx); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.sessions.WriteSessionCookie(ctx, c.Writer, "", time.Time{})
+	c.JSON(http.StatusOK, gin.H{"redirect": s.endSession(ctx, idToken)})
+}
+
+func (s *Server) endSession(ctx context.Context, idToken string) string {
+	local := "/login?error=" + LoginSignedOut
+	if idToken == "" {
+		return local
+	}
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		return local
+	}
+	var meta struct {
+		EndSession string `json:"end_session_endpoint"`
+	}
+	if err := p.Claims(&meta); err != nil || meta.EndSession == "" {
+		return local
+	}
+	u, err := url.Parse(meta.EndSession)
+	if err != nil {
+		return local
+	}
+	q := u.Query()
+	q.Set("id_token_hint", idToken)
+	q.Set("client_id", s.ClientID)
+	q.Set("post_logout_redirect_uri", s.Origin()+"/login")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// localPath returns a path of this portal, and "/" for everything else. Browsers read "\" as "/" and drop tabs and newlines, so
+// that "/\evil" or "/<tab>/evil" would lead to another host.
+func localPath(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
+		return "/"
+	}
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/auth/") {
+		return "/"
+	}
+	return to
+}
