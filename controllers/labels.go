@@ -109,7 +109,7 @@ func (n *labelReader) read() {
 	registered, _ := n.identities.Registry()
 	if !slices.Equal(missing, n.missing) {
 		n.missing = missing
-		n.log.Info("Members whose identities were never read; names of theirs that nobody else has are not known where a policy stands for names by prefix",
+		n.log.Info("Pod labels of these members were never read: policies that allow a name prefix do not yet cover names that exist only there",
 			"members", missing)
 	}
 	pushed := n.objects.List()

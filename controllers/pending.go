@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// pendingTracker updates a write queue with what KubeFed has not yet propagated of one kind, and triggers the units
-// whose turn it is.
+// pendingTracker updates a write queue with the objects that KubeFed has not yet propagated, of the kinds that share the queue, and
+// enqueues the units that the queue admits.
 type pendingTracker struct {
 	queue   *writequeue.Queue
 	objects federation.Host
@@ -45,11 +45,12 @@ func (p *pendingTracker) object(name string) {
 	p.queue.SetPending(name, federation.PendingMembers(o, p.members), p.clock.Now())
 }
 
-// behind reports whether KubeFed's backlog is more than twice its limit. Urgent changes then bypass it.
-func (p *pendingTracker) behind(owed int) bool {
+// behind reports whether KubeFed has more than twice limit objects to handle. It counts objects of the whole fleet, while
+// the limits of the queue apply to each member. Revocations and downgrades are then written directly.
+func (p *pendingTracker) behind(limit int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.undone) > 2*owed
+	return len(p.undone) > 2*limit
 }
 
 // everything updates all objects, because members were added or removed.

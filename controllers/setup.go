@@ -206,8 +206,8 @@ type triggers struct {
 	cache   *policycache.Cache
 	reports *statuscache.Cache
 	units   *requestqueue.Queue
-	// objects and fleet are those of Cilium's policies, by which the members' health is determined. carriers are those
-	// of all policies.
+	// objects and fleet are those of Cilium's policies, by which the members' health is determined. kinds are the
+	// stores of every kind of policy.
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	istio   *istio

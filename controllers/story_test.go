@@ -172,7 +172,7 @@ func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Un
 }
 
 // untilStates waits for the states of the members as the ProtectedResource tells them. A status may tell what was in force before for
-// half a second still (condition.UnderWay), so it counts from when it speaks of this generation, and of the revisions that are written.
+// half a second still (condition.DeferralLimit), so it counts from when it speaks of this generation, and of the revisions that are written.
 func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 	s.Helper()
 	s.until(what, func() string {

@@ -101,7 +101,8 @@ func isHealthy(conditions []metav1.Condition) bool {
 		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionRealized)
 }
 
-// Propagated tells whether KubeFed brought it to the members that have to have something. none is said when there is none.
+// Propagated returns the condition Propagated: whether KubeFed has written the current objects to every member that needs them. If no
+// member needs any, it returns none.
 func Propagated(reports []statuscache.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
 		func(c *v1alpha1.ClusterState) string {
@@ -112,7 +113,8 @@ func Propagated(reports []statuscache.Report, none metav1.Condition) metav1.Cond
 		})
 }
 
-// Realized is what was read back from the members that have to have something, or have to be rid of it.
+// Realized returns the condition Realized: whether every member that needs the unit was read back with it, and every other one without
+// it. If no member needs it, it returns none.
 func Realized(reports []statuscache.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionRealized, v1alpha1.ReasonRealized, v1alpha1.ReasonNotRealized,
 		func(c *v1alpha1.ClusterState) string {

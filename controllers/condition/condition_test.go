@@ -80,7 +80,7 @@ func TestManyMembersMakeOneMessage(t *testing.T) {
 	}
 }
 
-func TestUnderWay(t *testing.T) {
+func TestDeferralLimit(t *testing.T) {
 	conditions := func(accepted, compiled, realized metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: accepted}, {Type: v1alpha1.ConditionCompiled, Status: compiled},
 			{Type: v1alpha1.ConditionRealized, Status: realized, Reason: reason}}

@@ -28,8 +28,8 @@ type Reconciler struct {
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
 	// Effect compares the specs that a member has to have before and after a change.
 	Effect func(before, after map[string]any) enforcer.Effect
-	// Line decides when an object may be written. Owes reports to it what KubeFed still has to propagate of an object,
-	// and Subjects has the subjects that were requested.
+	// Line decides when an object may be written. PendingWrites updates it with the members to which KubeFed still has to
+	// propagate an object, and Subjects has the subjects that were requested.
 	Line          *writequeue.Queue
 	PendingWrites func(object string)
 	Subjects      *requestqueue.Queue

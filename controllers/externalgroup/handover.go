@@ -20,8 +20,8 @@ const maxHandoverDelay = 3 * time.Second
 
 // awaitsHandover reports whether all addresses that a subject loses become other subjects', and one of these does not
 // have them in some member yet. If they were removed now, they would belong to nobody until then, and be refused. While
-// an address is in both groups, a connection that is let in is allowed to one of the two and denied to neither: it was
-// let in before, or is afterwards.
+// the address is in both groups, only connections pass that one of the two subjects is allowed and neither is denied, so
+// nothing passes that is not allowed before or after the handover.
 func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool {
 	e, ok := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
 	if !ok || len(e.Placement) == 0 || e.Resource() != subject {
@@ -62,8 +62,8 @@ func addressesIn(spec map[string]any) []netip.Prefix {
 	return out
 }
 
-// inherited reports whether all of a prefix belongs to the subject still or to other subjects, which are added to
-// heirs.
+// inherited reports whether every address of p now belongs to some registered subject. It adds the subjects other than
+// this one to heirs.
 func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map[string]bool) bool {
 	if p.IsSingleIP() {
 		heir, ok := view.SubjectOfAddress(p.Addr())

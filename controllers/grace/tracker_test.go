@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPatience(t *testing.T) {
+func TestInGrace(t *testing.T) {
 	begin := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	var p Tracker
 	for _, c := range []struct {

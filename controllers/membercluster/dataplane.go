@@ -84,8 +84,8 @@ func (f *facts) values(d *v1alpha1.MemberDataplane) {
 	}
 }
 
-// hysteresis returns before while it is an upper bound of n and at most most/of of anew, so that small changes are not
-// written.
+// hysteresis returns the previously reported bound if it is at least n and at most (most/of) times the new bound;
+// otherwise it returns the new bound. Small changes then cause no status write.
 func hysteresis(before, n, anew int32, most, of int64) int32 {
 	if before < n || int64(before)*of > int64(anew)*most {
 		return anew

@@ -81,10 +81,10 @@ const DefaultInterval = 10 * time.Second
 // Prepare validates the configuration and sets defaults.
 func (w *Writer) Prepare() error {
 	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.SupportsGroups == nil {
-		return errors.New("membercluster: Labels, Values, NoHTTP and CarriesGroups are needed")
+		return errors.New("membercluster: Labels, Values, NoHTTP and SupportsGroups are needed")
 	}
 	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
-		return errors.New("membercluster: Client, Fleet, Looked, Board, Complete, Ready, Identities and Clock are needed")
+		return errors.New("membercluster: Client, Fleet, LastCheck, Board, Complete, Ready, Identities and Clock are needed")
 	}
 	if w.Interval == 0 {
 		w.Interval = DefaultInterval

@@ -69,7 +69,7 @@ type Inspector struct {
 // Prepare validates the configuration and sets defaults.
 func (i *Inspector) Prepare() error {
 	if i.Clusters == nil || i.Read == nil || i.Registrations == nil || i.Kinds == nil || i.Keys == nil {
-		return errors.New("member: Clusters, Read, Kinds, Keys and Registrations are needed")
+		return errors.New("memberhealth: Clusters, Read, Kinds, Keys and Registrations are needed")
 	}
 	if i.Timing == (Timing{}) {
 		i.Timing = DefaultTiming

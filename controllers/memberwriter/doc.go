@@ -1,5 +1,6 @@
-// Package memberwriter writes urgent changes into the members directly while KubeFed is behind or does not work: 10,000 policies
-// that are opened in an emergency take KubeFed 500 seconds, and a revocation would wait behind them.
+// Package memberwriter writes revocations and downgrades of policies into the members directly while KubeFed is behind or does not
+// work: 10,000 policies that are opened in an emergency take KubeFed 500 seconds, and a revocation would wait behind them. Address
+// groups are always left to KubeFed.
 //
 // The Federated object is written first. What is then written into a member is exactly what the Federated object has for it, with
 // KubeFed's own account, and only if the member still has the revision that was read. KubeFed later finds the member as it would

@@ -53,8 +53,8 @@ type Reconciler struct {
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
 	Reports   *statuscache.Cache
-	// Queue decides the order of writes, PendingWrites updates it with what KubeFed has not yet propagated of an
-	// object, and Units knows for which units users wait.
+	// Queue decides the order of writes, UpdatePending updates it with what KubeFed has not yet propagated of an
+	// object, and Units has the requested units.
 	Queue *writequeue.Queue
 	// Workers is the number of resources that are reconciled concurrently; 0 means DefaultWorkers.
 	Workers       int

@@ -35,8 +35,8 @@ func what(key string) string {
 	return ""
 }
 
-// enforcedIn returns MemberPending or another state with a message if what was read back from a member is not all that
-// decides there.
+// enforcedIn returns MemberRealized, or the state and reason if the policy that was read back is not in effect in the
+// member for another reason: the dataplane's settings, missing labels, or policies of others.
 func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, message.Message) {
 	for _, name := range slices.Sorted(maps.Keys(f.Lacking)) {
 		if why := f.Lacking[name][cluster]; !why.IsZero() {

@@ -83,7 +83,7 @@ func (f *facts) closedBy(kind federation.Kind) map[string]bool {
 	return out
 }
 
-// closes reports whether a workload that loses a spec is open afterwards.
+// closes reports whether the spec makes the workload refuse what it does not allow; an unknown kind counts as closing.
 func closes(kind federation.Kind, spec map[string]any) bool {
 	effect := effects[kind]
 	return effect == nil || effect(spec, nil) == enforcer.Opens

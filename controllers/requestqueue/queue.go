@@ -31,8 +31,8 @@ const (
 	Bulk = -100
 )
 
-// MaxIndividual is the number of names that one call of Add may have to count as requests for each of them. The requester of more
-// waits for all of them, and for none in particular.
+// MaxIndividual is the largest number of names in one call of Add that are treated as individual requests of users. A larger call is a
+// bulk change: nobody waits for one particular name.
 const MaxIndividual = 40
 
 // Queue collects names until its controller starts, and passes them to the controller's queue from then on. It is safe for

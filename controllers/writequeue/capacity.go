@@ -16,8 +16,9 @@ type capacity struct {
 
 	// pending maps each object to the members to which KubeFed still has to propagate it.
 	pending map[string][]string
-	// counted maps what counts against MaxPending (admitted units and pending objects) to the time since when it counts. byAge has
-	// the same entries, oldest first, and lagCandidates those of them that another member has, by the time since when it has them.
+	// counted maps what counts against MaxPending (admitted units and pending objects) to the time since when it counts. byAge
+	// lists the same entries, oldest first. lagCandidates lists the entries whose object another member already has, ordered by when
+	// that member got it; LagTimeout applies to them.
 	counted       map[entry]time.Time
 	byAge         []timedEntry
 	lagCandidates []timedEntry
@@ -127,8 +128,7 @@ func (c *capacity) useRate(member string, now time.Time) {
 	}
 }
 
-// rateDelay returns how long KubeFed could not write another object into each of the members that a unit waits for without using what
-// is reserved for urgent writes.
+// rateDelay returns how long to wait until KubeFed can write one more object to each needed member without using the reserved burst.
 func (c *capacity) rateDelay(members []string, now time.Time) time.Duration {
 	longest := time.Duration(0)
 	for _, m := range c.needed(members) {
