@@ -36,7 +36,10 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
 	f.foldWildcards()
 	if f.Wanted {
-		r.render(f)
+		if f.Problem == nil {
+			// Without the list of members, a class that selects members by labels would select none.
+			r.render(f)
+		}
 		if err := r.groups(f); err != nil {
 			return nil, err
 		}
