@@ -46,9 +46,9 @@ type outcome struct {
 func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, error) {
 	out := outcome{Existing: f.Existing, Problem: f.Problem}
 	if f.Problem != nil && len(f.Rendered) == 0 {
-		out.Plan = plan{Desired: map[string]map[string]string{}, Kept: true}
+		out.Plan = plan{Desired: map[string]map[string]string{}, Frozen: true}
 		for _, e := range f.Existing {
-			out.Plan.Desired[e.Key()] = f.present(e)
+			out.Plan.Desired[e.Key()] = f.currentRevisions(e)
 		}
 		return out, nil
 	}
@@ -60,13 +60,13 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 	kind := priorityOf(f, &p, asked)
 	missing := ""
 	if kind < writequeue.Revocation {
-		missing = closesWithout(f, &p)
+		missing = missingGroupOf(f, &p)
 	}
-	if r.closing.InGrace(f.Resource, missing != "", f.Now, missingGroupGrace) {
+	if r.missingGroups.InGrace(f.Resource, missing != "", f.Now, missingGroupTimeout) {
 		out.Deferred, out.MissingGroup = true, missing
 		return out, nil
 	}
-	if r.settling.inFlight(f.Existing, p.Writes, r.MaxInFlight) {
+	if r.recent.inFlight(f.Existing, p.Writes, r.MaxInFlight) {
 		out.Deferred, out.RequeueSoon = true, true
 		return out, nil
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		if direct {
 			r.MemberWriter.Send(written)
 		}
-		r.settling.written(written.Key())
+		r.recent.written(written.Key())
 		r.UpdatePending(written.Key())
 		r.measureExpiry(f, written)
 		out.Existing, out.Wrote = replace(out.Existing, written), true
@@ -145,10 +145,10 @@ func (r *Reconciler) addFinalizers(ctx context.Context, f *facts, p *plan) error
 }
 
 func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object) error {
-	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, o, f.ever(o)); err != nil {
+	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, o, f.everPlaced(o)); err != nil {
 		return err
 	}
-	r.settling.forget(o.Key())
+	r.recent.forget(o.Key())
 	log.FromContext(ctx).Info("Deleted federated object", "name", o.Meta.Name, "resource", f.Resource)
 	return nil
 }

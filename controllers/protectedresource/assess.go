@@ -21,9 +21,9 @@ func assess(f *facts, done *outcome) statuscache.Report {
 	r := statuscache.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
-	case p.Kept:
+	case p.Frozen:
 		// The members still have the previous revision, whatever the policies say now.
-		r.SIDs, r.Revision, r.Entries = f.Before.SIDs, f.Before.Revision, f.Before.Entries
+		r.SIDs, r.Revision, r.Entries = f.LastReport.SIDs, f.LastReport.Revision, f.LastReport.Entries
 	case f.Wanted:
 		for _, ref := range f.Unit.From {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
@@ -63,11 +63,11 @@ func (f *facts) templateRevision() string {
 	for i := range f.Rendered {
 		all = append(all, f.Rendered[i].Revision)
 	}
-	return f.joined(all)
+	return f.combinedRevision(all)
 }
 
-// joined combines the revisions of several objects into one.
-func (f *facts) joined(revisions []string) string {
+// combinedRevision combines the revisions of several objects into one.
+func (f *facts) combinedRevision(revisions []string) string {
 	if len(revisions) == 1 {
 		return revisions[0]
 	}
@@ -101,9 +101,9 @@ func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.C
 	var clusters []string
 	for _, e := range done.Existing {
 		byName[e.Key()] = e
-		clusters = append(clusters, f.ever(e)...)
+		clusters = append(clusters, f.everPlaced(e)...)
 	}
-	clusters = append(clusters, f.ever(nil)...)
+	clusters = append(clusters, f.everPlaced(nil)...)
 	for _, d := range done.Plan.Desired {
 		clusters = slices.AppendSeq(clusters, maps.Keys(d))
 	}
@@ -128,15 +128,15 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	p := &done.Plan
 	var sight []objectState
 	for _, name := range objects {
-		s := objectState{What: what(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
-			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Deferred, WaitsFor: done.MissingGroup}
+		s := objectState{Label: objectLabel(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Frozen: p.Frozen,
+			Orphan: p.Frozen && f.orphaned(), Wildcard: f.wildcard(), Deferred: done.Deferred, MissingGroup: done.MissingGroup}
 		if e := byName[name]; e != nil {
 			// KubeFed's status refers to the previous write.
 			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Deferred, e.Propagation.Seen && !done.Deferred
-			s.Word = e.Propagation.Clusters[cluster]
-			s.MayHold = slices.Contains(f.ever(e), cluster)
+			s.KubeFedStatus = e.Propagation.Clusters[cluster]
+			s.MayExist = slices.Contains(f.everPlaced(e), cluster)
 		} else {
-			s.MayHold = slices.Contains(f.ever(nil), cluster)
+			s.MayExist = slices.Contains(f.everPlaced(nil), cluster)
 		}
 		if s.relevant() {
 			sight = append(sight, s)
@@ -146,7 +146,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		return v1alpha1.ClusterState{}, false, false
 	}
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
-	before := f.before(cluster)
+	before := f.lastState(cluster)
 	var desired, observed []string
 	var why message.Message
 	worst := func(s *objectState) {
@@ -164,7 +164,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 			observed = append(observed, "")
 		}
 	}
-	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
+	out.DesiredRevision, out.ObservedRevision = f.combinedRevision(desired), f.combinedRevision(observed)
 	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
 	for _, s := range sight {
 		s.WasRealized = was
@@ -172,7 +172,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	}
 	if strings.Join(desired, "") != "" {
 		for _, s := range f.groupsIn(cluster) {
-			s.WasRealized = was && slices.Contains(f.Before.Groups, s.Name)
+			s.WasRealized = was && slices.Contains(f.LastReport.Groups, s.Name)
 			worst(&s)
 		}
 	}
@@ -183,14 +183,14 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	switch {
 	case out.State != v1alpha1.MemberRealized || !f.Wanted:
 	case out.Mode == v1alpha1.ModeEnforce:
-		out.State, why = f.enforcedIn(cluster)
-		if object := f.retainedIn(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
+		out.State, why = f.enforcementState(cluster)
+		if object := f.closedByReplaced(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
 			why = message.StateStillClosed(object, why)
 		}
 	case out.DesiredRevision != "":
-		out.State, why = f.readIn(cluster)
+		out.State, why = f.auditState(cluster)
 	}
-	if state, reason := f.withheld(cluster); state != "" {
+	if state, reason := f.suspendedState(cluster); state != "" {
 		out.State, why = state, reason
 	}
 	condition.SetMessage(&out, why)
@@ -206,8 +206,8 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	return out, confirmed, true
 }
 
-// withheld returns the state of a member that does not receive further changes, whatever it has now, or "".
-func (f *facts) withheld(cluster string) (v1alpha1.MemberState, message.Message) {
+// suspendedState returns the state of a member that does not receive further changes, whatever it has now, or "".
+func (f *facts) suspendedState(cluster string) (v1alpha1.MemberState, message.Message) {
 	if why := f.quarantined(cluster); !why.IsZero() {
 		return v1alpha1.MemberQuarantined, why
 	}
@@ -225,8 +225,8 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		s := objectState{Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
-			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
-			s.MayHold = g.Revision == ""
+			s.Propagated, s.Settled, s.KubeFedStatus = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
+			s.MayExist = g.Revision == ""
 		}
 		if s.relevant() {
 			out = append(out, s)
@@ -235,11 +235,11 @@ func (f *facts) groupsIn(cluster string) []objectState {
 	return out
 }
 
-// before returns the last reported state of a member, by this process or its predecessor.
-func (f *facts) before(cluster string) v1alpha1.ClusterState {
+// lastState returns the last reported state of a member, by this process or its predecessor.
+func (f *facts) lastState(cluster string) v1alpha1.ClusterState {
 	if f.reported == nil {
 		f.reported = map[string]v1alpha1.ClusterState{}
-		for _, l := range append([][]v1alpha1.ClusterState{f.Before.Clusters}, f.Told...) {
+		for _, l := range append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, f.ReportedMembers...) {
 			for i := range l {
 				if name := string(l[i].Name); f.reported[name].Name == "" {
 					f.reported[name] = l[i]
@@ -262,29 +262,29 @@ var severity = []v1alpha1.MemberState{
 type objectState struct {
 	// Group reports that it is a group of addresses, which has no revision label.
 	Group bool
-	// What names the object in messages by its kind and name. It is empty for a Cilium policy and for a group.
-	What string
+	// Label names the object in messages by its kind and name. It is empty for a Cilium policy and for a group.
+	Label string
 	// Name is the name of the object.
 	Name        string
 	Desired     string
 	Observation federation.Observation
-	// Propagated reports that, according to KubeFed, the member has the present generation. Word is KubeFed's status
+	// Propagated reports that, according to KubeFed, the member has the present generation. KubeFedStatus is KubeFed's status
 	// otherwise.
-	Propagated bool
-	Word       string
+	Propagated    bool
+	KubeFedStatus string
 	// Settled reports that KubeFed has handled the present generation.
 	Settled bool
 	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
 	WasRealized bool
-	// MayHold reports that the member has had, or may have had, the object.
-	MayHold bool
-	// Kept reports that the object stays as it is, because the wanted state cannot be decided now.
-	Kept bool
-	// Waits reports that the wanted state was not written yet, because KubeFed is at its limit, or because of the
-	// missing group WaitsFor.
-	Waits    bool
-	WaitsFor string
+	// MayExist reports that the member has had, or may have had, the object.
+	MayExist bool
+	// Frozen reports that the object stays as it is, because the wanted state cannot be decided now.
+	Frozen bool
+	// Deferred reports that the wanted state was not written yet, because KubeFed is at its limit, or because of the
+	// group MissingGroup.
+	Deferred     bool
+	MissingGroup string
 	// Orphan reports that the object stays because its ProtectedResource was removed by force.
 	Orphan bool
 	// Wildcard reports that the object belongs to a wildcard, which has no ProtectedResource.
@@ -296,7 +296,7 @@ func (s *objectState) relevant() bool {
 		return true
 	}
 	// Nothing is wanted and nothing exists: done, once that was observed and KubeFed will not change it.
-	return s.MayHold && (!s.Settled || !s.Observation.Reachable)
+	return s.MayExist && (!s.Settled || !s.Observation.Reachable)
 }
 
 func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
@@ -308,22 +308,22 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:
 		return v1alpha1.MemberLeaked, message.StateOrphan()
-	case s.Desired == "" && s.Waits:
+	case s.Desired == "" && s.Deferred:
 		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
-	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
+	case s.Desired == "" && (!s.Settled || s.KubeFedStatus == federation.WaitingForRemoval):
 		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
-	case o.Object == nil && s.WasRealized && !s.Waits:
+	case o.Object == nil && s.WasRealized && !s.Deferred:
 		// The deleted object contained the only record of its last writer.
 		return v1alpha1.MemberDrifted, message.StateDeleted(s.named())
 	case o.Object == nil:
 		return v1alpha1.MemberPending, s.waiting(message.StateNotThereYet(s.what()))
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
 		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Verbatim(o.Object.Invalid))
-	case o.Object.Revision == s.Desired && s.Kept:
+	case o.Object.Revision == s.Desired && s.Frozen:
 		return v1alpha1.MemberPending, message.StateKept()
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, message.Message{}
@@ -350,18 +350,18 @@ func (s *objectState) changed() bool {
 // waiting appends KubeFed's status, if it explains the delay.
 func (s *objectState) waiting(what message.Message) message.Message {
 	switch {
-	case s.WaitsFor != "":
-		return message.StateWaitsForGroup(what, s.WaitsFor)
-	case s.Waits:
+	case s.MissingGroup != "":
+		return message.StateWaitsForGroup(what, s.MissingGroup)
+	case s.Deferred:
 		return message.StateQueued(what)
-	case s.Word == "":
+	case s.KubeFedStatus == "":
 		return what
 	}
-	return message.StateKubefedSays(what, s.Word)
+	return message.StateKubefedSays(what, s.KubeFedStatus)
 }
 
 func (s *objectState) what() message.Message {
-	if s.What == "" && !s.Group {
+	if s.Label == "" && !s.Group {
 		return message.ObjectThePolicy()
 	}
 	return s.named()
@@ -379,14 +379,14 @@ func (s *objectState) named() message.Message {
 	switch {
 	case s.Group:
 		return message.ObjectGroup(s.Name)
-	case s.What == "":
+	case s.Label == "":
 		return message.ObjectPolicy(s.Name)
 	}
-	return message.Verbatim(s.What)
+	return message.Verbatim(s.Label)
 }
 
 func (s *objectState) older() message.Message {
-	if s.What == "" && !s.Group {
+	if s.Label == "" && !s.Group {
 		return message.StateOlder()
 	}
 	return message.StateOlderOf(s.named())

@@ -45,8 +45,8 @@ func newCrowd(t testing.TB) *crowd {
 func (c *crowd) look(before statuscache.Report, was v1alpha1.ProtectedResourceStatus) (*facts, statuscache.Report) {
 	c.Helper()
 	f := c.facts()
-	f.Objects[0].Status, f.Before = was, before
-	f.Told = [][]v1alpha1.ClusterState{was.States()}
+	f.Objects[0].Status, f.LastReport = was, before
+	f.ReportedMembers = [][]v1alpha1.ClusterState{was.States()}
 	p, err := decide(f)
 	if err != nil {
 		c.Fatal(err)

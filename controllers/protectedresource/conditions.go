@@ -14,7 +14,7 @@ import (
 
 // accepted returns the condition Accepted: whether the object is used, and whether its deletion is pending.
 func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
-	if o.DeletionTimestamp != nil && asks(o) {
+	if o.DeletionTimestamp != nil && requiresProtection(o) {
 		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			"a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected")
 	}

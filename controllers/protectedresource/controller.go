@@ -73,10 +73,10 @@ type Reconciler struct {
 	// Tracer continues the traces of changes; nil disables that.
 	Tracer *tracing.Tracer
 
-	traces   changeTraces
-	settling recentWrites
-	// closing tracks resources whose enforcement is deferred until the groups that they allow exist in the member.
-	closing grace.Tracker
+	traces changeTraces
+	recent recentWrites
+	// missingGroups tracks resources whose enforcement is deferred until the groups that they allow exist in the member.
+	missingGroups grace.Tracker
 	// deferredStatus tracks resources whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
 }

@@ -27,30 +27,30 @@ type Members interface {
 	MembersLacking(keys []string) []memberhealth.Lack
 }
 
-// what returns the name of an object in messages; Cilium policies of the unit are just "the policy".
-func what(key string) string {
+// objectLabel returns the name of an object in messages; Cilium policies of the unit are just "the policy".
+func objectLabel(key string) string {
 	if name, ok := strings.CutPrefix(key, federation.IstioPolicy.Key("")); ok {
 		return federation.IstioPolicy.Target.Kind + " " + name
 	}
 	return ""
 }
 
-// enforcedIn returns MemberRealized, or the state and reason if the policy that was read back is not in effect in the
+// enforcementState returns MemberRealized, or the state and reason if the policy that was read back is not in effect in the
 // member for another reason: the dataplane's settings, missing labels, or policies of others.
-func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, message.Message) {
-	for _, name := range slices.Sorted(maps.Keys(f.Lacking)) {
-		if why := f.Lacking[name][cluster]; !why.IsZero() {
+func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.Message) {
+	for _, name := range slices.Sorted(maps.Keys(f.NotEnforcing)) {
+		if why := f.NotEnforcing[name][cluster]; !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.waiting.why(cluster); !why.IsZero() {
+		if why := f.delay.reason(cluster); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
 		if why := f.Members.Unenforced(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
-		if why := f.unmatched(); !why.IsZero() {
+		if why := f.unmatchedRules(); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
 		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
@@ -79,9 +79,9 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, message.Messag
 	return v1alpha1.MemberRealized, message.Message{}
 }
 
-// readIn checks whether a member applies a policy that closes nothing as written: the policy of a resource in Audit, or
+// auditState checks whether a member applies a policy that closes nothing as written: the policy of a resource in Audit, or
 // of a wildcard. Some settings make such a policy close workloads, open more than it says, or have no effect.
-func (f *facts) readIn(cluster string) (v1alpha1.MemberState, message.Message) {
+func (f *facts) auditState(cluster string) (v1alpha1.MemberState, message.Message) {
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
 		if why := f.Members.MeaningChanged(cluster); !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateMeaningChanged(why)
@@ -91,18 +91,18 @@ func (f *facts) readIn(cluster string) (v1alpha1.MemberState, message.Message) {
 		if why := f.Members.MissingLabels(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateMayMatchNothing(why)
 		}
-		if why := f.unmatched(); !why.IsZero() {
+		if why := f.unmatchedRules(); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
 	}
 	return v1alpha1.MemberRealized, message.Message{}
 }
 
-// retainedIn returns the object of a dataplane that the class no longer names and that still closes a member, or "".
-func (f *facts) retainedIn(p *plan, cluster string) string {
+// closedByReplaced returns the object of a dataplane that the class no longer names and that still closes a member, or "".
+func (f *facts) closedByReplaced(p *plan, cluster string) string {
 	for _, key := range slices.Sorted(maps.Keys(p.Desired)) {
 		kind := federation.CiliumPolicy
-		if what(key) != "" {
+		if objectLabel(key) != "" {
 			kind = federation.IstioPolicy
 		}
 		if p.Desired[key][cluster] != "" && !f.enforcedByKind(kind) {
@@ -135,11 +135,11 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	return slices.Compact(keys)
 }
 
-// unmatched returns the members whose pods the rules of the unit may not match, because identities there lack a label
+// unmatchedRules returns the members whose pods the rules of the unit may not match, because identities there lack a label
 // that the rules use, or zero. The result is the same for every member of the unit, because a pod may connect from any
 // member to any other. An allow that may not match can only refuse too much, so for members whose identities are not
 // known only denies count.
-func (f *facts) unmatched() message.Message {
+func (f *facts) unmatchedRules() message.Message {
 	if f.sources == nil {
 		lacks := slices.DeleteFunc(f.Members.MembersLacking(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
 		for _, l := range f.Members.MembersLacking(subjectKeys(&f.Unit, true)) {

@@ -22,9 +22,9 @@ type facts struct {
 	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
 	Now      time.Time
-	// Asked is the time of the oldest unanswered request for a change of the unit; zero if there is none.
-	Asked time.Time
-	View  *policycache.View
+	// RequestedAt is the time of the oldest unanswered request for a change of the unit; zero if there is none.
+	RequestedAt time.Time
+	View        *policycache.View
 	// Changes are the traced changes of the resource's policies. They affect no decision.
 	Changes []tracedChange
 	// Objects are the ProtectedResources with the name of the resource.
@@ -38,17 +38,17 @@ type facts struct {
 	Refused  []policy.Refusal
 	// Unenforced lists what a dataplane leaves open regardless of the statements.
 	Unenforced []message.Message
-	// Retained is the unit in the terms of dataplanes that its class no longer names and that still close a member.
-	Retained []enforcer.Rendered
-	// waiting contains the members in which Enforce is delayed.
-	waiting enforcementWait
-	// sources caches the result of unmatched.
+	// ReplacedRenderings is the unit in the terms of dataplanes that its class no longer names and that still close a member.
+	ReplacedRenderings []enforcer.Rendered
+	// delay contains the members in which Enforce is delayed.
+	delay enforcementDelay
+	// sources caches the result of unmatchedRules.
 	sources *message.Message
-	// Stays are the kinds for which nothing could be rendered although the class requires it: their existing objects
+	// UnrenderedKinds are the kinds for which nothing could be rendered although the class requires it: their existing objects
 	// stay.
-	Stays []federation.Kind
-	// Lacking contains, by enforcer and member, the reason why the member enforces nothing that it is given.
-	Lacking map[v1alpha1.EnforcerName]map[string]message.Message
+	UnrenderedKinds []federation.Kind
+	// NotEnforcing contains, by enforcer and member, the reason why the member enforces nothing that it is given.
+	NotEnforcing map[v1alpha1.EnforcerName]map[string]message.Message
 	// Groups are those that the unit refers to, and those that its rules select but that must be removed.
 	Groups []externalgroup.Object
 	// Subjects are the external subjects whose groups the unit refers to.
@@ -81,13 +81,13 @@ type facts struct {
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
 	Revision func(map[string]any) string
-	// Before is the last report, if any. Told are the members in the statuses, which the previous process wrote.
-	Before statuscache.Report
-	Told   [][]v1alpha1.ClusterState
+	// LastReport is the last report, if any. ReportedMembers are the members in the statuses, which the previous process wrote.
+	LastReport      statuscache.Report
+	ReportedMembers [][]v1alpha1.ClusterState
 
-	// names caches the result of listed.
+	// names caches the result of membersInStatuses.
 	names *[]string
-	// reported caches the result of before, by member.
+	// reported caches the result of lastState, by member.
 	reported map[string]v1alpha1.ClusterState
 }
 
@@ -97,11 +97,11 @@ func (f *facts) wildcard() bool { return strings.HasSuffix(f.Resource, "*") }
 
 // released reports that no ProtectedResource of the name requires protection.
 func (f *facts) released() bool {
-	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return asks(o) })
+	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return requiresProtection(o) })
 }
 
-// asks reports whether the object requires protection in some member, regardless of a temporary audit.
-func asks(o *v1alpha1.ProtectedResource) bool {
+// requiresProtection reports whether the object requires protection in some member, regardless of a temporary audit.
+func requiresProtection(o *v1alpha1.ProtectedResource) bool {
 	return o.Spec.Mode != v1alpha1.ModeObserve ||
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
@@ -123,8 +123,8 @@ func (f *facts) downgraded(cluster string) message.Message {
 	return message.MemberDowngraded(cluster, mark.Message())
 }
 
-// held reports whether KubeFed is kept away from a member, or will be.
-func (f *facts) held(cluster string) bool {
+// suspended reports whether KubeFed is kept away from a member, or will be.
+func (f *facts) suspended(cluster string) bool {
 	return !f.quarantined(cluster).IsZero() || !f.downgraded(cluster).IsZero()
 }
 
@@ -141,7 +141,7 @@ func (f *facts) quarantined(cluster string) message.Message {
 // placeable returns the targets in which an object can be placed now: a held member keeps its placement, in or out.
 func (f *facts) placeable(e *federation.Object, targets []string) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
-		return f.held(c) && (e == nil || !slices.Contains(e.Placement, c))
+		return f.suspended(c) && (e == nil || !slices.Contains(e.Placement, c))
 	})
 }
 
@@ -163,7 +163,7 @@ func (f *facts) targets() []string {
 
 // firstGroups reports that the unit refers to a group that it did not refer to at the last report.
 func (f *facts) firstGroups() bool {
-	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.Before.Groups, g.Name) })
+	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.LastReport.Groups, g.Name) })
 }
 
 // foldWildcards removes wildcard units for dataplanes other than Cilium, which fold the allows of wildcards into the

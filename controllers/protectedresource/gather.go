@@ -19,12 +19,12 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 
 // gather collects all facts about a resource.
 func (r *Reconciler) gather(resource string) (*facts, error) {
-	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]message.Message{},
-		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
+	f := &facts{NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
+		Resource: resource, Now: r.Clock.Now(), RequestedAt: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, OpenedBy: r.OpenedBy, ForeignUnknown: r.ForeignUnknown, Mark: r.Mark,
 	}
 	f.Changes = r.changesOf(resource, f.Now)
-	f.Before, _ = r.Reports.Get(resource)
+	f.LastReport, _ = r.Reports.Get(resource)
 	f.Existing = r.existing(resource)
 	if taken := r.conflictingResource(resource); taken != "" {
 		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitNameTaken(objectName(resource), taken)}
@@ -50,7 +50,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	case !f.Wanted:
 		f.Open = r.open(f)
 	}
-	f.Told = r.reportedMembers(f)
+	f.ReportedMembers = r.reportedMembers(f)
 	return f, nil
 }
 
@@ -135,7 +135,7 @@ func (r *Reconciler) render(f *facts) {
 		return
 	}
 	f.Placement = clusters
-	f.waiting = f.waits()
+	f.delay = f.delayEnforcement()
 	for _, name := range f.Unit.Enforcers {
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
 		switch {
@@ -145,12 +145,12 @@ func (r *Reconciler) render(f *facts) {
 			continue
 		case why != nil:
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.EnforcerUnavailable(string(name), why.Why)}
-			f.Stays = append(f.Stays, kindOf(name))
+			f.UnrenderedKinds = append(f.UnrenderedKinds, kindOf(name))
 			continue
 		}
 		u := f.Unit
 		if name == v1alpha1.EnforcerCilium {
-			u = f.waiting.audited(u, f.targets())
+			u = f.delay.withAudit(u, f.targets())
 		}
 		e, apart := r.withMeshes(f, e)
 		if len(apart.RefusedIn) > 0 {
@@ -160,13 +160,13 @@ func (r *Reconciler) render(f *facts) {
 		out, err := e.Render(u)
 		if err != nil {
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.EnforcerFails(string(name), message.Of(err))}
-			f.Stays = append(f.Stays, kindOf(name))
+			f.UnrenderedKinds = append(f.UnrenderedKinds, kindOf(name))
 			continue
 		}
 		f.Rendered = append(f.Rendered, out.Objects...)
 		f.Refused = append(f.Refused, out.RefusedAmong(f.targets())...)
 		f.Unenforced = append(f.Unenforced, out.Unenforced...)
-		f.Lacking[name] = r.Enforcers.Lacking(name, f.Clusters)
+		f.NotEnforcing[name] = r.Enforcers.Lacking(name, f.Clusters)
 	}
 	r.retain(f)
 }
@@ -176,7 +176,7 @@ func (r *Reconciler) render(f *facts) {
 // revocations.
 func (r *Reconciler) retain(f *facts) {
 	for name, kind := range kinds {
-		if f.enforcedBy(name) || len(f.closedBy(kind)) == 0 {
+		if f.enforcedBy(name) || len(f.membersClosedBy(kind)) == 0 {
 			continue
 		}
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
@@ -194,7 +194,7 @@ func (r *Reconciler) retain(f *facts) {
 		}
 		e, _ = r.withMeshes(f, e)
 		if out, err := e.Render(u); err == nil {
-			f.Retained = append(f.Retained, out.Objects...)
+			f.ReplacedRenderings = append(f.ReplacedRenderings, out.Objects...)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforce
 
 // groups collects the groups that take effect together with the unit.
 func (r *Reconciler) groups(f *facts) error {
-	if !f.enforcedBy(v1alpha1.EnforcerCilium) && !f.retains(federation.CiliumPolicy) {
+	if !f.enforcedBy(v1alpha1.EnforcerCilium) && !f.hasReplacedRendering(federation.CiliumPolicy) {
 		return nil // other dataplanes write the addresses into the policies
 	}
 	f.Subjects = f.View.GroupsOf(&f.Unit)

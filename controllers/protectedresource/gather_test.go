@@ -80,8 +80,8 @@ func TestUnreadableRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := r.act(t.Context(), f, false)
-	if err != nil || host.writes != 0 || !done.Plan.Kept {
-		t.Errorf("%d writes, kept %t, %v", host.writes, done.Plan.Kept, err)
+	if err != nil || host.writes != 0 || !done.Plan.Frozen {
+		t.Errorf("%d writes, kept %t, %v", host.writes, done.Plan.Frozen, err)
 	}
 	if done.Problem == nil || done.Problem.Reason != v1alpha1.ReasonNoPropagator || !f.Wanted {
 		t.Errorf("problem %+v, wanted %t", done.Problem, f.Wanted)

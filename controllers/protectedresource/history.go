@@ -7,16 +7,16 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// ever returns the members that may have the object and, if there is no object, the members that the status lists.
-func (f *facts) ever(e *federation.Object) []string {
+// everPlaced returns the members that may have the object and, if there is no object, the members that the status lists.
+func (f *facts) everPlaced(e *federation.Object) []string {
 	if e == nil {
 		e = &federation.Object{}
 	}
-	return slices.DeleteFunc(e.EverPlaced(f.listed()...), f.forgotten)
+	return slices.DeleteFunc(e.EverPlaced(f.membersInStatuses()...), f.forgotten)
 }
 
-// listed returns the names of the members that the statuses of the ProtectedResources list.
-func (f *facts) listed() []string {
+// membersInStatuses returns the names of the members that the statuses of the ProtectedResources list.
+func (f *facts) membersInStatuses() []string {
 	if f.names == nil {
 		names := []string{}
 		for _, o := range f.Objects {
@@ -39,29 +39,29 @@ func (f *facts) forgotten(cluster string) bool {
 	return named && !f.Observe(cluster, "").Registered
 }
 
-// stillHeld returns the members that may have the object and have not been seen without it since KubeFed was told to
+// notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was told to
 // remove it.
-func (f *facts) stillHeld(e *federation.Object) []string {
-	return slices.DeleteFunc(f.ever(e), func(c string) bool {
+func (f *facts) notSeenWithout(e *federation.Object) []string {
+	return slices.DeleteFunc(f.everPlaced(e), func(c string) bool {
 		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observe(c, e.Key()))
 	})
 }
 
-// mayBeHeld returns the policies whose statements a member may still have from previous versions of the object. If
+// remainingPolicies returns the policies whose statements a member may still have from previous versions of the object. If
 // every member was realized at the last report, these are only its own policies.
-func (f *facts) mayBeHeld(e *federation.Object) []string {
+func (f *facts) remainingPolicies(e *federation.Object) []string {
 	return slices.DeleteFunc(federation.SplitNames(e.Meta.Annotations[federation.AnnotationPolicies]), func(p string) bool {
-		return f.Before.Resource != "" && f.Before.Realized() && len(f.Before.SIDs[p]) == 0
+		return f.LastReport.Resource != "" && f.LastReport.Realized() && len(f.LastReport.SIDs[p]) == 0
 	})
 }
 
-// goneEverywhere reports that no member has the object.
-func (f *facts) goneEverywhere(e *federation.Object) bool {
-	return e.Propagation.Seen && len(f.stillHeld(e)) == 0
+// absentEverywhere reports that no member has the object.
+func (f *facts) absentEverywhere(e *federation.Object) bool {
+	return e.Propagation.Seen && len(f.notSeenWithout(e)) == 0
 }
 
-// present returns the revision that each placed member must have according to the current object.
-func (f *facts) present(e *federation.Object) map[string]string {
+// currentRevisions returns the revision that each placed member must have according to the current object.
+func (f *facts) currentRevisions(e *federation.Object) map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Placement {
 		out[c] = f.Revision(e.SpecIn(c))

@@ -29,9 +29,9 @@ func meshed(t *testing.T) *facts {
 		return r
 	}
 	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
-		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
-		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		Lacking:  map[v1alpha1.EnforcerName]map[string]message.Message{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		Unit:         policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
+		Rendered:     []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
+		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
 		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
@@ -71,7 +71,7 @@ func TestWhatCannotBeRenderedStays(t *testing.T) {
 			return federation.Observation{Registered: true, Reachable: true, Object: o}
 		}
 		if stays {
-			f.Stays = []federation.Kind{federation.IstioPolicy}
+			f.UnrenderedKinds = []federation.Kind{federation.IstioPolicy}
 		}
 		p, err := decide(f)
 		if err != nil {
@@ -167,9 +167,9 @@ func TestEnforcedByWhom(t *testing.T) {
 			return message.Message{}
 		}
 		if c.lacking != "" {
-			f.Lacking[v1alpha1.EnforcerIstio] = map[string]message.Message{"m1": message.Verbatim(c.lacking)}
+			f.NotEnforcing[v1alpha1.EnforcerIstio] = map[string]message.Message{"m1": message.Verbatim(c.lacking)}
 		}
-		if state, why := f.enforcedIn("m1"); state != c.want {
+		if state, why := f.enforcementState("m1"); state != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.reason, state, why, c.want)
 		}
 	}

@@ -18,8 +18,8 @@ type plan struct {
 	Deletes []*federation.Object
 	// Desired is the revision by object and member. A member that is not listed must have nothing.
 	Desired map[string]map[string]string
-	// Kept reports that the Federated objects stay as they are, because nothing says that the resource may be opened.
-	Kept bool
+	// Frozen reports that the Federated objects stay as they are, because nothing says that the resource may be opened.
+	Frozen bool
 }
 
 // decide computes the plan. It is pure.
@@ -31,9 +31,9 @@ func decide(f *facts) (plan, error) {
 		return decideRemoval(f, f.Existing)
 	default:
 		// The ProtectedResource was removed by force, or its class no longer exists. What closes the resource stays.
-		p := plan{Desired: map[string]map[string]string{}, Kept: true}
+		p := plan{Desired: map[string]map[string]string{}, Frozen: true}
 		for _, e := range f.Existing {
-			p.Desired[e.Key()] = f.present(e)
+			p.Desired[e.Key()] = f.currentRevisions(e)
 		}
 		return p, nil
 	}
@@ -49,10 +49,10 @@ func decideWanted(f *facts) (plan, error) {
 		}
 	}
 	replaced := maps.Clone(p.Desired)
-	for i := range f.Retained {
-		r := &f.Retained[i]
+	for i := range f.ReplacedRenderings {
+		r := &f.ReplacedRenderings[i]
 		kind := renderedKind(r)
-		if retained := f.unreplaced(kind, targets, replaced); len(retained) > 0 {
+		if retained := f.notReplaced(kind, targets, replaced); len(retained) > 0 {
 			wanted[renderedKey(r)] = true
 			if err := p.place(f, r, retained); err != nil {
 				return plan{}, err
@@ -65,27 +65,27 @@ func decideWanted(f *facts) (plan, error) {
 		if wanted[e.Key()] {
 			continue
 		}
-		if slices.Contains(f.Stays, e.Kind) {
-			p.Desired[e.Key()] = f.present(e)
+		if slices.Contains(f.UnrenderedKinds, e.Kind) {
+			p.Desired[e.Key()] = f.currentRevisions(e)
 			continue
 		}
 		// An object that a rendering no longer contains is covered by its other objects, or only opened something. But
 		// it may be what closes a member until the others are there: it is removed where they were read back and, if
 		// they belong to another dataplane, where that dataplane enforces them.
-		needed := f.unreplaced(e.Kind, e.Placement, replaced)
+		needed := f.notReplaced(e.Kind, e.Placement, replaced)
 		needed = slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
 			return !slices.Contains(targets, c) || f.forgotten(c) ||
-				f.realizedIn(c, successors) && (!slices.Contains(needed, c) || f.retains(e.Kind))
+				f.realizedIn(c, successors) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
 		})
 		if len(needed) == 0 {
 			surplus = append(surplus, e)
 			continue
 		}
 		if len(needed) < len(e.Placement) {
-			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.stillHeld(e)...))
+			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.notSeenWithout(e)...))
 			p.Writes = append(p.Writes, e)
 		}
-		p.Desired[e.Key()] = f.present(e)
+		p.Desired[e.Key()] = f.currentRevisions(e)
 	}
 	gone, err := decideRemoval(f, surplus)
 	if err != nil {
@@ -100,7 +100,7 @@ func decideWanted(f *facts) (plan, error) {
 func (p *plan) place(f *facts, r *enforcer.Rendered, targets []string) error {
 	key := renderedKey(r)
 	p.Desired[key] = desired(r, targets)
-	e := existing(f, key)
+	e := f.existing(key)
 	placed := f.placeable(e, targets)
 	if e == nil && len(placed) == 0 {
 		return nil
@@ -116,13 +116,13 @@ func (p *plan) place(f *facts, r *enforcer.Rendered, targets []string) error {
 	return nil
 }
 
-// unreplaced returns the members in which objects of a kind that the class no longer names still close the resource,
+// notReplaced returns the members in which objects of a kind that the class no longer names still close the resource,
 // because their replacement was not read back or is not enforced.
-func (f *facts) unreplaced(kind federation.Kind, among []string, replaced map[string]map[string]string) []string {
+func (f *facts) notReplaced(kind federation.Kind, among []string, replaced map[string]map[string]string) []string {
 	if f.enforcedByKind(kind) {
 		return nil // objects of one dataplane are enforced together
 	}
-	closed, targets := f.closedBy(kind), f.targets()
+	closed, targets := f.membersClosedBy(kind), f.targets()
 	return slices.DeleteFunc(slices.Clone(among), func(c string) bool {
 		if !closed[c] || !slices.Contains(targets, c) || f.forgotten(c) || f.mode(c) == v1alpha1.ModeAudit {
 			return true
@@ -130,7 +130,7 @@ func (f *facts) unreplaced(kind federation.Kind, among []string, replaced map[st
 		if !f.realizedIn(c, replaced) {
 			return false
 		}
-		state, _ := f.enforcedIn(c)
+		state, _ := f.enforcementState(c)
 		return state == v1alpha1.MemberRealized
 	})
 }
@@ -145,9 +145,9 @@ func (f *facts) enforcedByKind(kind federation.Kind) bool {
 	return false
 }
 
-// retains reports whether the unit was rendered for a dataplane that its class no longer names.
-func (f *facts) retains(kind federation.Kind) bool {
-	return slices.ContainsFunc(f.Retained, func(r enforcer.Rendered) bool { return renderedKind(&r) == kind })
+// hasReplacedRendering reports whether the unit was rendered for a dataplane that its class no longer names.
+func (f *facts) hasReplacedRendering(kind federation.Kind) bool {
+	return slices.ContainsFunc(f.ReplacedRenderings, func(r enforcer.Rendered) bool { return renderedKind(&r) == kind })
 }
 
 // decideRemoval takes one step of the removal: render as Audit without rules, remove the placement, delete. Each step
@@ -178,8 +178,8 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		switch {
 		case e.Meta.DeletionTimestamp != nil:
 		case len(e.Placement) > 0 || e.ForeignFields:
-			p.Writes = append(p.Writes, e.WithoutPlacement(append(slices.Clone(e.Placement), f.stillHeld(e)...)))
-		case f.goneEverywhere(e):
+			p.Writes = append(p.Writes, e.WithoutPlacement(append(slices.Clone(e.Placement), f.notSeenWithout(e)...)))
+		case f.absentEverywhere(e):
 			p.Deletes = append(p.Deletes, e)
 		}
 	}
@@ -193,8 +193,8 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 	policies := policiesOf(f.Unit.From)
 	if e != nil {
 		o.Kind, o.Meta = e.Kind, *e.Meta.DeepCopy()
-		ever = append(ever, f.stillHeld(e)...)
-		policies = append(policies, f.mayBeHeld(e)...)
+		ever = append(ever, f.notSeenWithout(e)...)
+		policies = append(policies, f.remainingPolicies(e)...)
 	}
 	o.Meta.Name, o.Meta.Namespace = r.Object.Name, o.Kind.Namespace
 	o.Meta.Labels = federation.Overlay(o.Meta.Labels, r.Object.Labels)
@@ -225,7 +225,8 @@ func desired(r *enforcer.Rendered, targets []string) map[string]string {
 	return out
 }
 
-func existing(f *facts, key string) *federation.Object {
+// existing returns the Federated object with a key, or nil.
+func (f *facts) existing(key string) *federation.Object {
 	for _, e := range f.Existing {
 		if e.Key() == key {
 			return e

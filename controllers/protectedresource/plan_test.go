@@ -72,17 +72,17 @@ func TestNobodySaidOpen(t *testing.T) {
 		kept    bool
 	}{
 		{"the ProtectedResource vanished", nil, true},
-		{"it asks for Enforce, and nothing could be compiled", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeEnforce)}, true},
-		{"it asks for Audit in one member", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeAudit})}, true},
-		{"one of two asks for Enforce", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeEnforce)}, true},
+		{"it is in Enforce, and nothing could be compiled", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeEnforce)}, true},
+		{"it is in Audit in one member", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeAudit})}, true},
+		{"one of two is in Enforce", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeEnforce)}, true},
 		{"all are in Observe", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeObserve)}, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := &facts{Resource: "r", Existing: []*federation.Object{placed}, Objects: c.objects, Revision: enforcer.Revision,
 				Observe: func(string, string) federation.Observation { return federation.Observation{} }}
 			p, err := decide(f)
-			if err != nil || p.Kept != c.kept || (len(p.Writes) == 0) != c.kept {
-				t.Errorf("kept %v, %d writes, %v", p.Kept, len(p.Writes), err)
+			if err != nil || p.Frozen != c.kept || (len(p.Writes) == 0) != c.kept {
+				t.Errorf("kept %v, %d writes, %v", p.Frozen, len(p.Writes), err)
 			}
 		})
 	}

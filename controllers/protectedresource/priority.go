@@ -16,7 +16,7 @@ import (
 func priorityOf(f *facts, p *plan, asked bool) writequeue.Priority {
 	worst := enforcer.Grants
 	for _, next := range p.Writes {
-		worst = max(worst, effect(existing(f, next.Key()), next))
+		worst = max(worst, effect(f.existing(next.Key()), next))
 	}
 	switch {
 	case worst == enforcer.Opens:
@@ -50,21 +50,21 @@ func effect(e, next *federation.Object) enforcer.Effect {
 	return worst
 }
 
-// missingGroupGrace bounds how long a resource stays open because a group is missing. KubeFed restores an object that
+// missingGroupTimeout bounds how long a resource stays open because a group is missing. KubeFed restores an object that
 // was deleted in a member after about ten seconds.
-const missingGroupGrace = 12 * time.Second
+const missingGroupTimeout = 12 * time.Second
 
-// closesWithout returns a group that is missing in a member which the plan closes, so that the clients in the group
+// missingGroupOf returns a group that is missing in a member which the plan closes, so that the clients in the group
 // would be refused; "" if no group is known to be missing.
-func closesWithout(f *facts, p *plan) string {
+func missingGroupOf(f *facts, p *plan) string {
 	for _, next := range p.Writes {
-		e := existing(f, next.Meta.Name)
+		e := f.existing(next.Meta.Name)
 		for _, c := range next.Placement {
 			var before map[string]any
 			if e != nil && slices.Contains(e.Placement, c) {
 				before = e.SpecIn(c)
 			}
-			if f.held(c) || !cilium.Closes(before, next.SpecIn(c)) {
+			if f.suspended(c) || !cilium.Closes(before, next.SpecIn(c)) {
 				continue
 			}
 			for _, g := range f.Groups {

@@ -102,7 +102,7 @@ func TestClosesWithout(t *testing.T) {
 		if c.was != nil {
 			f.Existing = []*federation.Object{c.was}
 		}
-		if got := closesWithout(f, &plan{Writes: []*federation.Object{c.next}}); got != c.want {
+		if got := missingGroupOf(f, &plan{Writes: []*federation.Object{c.next}}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}

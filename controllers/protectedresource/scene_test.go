@@ -109,12 +109,12 @@ func (s *scene) facts() *facts {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
 	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
-		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]message.Message{},
+		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
 		OpenedBy:       func(v1alpha1.EnforcerName, string, string, string) string { return "" },
 		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none }}
 	f.Observe = func(cluster, key string) federation.Observation {
 		o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
-		if e := existing(f, key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {
+		if e := f.existing(key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {
 			revision := enforcer.Revision(e.SpecIn(cluster))
 			o.Object = &federation.Observed{Name: e.Meta.Name, Revision: revision, Label: revision}
 		}

@@ -35,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 	r.Policies.Add(requestqueue.Observed, slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
 	r.emitEvents(f, before, had, &report)
 	r.measure(f, &report)
-	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
+	if done.Plan.Frozen && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
 		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 	if done.Wrote && f.first() {
 		r.deferredStatus.InGrace(f.Resource, false, time.Now(), 0) // the delay is over; now the usual time of a push applies
 	}
-	deferred = underWay(f, &report)
+	deferred = statusDeferral(f, &report)
 	if !r.deferredStatus.InGrace(f.Resource, deferred > 0, time.Now(), deferred) {
 		deferred = 0
 	}
@@ -62,9 +62,9 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 	return deferred, errors.Join(errs...)
 }
 
-// underWay returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as
+// statusDeferral returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as
 // it does for a deletion.
-func underWay(f *facts, report *statuscache.Report) time.Duration {
+func statusDeferral(f *facts, report *statuscache.Report) time.Duration {
 	var least time.Duration
 	for i, o := range f.Objects {
 		if o.DeletionTimestamp != nil {
@@ -85,7 +85,7 @@ func (f *facts) first() bool {
 // isReleasable reports that nothing depends on the object any more: it requires no protection, and either another
 // object of the same name holds the unit, or neither the host nor a member has an object of it.
 func isReleasable(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
-	if asks(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
+	if requiresProtection(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
 		return false
 	}
 	if !f.released() {

@@ -12,41 +12,41 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// enforcementWait contains the members in which Enforce is delayed, and the members that cause it. Its zero value
+// enforcementDelay contains the members in which Enforce is delayed, and the members that cause it. Its zero value
 // delays nothing.
-type enforcementWait struct {
+type enforcementDelay struct {
 	// members are those that are in Audit because Enforce is delayed.
 	members map[string]bool
 	// lacks are the members whose identities lack labels, by name.
 	lacks []memberhealth.Lack
 }
 
-// why returns the reason why a member is not closed yet, or zero if Enforce is not delayed there.
-func (w *enforcementWait) why(cluster string) message.Message {
+// reason returns the reason why a member is not closed yet, or zero if Enforce is not delayed there.
+func (w *enforcementDelay) reason(cluster string) message.Message {
 	if !w.members[cluster] {
 		return message.Message{}
 	}
 	return message.StateEnforceWaits(membersOf(w.lacks))
 }
 
-// waits computes in which members Enforce must wait for labels in identities. If some member's identities lack a label,
+// delayEnforcement computes in which members Enforce must wait for labels in identities. If some member's identities lack a label,
 // a closed workload would refuse the clients of that member, and a workload without its own label would not be closed
 // at all. So no member is closed before every placed one has the labels.
 //
 // A member where the resource is already closed never waits, and no other member waits for it. So a member that joins
 // later, or one that lost its labels, delays only what is still open. A name without a registration is not a member,
 // and a member that is set to Observe has nothing to close.
-func (f *facts) waits() enforcementWait {
+func (f *facts) delayEnforcement() enforcementDelay {
 	if f.wildcard() || !f.enforcedBy(v1alpha1.EnforcerCilium) {
-		return enforcementWait{}
+		return enforcementDelay{}
 	}
-	closed := f.closedBy(federation.CiliumPolicy)
+	closed := f.membersClosedBy(federation.CiliumPolicy)
 	registered := map[string]bool{}
 	for i := range f.Clusters {
 		registered[f.Clusters[i].Name] = true
 	}
 	keys := slices.Concat(selectorKeys(&f.Unit), subjectKeys(&f.Unit, false))
-	w := enforcementWait{members: map[string]bool{}}
+	w := enforcementDelay{members: map[string]bool{}}
 	for _, c := range f.targets() {
 		if closed[c] || !registered[c] {
 			continue
@@ -59,14 +59,14 @@ func (f *facts) waits() enforcementWait {
 		}
 	}
 	if len(w.members) == 0 || len(w.lacks) == 0 {
-		return enforcementWait{}
+		return enforcementDelay{}
 	}
 	return w
 }
 
-// closedBy are the members in which an object of a kind closes the resource, as it is written now. An object that cannot be
+// membersClosedBy returns the members in which an object of a kind closes the resource, as it is written now. An object that cannot be
 // read in full may do so wherever it is placed.
-func (f *facts) closedBy(kind federation.Kind) map[string]bool {
+func (f *facts) membersClosedBy(kind federation.Kind) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range f.Existing {
 		if e.Kind != kind {
@@ -89,8 +89,8 @@ func closes(kind federation.Kind, spec map[string]any) bool {
 	return effect == nil || effect(spec, nil) == enforcer.Opens
 }
 
-// audited returns the unit with Audit as the mode of the members in which Enforce waits.
-func (w *enforcementWait) audited(u policy.Unit, targets []string) policy.Unit {
+// withAudit returns the unit with Audit as the mode of the members in which Enforce waits.
+func (w *enforcementDelay) withAudit(u policy.Unit, targets []string) policy.Unit {
 	if len(w.members) == 0 {
 		return u
 	}
