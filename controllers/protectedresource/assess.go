@@ -11,13 +11,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
 
 // assess computes the report about the unit after the plan was executed or deferred. It is pure.
-func assess(f *facts, done *outcome) statuscache.Report {
-	p, existing := &done.Plan, done.Existing
+func assess(done *outcome) statuscache.Report {
+	f, p, existing := done.Facts, &done.Plan, done.Existing
 	r := statuscache.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
@@ -50,7 +51,7 @@ func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
 	}
 	for _, key := range objectKeys(f.Resource)[1:] {
 		// The object is no longer wanted, and a member still has it.
-		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return f.Observe(c.Name, key).Object != nil }) {
+		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return f.Observed.of(c.Name, key).Object != nil }) {
 			names = append(names, key)
 		}
 	}
@@ -63,11 +64,11 @@ func (f *facts) templateRevision() string {
 	for i := range f.Rendered {
 		all = append(all, f.Rendered[i].Revision)
 	}
-	return f.combinedRevision(all)
+	return combinedRevision(all)
 }
 
 // combinedRevision combines the revisions of several objects into one.
-func (f *facts) combinedRevision(revisions []string) string {
+func combinedRevision(revisions []string) string {
 	if len(revisions) == 1 {
 		return revisions[0]
 	}
@@ -78,7 +79,7 @@ func (f *facts) combinedRevision(revisions []string) string {
 	for i, r := range revisions {
 		parts[i] = r
 	}
-	return f.Revision(map[string]any{"parts": parts})
+	return enforcer.Revision(map[string]any{"parts": parts})
 }
 
 func lingering(sids map[string][]string, existing []*federation.Object) []string {
@@ -97,46 +98,54 @@ func lingering(sids map[string][]string, existing []*federation.Object) []string
 // clusterStates returns the state of every member that must have the unit, has it, or may have it, and which of them
 // have it according to KubeFed.
 func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.ClusterState, pushed map[string]bool) {
-	byName := map[string]*federation.Object{}
-	var clusters []string
-	for _, e := range done.Existing {
-		byName[e.Key()] = e
-		clusters = append(clusters, f.everPlaced(e)...)
+	reported, objectsByKey := f.everPlaced(nil), map[string]hostObject{}
+	for _, name := range objects {
+		objectsByKey[name] = hostObject{everPlaced: reported}
 	}
-	clusters = append(clusters, f.everPlaced(nil)...)
+	clusters := slices.Clone(reported)
+	for _, e := range done.Existing {
+		o := hostObject{e, f.everPlaced(e)}
+		objectsByKey[e.Key()] = o
+		clusters = append(clusters, o.everPlaced...)
+	}
 	for _, d := range done.Plan.Desired {
 		clusters = slices.AppendSeq(clusters, maps.Keys(d))
 	}
 	for _, c := range f.Placement {
-		if slices.ContainsFunc(objects, func(o string) bool { return f.Observe(c, o).Object != nil }) {
+		if slices.ContainsFunc(objects, func(o string) bool { return f.Observed.of(c, o).Object != nil }) {
 			clusters = append(clusters, c)
 		}
 	}
 	slices.Sort(clusters)
 	pushed = map[string]bool{}
 	for _, c := range slices.Compact(clusters) {
-		if s, confirmed, relevant := f.clusterState(done, byName, objects, c); relevant {
+		if s, confirmed, relevant := f.clusterState(done, objectsByKey, objects, c); relevant {
 			out, pushed[c] = append(out, s), confirmed
 		}
 	}
 	return out, pushed
 }
 
+// hostObject is a Federated object, which is nil if there is none, with the members that may have it, sorted.
+type hostObject struct {
+	*federation.Object
+	everPlaced []string
+}
+
 // clusterState returns the state of the unit in one member, and whether KubeFed confirms it. relevant is false for a
 // member that has nothing of the unit and needs nothing.
-func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object, objects []string, cluster string) (out v1alpha1.ClusterState, confirmed, relevant bool) {
+func (f *facts) clusterState(done *outcome, byKey map[string]hostObject, objects []string, cluster string) (out v1alpha1.ClusterState, confirmed, relevant bool) {
 	p := &done.Plan
 	var sight []objectState
 	for _, name := range objects {
-		s := objectState{Label: objectLabel(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Frozen: p.Frozen,
-			Orphan: p.Frozen && f.orphaned(), Wildcard: f.wildcard(), Deferred: done.Deferred, MissingGroup: done.MissingGroup}
-		if e := byName[name]; e != nil {
+		s := objectState{Label: objectLabel(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observed.of(cluster, name), Settled: true, Frozen: p.Frozen,
+			Orphan: p.Frozen && f.orphaned(), Wildcard: f.wildcard(), Deferred: done.deferred(), MissingGroup: done.MissingGroup}
+		e := byKey[name]
+		_, s.MayExist = slices.BinarySearch(e.everPlaced, cluster)
+		if e.Object != nil {
 			// KubeFed's status refers to the previous write.
-			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Deferred, e.Propagation.Seen && !done.Deferred
+			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.deferred(), e.Propagation.Seen && !done.deferred()
 			s.KubeFedStatus = e.Propagation.Clusters[cluster]
-			s.MayExist = slices.Contains(f.everPlaced(e), cluster)
-		} else {
-			s.MayExist = slices.Contains(f.everPlaced(nil), cluster)
 		}
 		if s.relevant() {
 			sight = append(sight, s)
@@ -146,7 +155,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		return v1alpha1.ClusterState{}, false, false
 	}
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
-	before := f.lastState(cluster)
+	before := f.LastStates[cluster]
 	var desired, observed []string
 	var why message.Message
 	worst := func(s *objectState) {
@@ -164,7 +173,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 			observed = append(observed, "")
 		}
 	}
-	out.DesiredRevision, out.ObservedRevision = f.combinedRevision(desired), f.combinedRevision(observed)
+	out.DesiredRevision, out.ObservedRevision = combinedRevision(desired), combinedRevision(observed)
 	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
 	for _, s := range sight {
 		s.WasRealized = was
@@ -222,7 +231,7 @@ func (f *facts) suspendedState(cluster string) (v1alpha1.MemberState, message.Me
 func (f *facts) groupsIn(cluster string) []objectState {
 	var out []objectState
 	for _, g := range f.Groups {
-		s := objectState{Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		s := objectState{Group: true, Name: g.Name, Desired: g.Revision, Observation: f.observedGroup(cluster, &g), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
 			s.Propagated, s.Settled, s.KubeFedStatus = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
@@ -233,21 +242,6 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		}
 	}
 	return out
-}
-
-// lastState returns the last reported state of a member, by this process or its predecessor.
-func (f *facts) lastState(cluster string) v1alpha1.ClusterState {
-	if f.reported == nil {
-		f.reported = map[string]v1alpha1.ClusterState{}
-		for _, l := range append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, f.ReportedMembers...) {
-			for i := range l {
-				if name := string(l[i].Name); f.reported[name].Name == "" {
-					f.reported[name] = l[i]
-				}
-			}
-		}
-	}
-	return f.reported[cluster]
 }
 
 // orphaned reports that no ProtectedResource of the unit exists any more.

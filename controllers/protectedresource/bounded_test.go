@@ -44,10 +44,13 @@ func newCrowd(t testing.TB) *crowd {
 // look is what the reconciler finds, and the report that it makes of it, when the objects have a status.
 func (c *crowd) look(before statuscache.Report, was v1alpha1.ProtectedResourceStatus) (*facts, statuscache.Report) {
 	c.Helper()
+	c.scene.odd = nil
 	f := c.facts()
-	f.Objects[0].Status, f.LastReport = was, before
-	f.ReportedMembers = [][]v1alpha1.ClusterState{was.States()}
-	p, err := decide(f)
+	f.Objects[0].Status, f.LastReport, f.LastStates = was, before, lastStates(before.Clusters, was.States())
+	for m := range was.All() {
+		f.StatusMembers = append(f.StatusMembers, string(m.Name))
+	}
+	p, err := newPlan(f)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -63,15 +66,9 @@ func (c *crowd) look(before statuscache.Report, was v1alpha1.ProtectedResourceSt
 		}
 	}
 	f.Existing = c.existing
-	observe := f.Observe
-	f.Observe = func(cluster, key string) federation.Observation {
-		o := observe(cluster, key)
-		if change := c.odd[cluster]; change != nil {
-			change(&o)
-		}
-		return o
-	}
-	return f, assess(f, &outcome{Plan: p, Existing: c.existing})
+	c.scene.odd = c.odd
+	c.reconciler().observe(f)
+	return f, assess(&outcome{Step: stepApplied, Facts: f, Plan: p, Existing: c.existing})
 }
 
 // stored is a status as the API server gives it back.

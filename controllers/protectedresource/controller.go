@@ -68,8 +68,10 @@ type Reconciler struct {
 	Metrics *metrics.UnitMetrics
 	// Policies receives the policies that a report concerns.
 	Policies *requestqueue.Queue
-	Clock    clock.PassiveClock
-	Events   events.EventRecorder
+	// Clock is the time at which statements begin and end. SystemClock measures what other processes take, such as
+	// KubeFed; nil means the machine's clock. They differ in tests, which set the time but not the speed of KubeFed.
+	Clock, SystemClock clock.PassiveClock
+	Events             events.EventRecorder
 	// Tracer continues the traces of changes; nil disables that.
 	Tracer *tracing.Tracer
 
@@ -118,52 +120,57 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Co
 	return r.Units.AddController(mgr, requestqueue.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
 }
 
-// Reconcile takes the next step for one resource and reports its state.
+// Reconcile takes the next step for one resource and reports its state: it reads the facts, plans, applies the plan, and
+// reports what the members have.
 func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
-	var f *facts
-	var done outcome
-	asked := r.Units.Pending(resource)
-	var times reconcileTimes
-	err := federation.ErrStale
-	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
-		times.Begin = time.Now()
-		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
-			return reconcile.Result{}, nil
-		} else if err != nil {
-			return reconcile.Result{}, err
+	request := r.Units.Pending(resource)
+	var out outcome
+	for range attempts {
+		if out = r.attempt(ctx, resource, request != 0); !errors.Is(out.Err, federation.ErrStale) {
+			break
 		}
-		times.Gathered = time.Now()
-		done, err = r.act(ctx, f, asked != 0)
-		times.Acted = time.Now()
 	}
-	if !done.Deferred {
+	if out.decided() && !out.deferred() {
 		r.Queue.Done(resource)
-		if err == nil {
-			r.Units.Complete(resource, asked)
+		if out.Err == nil {
+			r.Units.Complete(resource, request)
 		}
 	}
-	if errors.Is(err, federation.ErrStale) || errors.Is(err, errConflict) {
-		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
+	switch {
+	case !out.decided():
+	case out.conflicted():
+		log.FromContext(ctx).V(1).Info("Deciding again", "because", out.Err.Error())
+	default: // a failure is reported before the retry
+		r.report(ctx, &out)
+		r.trace(ctx, &out)
 	}
-	// A failure is reported before the retry.
-	deferred, statusErr := r.report(ctx, f, done)
-	r.trace(ctx, f, &done, times, err)
-	if statusErr != nil {
-		if errors.Is(statusErr, errConflict) {
-			return reconcile.Result{RequeueAfter: conflictRequeueDelay}, err
+	return out.result()
+}
+
+// attempt reads, plans and applies once.
+func (r *Reconciler) attempt(ctx context.Context, resource string, requested bool) outcome {
+	out := outcome{Step: stepUnread}
+	out.Times.Begin = r.systemClock().Now()
+	f, err := r.gather(resource)
+	out.Times.Gathered = r.systemClock().Now()
+	if err != nil {
+		if out.Err = err; errors.Is(err, errNotReady) {
+			out.Step = stepNotReady
 		}
-		err = errors.Join(err, statusErr)
+		return out
 	}
-	if err == nil && done.MissingGroup != "" {
-		return reconcile.Result{RequeueAfter: graceCheckInterval}, nil
+	out.Step, out.Facts, out.Existing, out.Problem = stepApplied, f, f.Existing, f.Problem
+	if out.Plan, out.Err = newPlan(f); out.Err == nil {
+		priority := priorityOf(f, &out.Plan, requested)
+		if out.Step, out.MissingGroup = r.admit(f, &out.Plan, priority); out.Step == stepApplied {
+			out.Err = r.apply(ctx, &out, priority)
+		}
 	}
-	if err == nil && (done.RequeueSoon || f.firstGroups()) {
-		// Changes of a group before the report existed that this unit refers to it triggered nothing.
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	}
-	if err == nil && deferred > 0 {
-		return reconcile.Result{RequeueAfter: deferred, Priority: new(requestqueue.StatusUpdate)}, nil
-	}
-	return reconcile.Result{}, err
+	out.Times.Acted = r.systemClock().Now()
+	return out
+}
+
+// systemClock returns the clock for the durations of other processes.
+func (r *Reconciler) systemClock() clock.PassiveClock {
+	return cmp.Or[clock.PassiveClock](r.SystemClock, clock.RealClock{})
 }

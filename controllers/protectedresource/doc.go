@@ -2,7 +2,8 @@
 // unit, writes it for KubeFed, observes it in the members, and reports it in the status of the ProtectedResource. The
 // state of a wildcard's unit is reported by its policies, from the status cache.
 //
-// A reconcile first collects all facts (gather.go), decides what to write (plan.go) and what to report (assess.go,
-// conditions.go) in pure functions, and then acts. The package owns the Federated objects, and the finalizer and the
+// A reconcile has four steps. It reads all facts (gather.go, observe.go), plans what to write (plan.go), applies the plan
+// (apply.go), and reports what the members have (assess.go, conditions.go, status.go). Planning and assessing are pure
+// functions of the facts, which are values; the outcome (outcome.go) says when the next reconcile happens. The package owns the Federated objects, and the finalizer and the
 // status of ProtectedResources; it writes neither policies nor anything in a member.
 package protectedresource

@@ -17,11 +17,11 @@ type Members interface {
 	// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or
 	// zero.
 	Unenforced(cluster string, keys []string) message.Message
-	// MeaningChanged returns the reason why policies that close nothing have another meaning in a member, or "".
+	// MeaningChanged returns the reason why policies that close nothing have another meaning in a member, or zero.
 	MeaningChanged(cluster string) message.Message
-	// HostPods lists the pods of a member that have a label and use the network of their node, or returns "".
+	// HostPods lists the pods of a member that have a label and use the network of their node, or returns zero.
 	HostPods(cluster, key, value string) message.Message
-	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or "".
+	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.
 	MissingLabels(cluster string, keys []string) message.Message
 	// MembersLacking returns the members whose identities may lack one of some label keys, by name.
 	MembersLacking(keys []string) []memberhealth.Lack
@@ -35,45 +35,51 @@ func objectLabel(key string) string {
 	return ""
 }
 
+// dataplanes are the enforcers in the order in which their reasons are reported.
+var dataplanes = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
+
 // enforcementState returns MemberRealized, or the state and reason if the policy that was read back is not in effect in the
 // member for another reason: the dataplane's settings, missing labels, or policies of others.
 func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.Message) {
+	in, read := f.Enforcement[cluster]
+	if !read {
+		return v1alpha1.MemberPending, message.StateEnforcesNothing(message.MemberDataplaneUnread())
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.NotEnforcing)) {
 		if why := f.NotEnforcing[name][cluster]; !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.delay.reason(cluster); !why.IsZero() {
+		if why := f.Delay.reason(cluster); !why.IsZero() {
 			return v1alpha1.MemberPending, why
 		}
-		if why := f.Members.Unenforced(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
-			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
+		if !in.Unenforced.IsZero() {
+			return v1alpha1.MemberPending, message.StateEnforcesNothing(in.Unenforced)
 		}
-		if why := f.unmatchedRules(); !why.IsZero() {
-			return v1alpha1.MemberPending, why
+		if !f.UnmatchedRules.IsZero() {
+			return v1alpha1.MemberPending, f.UnmatchedRules
 		}
 		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
 			return v1alpha1.MemberPending, message.StateOverfull()
 		}
-		if pods := f.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue); !pods.IsZero() {
-			return v1alpha1.MemberPending, message.StateHostPods(pods)
+		if !in.HostPods.IsZero() {
+			return v1alpha1.MemberPending, message.StateHostPods(in.HostPods)
 		}
 	}
-	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
-		if !f.enforcedBy(name) {
-			continue
-		}
-		if by := f.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
+	for _, name := range dataplanes {
+		if by := in.Foreign[name].OpenedBy; by != "" {
 			return v1alpha1.MemberOverridden, message.StateOpenedBy(by)
 		}
 	}
-	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
-		if !f.enforcedBy(name) {
-			continue
-		}
-		if why := f.ForeignUnknown(name, cluster); !why.IsZero() {
-			return v1alpha1.MemberPending, message.StateForeignUnknown(why)
+	for _, name := range dataplanes {
+		foreign, read := in.Foreign[name]
+		switch {
+		case !f.enforcedBy(name):
+		case !read:
+			return v1alpha1.MemberPending, message.StateForeignUnknown(message.MemberForeignUnread(cluster))
+		case !foreign.Unknown.IsZero():
+			return v1alpha1.MemberPending, message.StateForeignUnknown(foreign.Unknown)
 		}
 	}
 	return v1alpha1.MemberRealized, message.Message{}
@@ -82,17 +88,19 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 // auditState checks whether a member applies a policy that closes nothing as written: the policy of a resource in Audit, or
 // of a wildcard. Some settings make such a policy close workloads, open more than it says, or have no effect.
 func (f *facts) auditState(cluster string) (v1alpha1.MemberState, message.Message) {
-	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		if why := f.Members.MeaningChanged(cluster); !why.IsZero() {
-			return v1alpha1.MemberPending, message.StateMeaningChanged(why)
-		}
+	in, read := f.Enforcement[cluster]
+	if !read {
+		return v1alpha1.MemberPending, message.StateMeaningChanged(message.MemberDataplaneUnread())
+	}
+	if !in.MeaningChanged.IsZero() {
+		return v1alpha1.MemberPending, message.StateMeaningChanged(in.MeaningChanged)
 	}
 	if f.wildcard() {
-		if why := f.Members.MissingLabels(cluster, selectorKeys(&f.Unit)); !why.IsZero() {
-			return v1alpha1.MemberPending, message.StateMayMatchNothing(why)
+		if !in.MissingSelectorLabels.IsZero() {
+			return v1alpha1.MemberPending, message.StateMayMatchNothing(in.MissingSelectorLabels)
 		}
-		if why := f.unmatchedRules(); !why.IsZero() {
-			return v1alpha1.MemberPending, why
+		if !f.UnmatchedRules.IsZero() {
+			return v1alpha1.MemberPending, f.UnmatchedRules
 		}
 	}
 	return v1alpha1.MemberRealized, message.Message{}
@@ -133,27 +141,6 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// unmatchedRules returns the members whose pods the rules of the unit may not match, because identities there lack a label
-// that the rules use, or zero. The result is the same for every member of the unit, because a pod may connect from any
-// member to any other. An allow that may not match can only refuse too much, so for members whose identities are not
-// known only denies count.
-func (f *facts) unmatchedRules() message.Message {
-	if f.sources == nil {
-		lacks := slices.DeleteFunc(f.Members.MembersLacking(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
-		for _, l := range f.Members.MembersLacking(subjectKeys(&f.Unit, true)) {
-			if !slices.ContainsFunc(lacks, func(k memberhealth.Lack) bool { return k.Member == l.Member }) {
-				lacks = append(lacks, l)
-			}
-		}
-		var why message.Message
-		if len(lacks) > 0 {
-			why = message.StateRulesMayNotMatch(membersOf(lacks))
-		}
-		f.sources = &why
-	}
-	return *f.sources
 }
 
 // maxNamedMembers is the number of members that a message lists.

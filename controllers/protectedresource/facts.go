@@ -17,7 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// facts is the input of all decisions about one resource.
+// facts is the input of all decisions about one resource. It consists of values that were read once, before the decisions,
+// so that these are pure functions of it. A member that is missing in one of the maps below counts as unknown there.
 type facts struct {
 	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
@@ -40,10 +41,8 @@ type facts struct {
 	Unenforced []message.Message
 	// ReplacedRenderings is the unit in the terms of dataplanes that its class no longer names and that still close a member.
 	ReplacedRenderings []enforcer.Rendered
-	// delay contains the members in which Enforce is delayed.
-	delay enforcementDelay
-	// sources caches the result of unmatchedRules.
-	sources *message.Message
+	// Delay contains the members in which Enforce is delayed.
+	Delay enforcementDelay
 	// UnrenderedKinds are the kinds for which nothing could be rendered although the class requires it: their existing objects
 	// stay.
 	UnrenderedKinds []federation.Kind
@@ -65,30 +64,27 @@ type facts struct {
 	// Problem, if set, prevents the unit from being written.
 	Problem *statuscache.Problem
 
-	// Observe returns the state of an object in a member.
-	Observe func(cluster, object string) federation.Observation
-	// Members returns what was found in the members themselves.
-	Members Members
-	// OpenedBy returns the name of a policy of others that opens the pods with a label for a dataplane in a member, or
-	// "".
-	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
-	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
-	// in a member, or "".
-	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) message.Message
-	// Mark returns the downgrade mark that was read in a member, or nil.
-	Mark func(cluster string) *guard.Downgrade
-	// ObserveGroup returns the state of a group in a member.
-	ObserveGroup func(cluster, object string) federation.Observation
-	// Revision computes the revision of a spec.
-	Revision func(map[string]any) string
-	// LastReport is the last report, if any. ReportedMembers are the members in the statuses, which the previous process wrote.
-	LastReport      statuscache.Report
-	ReportedMembers [][]v1alpha1.ClusterState
+	// StatusMembers are the members that the statuses of the ProtectedResources list.
+	StatusMembers []string
+	// LastReport is the last report of this process, if any, and LastStates the last reported state of each member, by
+	// this process or its predecessor.
+	LastReport statuscache.Report
+	LastStates map[string]v1alpha1.ClusterState
 
-	// names caches the result of membersInStatuses.
-	names *[]string
-	// reported caches the result of lastState, by member.
-	reported map[string]v1alpha1.ClusterState
+	// Observed are the unit's objects in the members.
+	Observed observations
+	// ObservedGroups contains, for each member in which the unit may be placed, the groups of Groups that the member does
+	// not have as wanted. A group that is not listed was read back with the wanted revision.
+	ObservedGroups map[string]map[string]federation.Observation
+	// Enforcement contains what decides beside the objects, for each member that has an object of the unit.
+	Enforcement map[string]enforcement
+	// MissingLabels contains, for each member that the unit does not close yet, the reason why its identities may lack a
+	// label by which the unit selects pods or their peers, or zero.
+	MissingLabels map[string]message.Message
+	// UnmatchedRules names the members whose pods the rules of the unit may not match, or is zero.
+	UnmatchedRules message.Message
+	// Marks are the downgrade marks that were read in members.
+	Marks map[string]*guard.Downgrade
 }
 
 // wildcard reports that the unit belongs to a wildcard. Such a unit never closes anything, has no ProtectedResource,
@@ -108,10 +104,7 @@ func requiresProtection(o *v1alpha1.ProtectedResource) bool {
 
 // downgraded returns a message if the member was downgraded by hand, or zero.
 func (f *facts) downgraded(cluster string) message.Message {
-	var mark *guard.Downgrade
-	if f.Mark != nil {
-		mark = f.Mark(cluster)
-	}
+	mark := f.Marks[cluster]
 	for i := range f.Clusters {
 		if c := &f.Clusters[i]; mark == nil && c.Name == cluster {
 			mark = c.Downgrade
@@ -121,6 +114,11 @@ func (f *facts) downgraded(cluster string) message.Message {
 		return message.Message{}
 	}
 	return message.MemberDowngraded(cluster, mark.Message())
+}
+
+// registered reports whether a member is registered.
+func (f *facts) registered(cluster string) bool {
+	return slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return c.Name == cluster })
 }
 
 // suspended reports whether KubeFed is kept away from a member, or will be.

@@ -17,23 +17,39 @@ import (
 // errNotReady reports that the host's objects are not listed yet. The reconcile is triggered when they are.
 var errNotReady = errors.New("the host's federated objects and members are not listed yet")
 
-// gather collects all facts about a resource.
+// gather reads all facts about a resource: first what has to be in the members, then what they have.
 func (r *Reconciler) gather(resource string) (*facts, error) {
-	f := &facts{NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
-		Resource: resource, Now: r.Clock.Now(), RequestedAt: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
-		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, OpenedBy: r.OpenedBy, ForeignUnknown: r.ForeignUnknown, Mark: r.Mark,
-	}
-	f.Changes = r.changesOf(resource, f.Now)
-	f.LastReport, _ = r.Reports.Get(resource)
-	f.Existing = r.existing(resource)
-	if taken := r.conflictingResource(resource); taken != "" {
-		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitNameTaken(objectName(resource), taken)}
-		return f, nil
-	}
-	if err := r.propagator(f); err != nil {
+	// The lists are read after the check that they are complete: without members, the objects would be placed nowhere.
+	problem, err := r.propagatorProblem()
+	if err != nil {
 		return nil, err
 	}
-	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
+	f := &facts{
+		Resource: resource, Now: r.Clock.Now(), RequestedAt: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
+		Clusters: r.Fleet.Clusters(), Existing: r.existing(resource), Problem: problem, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
+	}
+	f.Changes = r.changesOf(resource, f.Now)
+	for _, o := range f.Objects {
+		for c := range o.Status.All() {
+			f.StatusMembers = append(f.StatusMembers, string(c.Name))
+		}
+	}
+	if err := r.compile(f); err != nil {
+		return nil, err
+	}
+	f.LastReport, _ = r.Reports.Get(resource)
+	f.LastStates = lastStates(append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, r.reportedStates(f)...)...)
+	r.observe(f)
+	return f, nil
+}
+
+// compile computes what the members must have of the resource.
+func (r *Reconciler) compile(f *facts) error {
+	if taken := r.conflictingResource(f.Resource); taken != "" {
+		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitNameTaken(objectName(f.Resource), taken)}
+		return nil
+	}
+	f.Unit, f.Wanted = f.View.CompileResource(f.Resource, f.Now)
 	f.foldWildcards()
 	if f.Wanted {
 		if f.Problem == nil {
@@ -41,7 +57,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 			r.render(f)
 		}
 		if err := r.groups(f); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	switch {
@@ -50,12 +66,11 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	case !f.Wanted:
 		f.Open = r.open(f)
 	}
-	f.ReportedMembers = r.reportedMembers(f)
-	return f, nil
+	return nil
 }
 
-// reportedMembers returns the members in the statuses of the ProtectedResources, or of a wildcard's policies.
-func (r *Reconciler) reportedMembers(f *facts) [][]v1alpha1.ClusterState {
+// reportedStates returns the members in the statuses of the ProtectedResources, or of a wildcard's policies.
+func (r *Reconciler) reportedStates(f *facts) [][]v1alpha1.ClusterState {
 	var out [][]v1alpha1.ClusterState
 	for _, o := range f.Objects {
 		out = append(out, o.Status.States())
@@ -107,25 +122,22 @@ func (r *Reconciler) conflictingResource(resource string) string {
 	return ""
 }
 
-// propagator checks whether KubeFed is installed.
-func (r *Reconciler) propagator(f *facts) error {
+// propagatorProblem returns why KubeFed cannot propagate anything, or nil. It returns errNotReady while the host's objects
+// are being listed.
+func (r *Reconciler) propagatorProblem() (*statuscache.Problem, error) {
 	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
 		listed, err := state()
 		switch {
 		case listed:
 		case err == nil:
-			return errNotReady
+			return nil, errNotReady
 		case federation.Missing(err):
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
-				Message: message.UnitNoKubefed()}
-			return nil
+			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitNoKubefed()}, nil
 		default:
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
-				Message: message.UnitKubefedUnreadable()}
-			return nil
+			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitKubefedUnreadable()}, nil
 		}
 	}
-	return nil
+	return nil, nil //nolint:nilnil // no problem
 }
 
 func (r *Reconciler) render(f *facts) {
@@ -135,7 +147,10 @@ func (r *Reconciler) render(f *facts) {
 		return
 	}
 	f.Placement = clusters
-	f.delay = f.delayEnforcement()
+	if f.enforcedBy(v1alpha1.EnforcerCilium) {
+		f.MissingLabels, f.UnmatchedRules = r.missingLabels(&f.Unit, f.openMembers()), r.unmatchedRules(&f.Unit)
+	}
+	f.Delay = f.delayEnforcement()
 	for _, name := range f.Unit.Enforcers {
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
 		switch {
@@ -150,7 +165,7 @@ func (r *Reconciler) render(f *facts) {
 		}
 		u := f.Unit
 		if name == v1alpha1.EnforcerCilium {
-			u = f.delay.withAudit(u, f.targets())
+			u = f.Delay.withAudit(u, f.targets())
 		}
 		e, apart := r.withMeshes(f, e)
 		if len(apart.RefusedIn) > 0 {

@@ -30,6 +30,28 @@ func (unreadableRegistry) Observe(string, string) federation.Observation {
 	return federation.Observation{Unknown: true}
 }
 
+// listedLate is a fleet whose registrations are listed between two calls.
+type listedLate struct {
+	federation.Members
+	listed *bool
+}
+
+func (l listedLate) Registry() (bool, error) {
+	*l.listed = true
+	return true, nil
+}
+
+func (l listedLate) Clusters() []federation.Cluster {
+	if !*l.listed {
+		return nil
+	}
+	return []federation.Cluster{{Name: "m1"}}
+}
+
+func (listedLate) Observe(string, string) federation.Observation {
+	return federation.Observation{Registered: true}
+}
+
 // singleObject is a host with one Federated object. It counts the writes.
 type singleObject struct {
 	federation.Host
@@ -72,18 +94,23 @@ func TestUnreadableRegistry(t *testing.T) {
 	host := &singleObject{object: &federation.Object{Kind: federation.CiliumPolicy, Placement: []string{"m1"},
 		TemplateSpec: map[string]any{"enableDefaultDeny": map[string]any{"ingress": true}},
 		Meta:         metav1.ObjectMeta{Name: objectName(sceneResource), ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationResource: sceneResource}}}}
-	r := &Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host, Groups: &externalgroup.Reconciler{Fleet: unreadableRegistry{}, Federated: host},
+	r := &Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host, Groups: &externalgroup.Reconciler{Index: index, Fleet: unreadableRegistry{}, Federated: host},
 		Reports: statuscache.New(), Queue: writequeue.New("test", writequeue.DefaultLimits), Units: feeds.Units, Enforcers: enforcersOf{}, Members: sound{},
 		Clock: clock.RealClock{}, UpdatePending: func(string) {}, MaxInFlight: time.Second}
+	out := r.attempt(t.Context(), sceneResource, false)
+	if out.Err != nil || host.writes != 0 || !out.Plan.Frozen {
+		t.Fatalf("%d writes, frozen %t, %v", host.writes, out.Plan.Frozen, out.Err)
+	}
+	if out.Problem == nil || out.Problem.Reason != v1alpha1.ReasonNoPropagator || !out.Facts.Wanted {
+		t.Errorf("problem %+v, wanted %t", out.Problem, out.Facts.Wanted)
+	}
+
+	r.Fleet = listedLate{listed: new(bool)}
 	f, err := r.gather(sceneResource)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || f.Problem != nil {
+		t.Fatalf("problem %+v, %v", f.Problem, err)
 	}
-	done, err := r.act(t.Context(), f, false)
-	if err != nil || host.writes != 0 || !done.Plan.Frozen {
-		t.Errorf("%d writes, kept %t, %v", host.writes, done.Plan.Frozen, err)
-	}
-	if done.Problem == nil || done.Problem.Reason != v1alpha1.ReasonNoPropagator || !f.Wanted {
-		t.Errorf("problem %+v, wanted %t", done.Problem, f.Wanted)
+	if len(f.Placement) != 1 {
+		t.Errorf("the list of members was read before it was complete: placed in %v", f.Placement)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -12,38 +13,25 @@ func (f *facts) everPlaced(e *federation.Object) []string {
 	if e == nil {
 		e = &federation.Object{}
 	}
-	return slices.DeleteFunc(e.EverPlaced(f.membersInStatuses()...), f.forgotten)
-}
-
-// membersInStatuses returns the names of the members that the statuses of the ProtectedResources list.
-func (f *facts) membersInStatuses() []string {
-	if f.names == nil {
-		names := []string{}
-		for _, o := range f.Objects {
-			for c := range o.Status.All() {
-				names = append(names, string(c.Name))
-			}
-		}
-		f.names = &names
-	}
-	return *f.names
+	return slices.DeleteFunc(e.EverPlaced(f.StatusMembers...), f.forgotten)
 }
 
 // AnnotationForget is set on the ProtectedResource or, for a wildcard, on the Federated object.
 const AnnotationForget = federation.AnnotationForget
 
+// forgotten reports whether an annotation says that a member, which is not registered, does not exist any more.
 func (f *facts) forgotten(cluster string) bool {
 	named := slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
 		return slices.Contains(federation.SplitNames(o.Annotations[AnnotationForget]), cluster)
 	}) || f.wildcard() && slices.ContainsFunc(f.Existing, func(e *federation.Object) bool { return e.IsForgotten(cluster) })
-	return named && !f.Observe(cluster, "").Registered
+	return named && !f.registered(cluster)
 }
 
 // notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was told to
 // remove it.
 func (f *facts) notSeenWithout(e *federation.Object) []string {
 	return slices.DeleteFunc(f.everPlaced(e), func(c string) bool {
-		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observe(c, e.Key()))
+		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observed.of(c, e.Key()))
 	})
 }
 
@@ -61,10 +49,10 @@ func (f *facts) absentEverywhere(e *federation.Object) bool {
 }
 
 // currentRevisions returns the revision that each placed member must have according to the current object.
-func (f *facts) currentRevisions(e *federation.Object) map[string]string {
+func currentRevisions(e *federation.Object) map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Placement {
-		out[c] = f.Revision(e.SpecIn(c))
+		out[c] = enforcer.Revision(e.SpecIn(c))
 	}
 	return out
 }
@@ -88,7 +76,7 @@ func (f *facts) realizedIn(cluster string, desired map[string]map[string]string)
 		if !wanted {
 			continue
 		}
-		o := f.Observe(cluster, object)
+		o := f.Observed.of(cluster, object)
 		if !o.Reachable || o.Object == nil || o.Object.Revision != revision || o.Object.Invalid != "" {
 			return false
 		}

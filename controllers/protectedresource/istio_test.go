@@ -28,18 +28,20 @@ func meshed(t *testing.T) *facts {
 		}
 		return r
 	}
-	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
+	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Clusters: []federation.Cluster{{Name: "m1"}},
 		Unit:         policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered:     []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, Members: sound{}, OpenedBy: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none },
-		Observe: func(string, string) federation.Observation {
-			return federation.Observation{Registered: true, Reachable: true}
-		}}
+		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, Observed: observations{"acp-x": {"m1": {Registered: true, Reachable: true}}, meshKey: {"m1": {Registered: true, Reachable: true}}},
+		Enforcement: map[string]enforcement{"m1": {Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerCilium: {}, v1alpha1.EnforcerIstio: {}}}}}
+}
+
+// observed is the observation of an object with a revision and a label.
+func observed(revision, label string) federation.Observation {
+	return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label}}
 }
 
 func TestBothDataplanesHaveTheirObject(t *testing.T) {
-	p, err := decide(meshed(t))
+	p, err := newPlan(meshed(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,17 +65,13 @@ func TestWhatCannotBeRenderedStays(t *testing.T) {
 		there := &federation.Object{Kind: federation.IstioPolicy, Placement: []string{"m1"}, TemplateSpec: map[string]any{"action": "ALLOW"},
 			Meta: metav1.ObjectMeta{Name: "acp-x", Namespace: "istio-system", ResourceVersion: "1"}}
 		f.Existing = []*federation.Object{there}
-		f.Observe = func(_, object string) federation.Observation { // Cilium's is in force, so nothing waits for it
-			o := &federation.Observed{Name: "acp-x", Revision: f.Rendered[0].Revision, Label: f.Rendered[0].Revision}
-			if object == meshKey {
-				o.Revision = enforcer.Revision(there.TemplateSpec)
-			}
-			return federation.Observation{Registered: true, Reachable: true, Object: o}
-		}
+		// Cilium's policy is in force, so nothing waits for it.
+		f.Observed["acp-x"]["m1"] = observed(f.Rendered[0].Revision, f.Rendered[0].Revision)
+		f.Observed[meshKey]["m1"] = observed(enforcer.Revision(there.TemplateSpec), f.Rendered[0].Revision)
 		if stays {
 			f.UnrenderedKinds = []federation.Kind{federation.IstioPolicy}
 		}
-		p, err := decide(f)
+		p, err := newPlan(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,14 +109,14 @@ func TestTheWorseDataplaneCounts(t *testing.T) {
 				seen[renderedKey(r)] = &federation.Observed{Name: "acp-x", Revision: r.Revision, Label: r.Revision}
 			}
 			c.change(f, seen)
-			f.Observe = func(_, object string) federation.Observation {
-				return federation.Observation{Registered: true, Reachable: true, Object: seen[object]}
+			for key, o := range seen {
+				f.Observed[key]["m1"] = federation.Observation{Registered: true, Reachable: true, Object: o}
 			}
-			p, err := decide(f)
+			p, err := newPlan(f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			states, _ := f.clusterStates(&outcome{Plan: p}, objectNames(f, &p, nil))
+			states, _ := f.clusterStates(&outcome{Step: stepApplied, Plan: p}, objectNames(f, &p, nil))
 			if len(states) != 1 || states[0].State != c.want || !strings.Contains(states[0].Message, c.says) {
 				t.Errorf("%+v, want %s %q", states, c.want, c.says)
 			}
@@ -153,19 +151,19 @@ func TestEnforcedByWhom(t *testing.T) {
 		{"nobody knows, and it is none of Cilium's business", both[:1], "", "", "", v1alpha1.MemberRealized, istio},
 	} {
 		f := meshed(t)
-		f.Unit.Enforcers, f.Members = c.enforcers, unsound{"m1": c.audits}
-		f.OpenedBy = func(by v1alpha1.EnforcerName, _, _, _ string) string {
+		f.Unit.Enforcers = c.enforcers
+		r := &Reconciler{Members: unsound{"m1": c.audits}, OpenedBy: func(by v1alpha1.EnforcerName, _, _, _ string) string {
 			if by == c.opens {
 				return "somebody's policy"
 			}
 			return ""
-		}
-		f.ForeignUnknown = func(by v1alpha1.EnforcerName, _ string) message.Message {
+		}, ForeignUnknown: func(by v1alpha1.EnforcerName, _ string) message.Message {
 			if by == c.unjudged {
 				return message.Verbatim("it is forbidden to list them")
 			}
 			return message.Message{}
-		}
+		}}
+		f.Enforcement["m1"] = r.enforcementIn(f, "m1")
 		if c.lacking != "" {
 			f.NotEnforcing[v1alpha1.EnforcerIstio] = map[string]message.Message{"m1": message.Verbatim(c.lacking)}
 		}

@@ -16,7 +16,7 @@ func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
 		r.Metrics.Forget(f.Resource)
 	}
 	for _, c := range now.Clusters {
-		r.Metrics.RecordMember(f.Resource, f.lastState(string(c.Name)), c, now.Pushed[string(c.Name)], f.Now, f.RequestedAt)
+		r.Metrics.RecordMember(f.Resource, f.LastStates[string(c.Name)], c, now.Pushed[string(c.Name)], f.Now, f.RequestedAt)
 	}
 }
 

@@ -22,24 +22,35 @@ type plan struct {
 	Frozen bool
 }
 
-// decide computes the plan. It is pure.
-func decide(f *facts) (plan, error) {
+// newPlan computes the plan. It is a pure function of the facts. The plan that it returns with an error is frozen.
+func newPlan(f *facts) (p plan, err error) {
 	switch {
+	case f.Problem != nil && len(f.Rendered) == 0:
+		return f.frozen(), nil
 	case f.Wanted:
-		return decideWanted(f)
+		p, err = planWanted(f)
 	case f.wildcard() || len(f.Objects) > 0 && f.released():
-		return decideRemoval(f, f.Existing)
+		p, err = planRemoval(f, f.Existing)
 	default:
 		// The ProtectedResource was removed by force, or its class no longer exists. What closes the resource stays.
-		p := plan{Desired: map[string]map[string]string{}, Frozen: true}
-		for _, e := range f.Existing {
-			p.Desired[e.Key()] = f.currentRevisions(e)
-		}
-		return p, nil
+		return f.frozen(), nil
 	}
+	if err != nil {
+		return f.frozen(), err
+	}
+	return p, nil
 }
 
-func decideWanted(f *facts) (plan, error) {
+// frozen returns the plan that leaves every object as it is.
+func (f *facts) frozen() plan {
+	p := plan{Desired: map[string]map[string]string{}, Frozen: true}
+	for _, e := range f.Existing {
+		p.Desired[e.Key()] = currentRevisions(e)
+	}
+	return p
+}
+
+func planWanted(f *facts) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	wanted, targets := map[string]bool{}, f.targets()
 	for i := range f.Rendered {
@@ -66,7 +77,7 @@ func decideWanted(f *facts) (plan, error) {
 			continue
 		}
 		if slices.Contains(f.UnrenderedKinds, e.Kind) {
-			p.Desired[e.Key()] = f.currentRevisions(e)
+			p.Desired[e.Key()] = currentRevisions(e)
 			continue
 		}
 		// An object that a rendering no longer contains is covered by its other objects, or only opened something. But
@@ -85,9 +96,9 @@ func decideWanted(f *facts) (plan, error) {
 			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.notSeenWithout(e)...))
 			p.Writes = append(p.Writes, e)
 		}
-		p.Desired[e.Key()] = f.currentRevisions(e)
+		p.Desired[e.Key()] = currentRevisions(e)
 	}
-	gone, err := decideRemoval(f, surplus)
+	gone, err := planRemoval(f, surplus)
 	if err != nil {
 		return plan{}, err
 	}
@@ -150,11 +161,11 @@ func (f *facts) hasReplacedRendering(kind federation.Kind) bool {
 	return slices.ContainsFunc(f.ReplacedRenderings, func(r enforcer.Rendered) bool { return renderedKind(&r) == kind })
 }
 
-// decideRemoval takes one step of the removal: render as Audit without rules, remove the placement, delete. Each step
+// planRemoval takes one step of the removal: render as Audit without rules, remove the placement, delete. Each step
 // waits until the previous one is read back from every member, so that a member that is unreachable now finds nothing
 // closed when it returns, and a wildcard's last statement is revoked by an update, which is faster than a deletion. The
 // step depends on the object and the members alone, so that it is the same after a restart.
-func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
+func planRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	for _, e := range objects {
 		open, renderable := f.Open[e.Key()]

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -22,7 +21,7 @@ func TestRemovalRemembersMembers(t *testing.T) {
 		reason     string
 		annotation string
 		kubefed    map[string]string
-		status     []v1alpha1.ClusterState
+		status     []string
 		seen       bool
 		m1         federation.Observation
 		forget     string
@@ -30,30 +29,28 @@ func TestRemovalRemembersMembers(t *testing.T) {
 	}{
 		{"the annotation remembers", "m1", nil, nil, true, away, "", false},
 		{"KubeFed remembers", "", map[string]string{"m1": "WaitingForRemoval"}, nil, true, away, "", false},
-		{"the status remembers", "", nil, []v1alpha1.ClusterState{{Name: "m1"}}, true, away, "", false},
+		{"the status remembers", "", nil, []string{"m1"}, true, away, "", false},
 		{"a member that still has it", "m1", nil, nil, true, with, "", false},
 		{"a member that is no longer registered was not seen", "m1", nil, nil, true, unregistered, "", false},
-		{"a member that is gone for good", "m1", map[string]string{"m1": ""}, []v1alpha1.ClusterState{{Name: "m1"}}, true, unregistered, "m1", true},
+		{"a member that is gone for good", "m1", map[string]string{"m1": ""}, []string{"m1"}, true, unregistered, "m1", true},
 		{"a member that is only said to be gone", "m1", nil, nil, true, away, "m1", false},
 		{"KubeFed has not handled the empty placement", "m1", nil, nil, false, without, "", false},
-		{"seen without it", "m1", map[string]string{"m1": ""}, []v1alpha1.ClusterState{{Name: "m1"}}, true, without, "", true},
+		{"seen without it", "m1", map[string]string{"m1": ""}, []string{"m1"}, true, without, "", true},
 		{"never anywhere", "", nil, nil, true, away, "", true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			e := &federation.Object{Kind: federation.CiliumPolicy, Propagation: federation.Propagation{Seen: c.seen, Clusters: c.kubefed},
 				Meta: metav1.ObjectMeta{Name: "acp-x", ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationEverPlaced: c.annotation}}}
-			f := &facts{Resource: "r", Existing: []*federation.Object{e}, Revision: enforcer.Revision,
+			f := &facts{Resource: "r", Existing: []*federation.Object{e}, Observed: observations{"acp-x": {"m1": c.m1}},
 				Objects: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationForget: c.forget}},
-					Spec:   v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeObserve},
-					Status: v1alpha1.ProtectedResourceStatus{Clusters: c.status}}},
-				Observe: func(string, string) federation.Observation { return c.m1 }}
-			for _, how := range []string{"listed", "in a group"} {
-				p, err := decide(f)
-				if err != nil || len(p.Writes) > 0 || (len(p.Deletes) == 1) != c.deletes {
-					t.Errorf("%s: %d writes, %d deletes, %v", how, len(p.Writes), len(p.Deletes), err)
-				}
-				f.names = nil
-				f.Objects[0].Status = v1alpha1.ProtectedResourceStatus{Groups: v1alpha1.GroupMembers(c.status)}
+					Spec: v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeObserve},
+				}}, StatusMembers: c.status}
+			if c.m1.Registered {
+				f.Clusters = []federation.Cluster{{Name: "m1"}}
+			}
+			p, err := newPlan(f)
+			if err != nil || len(p.Writes) > 0 || (len(p.Deletes) == 1) != c.deletes {
+				t.Errorf("%d writes, %d deletes, %v", len(p.Writes), len(p.Deletes), err)
 			}
 		})
 	}
@@ -78,9 +75,8 @@ func TestNobodySaidOpen(t *testing.T) {
 		{"all are in Observe", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeObserve)}, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			f := &facts{Resource: "r", Existing: []*federation.Object{placed}, Objects: c.objects, Revision: enforcer.Revision,
-				Observe: func(string, string) federation.Observation { return federation.Observation{} }}
-			p, err := decide(f)
+			f := &facts{Resource: "r", Existing: []*federation.Object{placed}, Objects: c.objects}
+			p, err := newPlan(f)
 			if err != nil || p.Frozen != c.kept || (len(p.Writes) == 0) != c.kept {
 				t.Errorf("kept %v, %d writes, %v", p.Frozen, len(p.Writes), err)
 			}

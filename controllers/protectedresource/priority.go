@@ -68,7 +68,7 @@ func missingGroupOf(f *facts, p *plan) string {
 				continue
 			}
 			for _, g := range f.Groups {
-				seen := f.ObserveGroup(c, g.Name)
+				seen := f.observedGroup(c, &g)
 				if g.Revision != "" && seen.Reachable && (seen.Object == nil || seen.Object.Revision != g.Revision) {
 					return g.Name
 				}

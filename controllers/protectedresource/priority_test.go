@@ -93,12 +93,7 @@ func TestClosesWithout(t *testing.T) {
 		{"the group is to go", object(false, "m1"), object(true, "m1"), externalgroup.Object{Name: "acp-g"}, there("r"), false, ""},
 	} {
 		f := &facts{Groups: []externalgroup.Object{c.group}, Clusters: []federation.Cluster{{Name: "m1", Quarantined: c.held}, {Name: "m2"}},
-			ObserveGroup: func(cluster, _ string) federation.Observation {
-				if cluster == "m2" {
-					return there("r")
-				}
-				return c.seen
-			}}
+			ObservedGroups: map[string]map[string]federation.Observation{"m1": {"acp-g": c.seen}, "m2": {}}}
 		if c.was != nil {
 			f.Existing = []*federation.Object{c.was}
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-func TestSettling(t *testing.T) {
+func TestInFlight(t *testing.T) {
 	object := func(name string, seen bool) *federation.Object {
 		return &federation.Object{Meta: metav1.ObjectMeta{Name: name}, Propagation: federation.Propagation{Seen: seen}}
 	}
+	now := time.Unix(1e9, 0)
 	for _, c := range []struct {
 		reason  string
 		written []string
@@ -28,10 +29,10 @@ func TestSettling(t *testing.T) {
 	} {
 		var s recentWrites
 		for _, w := range c.written {
-			s.written(w)
+			s.written(w, now)
 		}
 		next := []*federation.Object{object("a", false)}
-		if got := s.inFlight([]*federation.Object{c.before}, next, c.limit); got != c.want {
+		if got := s.inFlight([]*federation.Object{c.before}, next, now, c.limit); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
 		if !c.want && len(c.written) > 0 && c.written[0] == "a" && len(s.wrote) > 0 {

@@ -25,6 +25,7 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 	refused := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-new", Revision: rendered.Revision, Label: rendered.Revision, Invalid: "no"}}
 	absent := federation.Observation{Registered: true, Reachable: true}
 	away := federation.Observation{Registered: true}
+	former := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-old"}}
 	both := []string{"m1", "m2"}
 	for _, c := range []struct {
 		reason string
@@ -43,14 +44,9 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 				Meta: metav1.ObjectMeta{Name: "acp-old", ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1,m2"}}}
 			feeds := policycache.NewQueues()
 			f := &facts{Resource: "r:*", Wanted: true, View: policycache.New(feeds).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
-				Rendered: []enforcer.Rendered{rendered}, Existing: []*federation.Object{old}, Revision: enforcer.Revision,
-				Observe: func(cluster, object string) federation.Observation {
-					if object == "acp-old" {
-						return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: object}}
-					}
-					return map[string]federation.Observation{"m1": c.m1, "m2": c.m2}[cluster]
-				}}
-			p, err := decide(f)
+				Rendered: []enforcer.Rendered{rendered}, Existing: []*federation.Object{old}, Clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}},
+				Observed: observations{"acp-old": {"m1": former, "m2": former}, "acp-new": {"m1": c.m1, "m2": c.m2}}}
+			p, err := newPlan(f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,6 +42,8 @@ type scene struct {
 	dataplanes map[string]*v1alpha1.MemberDataplane
 	// away are the members that do not answer.
 	away []string
+	// odd changes what is found in a member.
+	odd map[string]func(*federation.Observation)
 }
 
 func newScene(t testing.TB, members ...string) *scene {
@@ -109,26 +111,46 @@ func (s *scene) facts() *facts {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
 	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
-		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
-		OpenedBy:       func(v1alpha1.EnforcerName, string, string, string) string { return "" },
-		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none }}
-	f.Observe = func(cluster, key string) federation.Observation {
-		o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
-		if e := f.existing(key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {
-			revision := enforcer.Revision(e.SpecIn(cluster))
-			o.Object = &federation.Observed{Name: e.Meta.Name, Revision: revision, Label: revision}
-		}
-		return o
-	}
+		Existing: s.existing, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}}
 	if f.Unit, f.Wanted = f.View.CompileResource(sceneResource, f.Now); !f.Wanted {
 		s.Fatal("nothing is wanted")
 	}
 	f.foldWildcards()
-	(&Reconciler{Enforcers: enforcersOf(s.lacking)}).render(f)
+	r := s.reconciler()
+	r.render(f)
 	if f.Problem != nil {
 		s.Fatal(f.Problem)
 	}
+	r.observe(f)
 	return f
+}
+
+// reconciler returns a reconciler that reads the scene.
+func (s *scene) reconciler() *Reconciler {
+	return &Reconciler{Enforcers: enforcersOf(s.lacking), Members: s.members, Fleet: sceneFleet{scene: s},
+		OpenedBy:       func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		ForeignUnknown: func(v1alpha1.EnforcerName, string) (none message.Message) { return none }}
+}
+
+// sceneFleet are the members of a scene, which have what the Federated objects place there.
+type sceneFleet struct {
+	federation.Members
+	scene *scene
+}
+
+func (f sceneFleet) Observe(cluster, key string) federation.Observation {
+	s := f.scene
+	o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
+	for _, e := range s.existing {
+		if e.Key() == key && o.Reachable && slices.Contains(e.Placement, cluster) {
+			revision := enforcer.Revision(e.SpecIn(cluster))
+			o.Object = &federation.Observed{Name: e.Meta.Name, Revision: revision, Label: revision}
+		}
+	}
+	if change := s.odd[cluster]; change != nil {
+		change(&o)
+	}
+	return o
 }
 
 // settle decides and carries out what is decided until nothing is left to do, and returns the last decision's states.
@@ -136,7 +158,7 @@ func (s *scene) settle() map[string]v1alpha1.ClusterState {
 	s.Helper()
 	for range 10 {
 		f := s.facts()
-		p, err := decide(f)
+		p, err := newPlan(f)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -151,7 +173,7 @@ func (s *scene) settle() map[string]v1alpha1.ClusterState {
 			continue
 		}
 		out := map[string]v1alpha1.ClusterState{}
-		states, _ := f.clusterStates(&outcome{Plan: p, Existing: s.existing}, objectNames(f, &p, s.existing))
+		states, _ := f.clusterStates(&outcome{Step: stepApplied, Plan: p, Existing: s.existing}, objectNames(f, &p, s.existing))
 		for _, c := range states {
 			out[string(c.Name)] = c
 		}

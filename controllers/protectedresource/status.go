@@ -22,10 +22,11 @@ import (
 )
 
 // report is the only function that publishes: the status cache, the policies that the unit concerns, the status, the
-// events and, at the end, the removal of the finalizer. It returns how long the status write is deferred; 0 means that
-// it is not.
-func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferred time.Duration, err error) {
-	report := assess(f, &done)
+// events and, at the end, the removal of the finalizer. It records in the outcome whether the status write is deferred or
+// failed.
+func (r *Reconciler) report(ctx context.Context, done *outcome) {
+	f, now := done.Facts, r.systemClock().Now()
+	report := assess(done)
 	before, had := r.Reports.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Reports.Delete(f.Resource)
@@ -40,26 +41,24 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferr
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
 	}
 	var errs []error
-	if done.Wrote && f.first() {
-		r.deferredStatus.InGrace(f.Resource, false, time.Now(), 0) // the delay is over; now the usual time of a push applies
+	if done.wrote() && f.first() {
+		r.deferredStatus.InGrace(f.Resource, false, now, 0) // the delay is over; now the usual time of a push applies
 	}
-	deferred = statusDeferral(f, &report)
-	if !r.deferredStatus.InGrace(f.Resource, deferred > 0, time.Now(), deferred) {
-		deferred = 0
+	delay := statusDeferral(f, &report)
+	if r.deferredStatus.InGrace(f.Resource, delay > 0, now, delay) {
+		done.StatusDelay = delay
+		return
 	}
 	for _, o := range f.Objects {
-		if deferred > 0 {
-			continue
-		}
 		o, err := r.writeStatus(ctx, f, o, &report)
 		errs = append(errs, err)
-		if err == nil && isReleasable(f, o, &done, &report) {
+		if err == nil && isReleasable(f, o, done, &report) {
 			next := o.DeepCopy()
 			controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerProtectedResource)
 			errs = append(errs, r.patch(ctx, o, next))
 		}
 	}
-	return deferred, errors.Join(errs...)
+	done.StatusErr = errors.Join(errs...)
 }
 
 // statusDeferral returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as

@@ -120,7 +120,8 @@ func (x *changeTraces) start(now time.Time) {
 }
 
 // trace records a reconcile of a resource with the changes of its facts.
-func (r *Reconciler) trace(ctx context.Context, f *facts, done *outcome, times reconcileTimes, failed error) {
+func (r *Reconciler) trace(ctx context.Context, done *outcome) {
+	f := done.Facts
 	if !r.Tracer.On() {
 		return
 	}
@@ -133,17 +134,17 @@ func (r *Reconciler) trace(ctx context.Context, f *facts, done *outcome, times r
 	now := map[string]bool{}
 	for _, c := range f.Changes {
 		// A reconcile that failed before anything was known about the members is not the last one of the change.
-		now[c.Position] = handled[c.Position] || failed == nil || len(report.Clusters) > 0
+		now[c.Position] = handled[c.Position] || done.Err == nil || len(report.Clusters) > 0
 		// A change from before this process that is in force, or without effect, was traced by the process before.
 		old := c.At.Before(x.started) && !done.wrote() && report.Realized()
 		if !handled[c.Position] && !old {
-			x.begin(ctx, r.Tracer, f, c, done, times, failed, &report)
+			x.begin(ctx, r.Tracer, c, done, &report)
 		}
 	}
 	var still []*followedChange
 	for _, c := range x.followed[f.Resource] {
-		if c.attempts > 0 && c.attempts < maxTracedAttempts && (done.wrote() || failed != nil) {
-			traceAttempt(ctx, r.Tracer, f, &c.tracedChange, done, times, failed)
+		if c.attempts > 0 && c.attempts < maxTracedAttempts && (done.wrote() || done.Err != nil) {
+			traceAttempt(ctx, r.Tracer, &c.tracedChange, done)
 		}
 		c.attempts++
 		if !c.observe(&report, f.Now) {
@@ -157,8 +158,9 @@ func (r *Reconciler) trace(ctx context.Context, f *facts, done *outcome, times r
 }
 
 // begin records the first reconcile of a change and, if members have to get it, follows it. The caller holds the lock.
-func (x *changeTraces) begin(ctx context.Context, t *tracing.Tracer, f *facts, c tracedChange, done *outcome, times reconcileTimes, failed error, report *statuscache.Report) {
-	ctx = traceAttempt(ctx, t, f, &c, done, times, failed)
+func (x *changeTraces) begin(ctx context.Context, t *tracing.Tracer, c tracedChange, done *outcome, report *statuscache.Report) {
+	f, times := done.Facts, &done.Times
+	ctx = traceAttempt(ctx, t, &c, done)
 	if len(report.Clusters) == 0 || x.count >= maxFollowed {
 		return
 	}
@@ -179,11 +181,12 @@ func (x *changeTraces) begin(ctx context.Context, t *tracing.Tracer, f *facts, c
 
 // traceAttempt records one reconcile as a span, with children for the compilation and each write, and returns a context with
 // it.
-func traceAttempt(ctx context.Context, t *tracing.Tracer, f *facts, c *tracedChange, done *outcome, times reconcileTimes, failed error) context.Context {
+func traceAttempt(ctx context.Context, t *tracing.Tracer, c *tracedChange, done *outcome) context.Context {
+	f, times := done.Facts, &done.Times
 	options := []trace.SpanStartOption{trace.WithTimestamp(times.Begin), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		tracing.Resource.String(f.Resource), tracing.Policy.String(c.Policy), tracing.Statement.String(c.SID), tracing.Outcome.String(done.what(failed)))}
+		tracing.Resource.String(f.Resource), tracing.Policy.String(c.Policy), tracing.Statement.String(c.SID), tracing.Outcome.String(done.label()))}
 	ctx, span := t.Continue(context.WithoutCancel(ctx), c.Position, "unit.reconcile", options...)
-	if failed != nil {
+	if done.Err != nil {
 		tracing.Fail(span, "failed, and tried again")
 	}
 	_, compile := t.Start(ctx, "unit.compile", trace.WithTimestamp(times.Begin))
@@ -198,16 +201,17 @@ func traceAttempt(ctx context.Context, t *tracing.Tracer, f *facts, c *tracedCha
 	return ctx
 }
 
+// wrote reports whether the plan changed a Federated object.
 func (o *outcome) wrote() bool { return len(o.Handovers) > 0 }
 
-// what names the outcome of a reconcile for its span.
-func (o *outcome) what(failed error) string {
+// label names the outcome of a reconcile for its span.
+func (o *outcome) label() string {
 	switch {
-	case failed != nil:
+	case o.Err != nil:
 		return "failed"
 	case o.Problem != nil:
 		return o.Problem.Reason
-	case o.Deferred:
+	case o.deferred():
 		return "deferred"
 	case o.wrote():
 		return "written"

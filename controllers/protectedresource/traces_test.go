@@ -40,7 +40,7 @@ func (s *tracedScene) reconcile(resource string, err error, states []v1alpha1.Me
 		report.Clusters = append(report.Clusters, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprint("m", i)), State: state})
 	}
 	s.Reports.Put(report)
-	s.trace(s.t.Context(), &facts{Resource: resource, Now: s.now, Changes: changes}, &outcome{}, reconcileTimes{time.Now(), time.Now(), time.Now()}, err)
+	s.trace(s.t.Context(), &outcome{Step: stepApplied, Facts: &facts{Resource: resource, Now: s.now, Changes: changes}, Err: err, Times: reconcileTimes{time.Now(), time.Now(), time.Now()}})
 }
 
 func (s *tracedScene) ended(name string) (out []sdk.ReadOnlySpan) {
@@ -120,5 +120,5 @@ func TestNoTracerReadsNothing(t *testing.T) {
 	if c := r.changesOf("r", time.Now()); c != nil {
 		t.Error(c)
 	}
-	r.trace(t.Context(), &facts{}, &outcome{}, reconcileTimes{}, nil)
+	r.trace(t.Context(), &outcome{Facts: &facts{}})
 }

@@ -40,21 +40,16 @@ func (f *facts) delayEnforcement() enforcementDelay {
 	if f.wildcard() || !f.enforcedBy(v1alpha1.EnforcerCilium) {
 		return enforcementDelay{}
 	}
-	closed := f.membersClosedBy(federation.CiliumPolicy)
-	registered := map[string]bool{}
-	for i := range f.Clusters {
-		registered[f.Clusters[i].Name] = true
-	}
-	keys := slices.Concat(selectorKeys(&f.Unit), subjectKeys(&f.Unit, false))
 	w := enforcementDelay{members: map[string]bool{}}
-	for _, c := range f.targets() {
-		if closed[c] || !registered[c] {
-			continue
-		}
+	for _, c := range f.openMembers() {
 		if f.mode(c) == v1alpha1.ModeEnforce {
 			w.members[c] = true
 		}
-		if why := f.Members.MissingLabels(c, keys); !why.IsZero() {
+		why, read := f.MissingLabels[c]
+		if !read {
+			why = message.MemberDataplaneUnread()
+		}
+		if !why.IsZero() {
 			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Why: why})
 		}
 	}
@@ -62,6 +57,17 @@ func (f *facts) delayEnforcement() enforcementDelay {
 		return enforcementDelay{}
 	}
 	return w
+}
+
+// openMembers returns the registered members in which the resource is in Audit or Enforce, and that its policy of Cilium
+// does not close yet.
+func (f *facts) openMembers() []string {
+	closed := f.membersClosedBy(federation.CiliumPolicy)
+	registered := map[string]bool{}
+	for i := range f.Clusters {
+		registered[f.Clusters[i].Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(f.targets()), func(c string) bool { return closed[c] || !registered[c] })
 }
 
 // membersClosedBy returns the members in which an object of a kind closes the resource, as it is written now. An object that cannot be

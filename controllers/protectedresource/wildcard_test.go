@@ -64,11 +64,14 @@ func TestWildcardGoesStepByStep(t *testing.T) {
 				e.TemplateLabels = map[string]string{v1alpha1.LabelUnit: "x"}
 			}
 			e.Meta.Labels = e.TemplateLabels
-			f := &facts{Resource: "r:*", Existing: []*federation.Object{e}, Open: emptied([]*federation.Object{e}), Revision: enforcer.Revision,
-				Observe: func(cluster, _ string) federation.Observation {
-					return map[string]federation.Observation{"m1": c.m1, "m2": c.m2}[cluster]
-				}}
-			p, err := decide(f)
+			f := &facts{Resource: "r:*", Existing: []*federation.Object{e}, Open: emptied([]*federation.Object{e}),
+				Observed: observations{"acp-x": {"m1": c.m1, "m2": c.m2}}}
+			for name, seen := range f.Observed["acp-x"] {
+				if seen.Registered {
+					f.Clusters = append(f.Clusters, federation.Cluster{Name: name})
+				}
+			}
+			p, err := newPlan(f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,94 +20,64 @@ import (
 // errConflict reports that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
 var errConflict = errors.New("the ProtectedResource changed meanwhile")
 
-// outcome is the result of executing a plan.
-type outcome struct {
-	Plan plan
-	// Existing are the Federated objects after the plan.
-	Existing []*federation.Object
-	Problem  *statuscache.Problem
-	// Handovers are the writes of this plan.
-	Handovers []handover
-	// Wrote reports that some of them were changed by this plan.
-	Wrote bool
-	// Deferred reports that the plan was put off: it is not urgent and KubeFed is at its limit, or a group is missing,
-	// or KubeFed is still writing the same object.
-	Deferred bool
-	// RequeueSoon reports that no event will trigger the next attempt.
-	RequeueSoon bool
-	// MissingGroup is a group that must exist first, or the plan would refuse clients that it should allow; "" if there
-	// is none.
-	MissingGroup string
+// admit decides whether a plan may be applied now, and returns stepApplied if it may. Otherwise it returns the step at
+// which the plan waits, and the group that is missing if that is the reason.
+func (r *Reconciler) admit(f *facts, p *plan, priority writequeue.Priority) (at step, missingGroup string) {
+	if priority < writequeue.Revocation {
+		missingGroup = missingGroupOf(f, p)
+	}
+	if r.missingGroups.InGrace(f.Resource, missingGroup != "", f.Now, missingGroupTimeout) {
+		return stepMissingGroup, missingGroup
+	}
+	if r.recent.inFlight(f.Existing, p.Writes, r.systemClock().Now(), r.MaxInFlight) {
+		return stepInFlight, ""
+	}
+	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: federation.MembersOf(p.Writes)}
+	if len(p.Writes) > 0 && !r.Queue.TryAdmit(request, f.Now) {
+		return stepQueued, ""
+	}
+	return stepApplied, ""
 }
 
-// act decides, and executes the decision if it is the unit's turn. asked reports that a user waits for this unit in
-// particular. If there is a problem, nothing is written and the existing objects stay.
-func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, error) {
-	out := outcome{Existing: f.Existing, Problem: f.Problem}
-	if f.Problem != nil && len(f.Rendered) == 0 {
-		out.Plan = plan{Desired: map[string]map[string]string{}, Frozen: true}
-		for _, e := range f.Existing {
-			out.Plan.Desired[e.Key()] = f.currentRevisions(e)
-		}
-		return out, nil
+// apply carries out the plan of an outcome, and records in the outcome what was written.
+func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeue.Priority) error {
+	f, p := out.Facts, &out.Plan
+	if err := r.addFinalizers(ctx, f, p); err != nil {
+		return err
 	}
-	p, err := decide(f)
-	if err != nil {
-		return out, err
-	}
-	out.Plan = p
-	kind := priorityOf(f, &p, asked)
-	missing := ""
-	if kind < writequeue.Revocation {
-		missing = missingGroupOf(f, &p)
-	}
-	if r.missingGroups.InGrace(f.Resource, missing != "", f.Now, missingGroupTimeout) {
-		out.Deferred, out.MissingGroup = true, missing
-		return out, nil
-	}
-	if r.recent.inFlight(f.Existing, p.Writes, r.MaxInFlight) {
-		out.Deferred, out.RequeueSoon = true, true
-		return out, nil
-	}
-	if len(p.Writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: f.Resource, Priority: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
-		out.Deferred = true
-		return out, nil
-	}
-	if err := r.addFinalizers(ctx, f, &p); err != nil {
-		return out, err
-	}
-	if err := r.writeGroups(ctx, f, &p); err != nil {
+	if err := r.writeGroups(ctx, f, p); err != nil {
 		out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
 			Message: message.UnitGroupNotWritten()}
-		return out, err
+		return err
 	}
 	for _, next := range p.Writes {
 		annotateTraces(f, next)
-		begin := time.Now()
+		begin := r.systemClock().Now()
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
 			out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
 				Message: message.UnitNotWritten(next.Meta.Name)}
-			return out, err
+			return err
 		}
+		end := r.systemClock().Now()
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		direct := kind >= writequeue.Revocation && r.MemberWriter != nil
-		out.Handovers = append(out.Handovers, handover{Object: written, Begin: begin, End: time.Now(), Direct: direct})
+		direct := priority >= writequeue.Revocation && r.MemberWriter != nil
+		out.Handovers = append(out.Handovers, handover{Object: written, Begin: begin, End: end, Direct: direct})
 		if direct {
 			r.MemberWriter.Send(written)
 		}
-		r.recent.written(written.Key())
+		r.recent.written(written.Key(), end)
 		r.UpdatePending(written.Key())
 		r.measureExpiry(f, written)
-		out.Existing, out.Wrote = replace(out.Existing, written), true
+		out.Existing = replace(out.Existing, written)
 	}
 	for _, gone := range p.Deletes {
 		if err := r.remove(ctx, f, gone); err != nil {
-			return out, err
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // writeGroups writes the groups that the unit refers to. Without them a deny in the unit would match nothing.

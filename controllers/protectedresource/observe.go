@@ -1,0 +1,232 @@
+package protectedresource
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/externalgroup"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// observations are the states of objects in members, by object and member, at the time when they were read.
+type observations map[string]map[string]federation.Observation
+
+// of returns the state of an object in a member. An object that was not read has an unknown state.
+func (o observations) of(cluster, object string) federation.Observation {
+	if seen, read := o[object][cluster]; read {
+		return seen
+	}
+	return unread(cluster)
+}
+
+// present reports whether a member has one of the objects.
+func (o observations) present(cluster string) bool {
+	for _, members := range o {
+		if members[cluster].Object != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// unread is the observation of something that was not read.
+func unread(cluster string) federation.Observation {
+	return federation.Observation{Unknown: true, Message: message.MemberNotContacted(cluster)}
+}
+
+// enforcement is what decides, beside the objects in a member, whether they have their effect there.
+type enforcement struct {
+	// Unenforced is the reason why Cilium would not enforce a policy with the unit's selectors, or zero.
+	Unenforced message.Message
+	// MeaningChanged is the reason why a policy of Cilium that closes nothing has another meaning, or zero.
+	MeaningChanged message.Message
+	// MissingSelectorLabels is the reason why identities may lack a label by which the unit selects pods, or zero.
+	MissingSelectorLabels message.Message
+	// HostPods lists the pods of the resource that use the network of their node, or is zero.
+	HostPods message.Message
+	// Foreign contains what policies of others open for each dataplane of the unit.
+	Foreign map[v1alpha1.EnforcerName]foreignPolicies
+}
+
+// foreignPolicies is what policies of others open of a resource for one dataplane in one member.
+type foreignPolicies struct {
+	// OpenedBy is the name of a policy that opens the resource, or "".
+	OpenedBy string
+	// Unknown is the reason why it is not known whether there is such a policy, or zero.
+	Unknown message.Message
+}
+
+// observedGroup returns the state of a group in a member.
+func (f *facts) observedGroup(cluster string, g *externalgroup.Object) federation.Observation {
+	different, read := f.ObservedGroups[cluster]
+	if !read {
+		return unread(cluster)
+	}
+	if seen, ok := different[g.Name]; ok {
+		return seen
+	}
+	seen := federation.Observation{Registered: true, Reachable: true}
+	if g.Revision != "" {
+		seen.Object = &federation.Observed{Name: g.Name, Revision: g.Revision}
+	}
+	return seen
+}
+
+// asWanted reports whether a member has a group with the wanted revision, or does not have one that has to be removed.
+func asWanted(g *externalgroup.Object, seen federation.Observation) bool {
+	switch {
+	case !seen.Reachable:
+		return false
+	case g.Revision == "" || seen.Object == nil:
+		return g.Revision == "" && seen.Object == nil
+	}
+	return seen.Object.Revision == g.Revision && seen.Object.Invalid == ""
+}
+
+// observe reads what the members have of the unit, after the unit was rendered.
+func (r *Reconciler) observe(f *facts) {
+	placements := slices.Clone(f.Placement)
+	members := slices.Clone(f.StatusMembers)
+	for i := range f.Clusters {
+		members = append(members, f.Clusters[i].Name)
+	}
+	for _, e := range f.Existing {
+		placements, members = append(placements, e.Placement...), append(members, e.EverPlaced()...)
+	}
+	members, placements = sortedSet(append(members, placements...)), sortedSet(placements)
+	f.Observed = observations{}
+	for _, key := range r.observedKeys(f) {
+		f.Observed[key] = make(map[string]federation.Observation, len(members))
+		for _, c := range members {
+			f.Observed[key][c] = r.Fleet.Observe(c, key)
+		}
+	}
+	f.ObservedGroups = r.observeGroups(f, placements)
+	f.Marks = map[string]*guard.Downgrade{}
+	f.Enforcement = map[string]enforcement{}
+	for _, c := range members {
+		if mark := r.mark(c); mark != nil {
+			f.Marks[c] = mark
+		}
+		if f.Wanted && f.Observed.present(c) {
+			f.Enforcement[c] = r.enforcementIn(f, c)
+		}
+	}
+}
+
+// observedKeys returns the keys of the objects that the unit has, gets, or may have had.
+func (r *Reconciler) observedKeys(f *facts) []string {
+	keys := []string{objectKeys(f.Resource)[0]}
+	for _, e := range f.Existing {
+		keys = append(keys, e.Key())
+	}
+	for _, rendered := range [][]enforcer.Rendered{f.Rendered, f.ReplacedRenderings, slices.Collect(maps.Values(f.Open))} {
+		for i := range rendered {
+			keys = append(keys, renderedKey(&rendered[i]))
+		}
+	}
+	for _, key := range objectKeys(f.Resource)[1:] {
+		// Usually no member has an object of the other kinds, and its absence need not be recorded member by member.
+		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return r.Fleet.Observe(c.Name, key).Object != nil }) {
+			keys = append(keys, key)
+		}
+	}
+	return sortedSet(keys)
+}
+
+// observeGroups reads the groups of the unit in members.
+func (r *Reconciler) observeGroups(f *facts, members []string) map[string]map[string]federation.Observation {
+	if len(f.Groups) == 0 {
+		return nil
+	}
+	out := make(map[string]map[string]federation.Observation, len(members))
+	for _, c := range members {
+		different := map[string]federation.Observation{}
+		for i := range f.Groups {
+			if seen := r.Groups.Fleet.Observe(c, f.Groups[i].Name); !asWanted(&f.Groups[i], seen) {
+				different[f.Groups[i].Name] = seen
+			}
+		}
+		out[c] = different
+	}
+	return out
+}
+
+// mark returns the downgrade mark that was read in a member, or nil.
+func (r *Reconciler) mark(cluster string) *guard.Downgrade {
+	if r.Mark == nil {
+		return nil
+	}
+	return r.Mark(cluster)
+}
+
+// enforcementIn reads what decides in a member beside the objects.
+func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
+	e := enforcement{Foreign: map[v1alpha1.EnforcerName]foreignPolicies{}}
+	if f.enforcedBy(v1alpha1.EnforcerCilium) {
+		keys := selectorKeys(&f.Unit)
+		e.Unenforced, e.MeaningChanged = r.Members.Unenforced(cluster, keys), r.Members.MeaningChanged(cluster)
+		e.HostPods = r.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
+		if f.wildcard() {
+			e.MissingSelectorLabels = r.Members.MissingLabels(cluster, keys)
+		}
+	}
+	for _, name := range dataplanes {
+		if f.enforcedBy(name) {
+			e.Foreign[name] = foreignPolicies{OpenedBy: r.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue), Unknown: r.ForeignUnknown(name, cluster)}
+		}
+	}
+	return e
+}
+
+// unmatchedRules returns the members whose pods the rules of the unit may not match, because identities there lack a label
+// that the rules use, or zero. The result is the same for every member of the unit, because a pod may connect from any
+// member to any other. An allow that may not match can only refuse too much, so for members whose identities are not
+// known only denies count.
+func (r *Reconciler) unmatchedRules(u *policy.Unit) message.Message {
+	lacks := slices.DeleteFunc(r.Members.MembersLacking(subjectKeys(u, false)), func(l memberhealth.Lack) bool { return l.Unknown })
+	for _, l := range r.Members.MembersLacking(subjectKeys(u, true)) {
+		if !slices.ContainsFunc(lacks, func(k memberhealth.Lack) bool { return k.Member == l.Member }) {
+			lacks = append(lacks, l)
+		}
+	}
+	if len(lacks) == 0 {
+		return message.Message{}
+	}
+	return message.StateRulesMayNotMatch(membersOf(lacks))
+}
+
+// missingLabels returns, for each of some members, the reason why its identities may lack a label by which the unit selects
+// pods or their peers, or zero.
+func (r *Reconciler) missingLabels(u *policy.Unit, members []string) map[string]message.Message {
+	keys := slices.Concat(selectorKeys(u), subjectKeys(u, false))
+	out := make(map[string]message.Message, len(members))
+	for _, c := range members {
+		out[c] = r.Members.MissingLabels(c, keys)
+	}
+	return out
+}
+
+// lastStates returns the first state of each member in some lists.
+func lastStates(lists ...[]v1alpha1.ClusterState) map[string]v1alpha1.ClusterState {
+	out := map[string]v1alpha1.ClusterState{}
+	for _, l := range lists {
+		for i := range l {
+			if _, had := out[string(l[i].Name)]; !had {
+				out[string(l[i].Name)] = l[i]
+			}
+		}
+	}
+	return out
+}
+
+func sortedSet(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
