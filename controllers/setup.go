@@ -6,31 +6,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/accesscontrolpolicy"
 	"github.com/acp-io/acp/controllers/approvalpolicy"
+	"github.com/acp-io/acp/controllers/backlog"
 	"github.com/acp-io/acp/controllers/class"
+	"github.com/acp-io/acp/controllers/dataplane"
+	"github.com/acp-io/acp/controllers/externalgroup"
+	"github.com/acp-io/acp/controllers/foreignpolicies"
+	"github.com/acp-io/acp/controllers/istiodistribution"
 	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/memberwriter"
 	"github.com/acp-io/acp/controllers/metrics"
+	"github.com/acp-io/acp/controllers/podlabels"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/protectedresource"
-	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/startup"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/triggers"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
-	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -90,215 +95,211 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.WriteLimits == (writequeue.Limits{}) {
 		config.WriteLimits = writequeue.DefaultLimits
 	}
-	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("make a client of the host cluster: %w", err)
-	}
-	feeds, board := policycache.NewQueues(), statuscache.New()
-	x := policycache.New(feeds)
-	ready, err := x.Listen(ctx, mgr.GetCache())
+	s, err := newSetup(mgr, config)
 	if err != nil {
 		return err
 	}
-	w := &triggers{cache: x, reports: board, units: feeds.Units, log: mgr.GetLogger().WithName("fleet")}
-	objects := federation.NewObjects(host, federation.CiliumPolicy, mgr.GetLogger(), w.onHostObject)
-	w.objects = objects
-	fleet, err := federation.NewFleet(federation.FleetConfig{
-		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Kind: federation.CiliumPolicy, Revision: enforcer.Revision, Probing: config.Probing, Log: mgr.GetLogger(), Changed: w.onMemberObject,
-	})
+	ready, err := s.cache.Listen(ctx, mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	w.fleet = fleet
-	if w.istio, ready, err = setUpIstio(mgr, host, config, w, ready); err != nil {
-		return err
-	}
-	w.kinds = federation.KindStores{
-		{Kind: federation.CiliumPolicy, Host: objects, Members: fleet}, {Kind: federation.IstioPolicy, Host: w.istio.objects, Members: w.istio.fleet},
-	}
-	w.pending = &pendingTracker{queue: writequeue.New("policies", config.WriteLimits), objects: w.kinds, members: w.kinds, clock: config.Clock}
-	if err := errors.Join(w.pending.add(mgr, feeds.Units), w.pending.show(mgr, x)); err != nil {
-		return err
-	}
-	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
-		return err
-	}
-	if err := setUpRotation(mgr, config, w); err != nil {
-		return err
-	}
-	directly, err := setUpMemberWriter(mgr, config, w)
-	if err != nil {
-		return err
-	}
-	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
-		return err
-	}
-	if ready, err = setUpLabelReader(mgr, host, config, w, ready); err != nil {
-		return err
-	}
-	if w.foreign, err = setUpForeignPolicies(mgr, host, config, w); err != nil {
-		return err
-	}
-	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &policycache.Clock{Index: x, Time: config.Clock, Ready: ready}} {
-		if err := mgr.Add(run); err != nil {
+	// Each step adds what it waits for to ready. A controller begins when everything that its decisions need is known.
+	for _, step := range []func(startup.Ready) (startup.Ready, error){
+		s.addStores, s.addMemberHealth, s.addPodLabels, s.addForeignPolicies, s.addClock, s.addGroups, s.addMemberStatus, s.addControllers,
+	} {
+		if ready, err = step(ready); err != nil {
 			return err
 		}
 	}
-	groups, ready, err := setUpGroups(mgr, host, config, w, feeds.Groups, ready)
-	if err != nil {
-		return err
-	}
-	if w.memberStatus, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
-		return err
-	}
-	measures, err := metrics.New(config.Metrics)
-	if err != nil {
-		return err
-	}
-	if err := metrics.RegisterClock(config.Metrics, config.ClockLag); err != nil {
-		return err
-	}
-	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Cache: x, Fleet: w.kinds, Federated: w.kinds, Reports: board, Metrics: measures, Policies: feeds.Policies, Groups: groups,
-		Queue: w.pending.queue, Workers: config.Workers, UpdatePending: w.pending.object, MemberWriter: directly, MaxInFlight: config.WriteLimits.MaxInFlight, Units: feeds.Units, Members: w.inspector, Has: w.names.has, OpenedBy: w.foreign.openedBy, ForeignUnknown: w.foreign.unknownReason, Mark: w.marks.In,
-		Enforcers: w.istio.drivers(), Clock: config.Clock, Tracer: config.Tracer, Events: mgr.GetEventRecorder("acp-adapter"),
-	}
-	if err := units.SetupWithManager(mgr, ready); err != nil {
-		return err
-	}
-	policies := &accesscontrolpolicy.Reconciler{
-		Client: mgr.GetClient(), Cache: x, Reports: board, Federated: w.kinds, Units: feeds.Units, Clock: config.Clock,
-	}
-	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
-		return err
-	}
-	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
-		return err
-	}
-	return class.Setup(mgr, x, feeds, config.Clock, w.pending.queue.Waiting, ready)
+	return nil
 }
 
-// always is a runnable on every replica, so that a new leader has a current view of the fleet.
-type always func(context.Context) error
+// setup contains what the controllers share while they are wired.
+type setup struct {
+	mgr    manager.Manager
+	config Config
+	// host and core are clients of the host cluster.
+	host dynamic.Interface
+	core kubernetes.Interface
 
-func (f always) Start(ctx context.Context) error { return f(ctx) }
-
-func (always) NeedLeaderElection() bool { return false }
-
-// after returns a ready function that also waits for known.
-func after(ready func(context.Context) error, known <-chan struct{}) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := ready(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-known:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// triggers maps events in the host and in the members to the resources to reconcile.
-type triggers struct {
 	cache   *policycache.Cache
+	queues  policycache.Queues
 	reports *statuscache.Cache
-	units   *requestqueue.Queue
-	// objects and fleet are those of Cilium's policies, by which the members' health is determined. kinds are the
-	// stores of every kind of policy.
+
+	// objects and fleet are those of Cilium's policies, and istio those of Istio's. stores combines them.
 	objects *federation.Objects
 	fleet   *federation.Fleet
-	istio   *istio
-	kinds   federation.KindStores
-	pending *pendingTracker
-	names   *labelReader
-	// inspector checks the members' health.
-	inspector *memberhealth.Inspector
-	// memberStatus writes the MemberClusters.
-	memberStatus *membercluster.Writer
-	foreign      foreignPolicies
-	// marks are the downgrade marks.
-	marks *federation.DowngradeMarks
-	log   logr.Logger
+	istio   *istiodistribution.Distribution
+	stores  federation.KindStores
+	backlog *backlog.Tracker
+	units   *triggers.Units
+
+	health  *memberhealth.Inspector
+	writer  *memberwriter.Writer
+	marks   *federation.DowngradeMarks
+	labels  *podlabels.Reader
+	foreign foreignpolicies.Detectors
+	groups  *externalgroup.Reconciler
+	status  *membercluster.Writer
 }
 
-// onHostObject handles an event about a Federated object.
-func (w *triggers) onHostObject(name, resource string) {
-	w.foreign.recheck("")
-	if name == "" {
-		w.names.requeue()
-		w.requeueAll()
-		return
+func newSetup(mgr manager.Manager, config Config) (*setup, error) {
+	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	w.pending.object(name)
-	if known, ok := w.reports.ResourceOf(name); ok {
-		w.units.Add(requestqueue.Observed, known)
+	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	if resource != "" {
-		w.units.Add(requestqueue.Observed, resource)
-	}
+	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(), reports: statuscache.New()}
+	s.cache = policycache.New(s.queues)
+	return s, nil
 }
 
-// onMemberObject handles an event about an object in a member, or about the member.
-func (w *triggers) onMemberObject(cluster, object string) {
-	if object == "" {
-		if cluster != "" {
-			w.logMember(cluster)
-		}
-		w.cache.SetClusters(members(w.fleet.Clusters()))
-		w.inspector.Wake()
-		w.memberStatus.Wake()
-		w.requeueAll()
-		return
-	}
-	w.pending.object(object)
-	if resource, ok := w.reports.ResourceOf(object); ok {
-		w.units.Add(requestqueue.Observed, resource)
-		return
-	}
-	if federated, ok := w.kinds.Get(object); ok && federated.Resource() != "" {
-		w.units.Add(requestqueue.Observed, federated.Resource())
-		return
-	}
-	if found := w.kinds.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
-		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
-			"member", cluster, "policy", object)
+// fleetConfig returns the configuration of what reads the members for one purpose.
+func (s *setup) fleetConfig(purpose string, changed func(cluster, object string)) federation.FleetConfig {
+	return federation.FleetConfig{
+		Host: s.host, KubeFedNamespace: s.config.KubeFedNamespace, CredentialsNamespace: s.config.CredentialsNamespace, Revision: enforcer.Revision,
+		Probing: s.config.Probing, Log: s.mgr.GetLogger().WithName(purpose), Changed: changed,
 	}
 }
 
-// members converts the registered clusters to the form that policies are compiled for, by name.
-func members(clusters []federation.Cluster) []policy.Cluster {
-	out := make([]policy.Cluster, len(clusters))
-	for i, c := range clusters {
-		labels := c.Labels
-		if labels == nil {
-			labels = map[string]string{} // the member has no labels, which is different from unknown labels
-		}
-		out[i] = policy.Cluster{Name: c.Name, Labels: labels, Istio: c.Istio, IstioRoot: c.Places.OtherIstioRoot()}
-	}
-	slices.SortFunc(out, func(a, b policy.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return out
+// slowFleetConfig returns the configuration of what reads the members for a purpose that is not urgent.
+func (s *setup) slowFleetConfig(purpose string, changed func(cluster, object string)) federation.FleetConfig {
+	c := s.fleetConfig(purpose, changed)
+	c.Probing = c.Probing.Slow()
+	return c
 }
 
-// logMember logs that a member was lost or found, which the statuses report, too.
-func (w *triggers) logMember(cluster string) {
-	o := w.fleet.Observe(cluster, "")
-	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
-}
-
-// onFinding handles a new finding in a member.
-func (w *triggers) onFinding() { w.memberStatus.Wake() }
-
-func (w *triggers) requeueAll() {
-	w.pending.everything()
-	w.cache.EnqueueAll(requestqueue.Bulk)
-	w.units.Add(requestqueue.Bulk, w.reports.Resources()...)
-	for _, o := range w.kinds.List() {
-		// This includes resources that nothing wants any more.
-		if r := o.Resource(); r != "" {
-			w.units.Add(requestqueue.Bulk, r)
+func (s *setup) add(runnables ...manager.Runnable) error {
+	for _, r := range runnables {
+		if err := s.mgr.Add(r); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// addStores adds the policies on the host and in the members, and the write queue for them.
+func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
+	// The functions are called after the manager starts, when every field is set.
+	s.units = &triggers.Units{Cache: s.cache, Reports: s.reports, Queue: s.queues.Units, Log: s.mgr.GetLogger().WithName("fleet"),
+		RecheckForeign: func(cluster string) { s.foreign.Requeue(cluster) }, ReadLabels: func() { s.labels.Requeue() },
+		FleetChanged: func() {
+			s.health.Wake()
+			s.status.Wake()
+		}}
+	s.objects = federation.NewObjects(s.host, federation.CiliumPolicy, s.mgr.GetLogger(), s.units.OnHostObject)
+	fleet := s.fleetConfig("", s.units.OnMemberObject)
+	fleet.Kind, fleet.Log = federation.CiliumPolicy, s.mgr.GetLogger()
+	var err error
+	if s.fleet, err = federation.NewFleet(fleet); err != nil {
+		return nil, err
+	}
+	s.istio, err = istiodistribution.New(istiodistribution.Config{
+		Fleet: s.fleetConfig("istio", nil), HostObject: s.units.OnHostObject, MemberObject: s.units.OnMemberObject, Changed: s.units.RequeueAll,
+		KindChanged: func() {
+			s.health.Wake()
+			s.foreign.Requeue("")
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.stores = federation.KindStores{
+		{Kind: federation.CiliumPolicy, Host: s.objects, Members: s.fleet}, {Kind: federation.IstioPolicy, Host: s.istio.Objects, Members: s.istio.Fleet},
+	}
+	s.backlog = &backlog.Tracker{Queue: writequeue.New("policies", s.config.WriteLimits), Objects: s.stores, Members: s.stores, Clock: s.config.Clock}
+	s.units.Fleet, s.units.Stores, s.units.Backlog = s.fleet, s.stores, s.backlog
+	if err := errors.Join(s.backlog.AddToManager(s.mgr, s.queues.Units), s.backlog.ReportProgress(s.mgr, s.cache.EnqueueResourceClasses)); err != nil {
+		return nil, err
+	}
+	if err := s.add(startup.EveryReplica(s.objects.Run), startup.EveryReplica(s.fleet.Run)); err != nil {
+		return nil, err
+	}
+	return s.istio.AddToManager(s.mgr, ready)
+}
+
+// addPodLabels adds the reading of the labels of the members' pods.
+func (s *setup) addPodLabels(ready startup.Ready) (startup.Ready, error) {
+	var err error
+	s.labels, err = podlabels.New(podlabels.Config{Cache: s.cache, Objects: s.objects, MeshesChanged: s.units.RequeueAll,
+		Fleet: s.slowFleetConfig("names", func(cluster, _ string) { s.foreign.Requeue(cluster) })})
+	if err != nil {
+		return nil, err
+	}
+	return s.labels.AddToManager(s.mgr, ready)
+}
+
+// addForeignPolicies adds the evaluation of policies that ACP does not manage.
+func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
+	var err error
+	s.foreign, err = foreignpolicies.AddToManager(s.mgr, foreignpolicies.Config{Fleet: s.slowFleetConfig("openings", nil), Cache: s.cache, Objects: s.objects,
+		Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll})
+	return ready, err
+}
+
+// addClock adds what enqueues units when a statement begins or ends.
+func (s *setup) addClock(ready startup.Ready) (startup.Ready, error) {
+	return ready, s.add(&policycache.Clock{Index: s.cache, Time: s.config.Clock, Ready: ready})
+}
+
+// addGroups adds the controller of groups, with its own view of the members: a member that cannot be read for groups must
+// not count as unreachable for policies. The returned Ready also waits until it is known whether the host can distribute
+// groups, because before that a statement that needs one would be refused, and for the members and the write queues.
+func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
+	g := &triggers.Groups{Units: s.units, Queue: s.queues.Groups, Known: make(chan struct{})}
+	g.Objects = federation.NewObjects(s.host, federation.CiliumGroup, s.mgr.GetLogger(), g.OnHostObject)
+	config := s.fleetConfig("groups", g.OnMemberObject)
+	config.Kind = federation.CiliumGroup
+	fleet, err := federation.NewFleet(config)
+	if err != nil {
+		return nil, err
+	}
+	g.Backlog = &backlog.Tracker{Queue: writequeue.New("groups", s.config.WriteLimits), Objects: g.Objects, Members: fleet, Clock: s.config.Clock}
+	if err := g.Backlog.AddToManager(s.mgr, s.queues.Groups); err != nil {
+		return nil, err
+	}
+	if err := s.add(startup.EveryReplica(g.Objects.Run), startup.EveryReplica(fleet.Run)); err != nil {
+		return nil, err
+	}
+	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
+	ready = startup.AfterMembers(startup.After(ready, g.Known), checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
+	ready = backlog.AfterUpdate(ready, s.backlog, g.Backlog)
+	s.groups = &externalgroup.Reconciler{Index: s.cache, Fleet: fleet, Federated: g.Objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Line: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
+	return ready, s.groups.SetupWithManager(s.mgr, ready)
+}
+
+// addControllers adds the controllers of units, policies and classes.
+func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
+	unitMetrics, err := metrics.New(s.config.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	if err := metrics.RegisterClock(s.config.Metrics, s.config.ClockLag); err != nil {
+		return nil, err
+	}
+	client, config := s.mgr.GetClient(), &s.config
+	units := &protectedresource.Reconciler{
+		Client: client, Cache: s.cache, Fleet: s.stores, Federated: s.stores, Reports: s.reports, Metrics: unitMetrics, Policies: s.queues.Policies, Groups: s.groups,
+		Queue: s.backlog.Queue, Workers: config.Workers, UpdatePending: s.backlog.Update, MemberWriter: s.writer, MaxInFlight: config.WriteLimits.MaxInFlight,
+		Units: s.queues.Units, Members: s.health, Has: s.labels.Has, OpenedBy: s.foreign.OpenedBy, ForeignUnknown: s.foreign.UnknownReason, Mark: s.marks.In,
+		Enforcers: &dataplane.Drivers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, Carried: s.istio.Problem},
+		Clock:     config.Clock, Tracer: config.Tracer, Events: s.mgr.GetEventRecorder("acp-adapter"),
+	}
+	policies := &accesscontrolpolicy.Reconciler{
+		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.stores, Units: s.queues.Units, Clock: config.Clock,
+	}
+	if err := units.SetupWithManager(s.mgr, ready); err != nil {
+		return nil, err
+	}
+	if err := policies.SetupWithManager(s.mgr, s.queues.Policies, ready); err != nil {
+		return nil, err
+	}
+	if err := approvalpolicy.Setup(s.mgr, config.Clock); err != nil {
+		return nil, err
+	}
+	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, ready)
 }

@@ -1,4 +1,4 @@
-package controllers
+package foreignpolicies
 
 import (
 	"testing"
@@ -16,30 +16,30 @@ func (r readable) Clusters() []federation.Cluster {
 func (r readable) Observe(cluster string) federation.Observation { return r[cluster] }
 
 // A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
-func TestLookoutTellsWhatIsUnknown(t *testing.T) {
+func TestUnknownReason(t *testing.T) {
 	changes := 0
-	o := &foreignPolicyDetector[federation.OpenedPods]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),
+	o := &detector[federation.OpenedPods]{changed: func() { changes++ }, requested: map[string]bool{}, wake: make(chan struct{}, 1),
 		members: map[string]federation.OpenedPods{}, unknown: map[string]message.Message{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
 		find: func(string) federation.OpenedPods { return federation.OpenedPods{} }}
 	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: message.Verbatim("m2 has not been contacted yet")}}
 	o.policies = seen
-	if o.unjudged("m1").IsZero() {
-		t.Error("a member that nobody looked at counts as known")
+	if o.unknownReason("m1").IsZero() {
+		t.Error("a member that was not evaluated counts as known")
 	}
-	o.look()
-	if why := o.unjudged("m1"); !why.IsZero() || !o.Observe("m2", "").Unknown || o.unjudged("m2").IsZero() || changes != 1 {
-		t.Errorf("m1 %q, m2 %q, %d changes", why, o.unjudged("m2"), changes)
+	o.evaluate()
+	if why := o.unknownReason("m1"); !why.IsZero() || !o.Observe("m2", "").Unknown || o.unknownReason("m2").IsZero() || changes != 1 {
+		t.Errorf("m1 %q, m2 %q, %d changes", why, o.unknownReason("m2"), changes)
 	}
 	seen["m2"] = federation.Observation{Message: message.Verbatim("m2 does not let the adapter read networkpolicies")}
-	o.look()
-	if why := o.unjudged("m2"); why != seen["m2"].Message || o.Observe("m2", "").Unknown || changes != 2 {
+	o.evaluate()
+	if why := o.unknownReason("m2"); why != seen["m2"].Message || o.Observe("m2", "").Unknown || changes != 2 {
 		t.Errorf("forbidden: %q, %d changes", why, changes)
 	}
 	seen["m2"] = federation.Observation{Reachable: true}
-	o.look()
-	o.look()
-	if why := o.unjudged("m2"); !why.IsZero() || changes != 3 {
+	o.evaluate()
+	o.evaluate()
+	if why := o.unknownReason("m2"); !why.IsZero() || changes != 3 {
 		t.Errorf("readable: %q, %d changes", why, changes)
 	}
 }

@@ -1,0 +1,274 @@
+// Package foreignpolicies records which protected workloads are opened by policies that ACP does not manage, in each member
+// and for each dataplane. Package internal/federation/foreignpolicy decides what a policy opens.
+package foreignpolicies
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/istiodistribution"
+	"github.com/acp-io/acp/controllers/podlabels"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/startup"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/foreignpolicy"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
+)
+
+// Detectors records what policies of others open for each dataplane. Each dataplane decides separately: what one lets in
+// must also be let in by the other. The zero value ignores requests.
+type Detectors struct {
+	cilium *detector[foreignpolicy.OpenedPods]
+	istio  *detector[federation.OpenedPods]
+}
+
+// Config is the input of the Detectors.
+type Config struct {
+	// Fleet says how the members are read; its Changed is not used.
+	Fleet federation.FleetConfig
+	Cache *policycache.Cache
+	// Objects are ACP's own policies of Cilium, and Istio distributes those of Istio.
+	Objects   *federation.Objects
+	Istio     *istiodistribution.Distribution
+	PodLabels *podlabels.Reader
+	// IgnoresClusterNetworkPolicies reports whether a member's agents are known to ignore ClusterNetworkPolicies.
+	IgnoresClusterNetworkPolicies func(cluster string) bool
+	// Changed is called when the opened workloads changed, or became known or unknown.
+	Changed func()
+}
+
+// AddToManager adds the detectors of both dataplanes to a manager.
+func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
+	out := Detectors{cilium: newDetector[foreignpolicy.OpenedPods](config.Objects, &config), istio: newDetector[federation.OpenedPods](config.Istio.Objects, &config)}
+	reading := func(changed func(cluster string)) federation.FleetConfig {
+		fleet := config.Fleet
+		fleet.Changed = func(cluster, _ string) { changed(cluster) }
+		return fleet
+	}
+	foreign, err := federation.NewForeignPolicies(reading(out.cilium.requeue), config.Objects)
+	if err != nil {
+		return Detectors{}, err
+	}
+	istio, err := federation.NewIstioAllows(reading(out.istio.requeue))
+	if err != nil {
+		return Detectors{}, err
+	}
+	out.cilium.policies, out.istio.policies = foreign, istio
+	out.cilium.find, out.istio.find = findForCilium(foreign, &config), findForIstio(istio, &config)
+	for _, run := range []startup.EveryReplica{startup.WhenListed(config.Objects, foreign.Run), out.cilium.run, startup.WhenClosed(config.Istio.Supported(), istio.Run), out.istio.run} {
+		if err := mgr.Add(run); err != nil {
+			return Detectors{}, err
+		}
+	}
+	return out, nil
+}
+
+// Requeue requests a new evaluation of a member, or of all members for "".
+func (d Detectors) Requeue(cluster string) {
+	if d.cilium != nil {
+		d.cilium.requeue(cluster)
+		d.istio.requeue(cluster)
+	}
+}
+
+// OpenedBy returns the name of a policy that opens the pods with a label for a dataplane in a member, or "".
+func (d Detectors) OpenedBy(dataplane v1alpha1.EnforcerName, cluster, key, value string) string {
+	if dataplane == v1alpha1.EnforcerIstio {
+		return d.istio.openedBy(cluster, key, value)
+	}
+	return d.cilium.openedBy(cluster, key, value)
+}
+
+// UnknownReason returns the reason why it is not known what is opened for a dataplane in a member, or zero.
+func (d Detectors) UnknownReason(dataplane v1alpha1.EnforcerName, cluster string) message.Message {
+	if dataplane == v1alpha1.EnforcerIstio {
+		return d.istio.unknownReason(cluster)
+	}
+	return d.cilium.unknownReason(cluster)
+}
+
+// Cilium returns the members of which the policies for Cilium were evaluated.
+func (d Detectors) Cilium() startup.Fleet { return d.cilium }
+
+// classKeys returns the label keys of the classes that a dataplane enforces, and whether pods with the label always
+// have identities with it. Labels that Cilium's identities lack cannot be enforced, which is reported separately; for
+// classes without Cilium this is not known.
+func classKeys(cache *policycache.Cache, dataplane v1alpha1.EnforcerName) map[string]bool {
+	keys := map[string]bool{}
+	for _, c := range cache.ClassesOnly().ResourceClasses {
+		if preflight.EnforcedBy(c, dataplane) {
+			keys[string(c.Spec.LabelKey)] = preflight.EnforcedBy(c, v1alpha1.EnforcerCilium)
+		}
+	}
+	return keys
+}
+
+// findForIstio returns a function that computes what is opened for Istio in a member.
+func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.OpenedPods {
+	own := &federation.OwnAllows{}
+	return func(cluster string) (found federation.OpenedPods) {
+		if policies := foreign.In(cluster, config.Istio.Objects.IsOwn); len(policies) > 0 {
+			found = federation.FindOpenedPods(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
+				func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) })
+		}
+		return found
+	}
+}
+
+// findForCilium returns a function that computes what is opened for Cilium in a member.
+func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(cluster string) foreignpolicy.OpenedPods {
+	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
+	return func(cluster string) foreignpolicy.OpenedPods {
+		detector := detectors[cluster]
+		if detector == nil {
+			detector = foreignpolicy.NewDetector()
+			detectors[cluster] = detector
+		}
+		in := foreignpolicy.Input{Keys: classKeys(config.Cache, v1alpha1.EnforcerCilium), Each: func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) }}
+		in.Foreign, in.Groups = foreign.In(cluster)
+		if config.IgnoresClusterNetworkPolicies(cluster) {
+			in.Foreign = slices.DeleteFunc(in.Foreign, func(p *foreignpolicy.Policy) bool { return p.Kind == foreignpolicy.KindClusterNetworkPolicy })
+		}
+		if len(in.Foreign) > 0 {
+			in.Own = own.In(cluster, config.Objects)
+		}
+		return detector.Find(in)
+	}
+}
+
+// opened describes what policies of others open in a member.
+type opened[T any] interface {
+	OpenedBy(key, value string) string
+	Equal(T) bool
+}
+
+// detector records, for one dataplane, which workloads of ACP's classes are opened by a policy of others
+// in their member.
+type detector[T opened[T]] struct {
+	policies interface {
+		Registry() (bool, error)
+		Clusters() []federation.Cluster
+		Observe(cluster string) federation.Observation
+	}
+	objects *federation.Objects
+	// pods returns whether the identities of a member's pods were read.
+	pods func(cluster string) federation.Observation
+	// find computes what is opened in a member.
+	find func(cluster string) T
+	// changed is called when the opened workloads changed, or became known or unknown.
+	changed func()
+	wake    chan struct{}
+
+	mu sync.RWMutex
+	// requested are the members to evaluate; "" stands for all.
+	requested map[string]bool
+	members   map[string]T
+	unknown   map[string]message.Message
+}
+
+func newDetector[T opened[T]](objects *federation.Objects, config *Config) *detector[T] {
+	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, wake: make(chan struct{}, 1),
+		requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
+}
+
+// requeue requests a new evaluation of a member, or of all members for "".
+func (d *detector[T]) requeue(cluster string) {
+	d.mu.Lock()
+	d.requested[cluster] = true
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (d *detector[T]) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.wake:
+		}
+		if listed, _ := d.objects.State(); listed {
+			d.evaluate()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(podlabels.MinReadInterval):
+		}
+	}
+}
+
+// evaluate evaluates the members in which something changed.
+func (d *detector[T]) evaluate() {
+	d.mu.Lock()
+	requested := d.requested
+	d.requested = map[string]bool{}
+	members, unknown := map[string]T{}, map[string]message.Message{}
+	before, beforeUnknown := d.members, d.unknown
+	d.mu.Unlock()
+	for _, c := range d.policies.Clusters() {
+		known, evaluated := before[c.Name]
+		seen := d.policies.Observe(c.Name)
+		if !evaluated && (seen.Unknown || d.pods(c.Name).Unknown) {
+			continue // the first read is still running
+		}
+		if !seen.Reachable {
+			unknown[c.Name] = seen.Message
+		}
+		if requested[""] || requested[c.Name] || !evaluated {
+			known = d.find(c.Name)
+		}
+		members[c.Name] = known
+	}
+	d.mu.Lock()
+	same := maps.Equal(beforeUnknown, unknown) && maps.EqualFunc(before, members, func(a, b T) bool { return a.Equal(b) })
+	d.members, d.unknown = members, unknown
+	d.mu.Unlock()
+	if !same {
+		d.changed()
+	}
+}
+
+// openedBy returns the name of a policy that opens the pods with a label in a member, or "".
+func (d *detector[T]) openedBy(cluster, key, value string) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	found, ok := d.members[cluster]
+	if !ok {
+		return ""
+	}
+	return found.OpenedBy(key, value)
+}
+
+// unknownReason returns the reason why it is not known what is opened in a member, or the zero Message.
+func (d *detector[T]) unknownReason(cluster string) message.Message {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if _, evaluated := d.members[cluster]; !evaluated {
+		return message.MemberForeignUnread(cluster)
+	}
+	return d.unknown[cluster]
+}
+
+// Registry reports whether the members' registrations were listed.
+func (d *detector[T]) Registry() (bool, error) { return d.policies.Registry() }
+
+// Clusters returns the registered members.
+func (d *detector[T]) Clusters() []federation.Cluster { return d.policies.Clusters() }
+
+// Observe reports whether a member was evaluated.
+func (d *detector[T]) Observe(cluster, _ string) federation.Observation {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	_, evaluated := d.members[cluster]
+	return federation.Observation{Registered: true, Unknown: !evaluated}
+}

@@ -1,0 +1,141 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/acp-io/acp/controllers/membercluster"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/memberwriter"
+	"github.com/acp-io/acp/controllers/rotation"
+	"github.com/acp-io/acp/controllers/startup"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/membership"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// addMemberHealth adds what concerns each member as a whole: the health checks, the rotation of tokens, direct writes, and
+// the downgrade marks.
+func (s *setup) addMemberHealth(ready startup.Ready) (startup.Ready, error) {
+	return ready, errors.Join(s.addHealthChecks(), s.addRotation(), s.addMemberWriter(), s.addMarks())
+}
+
+// addHealthChecks adds the health checks of the members.
+func (s *setup) addHealthChecks() error {
+	host, err := membership.NewHost(s.mgr.GetConfig(), s.config.KubeFedNamespace, s.config.CredentialsNamespace)
+	if err != nil {
+		return err
+	}
+	keys := func() []preflight.Key {
+		in := s.cache.ClassesOnly()
+		return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
+	}
+	read := func(ctx context.Context, c federation.Cluster) preflight.Facts {
+		var labels []string
+		for _, k := range keys() {
+			if !k.GuardedOnly {
+				labels = append(labels, k.Label)
+			}
+		}
+		slices.Sort(labels)
+		return host.FactsWith(ctx, c, slices.Compact(labels))
+	}
+	s.health = &memberhealth.Inspector{
+		Clusters: s.fleet.Clusters, Read: read, Timing: s.config.Checks, Log: s.mgr.GetLogger().WithName("members"),
+		Kinds: func() []federation.Kind {
+			out := []federation.Kind{federation.CiliumPolicy}
+			if s.cache.GroupsSupported() {
+				out = append(out, federation.CiliumGroup)
+			}
+			if s.istio.IsSupported() {
+				out = append(out, federation.IstioPolicy)
+			}
+			return out
+		},
+		Keys: keys,
+		Changed: func(cluster string) {
+			s.foreign.Requeue(cluster) // its agents may enforce other kinds of policies than before
+			s.units.RequeueAll()
+		},
+		AfterCheck:    func() { s.status.Wake() },
+		Registrations: s.registrations(),
+	}
+	if err := s.health.Prepare(); err != nil {
+		return err
+	}
+	return s.add(s.health)
+}
+
+func (s *setup) registrations() federation.Registrations {
+	return federation.Registrations{Host: s.host, Namespace: s.config.KubeFedNamespace}
+}
+
+// addRotation adds the rotation of the members' tokens.
+func (s *setup) addRotation() error {
+	metrics, err := rotation.NewMetrics(s.config.Metrics)
+	if err != nil {
+		return err
+	}
+	rotator := &rotation.Rotator{
+		Clusters: s.fleet.Clusters, Secrets: s.core.CoreV1(), KubeFedNamespace: s.config.KubeFedNamespace, CredentialsNamespace: s.config.CredentialsNamespace,
+		Registrations: s.registrations(),
+		Busy:          func() bool { return s.backlog.Queue.Busy(s.config.Clock.Now()) },
+		Interval:      s.config.TokenChecks, Clock: s.config.Clock, Log: s.mgr.GetLogger().WithName("tokens"), Metrics: metrics,
+	}
+	if err := rotator.Prepare(); err != nil {
+		return err
+	}
+	return s.add(rotator)
+}
+
+// addMemberWriter adds the direct writes into members while KubeFed lags.
+func (s *setup) addMemberWriter() error {
+	metrics, err := memberwriter.NewMetrics(s.config.Metrics)
+	if err != nil {
+		return err
+	}
+	s.writer = &memberwriter.Writer{Members: s.stores, Host: s.stores, Secrets: s.core.CoreV1(), KubeFedNamespace: s.config.KubeFedNamespace,
+		Behind: func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) }, Patience: s.config.WriteLimits.PendingTimeout, PerMember: s.config.DirectWrites,
+		Log: s.mgr.GetLogger().WithName("direct"), Metrics: metrics}
+	if err := s.writer.Prepare(); err != nil {
+		return err
+	}
+	return s.add(s.writer)
+}
+
+// addMarks adds the watch of downgrade marks.
+func (s *setup) addMarks() error {
+	var err error
+	s.marks, err = federation.NewDowngradeMarks(s.slowFleetConfig("marks", func(_, object string) {
+		if object != "" {
+			s.health.Wake()
+			s.units.RequeueAll()
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	return s.add(startup.EveryReplica(s.marks.Run))
+}
+
+// addMemberStatus adds the writer of MemberClusters.
+func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
+	inventory := &membercluster.Inventory{Cache: s.cache, Reports: s.reports, Stores: s.stores,
+		Reserved: func(cluster string) []string { return append(s.fleet.Reserved(cluster), s.istio.Reserved(cluster)...) }}
+	s.status = &membercluster.Writer{
+		Client: s.mgr.GetClient(), Fleet: s.fleet, LastCheck: s.health.LastResult, Board: s.reports, Complete: inventory.Complete, Orphans: inventory.Orphans, Ready: ready,
+		Identities: s.labels.Counts.Count, Labels: s.labels.Counts.Labels, Values: s.labels.ValuesIn, NoHTTP: s.health.NoHTTP, SupportsGroups: s.cache.GroupsSupported,
+		Clock: s.config.Clock, Interval: s.config.StatusInterval, Log: s.mgr.GetLogger().WithName("memberclusters"),
+	}
+	if err := s.status.Prepare(); err != nil {
+		return nil, err
+	}
+	if s.config.Metrics != nil {
+		if err := s.config.Metrics.Register(s.status); err != nil {
+			return nil, fmt.Errorf("register the metrics of members: %w", err)
+		}
+	}
+	return ready, s.add(s.status)
+}

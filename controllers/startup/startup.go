@@ -1,0 +1,112 @@
+// Package startup orders the start of the controllers: what runs on every replica, and what a controller waits for before
+// it reconciles for the first time.
+package startup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+const (
+	// Timeout bounds how long the start waits for members that neither answer nor fail, because a revocation must not
+	// wait for them.
+	Timeout = 10 * time.Second
+	// PollInterval is the interval between two checks of what the start waits for.
+	PollInterval = 20 * time.Millisecond
+)
+
+// Ready blocks until a controller may begin, or returns an error.
+type Ready func(context.Context) error
+
+// EveryReplica is a runnable of every replica, so that a new leader has a current view of the fleet.
+type EveryReplica func(context.Context) error
+
+// Start runs the function until the context ends.
+func (f EveryReplica) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection returns false.
+func (EveryReplica) NeedLeaderElection() bool { return false }
+
+// After returns a Ready that calls ready, and then waits until known is closed.
+func After(ready Ready, known <-chan struct{}) Ready {
+	return func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-known:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// WhenListed returns a runnable that calls run once the host's objects are listed.
+func WhenListed(objects *federation.Objects, run func(context.Context) error) EveryReplica {
+	return func(ctx context.Context) error {
+		for {
+			if listed, _ := objects.State(); listed {
+				return run(ctx)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(PollInterval):
+			}
+		}
+	}
+}
+
+// WhenClosed returns a runnable that calls run once a channel is closed.
+func WhenClosed(closed <-chan struct{}, run func(context.Context) error) EveryReplica {
+	return func(ctx context.Context) error {
+		select {
+		case <-closed:
+			return run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Fleet is a set of members from which something is read.
+type Fleet interface {
+	Registry() (bool, error)
+	Clusters() []federation.Cluster
+	Observe(cluster, object string) federation.Observation
+}
+
+// AfterMembers returns a Ready that calls ready, and then waits until every member of the fleets was read or found
+// unreadable, and checked returns true, for at most Timeout. Otherwise each status would be written twice at the start,
+// once for members that were not contacted yet, and HTTP rules would be removed from members that can enforce them.
+func AfterMembers(ready Ready, checked func() bool, fleets ...Fleet) Ready {
+	return func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, Timeout)
+		defer cancel()
+		poll := time.NewTicker(PollInterval)
+		defer poll.Stop()
+		for !checked() || slices.ContainsFunc(fleets, unobserved) {
+			select {
+			case <-poll.C:
+			case <-ctx.Done():
+				return nil // when everything ends, the controllers end, too
+			}
+		}
+		return nil
+	}
+}
+
+// unobserved reports whether a member has neither been read nor found unreadable.
+func unobserved(fleet Fleet) bool {
+	if listed, err := fleet.Registry(); !listed {
+		return err == nil
+	}
+	return slices.ContainsFunc(fleet.Clusters(), func(c federation.Cluster) bool { return fleet.Observe(c.Name, "").Unknown })
+}
