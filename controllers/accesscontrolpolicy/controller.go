@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/grace"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -91,5 +91,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 
 // underWay returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
 func underWay(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
-	return condition.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
+	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
 }

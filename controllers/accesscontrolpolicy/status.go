@@ -7,9 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -23,16 +22,16 @@ func status(f *facts) v1alpha1.AccessControlPolicyStatus {
 		Refused:            refused,
 		RefusedOthers:      others,
 		UnitsTotal:         int32(min(len(units), 1<<30)),
-		Conditions: condition.Set(f.Policy.Status.Conditions, f.Policy.Generation, metav1.NewTime(f.Now),
-			condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ""), compiled(units, refused, others),
-			condition.Propagated(units, notOnboarded), condition.Realized(units, notOnboarded)),
+		Conditions: statusfields.SetConditions(f.Policy.Status.Conditions, f.Policy.Generation, metav1.NewTime(f.Now),
+			statusfields.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ""), compiled(units, refused, others),
+			statusfields.Propagated(units, notOnboarded), statusfields.Realized(units, notOnboarded)),
 	}
 	for i := range units {
 		if units[i].Realized() && len(units[i].Clusters) > 0 {
 			s.UnitsRealized++
 		}
 	}
-	room := memberlist.MaxStatus - sizeOfRest - memberlist.SizeOfConditions(s.Conditions) - sizeOfSIDs(others)
+	room := statusfields.MaxSize - sizeOfRest - statusfields.SizeOfConditions(s.Conditions) - sizeOfSIDs(others)
 	for i := range refused {
 		room -= sizeOfRefusal(&refused[i])
 	}
@@ -54,7 +53,7 @@ func (f *facts) held() []statuscache.Report {
 	return out
 }
 
-var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
+var notOnboarded = statusfields.False("", v1alpha1.ReasonNotOnboarded,
 	"the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything")
 
 // holds reports whether the unit belongs to the status: it contains statements of the policy, or a member may still
@@ -75,7 +74,7 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 	add := func(all []policy.Refusal) {
 		for _, r := range all {
 			if r.Ref.Policy == f.Policy.Name {
-				out = append(out, condition.Refused(r.Ref.SID, r.Reason, r.Message))
+				out = append(out, statusfields.RefusedStatement(r.Ref.SID, r.Reason, r.Message))
 			}
 		}
 	}
@@ -92,19 +91,19 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 func compiled(units []statuscache.Report, refused []v1alpha1.RefusedStatement, others []string) metav1.Condition {
 	for i := range units {
 		if p := units[i].Problem; p != nil {
-			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message.Text)
+			return statusfields.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message.Text)
 		}
 	}
 	switch {
 	case len(others) > 0:
-		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+		return statusfields.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"statement "+refused[0].SID+": "+refused[0].Message+"; status.refused has more, and status.refusedOthers names those that it has no room for")
 	case len(refused) > 0:
-		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+		return statusfields.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"statement "+refused[0].SID+": "+refused[0].Message+"; status.refused has all of them")
 	case len(units) == 0:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonNotOnboarded, notOnboarded.Message)
+		return statusfields.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonNotOnboarded, notOnboarded.Message)
 	default:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, "")
+		return statusfields.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, "")
 	}
 }

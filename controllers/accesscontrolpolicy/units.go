@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 )
 
 // worstMembers is the number of members of a unit that are listed with their messages.
@@ -137,7 +137,7 @@ func (u *unit) listWorst(fits func(int) bool) bool {
 		u.sorted = slices.SortedFunc(slices.Values(u.report.Clusters), v1alpha1.CompareMembers)
 	}
 	for n := len(u.Clusters); n < min(worstMembers, len(u.sorted)); n++ {
-		if !fits(memberlist.SizeOfMember(&u.sorted[n])) {
+		if !fits(statusfields.SizeOfMember(&u.sorted[n])) {
 			return false
 		}
 		u.Clusters = u.sorted[: n+1 : n+1]
@@ -148,7 +148,7 @@ func (u *unit) listWorst(fits func(int) bool) bool {
 // listRest lists the other members, or returns false if they do not fit.
 func (u *unit) listRest(fits func(int) bool) bool {
 	groups := v1alpha1.GroupMembers(u.sorted[len(u.Clusters):])
-	if !fits(memberlist.SizeOfGroups(groups) + len(`"groups":[],"clusters":[],`)) {
+	if !fits(statusfields.SizeOfGroups(groups) + len(`"groups":[],"clusters":[],`)) {
 		return false
 	}
 	u.Groups = groups
@@ -157,7 +157,7 @@ func (u *unit) listRest(fits func(int) bool) bool {
 
 // sizeOfLine bounds the minimal size of a unit.
 func (u *unit) sizeOfLine() int {
-	return len(`{"resource":"","statements":512},`) + memberlist.SizeOfText(u.report.Resource) + memberlist.SizeOfCounts(u.Members)
+	return len(`{"resource":"","statements":512},`) + statusfields.SizeOfText(u.report.Resource) + statusfields.SizeOfCounts(u.Members)
 }
 
 func sizeOfSIDs(sids []string) int {
@@ -169,8 +169,8 @@ func sizeOfSIDs(sids []string) int {
 }
 
 func sizeOfRefusal(r *v1alpha1.RefusedStatement) int {
-	return len(`{"sid":"","reason":"","message":"","messageCode":"","messageParams":""},`) + len(r.SID) + len(r.Reason) + memberlist.SizeOfText(r.Message) +
-		len(r.MessageCode) + memberlist.SizeOfText(r.MessageParams)
+	return len(`{"sid":"","reason":"","message":"","messageCode":"","messageParams":""},`) + len(r.SID) + len(r.Reason) + statusfields.SizeOfText(r.Message) +
+		len(r.MessageCode) + statusfields.SizeOfText(r.MessageParams)
 }
 
 // refusedRoom bounds the refusals with their messages, in bytes of JSON.

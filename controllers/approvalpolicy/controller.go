@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/approval/rules"
 )
 
@@ -49,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &o); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	next := condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(r.Clock.Now()), Accepted(&o))
+	next := statusfields.SetConditions(o.Status.Conditions, o.Generation, metav1.NewTime(r.Clock.Now()), Accepted(&o))
 	if o.Status.ObservedGeneration == o.Generation && equality.Semantic.DeepEqual(o.Status.Conditions, next) {
 		return reconcile.Result{}, nil
 	}
@@ -69,8 +69,8 @@ func Accepted(o *v1alpha1.ApprovalPolicy) metav1.Condition {
 		for i, x := range problems {
 			texts[i] = x.String()
 		}
-		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
+		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			"the policy counts for every request that it might match, because it cannot be evaluated: "+strings.Join(texts, "; "))
 	}
-	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, strings.Join(p.Warnings(), "; "))
+	return statusfields.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, strings.Join(p.Warnings(), "; "))
 }

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -25,11 +25,11 @@ func propagationEstimate(pattern string, waiting []string) metav1.Condition {
 		}
 	}
 	if n <= requestqueue.MaxIndividual {
-		return condition.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
+		return statusfields.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
 	}
 	// All waiting units share KubeFed's write rate.
 	left := roundUp(int(federation.BulkDuration(len(waiting)).Seconds()), int(showStep.Seconds()))
-	return condition.False(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagating,
+	return statusfields.False(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagating,
 		fmt.Sprintf("up to %d units of the class wait to be written: about %d s; revocations and single grants do not wait for them",
 			roundUp(n, int(showStep.Seconds())*federation.WritesPerSecond), left))
 }

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		told = append(told, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}
-	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), told...)
+	next := statusfields.SetConditions(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), told...)
 	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
 		return reconcile.Result{}, nil
 	}
@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 // accepted combines the problems of the snapshot with those that only placement and deletion show. It is pure.
 func accepted(o client.Object, holder string, problems []policy.Problem) metav1.Condition {
 	if o.GetDeletionTimestamp() != nil && holder != "" {
-		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
+		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			fmt.Sprintf("a class in use cannot be deleted: %s; until then it counts", holder))
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
@@ -135,5 +135,5 @@ func accepted(o client.Object, holder string, problems []policy.Problem) metav1.
 			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.Of(err), LeftOut: true})
 		}
 	}
-	return condition.Accepted(problems, "")
+	return statusfields.Accepted(problems, "")
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -42,7 +42,7 @@ func (f *facts) dataplane(before *v1alpha1.MemberDataplane) *v1alpha1.MemberData
 	}
 	d := &v1alpha1.MemberDataplane{PolicyMapEntries: cmp.Or(int32(min(f.Check.PolicyMapMax, 1<<30)), before.PolicyMapEntries, policy.MapEntries),
 		NoGroups: f.Dataplane.NoGroups, Mesh: f.Cluster.Mesh, Identities: before.Identities}
-	d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams = condition.Bounded(f.Dataplane.NoHTTP)
+	d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams = statusfields.BoundedMessage(f.Dataplane.NoHTTP)
 	if len(d.Mesh) > mostMesh {
 		d.Mesh = v1alpha1.NoMesh // no other cluster can declare such a name, either
 	}

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -78,17 +78,17 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	}
 	state, why := f.state(s.Downgrade)
 	s.State = state
-	s.Message, s.MessageCode, s.MessageParams = condition.Bounded(why)
+	s.Message, s.MessageCode, s.MessageParams = statusfields.BoundedMessage(why)
 	s.Findings = f.findings(&s)
 	s.Since = before.Since
 	if s.Since == nil || before.State != s.State {
 		s.Since = &f.Now
 	}
-	ready := condition.False(v1alpha1.ConditionReady, string(s.State), s.Message)
+	ready := statusfields.False(v1alpha1.ConditionReady, string(s.State), s.Message)
 	if s.State == v1alpha1.MemberClusterReady {
-		ready = condition.True(v1alpha1.ConditionReady, string(s.State), "")
+		ready = statusfields.True(v1alpha1.ConditionReady, string(s.State), "")
 	}
-	s.Conditions = condition.Set(before.Conditions, 0, f.Now, ready)
+	s.Conditions = statusfields.SetConditions(before.Conditions, 0, f.Now, ready)
 	s.ObservedAt = before.ObservedAt
 	if !equality.Semantic.DeepEqual(s, *before) {
 		s.ObservedAt = &f.Now
@@ -128,7 +128,7 @@ func (f *facts) downgrade(before *v1alpha1.MemberClusterStatus) *v1alpha1.Member
 		return before.Downgrade
 	}
 	since := metav1.NewTime(mark.Since)
-	return &v1alpha1.MemberDowngrade{Since: &since, By: strings.ToValidUTF8(mark.By[:min(len(mark.By), 253)], ""), Reason: condition.Truncate(mark.Reason)}
+	return &v1alpha1.MemberDowngrade{Since: &since, By: strings.ToValidUTF8(mark.By[:min(len(mark.By), 253)], ""), Reason: statusfields.Truncate(mark.Reason)}
 }
 
 func guardState(s guard.State) v1alpha1.GuardState {
@@ -169,7 +169,7 @@ func turnedToAudit(d *v1alpha1.MemberDowngrade) message.Message {
 // finding returns a finding for the status.
 func finding(code string, severity v1alpha1.FindingSeverity, object string, m message.Message) v1alpha1.MemberFinding {
 	out := v1alpha1.MemberFinding{Code: code, Severity: severity, Object: object}
-	out.Message, out.MessageCode, out.MessageParams = condition.Bounded(m)
+	out.Message, out.MessageCode, out.MessageParams = statusfields.BoundedMessage(m)
 	return out
 }
 

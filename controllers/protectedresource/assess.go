@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
@@ -202,7 +202,7 @@ func (f *facts) clusterState(done *outcome, byKey map[string]hostObject, objects
 	if state, reason := f.suspendedState(cluster); state != "" {
 		out.State, why = state, reason
 	}
-	condition.SetMessage(&out, why)
+	statusfields.SetMessage(&out, why)
 	if out.State == v1alpha1.MemberUnreachable {
 		// The last known revision is better than a claim that the object does not exist.
 		out.ObservedRevision = before.ObservedRevision

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -61,7 +61,7 @@ func TestSighting(t *testing.T) {
 			if why.IsZero() != (state == v1alpha1.MemberRealized) {
 				t.Errorf("%s with message %q", state, why)
 			}
-			if got := message.Restore(condition.Bounded(why)); got != why {
+			if got := message.Restore(statusfields.BoundedMessage(why)); got != why {
 				t.Errorf("the status has %+v, want %+v", got, why)
 			}
 			if why.Render(message.Chinese) == why.Text && state != v1alpha1.MemberRealized && state != v1alpha1.MemberUnreachable {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/metrics"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -155,8 +155,8 @@ func TestStatusIsBounded(t *testing.T) {
 			}
 			got := s.States()
 			for i := range got {
-				condition.SetMessage(&got[i], message.Message{})
-				condition.SetMessage(&r.Clusters[i], message.Message{})
+				statusfields.SetMessage(&got[i], message.Message{})
+				statusfields.SetMessage(&r.Clusters[i], message.Message{})
 			}
 			if d := cmp.Diff(r.Clusters, got); d != "" {
 				t.Errorf("%s: something is lost (-want +got):\n%s", tc.reason, d)

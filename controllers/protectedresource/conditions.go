@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -15,34 +15,34 @@ import (
 // accepted returns the condition Accepted: whether the object is used, and whether its deletion is pending.
 func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
 	if o.DeletionTimestamp != nil && requiresProtection(o) {
-		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
+		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			"a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected")
 	}
 	ok := ""
 	if o.DeletionTimestamp != nil {
 		ok = "it is being removed from the members"
 	}
-	return condition.Accepted(problems, ok)
+	return statusfields.Accepted(problems, ok)
 }
 
 // compiled returns the condition Compiled: whether every statement became part of the unit, and the unit was written.
 func compiled(r *statuscache.Report) metav1.Condition {
 	switch {
 	case r.Problem != nil:
-		return condition.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message.Text)
+		return statusfields.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message.Text)
 	case !r.Wanted:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonObserve, "")
+		return statusfields.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonObserve, "")
 	case len(r.Refused) > 0:
 		names := make([]string, 0, len(r.Refused))
 		for _, f := range r.Refused {
 			names = append(names, f.Ref.String())
 		}
-		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+		return statusfields.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
 	default:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, message.Parts(r.Unenforced).Text)
+		return statusfields.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, message.Parts(r.Unenforced).Text)
 	}
 }
 
 // nothing is the condition of propagation and realization while no member must have anything.
-var nothing = condition.False("", v1alpha1.ReasonObserve, "no member has to have anything")
+var nothing = statusfields.False("", v1alpha1.ReasonObserve, "no member has to have anything")

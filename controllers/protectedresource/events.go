@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 )
 
 // Reasons of Events. An Event is emitted once per change, and not again while the state lasts.
@@ -47,5 +47,5 @@ func changes(f *facts, now *statuscache.Report) []v1alpha1.ClusterState {
 }
 
 func (r *Reconciler) event(o runtime.Object, eventType, reason, note string) {
-	r.Events.Eventf(o, nil, eventType, reason, "Reconcile", "%s", condition.Truncate(note))
+	r.Events.Eventf(o, nil, eventType, reason, "Reconcile", "%s", statusfields.Truncate(note))
 }

@@ -15,10 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 )
 
 // report is the only function that publishes: the status cache, the policies that the unit concerns, the status, the
@@ -69,7 +68,7 @@ func statusDeferral(f *facts, report *statuscache.Report) time.Duration {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		if d := condition.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
+		if d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
 			least = d
 		}
 	}
@@ -126,12 +125,12 @@ func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report)
 	for _, sids := range report.SIDs {
 		s.Statements += int32(min(len(sids), 1<<20))
 	}
-	s.Clusters, s.Groups = memberlist.List(report.Clusters, memberlist.SizeOfConditions(s.Conditions)+sizeOfRest)
+	s.Clusters, s.Groups = statusfields.ListMembers(report.Clusters, statusfields.SizeOfConditions(s.Conditions)+sizeOfRest)
 	return s
 }
 
 func conditions(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) []metav1.Condition {
 	reports := []statuscache.Report{*report}
-	return condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now), accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
-		condition.Propagated(reports, nothing), condition.Realized(reports, nothing))
+	return statusfields.SetConditions(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now), accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
+		statusfields.Propagated(reports, nothing), statusfields.Realized(reports, nothing))
 }

@@ -1,4 +1,4 @@
-package condition
+package statusfields
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -48,8 +47,8 @@ func TestTruncateKeepsCharactersWhole(t *testing.T) {
 
 func TestTruncateBoundsTheJSON(t *testing.T) {
 	for _, s := range []string{strings.Repeat("<", maxMessage), strings.Repeat("a<", maxMessage/2)} {
-		if got := Truncate(s); memberlist.SizeOfText(got) > 2*maxMessage || !strings.HasSuffix(got, "...") || !strings.HasPrefix(s, got[:len(got)-3]) {
-			t.Errorf("%d bytes of JSON, ends in %q", memberlist.SizeOfText(got), got[len(got)-8:])
+		if got := Truncate(s); SizeOfText(got) > 2*maxMessage || !strings.HasSuffix(got, "...") || !strings.HasPrefix(s, got[:len(got)-3]) {
+			t.Errorf("%d bytes of JSON, ends in %q", SizeOfText(got), got[len(got)-8:])
 		}
 	}
 	if s := strings.Repeat("a", maxMessage); Truncate(s) != s {

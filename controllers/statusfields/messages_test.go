@@ -1,4 +1,4 @@
-package condition
+package statusfields
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func TestBounded(t *testing.T) {
 		"a text that is too long":      {message.MemberNoAnswer("m1", strings.Repeat("x", 2000)), false},
 		"parameters that are too long": {message.NamesList(strings.Split(strings.Repeat("x ", 340), " ")), false},
 	} {
-		text, code, params := Bounded(c.m)
+		text, code, params := BoundedMessage(c.m)
 		if (code != "") != c.coded || len(text) > 1024 || len(code) > 63 || len(params) > 1024 {
 			t.Errorf("%s: %d bytes of text, the code %q and %d bytes of parameters", reason, len(text), code, len(params))
 		}

@@ -1,4 +1,4 @@
-package memberlist
+package statusfields
 
 import (
 	"encoding/json"
@@ -40,14 +40,14 @@ func TestNothingIsLostButMessages(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		in := members(r, r.IntN(200))
-		clusters, groups := List(in, r.IntN(2*MaxStatus))
+		clusters, groups := ListMembers(in, r.IntN(2*MaxSize))
 		s := v1alpha1.ProtectedResourceStatus{Clusters: clusters, Groups: groups}
 		got := slices.Clone(s.States())
 		listed := map[v1alpha1.ClusterName]bool{}
 		for _, c := range clusters {
 			listed[c.Name] = true
 		}
-		if len(clusters) > Full || len(clusters) == 0 && len(in) > 0 {
+		if len(clusters) > MaxListed || len(clusters) == 0 && len(in) > 0 {
 			t.Fatalf("seed %d: %d of %d members are listed in full", seed, len(clusters), len(in))
 		}
 		want := slices.Clone(in)

@@ -1,5 +1,4 @@
-// Package memberlist builds the bounded lists of members in statuses. It is pure.
-package memberlist
+package statusfields
 
 import (
 	"slices"
@@ -11,24 +10,24 @@ import (
 )
 
 const (
-	// MaxStatus bounds the JSON of a status for 500 members, in bytes. The rest of the status reduces what is available
+	// MaxSize bounds the JSON of a status for 500 members, in bytes. The rest of the status reduces what is available
 	// for members that are listed in full.
-	MaxStatus = 98_000
-	// Full is the maximum number of members that are listed with their messages.
-	Full = 20
+	MaxSize = 98_000
+	// MaxListed is the maximum number of members that are listed with their messages.
+	MaxListed = 20
 	// leastFull is the space for members with messages in any case, so that the worst few are always shown.
 	leastFull = 4_000
 )
 
-// List divides members into those that are listed in full, the worst first, and groups of all others. used is the size
+// ListMembers divides members into those that are listed in full, the worst first, and groups of all others. used is the size
 // of the rest of the status, in bytes of JSON.
-func List(states []v1alpha1.ClusterState, used int) ([]v1alpha1.ClusterState, []v1alpha1.MemberGroup) {
+func ListMembers(states []v1alpha1.ClusterState, used int) ([]v1alpha1.ClusterState, []v1alpha1.MemberGroup) {
 	sorted := slices.SortedFunc(slices.Values(states), v1alpha1.CompareMembers)
-	if len(sorted) <= Full {
+	if len(sorted) <= MaxListed {
 		return sorted, nil
 	}
-	room := max(MaxStatus-used-SizeOfGroups(v1alpha1.GroupMembers(sorted)), leastFull)
-	n := fit(sorted, Full, room)
+	room := max(MaxSize-used-SizeOfGroups(v1alpha1.GroupMembers(sorted)), leastFull)
+	n := fit(sorted, MaxListed, room)
 	return sorted[:n:n], v1alpha1.GroupMembers(sorted[n:])
 }
 

@@ -1,5 +1,6 @@
-// Package condition constructs conditions with deterministic texts, so that they do not flap.
-package condition
+// Package statusfields constructs the fields of statuses: conditions and messages with deterministic and bounded texts, so
+// that they do not flap, and bounded lists of members. It is pure.
+package statusfields
 
 import (
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -19,12 +19,12 @@ import (
 // maxMessage is the maximum length of messages of ACP's own kinds; those of conditions may be longer.
 const maxMessage = 1024
 
-// True returns a condition with the status True; Set adds its time and generation.
+// True returns a condition with the status True; SetConditions adds its time and generation.
 func True(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: Truncate(message)}
 }
 
-// False returns a condition with the status False; Set adds its time and generation.
+// False returns a condition with the status False; SetConditions adds its time and generation.
 func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: Truncate(message)}
 }
@@ -45,21 +45,21 @@ func Truncate(s string) string {
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
 	}
-	if memberlist.SizeOfText(s) <= 2*maxMessage {
+	if SizeOfText(s) <= 2*maxMessage {
 		return s
 	}
 	s = strings.ToValidUTF8(s, "")
 	size := len("...")
 	for i, r := range s {
-		if size += memberlist.SizeOfText(string(r)); size > 2*maxMessage {
+		if size += SizeOfText(string(r)); size > 2*maxMessage {
 			return s[:i] + "..."
 		}
 	}
 	return s
 }
 
-// Set returns a copy of old with conditions set for a generation.
-func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions ...metav1.Condition) []metav1.Condition {
+// SetConditions returns a copy of old with conditions set for a generation.
+func SetConditions(old []metav1.Condition, generation int64, now metav1.Time, conditions ...metav1.Condition) []metav1.Condition {
 	out := append([]metav1.Condition(nil), old...)
 	for _, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, now
