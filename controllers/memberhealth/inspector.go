@@ -56,14 +56,14 @@ type Inspector struct {
 	histories map[string]history
 
 	mu sync.RWMutex
-	// members are the members that were read, and met also includes those that were found unreadable.
-	members map[string]fitness
-	met     map[string]bool
+	// members are the members that were read, and contacted also includes those that were found unreadable.
+	members   map[string]dataplaneState
+	contacted map[string]bool
 	// lacking are the members whose identities may lack a label, and those that never answered.
 	lacking map[string]struct{}
-	// judged are the label keys that the findings consider.
-	judged map[string]bool
-	looks  map[string]CheckResult
+	// evaluatedKeys are the label keys that the findings consider.
+	evaluatedKeys map[string]bool
+	lastResults   map[string]CheckResult
 }
 
 // Prepare validates the configuration and sets defaults.
@@ -75,8 +75,8 @@ func (i *Inspector) Prepare() error {
 		i.Timing = DefaultTiming
 	}
 	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
-	i.members, i.met, i.looks = map[string]fitness{}, map[string]bool{}, map[string]CheckResult{}
-	i.lacking, i.judged = map[string]struct{}{}, map[string]bool{}
+	i.members, i.contacted, i.lastResults = map[string]dataplaneState{}, map[string]bool{}, map[string]CheckResult{}
+	i.lacking, i.evaluatedKeys = map[string]struct{}{}, map[string]bool{}
 	return nil
 }
 
@@ -153,10 +153,10 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
 		findings := preflight.Assess(facts[n], needs)
 		i.storeResult(facts[n], needs, findings)
-		next, do, why := judge(i.histories[c.Name], c.Quarantined, findings)
+		next, do, why := decide(i.histories[c.Name], c.Quarantined, findings)
 		do = applyMark(c, &facts[n], do)
 		seen[c.Name] = next
-		undecided := do == keep && (next.Bad > 0 || c.Quarantined && next.Good > 0)
+		undecided := do == actionNone && (next.Bad > 0 || c.Quarantined && next.Good > 0)
 		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
 			undecided = true
 		}
@@ -173,19 +173,19 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string, mark *guard.Downgrade) error {
 	var err error
 	switch do {
-	case hold:
+	case actionQuarantine:
 		if c.Quarantined && c.QuarantineReason == why && c.Downgrade == nil {
 			return nil
 		}
 		err = i.Registrations.Suspend(ctx, c.Name, why)
-	case spare:
+	case actionSuspendDowngraded:
 		if c.Downgrade != nil && c.Downgrade.Same(*mark) {
 			return nil
 		}
 		why, err = mark.String(), i.Registrations.SuspendDowngraded(ctx, c.Name, *mark)
-	case release:
+	case actionResume:
 		err = i.Registrations.Resume(ctx, c.Name)
-	case keep:
+	case actionNone:
 		return nil
 	}
 	switch {

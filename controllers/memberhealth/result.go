@@ -26,7 +26,7 @@ type CheckResult struct {
 func (i *Inspector) LastResult(cluster string) (CheckResult, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	l, ok := i.looks[cluster]
+	l, ok := i.lastResults[cluster]
 	return l, ok
 }
 
@@ -39,9 +39,9 @@ func (i *Inspector) storeResult(f preflight.Facts, n preflight.Needs, findings [
 	defer i.mu.Unlock()
 	if f.Unreachable != "" { // the configuration was not read
 		l.Kubernetes, l.Cilium, l.Istio = "", "", ""
-		if before, ok := i.looks[f.Member]; ok {
+		if before, ok := i.lastResults[f.Member]; ok {
 			l.IdentityLimit, l.PolicyMapMax = before.IdentityLimit, before.PolicyMapMax
 		}
 	}
-	i.looks[f.Member] = l
+	i.lastResults[f.Member] = l
 }

@@ -77,7 +77,7 @@ type Finding struct {
 	Message message.Message `json:"message"`
 	Do      message.Message `json:"remedy"`
 
-	voids Voids
+	invalidates Invalidates
 }
 
 // Text returns the message with what to do about it.
@@ -88,8 +88,8 @@ func (f Finding) Text() message.Message {
 	return message.PreflightWithRemedy(f.Message, f.Do)
 }
 
-// Voids returns the modes in which policies of the member have another meaning because of the finding.
-func (f Finding) Voids() Voids { return f.voids }
+// Invalidates returns the modes in which policies of the member have another meaning because of the finding.
+func (f Finding) Invalidates() Invalidates { return f.invalidates }
 
 // Oldest supported versions.
 var (

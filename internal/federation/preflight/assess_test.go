@@ -48,12 +48,12 @@ func TestIstioAloneVoidsCilium(t *testing.T) {
 	for _, change := range []func(*Facts){func(*Facts) {}, func(f *Facts) { f.Cilium = cilium("c1", "1") }, func(f *Facts) { f.Istio = Istio{} }} {
 		f := healthy()
 		istioOnly(change)(&f)
-		var voids Voids
+		var invalidates Invalidates
 		for _, x := range Assess(f, needs) {
-			voids |= x.Voids()
+			invalidates |= x.Invalidates()
 		}
-		if voids != voidsAll {
-			t.Errorf("got voids %b, want all", voids)
+		if invalidates != invalidatesAll {
+			t.Errorf("got invalidates %b, want all", invalidates)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func declaredEnforcer(f Facts) []Finding {
 // istioAlone judges a member that declares that it has no Cilium. Whatever Cilium's policies say, none of them counts as enforced
 // there, also where agents of Cilium run contrary to the declaration.
 func istioAlone(f Facts) []Finding {
-	out := []Finding{{Severity: Warns, Code: NoCilium, voids: voidsAll,
+	out := []Finding{{Severity: Warns, Code: NoCilium, invalidates: invalidatesAll,
 		Message: message.PreflightNoCilium(), Do: message.RemedyPlaceElsewhere()}}
 	if len(f.Cilium.Sources) > 0 {
 		out = append(out, Finding{Severity: Warns, Code: CiliumUndeclared, Message: message.PreflightCiliumUndeclared(f.Cilium.Sources[0].Where), Do: message.RemedyJoinWithCilium()})

@@ -70,7 +70,7 @@ func (h HostPods) Describe(key, value string) message.Message {
 // hostPodFindings reports pods that no policy selects.
 func hostPodFindings(f Facts, n Needs) []Finding {
 	if !f.HostPods.Unread.IsZero() {
-		return []Finding{{Severity: Warns, Code: HostPodsUnread, voids: VoidsEnforce,
+		return []Finding{{Severity: Warns, Code: HostPodsUnread, invalidates: InvalidatesEnforce,
 			Message: message.PreflightHostPodsUnread(f.HostPods.Unread), Do: message.RemedyApplyMemberRbac()}}
 	}
 	var out []Finding

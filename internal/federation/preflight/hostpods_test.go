@@ -22,7 +22,7 @@ func TestHostPods(t *testing.T) {
 		f.HostPods.Pods[redis] = append(f.HostPods.Pods[redis], fmt.Sprintf("ns/redis-%03d", n))
 	}
 	found := Assess(f, needs)
-	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].Class != "redis" || !Passes(found) || found[0].Voids() != 0 ||
+	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].Class != "redis" || !Passes(found) || found[0].Invalidates() != 0 ||
 		!strings.Contains(found[0].Message.Text, "ns/redis-004 and 145 more") || strings.Contains(found[0].Message.Text, "ns/redis-005") {
 		t.Errorf("%+v", found)
 	}
@@ -30,7 +30,7 @@ func TestHostPods(t *testing.T) {
 		t.Error("the pods of one resource are taken for those of another")
 	}
 	f.HostPods = HostPods{Unread: message.Verbatim("forbidden")}
-	if found := Assess(f, needs); len(found) != 1 || found[0].Code != HostPodsUnread || !found[0].Voids().In(v1alpha1.ModeEnforce) {
+	if found := Assess(f, needs); len(found) != 1 || found[0].Code != HostPodsUnread || !found[0].Invalidates().In(v1alpha1.ModeEnforce) {
 		t.Errorf("unknown is taken for sound: %+v", found)
 	}
 }

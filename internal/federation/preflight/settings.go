@@ -9,32 +9,32 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Voids are the modes in which the policies of a member have another meaning because of a finding. A unit in such a
+// Invalidates is the set of modes in which the policies of a member have another meaning because of a finding. A unit in such a
 // mode is never Realized in that member.
-type Voids uint8
+type Invalidates uint8
 
-// Bits of Voids. VoidsAudit includes units of wildcards, which are rendered as Audit.
+// Bits of Invalidates. InvalidatesAudit includes units of wildcards, which are rendered as Audit.
 const (
-	VoidsEnforce Voids = 1 << iota
-	VoidsAudit
-	voidsAll = VoidsEnforce | VoidsAudit
+	InvalidatesEnforce Invalidates = 1 << iota
+	InvalidatesAudit
+	invalidatesAll = InvalidatesEnforce | InvalidatesAudit
 )
 
 // In reports whether a unit of the mode has another meaning. A wildcard has the mode "".
-func (v Voids) In(mode v1alpha1.Mode) bool {
+func (v Invalidates) In(mode v1alpha1.Mode) bool {
 	if mode == v1alpha1.ModeEnforce {
-		return v&VoidsEnforce != 0
+		return v&InvalidatesEnforce != 0
 	}
-	return v&VoidsAudit != 0
+	return v&InvalidatesAudit != 0
 }
 
 // setting is one key of the agents' configuration whose value can change the meaning of policies. The names and
 // defaults are those of Cilium 1.20 (pkg/option, pkg/defaults, pkg/maps/policymap).
 type setting struct {
-	key      string
-	code     string
-	severity Severity
-	voids    Voids
+	key         string
+	code        string
+	severity    Severity
+	invalidates Invalidates
 	// bad reports whether a value has the consequence. The default, which applies if the key is missing, never has it.
 	bad func(value string) bool
 	// consequence completes the sentence "Cilium's <key> is <value>: ...".
@@ -43,22 +43,22 @@ type setting struct {
 
 // checkedSettings are the settings that Assess checks one by one, in every place from which agents read them.
 var checkedSettings = []setting{
-	{"policy-audit-mode", AuditMode, Fails, voidsAll, mayBeTrue, message.PreflightNothingRefused(), message.RemedySet("false")},
-	{"enable-policy", NotEnforcing, Fails, voidsAll, func(v string) bool { return !oneOf(v, "default", "always") },
+	{"policy-audit-mode", AuditMode, Fails, invalidatesAll, mayBeTrue, message.PreflightNothingRefused(), message.RemedySet("false")},
+	{"enable-policy", NotEnforcing, Fails, invalidatesAll, func(v string) bool { return !oneOf(v, "default", "always") },
 		message.PreflightNothingRefused(), message.RemedySet("default")},
-	{"enable-policy", AlwaysEnforcing, Fails, VoidsAudit, func(v string) bool { return oneOf(v, "always") },
+	{"enable-policy", AlwaysEnforcing, Fails, InvalidatesAudit, func(v string) bool { return oneOf(v, "always") },
 		message.PreflightClosedWithoutPolicy(), message.RemedySet("default")},
-	{"enable-cilium-clusterwide-network-policy", PoliciesIgnored, Fails, voidsAll, mayBeFalse,
+	{"enable-cilium-clusterwide-network-policy", PoliciesIgnored, Fails, invalidatesAll, mayBeFalse,
 		message.PreflightPoliciesIgnored(), message.RemedySetOperator("true")},
-	{"policy-cidr-match-mode", RangesMatchPods, Fails, voidsAll, func(v string) bool { return strings.TrimSpace(v) != "" },
+	{"policy-cidr-match-mode", RangesMatchPods, Fails, invalidatesAll, func(v string) bool { return strings.TrimSpace(v) != "" },
 		message.PreflightRangesMatchPods(), message.RemedyRemoveSetting()},
-	{"allow-localhost", NodeRefused, Fails, VoidsEnforce, func(v string) bool { return !oneOf(v, "auto", "always") },
+	{"allow-localhost", NodeRefused, Fails, InvalidatesEnforce, func(v string) bool { return !oneOf(v, "auto", "always") },
 		message.PreflightNodeRefused(), message.RemedySet("auto")},
-	{"enable-non-default-deny-policies", AuditCloses, Fails, voidsAll, mayBeFalse,
+	{"enable-non-default-deny-policies", AuditCloses, Fails, invalidatesAll, mayBeFalse,
 		message.PreflightAuditCloses(), message.RemedySetOperator("true")},
-	{"enable-icmp-rules", ICMPRefused, Fails, VoidsEnforce, mayBeFalse,
+	{"enable-icmp-rules", ICMPRefused, Fails, InvalidatesEnforce, mayBeFalse,
 		message.PreflightIcmpRefused(), message.RemedySetOperator("true")},
-	{"label-prefix-file", LabelsUnreadable, Fails, VoidsEnforce, func(v string) bool { return v != "" },
+	{"label-prefix-file", LabelsUnreadable, Fails, InvalidatesEnforce, func(v string) bool { return v != "" },
 		message.PreflightLabelsInFile(), message.RemedyLabelsSetting()},
 }
 
@@ -85,13 +85,13 @@ func settingFindings(f Facts, n Needs) []Finding {
 	}
 	c := f.Cilium
 	if why := c.unread(); !why.IsZero() {
-		return []Finding{{Severity: Fails, Code: ConfigUnread, voids: voidsAll, Message: message.PreflightCiliumUnread(why), Do: message.RemedyCiliumUnread()}}
+		return []Finding{{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Do: message.RemedyCiliumUnread()}}
 	}
 	var out []Finding
 	for _, s := range checkedSettings {
 		for _, source := range c.Sources {
 			if v, ok := source.Settings[s.key]; ok && s.bad(v) {
-				out = append(out, Finding{Severity: s.severity, Code: s.code, voids: s.voids,
+				out = append(out, Finding{Severity: s.severity, Code: s.code, invalidates: s.invalidates,
 					Message: message.PreflightSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence), Do: s.do})
 				break // one place is enough for a finding
 			}
@@ -99,7 +99,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 	}
 	out = append(out, identityLabels(c, n.Keys)...)
 	if a := c.Agents; a.Unread.IsZero() && a.Desired > 0 && a.Ready == 0 {
-		out = append(out, Finding{Severity: Fails, Code: AgentsNotReady, voids: voidsAll, Message: message.PreflightAgentsNotReady(int(a.Desired)), Do: message.RemedyMendAgents()})
+		out = append(out, Finding{Severity: Fails, Code: AgentsNotReady, invalidates: invalidatesAll, Message: message.PreflightAgentsNotReady(int(a.Desired)), Do: message.RemedyMendAgents()})
 	}
 	if why := c.NoHTTP(); !why.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Do: message.RemedyEnableProxy()})
@@ -125,7 +125,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 		}
 		filter, err := ParseFilter(text)
 		if err != nil {
-			return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, voids: VoidsEnforce, Message: message.PreflightLabelsUnreadable(source.Where, message.Of(err)), Do: message.RemedyMendLabels()})
+			return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, invalidates: InvalidatesEnforce, Message: message.PreflightLabelsUnreadable(source.Where, message.Of(err)), Do: message.RemedyMendLabels()})
 		}
 		for _, k := range keys {
 			if k.GuardedOnly {
@@ -137,7 +137,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 				if k.Class != "" {
 					why = message.PreflightLabelMissingOf(k.Label, k.Class)
 				}
-				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, Class: k.Class, Label: k.Label, voids: VoidsEnforce,
+				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, Class: k.Class, Label: k.Label, invalidates: InvalidatesEnforce,
 					Message: why, Do: message.RemedyAddLabel(strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
 			}
 		}

@@ -66,10 +66,10 @@ func TestSettingsThatChangeWhatPoliciesMean(t *testing.T) {
 				}
 				findings := Assess(f, needs)
 				var codes, want []string
-				var voids Voids
+				var invalidates Invalidates
 				for _, x := range findings {
 					codes = append(codes, x.Code)
-					voids |= x.Voids()
+					invalidates |= x.Invalidates()
 				}
 				if c.code != "" {
 					want = []string{c.code}
@@ -80,8 +80,8 @@ func TestSettingsThatChangeWhatPoliciesMean(t *testing.T) {
 				if Passes(findings) != (c.code == "" || c.warns) {
 					t.Errorf("passes: %v", Passes(findings))
 				}
-				if enforce, audit := voids.In(v1alpha1.ModeEnforce), voids.In(v1alpha1.ModeAudit); enforce != c.enforce || audit != c.audit || voids.In("") != audit {
-					t.Errorf("voids Enforce %v, Audit %v", enforce, audit)
+				if enforce, audit := invalidates.In(v1alpha1.ModeEnforce), invalidates.In(v1alpha1.ModeAudit); enforce != c.enforce || audit != c.audit || invalidates.In("") != audit {
+					t.Errorf("invalidates Enforce %v, Audit %v", enforce, audit)
 				}
 			})
 		}

@@ -14,16 +14,16 @@ import (
 // unknownYet is the message for a member that was never read, or never answered.
 func unknownYet() message.Message { return message.MemberDataplaneUnread() }
 
-// fitness is how a member's dataplane applies policies, as far as it was read.
-type fitness struct {
+// dataplaneState is how a member's dataplane applies policies, as far as it was read.
+type dataplaneState struct {
 	// known reports that the member was read at least once.
 	known bool
 	// facts are the facts of the last read.
 	facts preflight.Facts
 	// podsOld reports that the pods on their node's network are those of an earlier read.
 	podsOld bool
-	// void are the findings that change the meaning of policies.
-	void []preflight.Finding
+	// invalidating are the findings that change the meaning of policies.
+	invalidating []preflight.Finding
 	// noHTTP is the reason why HTTP rules do not work, or zero.
 	noHTTP message.Message
 	// proxyDown reports that the last check found the proxy not ready, and the one before did not.
@@ -42,24 +42,24 @@ type Lack struct {
 // according to the last check. A member that was never checked counts as not enforcing.
 func (i *Inspector) Unenforced(cluster string, keys []string) message.Message {
 	i.addKeys(keys)
-	return i.void(cluster, keys, v1alpha1.ModeEnforce)
+	return i.invalidReason(cluster, keys, v1alpha1.ModeEnforce)
 }
 
 // MeaningChanged returns the reason why policies that close nothing, of resources in Audit and of wildcards, have
 // another meaning in a member; zero if none is known.
 func (i *Inspector) MeaningChanged(cluster string) message.Message {
-	return i.void(cluster, nil, v1alpha1.ModeAudit)
+	return i.invalidReason(cluster, nil, v1alpha1.ModeAudit)
 }
 
-func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) message.Message {
+func (i *Inspector) invalidReason(cluster string, keys []string, mode v1alpha1.Mode) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	if !m.known {
 		return unknownYet()
 	}
-	for _, f := range m.void {
-		if f.Voids().In(mode) && about(&f, keys) {
+	for _, f := range m.invalidating {
+		if f.Invalidates().In(mode) && concerns(&f, keys) {
 			return f.Message
 		}
 	}
@@ -109,7 +109,7 @@ func (i *Inspector) MembersLacking(keys []string) []Lack {
 // another dataplane enforces. The facts of the last check are used.
 func (i *Inspector) addKeys(keys []string) {
 	i.mu.RLock()
-	unknown := slices.ContainsFunc(keys, func(k string) bool { return !i.judged[k] })
+	unknown := slices.ContainsFunc(keys, func(k string) bool { return !i.evaluatedKeys[k] })
 	i.mu.RUnlock()
 	if !unknown {
 		return
@@ -117,62 +117,62 @@ func (i *Inspector) addKeys(keys []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, k := range keys {
-		i.judged[k] = true
+		i.evaluatedKeys[k] = true
 	}
 	for cluster, m := range i.members {
-		m.void = i.judge(&m.facts)
-		i.put(cluster, m)
+		m.invalidating = i.invalidating(&m.facts)
+		i.store(cluster, m)
 	}
 }
 
-// judge returns the findings that void policies, for every label key that was requested. The caller must hold the lock.
-func (i *Inspector) judge(f *preflight.Facts) []preflight.Finding {
+// invalidating returns the findings that change the meaning of policies, for every label key that was requested. The caller must hold the lock.
+func (i *Inspector) invalidating(f *preflight.Facts) []preflight.Finding {
 	needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys()}
-	looked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, k := range needs.Keys {
 		if !k.GuardedOnly {
-			i.judged[k.Label], looked[k.Label] = true, true
+			i.evaluatedKeys[k.Label], requested[k.Label] = true, true
 		}
 	}
-	for _, label := range slices.Sorted(maps.Keys(i.judged)) {
-		if !looked[label] {
+	for _, label := range slices.Sorted(maps.Keys(i.evaluatedKeys)) {
+		if !requested[label] {
 			needs.Keys = append(needs.Keys, preflight.Key{Label: label})
 		}
 	}
-	return void(preflight.Assess(*f, needs))
+	return withoutHarmless(preflight.Assess(*f, needs))
 }
 
-// put stores the fitness of a member that was read. The caller must hold the lock.
-func (i *Inspector) put(cluster string, m fitness) {
+// store stores the dataplaneState of a member that was read. The caller must hold the lock.
+func (i *Inspector) store(cluster string, m dataplaneState) {
 	i.members[cluster] = m
 	delete(i.lacking, cluster)
-	if slices.ContainsFunc(m.void, ofLabels) {
+	if slices.ContainsFunc(m.invalidating, mayMatchNothing) {
 		i.lacking[cluster] = struct{}{}
 	}
 }
 
 // lacks returns the first finding about one of the keys; a known fault takes precedence over something unread.
-func (m *fitness) lacks(keys []string) Lack {
+func (m *dataplaneState) lacks(keys []string) Lack {
 	if !m.known {
 		return Lack{Why: unknownYet(), Unknown: true}
 	}
 	var out Lack
-	for _, f := range m.void {
+	for _, f := range m.invalidating {
 		unknown := f.Label == ""
-		if ofLabels(f) && about(&f, keys) && (out.Why.IsZero() || out.Unknown && !unknown) {
+		if mayMatchNothing(f) && concerns(&f, keys) && (out.Why.IsZero() || out.Unknown && !unknown) {
 			out = Lack{Why: f.Message, Unknown: unknown}
 		}
 	}
 	return out
 }
 
-// about reports whether a finding concerns selectors over some keys.
-func about(f *preflight.Finding, keys []string) bool {
+// concerns reports whether a finding concerns selectors over some keys.
+func concerns(f *preflight.Finding, keys []string) bool {
 	return f.Label == "" || slices.Contains(keys, f.Label)
 }
 
-// ofLabels reports whether a selector over a label may match nothing because of a finding.
-func ofLabels(f preflight.Finding) bool {
+// mayMatchNothing reports whether a selector over a label may match nothing because of a finding.
+func mayMatchNothing(f preflight.Finding) bool {
 	return slices.Contains([]string{preflight.LabelNotIdentity, preflight.LabelsUnreadable, preflight.ConfigUnread}, f.Code)
 }
 
@@ -208,13 +208,13 @@ func (i *Inspector) Pending() bool {
 	clusters := i.Clusters()
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return !i.met[c.Name] })
+	return slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return !i.contacted[c.Name] })
 }
 
-// void returns the findings that change the meaning of policies. The other findings only prevent a cluster from
+// withoutHarmless returns the findings that change the meaning of policies. The other findings only prevent a cluster from
 // joining.
-func void(findings []preflight.Finding) []preflight.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f preflight.Finding) bool { return f.Voids() == 0 })
+func withoutHarmless(findings []preflight.Finding) []preflight.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f preflight.Finding) bool { return f.Invalidates() == 0 })
 }
 
 // record stores the facts of a member, and triggers the controllers of units if the result changed. For a member that
@@ -222,8 +222,8 @@ func void(findings []preflight.Finding) []preflight.Finding {
 func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	if facts.Unreachable != "" {
 		i.mu.Lock()
-		i.met[cluster] = true
-		first := !i.members[cluster].known && !i.silent(cluster)
+		i.contacted[cluster] = true
+		first := !i.members[cluster].known && !i.neverAnswered(cluster)
 		if first {
 			i.lacking[cluster] = struct{}{} // nothing is known about the member
 		}
@@ -242,22 +242,22 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		facts = &kept
 		podsOld = true
 	}
-	now := fitness{known: true, podsOld: podsOld, facts: *facts, void: i.judge(facts), noHTTP: facts.Cilium.NoHTTP()}
+	now := dataplaneState{known: true, podsOld: podsOld, facts: *facts, invalidating: i.invalidating(facts), noHTTP: facts.Cilium.NoHTTP()}
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP.IsZero() && !before.proxyDown {
 		// A restart of the proxy is over at the next check, and refusing all requests because of it would cut off every
 		// client.
 		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
-	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP ||
+	changed := !before.known || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string])
-	i.put(cluster, now)
-	i.met[cluster] = true
+	i.store(cluster, now)
+	i.contacted[cluster] = true
 	i.mu.Unlock()
 	if !changed {
 		return
 	}
-	for _, f := range now.void {
+	for _, f := range now.invalidating {
 		i.Log.Info("Pushed policies do not have their intended effect in this member", "member", cluster, "code", f.Code, "class", f.Class, "message", f.Message.Text, "do", f.Do.Text)
 	}
 	if i.Changed != nil {
@@ -265,8 +265,8 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 }
 
-// silent reports whether the member is recorded as never having answered. The caller must hold the lock.
-func (i *Inspector) silent(cluster string) bool {
+// neverAnswered reports whether the member is recorded as never having answered. The caller must hold the lock.
+func (i *Inspector) neverAnswered(cluster string) bool {
 	_, ok := i.lacking[cluster]
 	return ok
 }
@@ -274,24 +274,24 @@ func (i *Inspector) silent(cluster string) bool {
 // forget removes members that are not registered.
 func (i *Inspector) forget(registered map[string]history) {
 	i.mu.Lock()
-	var heldBack []string
-	for c := range i.met {
+	var pendingElsewhere []string
+	for c := range i.contacted {
 		if _, ok := registered[c]; !ok {
-			if i.silent(c) {
-				heldBack = append(heldBack, c)
+			if i.neverAnswered(c) {
+				pendingElsewhere = append(pendingElsewhere, c)
 			}
-			delete(i.met, c)
+			delete(i.contacted, c)
 			delete(i.members, c)
 			delete(i.lacking, c)
 		}
 	}
-	for c := range i.looks {
+	for c := range i.lastResults {
 		if _, ok := registered[c]; !ok {
-			delete(i.looks, c)
+			delete(i.lastResults, c)
 		}
 	}
 	i.mu.Unlock()
-	for _, c := range heldBack {
+	for _, c := range pendingElsewhere {
 		// Units in other members may not have been realized because of it.
 		if i.Changed != nil {
 			i.Changed(c)

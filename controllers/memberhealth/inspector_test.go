@@ -32,21 +32,21 @@ func TestJudge(t *testing.T) {
 		next     history
 		do       action
 	}{
-		{"a healthy member", history{}, false, nil, history{Good: 1}, keep},
-		{"what is not enforced there stops nobody", history{}, false, []preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, keep},
-		{"a missing kind is certain", history{Good: 9}, false, found(preflight.KindMissing), history{Bad: 1}, hold},
-		{"so is a forbidden one", history{}, false, found(preflight.KindForbidden), history{Bad: 1}, hold},
-		{"a list may fail once", history{}, false, found(preflight.KindFails), history{Bad: 1}, keep},
-		{"and not twice", history{Bad: 1}, false, found(preflight.KindFails), history{Bad: 2}, hold},
-		{"a held member stays so, whatever stops it now", history{}, true, found(preflight.KindFails), history{Bad: 1}, hold},
-		{"one good look is not enough to let it back", history{Bad: 7}, true, nil, history{Good: 1}, keep},
-		{"two are", history{Good: 1}, true, nil, history{Good: 2}, release},
-		{"a member that does not answer stops nobody", history{Bad: 1}, false, found(preflight.Unreachable), history{}, keep},
-		{"and is not let back either", history{Good: 1}, true, found(preflight.Unreachable), history{}, keep},
+		{"a healthy member", history{}, false, nil, history{Good: 1}, actionNone},
+		{"what is not enforced there stops nobody", history{}, false, []preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, actionNone},
+		{"a missing kind is certain", history{Good: 9}, false, found(preflight.KindMissing), history{Bad: 1}, actionQuarantine},
+		{"so is a forbidden one", history{}, false, found(preflight.KindForbidden), history{Bad: 1}, actionQuarantine},
+		{"a list may fail once", history{}, false, found(preflight.KindFails), history{Bad: 1}, actionNone},
+		{"and not twice", history{Bad: 1}, false, found(preflight.KindFails), history{Bad: 2}, actionQuarantine},
+		{"a held member stays so, whatever stops it now", history{}, true, found(preflight.KindFails), history{Bad: 1}, actionQuarantine},
+		{"one good look is not enough to let it back", history{Bad: 7}, true, nil, history{Good: 1}, actionNone},
+		{"two are", history{Good: 1}, true, nil, history{Good: 2}, actionResume},
+		{"a member that does not answer stops nobody", history{Bad: 1}, false, found(preflight.Unreachable), history{}, actionNone},
+		{"and is not let back either", history{Good: 1}, true, found(preflight.Unreachable), history{}, actionNone},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			next, do, why := judge(c.before, c.held, c.findings)
-			if next != c.next || do != c.do || (do == hold) != (why != "") {
+			next, do, why := decide(c.before, c.held, c.findings)
+			if next != c.next || do != c.do || (do == actionQuarantine) != (why != "") {
 				t.Errorf("%+v, %q because %q; want %+v, %q", next, do, why, c.next, c.do)
 			}
 		})

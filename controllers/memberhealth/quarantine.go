@@ -20,46 +20,46 @@ type history struct {
 type action string
 
 const (
-	keep    action = ""
-	hold    action = "hold"
-	release action = "release"
-	// spare keeps KubeFed away from a member that is downgraded.
-	spare action = "spare"
+	actionNone       action = ""
+	actionQuarantine action = "quarantine"
+	actionResume     action = "resume"
+	// actionSuspendDowngraded keeps KubeFed away from a member that is downgraded.
+	actionSuspendDowngraded action = "suspend downgraded"
 )
 
-// applyMark considers the mark of a downgrade. A member that stops KubeFed is quarantined in any case; one that is held
-// because of a mark is released only after the mark was seen to be gone. It is pure.
+// applyMark considers the mark of a downgrade. A member that stops KubeFed is quarantined in any case; one that is suspended
+// because of a mark is resumed only after the mark was seen to be gone. It is pure.
 func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 	switch {
-	case f.Unreachable != "" || do == hold:
+	case f.Unreachable != "" || do == actionQuarantine:
 		return do
 	case f.Mark != nil:
-		return spare
+		return actionSuspendDowngraded
 	case c.Downgrade != nil && !f.MarkUnread.IsZero():
-		return keep
+		return actionNone
 	case c.Downgrade != nil:
-		return release
+		return actionResume
 	}
 	return do
 }
 
-// judge decides what one check leads to, and why. It is pure.
-func judge(h history, held bool, findings []preflight.Finding) (next history, do action, why string) {
+// decide computes what one check leads to, and why. It is pure.
+func decide(h history, quarantined bool, findings []preflight.Finding) (next history, do action, why string) {
 	i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.Stops })
 	if i >= 0 && findings[i].Code == preflight.Unreachable {
 		// KubeFed's own health check detects this, so the member stops no other; and nothing is known about the kinds.
-		return history{}, keep, ""
+		return history{}, actionNone, ""
 	}
 	if i < 0 {
 		next = history{Good: h.Good + 1}
-		if held && next.Good >= confirmations {
-			return next, release, ""
+		if quarantined && next.Good >= confirmations {
+			return next, actionResume, ""
 		}
-		return next, keep, ""
+		return next, actionNone, ""
 	}
 	next = history{Bad: h.Bad + 1}
-	if findings[i].Code != preflight.KindFails || next.Bad >= confirmations || held {
-		return next, hold, findings[i].Message.Text
+	if findings[i].Code != preflight.KindFails || next.Bad >= confirmations || quarantined {
+		return next, actionQuarantine, findings[i].Message.Text
 	}
-	return next, keep, ""
+	return next, actionNone, ""
 }
