@@ -1,0 +1,96 @@
+package protectedresource
+
+import (
+	"testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/externalgroup"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// groupFleet are members with one observation of every group.
+type groupFleet struct {
+	federation.Members
+	seen federation.Observation
+}
+
+func (g groupFleet) Observe(string, string) federation.Observation { return g.seen }
+
+// TestObservedGroups checks that a group is what was read, although only differences are kept, and that a member that was
+// not read has an unknown state.
+func TestObservedGroups(t *testing.T) {
+	object := func(revision, invalid string) federation.Observation {
+		return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "g", Revision: revision, Invalid: invalid}}
+	}
+	absent := federation.Observation{Registered: true, Reachable: true}
+	for _, c := range []struct {
+		reason   string
+		revision string
+		seen     federation.Observation
+		stored   bool
+	}{
+		{"it is as wanted", "r", object("r", ""), false},
+		{"it has another revision", "r", object("q", ""), true},
+		{"the dataplane rejects it", "r", object("r", "no"), true},
+		{"it is missing", "r", absent, true},
+		{"the member cannot be read", "r", federation.Observation{Registered: true}, true},
+		{"it is removed", "", absent, false},
+		{"it has to be removed", "", object("r", ""), true},
+		{"it has to be removed from a member that cannot be read", "", federation.Observation{Registered: true}, true},
+	} {
+		f := &facts{Groups: []externalgroup.Object{{Name: "g", Revision: c.revision}}}
+		r := &Reconciler{Groups: &externalgroup.Reconciler{Fleet: groupFleet{seen: c.seen}}}
+		f.ObservedGroups = r.observeGroups(f, []string{"m1"})
+		if stored := len(f.ObservedGroups["m1"]) > 0; stored != c.stored {
+			t.Errorf("%s: stored %t", c.reason, stored)
+		}
+		got := f.observedGroup("m1", &f.Groups[0])
+		if got.Reachable != c.seen.Reachable || (got.Object == nil) != (c.seen.Object == nil) ||
+			got.Object != nil && (got.Object.Revision != c.seen.Object.Revision || got.Object.Invalid != c.seen.Object.Invalid) {
+			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.seen)
+		}
+		if other := f.observedGroup("m2", &f.Groups[0]); other.Reachable || !other.Unknown || other.Message.IsZero() {
+			t.Errorf("a member that was not read: %+v", other)
+		}
+	}
+}
+
+// TestWhatWasNotReadIsNotRealized checks that a member that is missing in one of the maps of the facts is never Realized.
+func TestWhatWasNotReadIsNotRealized(t *testing.T) {
+	full := func() *facts {
+		f := meshed(t)
+		for i := range f.Rendered {
+			r := &f.Rendered[i]
+			f.Observed[renderedKey(r)]["m1"] = observed(r.Revision, r.Revision)
+		}
+		return f
+	}
+	for _, c := range []struct {
+		reason string
+		forget func(*facts)
+		want   v1alpha1.MemberState
+	}{
+		{"everything was read", func(*facts) {}, v1alpha1.MemberRealized},
+		{"an object was not read", func(f *facts) { delete(f.Observed[meshKey], "m1") }, v1alpha1.MemberUnreachable},
+		{"no object was read", func(f *facts) { f.Observed = nil }, v1alpha1.MemberUnreachable},
+		{"its dataplane was not read", func(f *facts) { f.Enforcement = nil }, v1alpha1.MemberPending},
+		{"a group was not read", func(f *facts) { f.Groups = []externalgroup.Object{{Name: "g", Revision: "r"}} }, v1alpha1.MemberUnreachable},
+	} {
+		f := full()
+		c.forget(f)
+		p, err := newPlan(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states, _ := f.clusterStates(&outcome{Step: stepApplied, Facts: f, Plan: p}, objectNames(f, &p, nil))
+		if len(states) != 1 || states[0].State != c.want || (states[0].Message == "") != (c.want == v1alpha1.MemberRealized) {
+			t.Errorf("%s: %+v, want %s", c.reason, states, c.want)
+		}
+	}
+
+	f := full()
+	f.Enforcement["m1"] = enforcement{} // the policies of others were not read
+	if state, why := f.enforcementState("m1"); state != v1alpha1.MemberPending || why.IsZero() {
+		t.Errorf("%s (%s)", state, why)
+	}
+}
