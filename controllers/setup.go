@@ -286,7 +286,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Client: client, Cache: s.cache, Fleet: s.stores, Federated: s.stores, Reports: s.reports, Metrics: unitMetrics, Policies: s.queues.Policies, Groups: s.groups,
 		Queue: s.backlog.Queue, Workers: config.Workers, UpdatePending: s.backlog.Update, MemberWriter: s.writer, MaxInFlight: config.WriteLimits.MaxInFlight,
 		Units: s.queues.Units, Members: s.health, Has: s.labels.Has, OpenedBy: s.foreign.OpenedBy, ForeignUnknown: s.foreign.UnknownReason, Mark: s.marks.In,
-		Enforcers: &dataplane.Drivers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, Carried: s.istio.Problem},
+		Enforcers: &dataplane.Enforcers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, IstioSupport: s.istio.Problem},
 		Clock:     config.Clock, Tracer: config.Tracer, Events: s.mgr.GetEventRecorder("acp-adapter"),
 	}
 	policies := &accesscontrolpolicy.Reconciler{

@@ -136,7 +136,7 @@ func (f sameFleet) adapter(t *testing.T, at time.Time) string {
 	of := func(member string) *v1alpha1.MemberDataplane {
 		return f.reported[slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == member })]
 	}
-	drivers := &Drivers{NoHTTP: func(member string) message.Message {
+	drivers := &Enforcers{NoHTTP: func(member string) message.Message {
 		if d := of(member); d != nil {
 			return message.Restore(d.NoHTTP, d.NoHTTPCode, d.NoHTTPParams)
 		}
@@ -421,7 +421,7 @@ func TestEveryProgramDecidesTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := sameFleet{reported: reported, istio: c.istio, roots: c.roots, more: sameMesh()}
 			x, clusters := f.cached(t)
-			d := &Drivers{Carried: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() {}, NoHTTP: func(string) message.Message { return message.Message{} }}
+			d := &Enforcers{IstioSupport: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() {}, NoHTTP: func(string) message.Message { return message.Message{} }}
 			e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, at)
 			if why != nil {
 				t.Fatalf("%+v", why)

@@ -87,8 +87,8 @@ type Reconciler struct {
 type Enforcers interface {
 	// Of returns the enforcer with a name, or the reason why there is none.
 	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
-	// Lacking returns, by member, the reason why it enforces nothing that an enforcer renders.
-	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message
+	// NotEnforcing returns, by member, the reason why it enforces nothing that an enforcer renders.
+	NotEnforcing(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message
 }
 
 // DefaultWorkers is the number of resources that are reconciled concurrently; the workers mostly wait for the host's

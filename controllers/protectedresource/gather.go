@@ -181,7 +181,7 @@ func (r *Reconciler) render(f *facts) {
 		f.Rendered = append(f.Rendered, out.Objects...)
 		f.Refused = append(f.Refused, out.RefusedAmong(f.targets())...)
 		f.Unenforced = append(f.Unenforced, out.Unenforced...)
-		f.NotEnforcing[name] = r.Enforcers.Lacking(name, f.Clusters)
+		f.NotEnforcing[name] = r.Enforcers.NotEnforcing(name, f.Clusters)
 	}
 	r.retain(f)
 }

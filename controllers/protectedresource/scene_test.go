@@ -74,7 +74,7 @@ func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *policycache.View, clusters 
 	return e, nil
 }
 
-func (e enforcersOf) Lacking(name v1alpha1.EnforcerName, _ []federation.Cluster) map[string]message.Message {
+func (e enforcersOf) NotEnforcing(name v1alpha1.EnforcerName, _ []federation.Cluster) map[string]message.Message {
 	if name == v1alpha1.EnforcerIstio {
 		out := map[string]message.Message{}
 		for member, why := range e {

@@ -17,29 +17,29 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Drivers provides the enforcers that the adapter uses.
-type Drivers struct {
-	// Carried reports whether the host can distribute Istio's policies to the members. why is the reason if not, or zero.
-	Carried func() (carried bool, why message.Message)
+// Enforcers provides the enforcers that the adapter uses.
+type Enforcers struct {
+	// IstioSupport reports whether the host can distribute Istio's policies to the members. why is the reason if not, or zero.
+	IstioSupport func() (supported bool, why message.Message)
 	// NoHTTP returns the reason why a member cannot enforce Cilium's HTTP rules, or zero.
 	NoHTTP func(cluster string) message.Message
 	// Changed is called when what an enforcer uses of other units changed, so that every unit may render differently.
 	Changed func()
 
 	mu sync.Mutex
-	// istio is the enforcer that was made last, and made is its input.
-	istio istio.Enforcer
-	made  making
-	// holes are the denies that it considers, as text; known reports that there was one before.
-	holes string
-	known bool
+	// istio is the enforcer that was built last, and builtFrom is its input.
+	istio     istio.Enforcer
+	builtFrom istioInput
+	// denies are those that it considers, as text; built reports that there is such an enforcer.
+	denies string
+	built  bool
 	// config is what the members declare, and text its serialized form.
 	config istio.Config
 	text   string
 }
 
-// making is the input of Istio's enforcer.
-type making struct {
+// istioInput is the input of Istio's enforcer.
+type istioInput struct {
 	version  uint64
 	second   int64
 	declared string
@@ -53,13 +53,13 @@ type Reason struct {
 }
 
 // Of returns the enforcer with a name, or the reason why there is none.
-func (d *Drivers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
+func (d *Enforcers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
 	switch name {
 	case v1alpha1.EnforcerCilium:
 		return d.forCilium(clusters), nil
 	case v1alpha1.EnforcerIstio:
-		if carried, why := d.Carried(); !carried || !why.IsZero() {
-			return nil, &Reason{Absent: !carried, Why: why}
+		if supported, why := d.IstioSupport(); !supported || !why.IsZero() {
+			return nil, &Reason{Absent: !supported, Why: why}
 		}
 		e, err := d.forIstio(v, clusters, now)
 		if err != nil {
@@ -71,7 +71,7 @@ func (d *Drivers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters [
 }
 
 // forCilium returns Cilium's enforcer for the capabilities of the agents in each member.
-func (d *Drivers) forCilium(clusters []federation.Cluster) cilium.Enforcer {
+func (d *Enforcers) forCilium(clusters []federation.Cluster) cilium.Enforcer {
 	out := cilium.Enforcer{Members: make(map[string]cilium.Member, len(clusters))}
 	for i := range clusters {
 		out.Members[clusters[i].Name] = cilium.Member{NoHTTP: d.NoHTTP(clusters[i].Name)}
@@ -79,9 +79,9 @@ func (d *Drivers) forCilium(clusters []federation.Cluster) cilium.Enforcer {
 	return out
 }
 
-// Lacking returns, by member, the reason why it enforces nothing that an enforcer renders. Members that are not listed
+// NotEnforcing returns, by member, the reason why it enforces nothing that an enforcer renders. Members that are not listed
 // do enforce it, as far as they declare.
-func (d *Drivers) Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message {
+func (d *Enforcers) NotEnforcing(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message {
 	if name != v1alpha1.EnforcerIstio {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (d *Drivers) Lacking(name v1alpha1.EnforcerName, clusters []federation.Clus
 }
 
 // declared returns what the members declare, and its text. The caller must hold the lock.
-func (d *Drivers) declared(clusters []federation.Cluster) (istio.Config, string) {
+func (d *Enforcers) declared(clusters []federation.Cluster) (istio.Config, string) {
 	members := map[string]istio.Declaration{}
 	for i := range clusters {
 		members[clusters[i].Name] = istio.Declaration{Text: clusters[i].Istio, OtherRoot: clusters[i].Places.OtherIstioRoot()}
@@ -111,12 +111,12 @@ func (d *Drivers) declared(clusters []federation.Cluster) (istio.Config, string)
 }
 
 // forIstio makes the enforcer again when its input changed, and once a second, because denies begin and end.
-func (d *Drivers) forIstio(v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, error) {
+func (d *Enforcers) forIstio(v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	config, text := d.declared(clusters)
-	from := making{version: v.Version, second: now.Unix(), declared: text}
-	if d.known && d.made == from {
+	from := istioInput{version: v.Version, second: now.Unix(), declared: text}
+	if d.built && d.builtFrom == from {
 		return d.istio, nil
 	}
 	e, err := istio.New(config)
@@ -124,20 +124,20 @@ func (d *Drivers) forIstio(v *policycache.View, clusters []federation.Cluster, n
 		return nil, message.EnforcerMembersIstio(message.Of(err)).WithKind(err)
 	}
 	units := v.DenyingUnits(v1alpha1.EnforcerIstio, now)
-	holes, err := described(units)
+	denies, err := denyText(units)
 	if err != nil {
 		return nil, err
 	}
-	changed := d.known && (holes != d.holes || from.declared != d.made.declared)
-	d.istio, d.made, d.holes, d.known = e.WithUnits(units), from, holes, true
+	changed := d.built && (denies != d.denies || from.declared != d.builtFrom.declared)
+	d.istio, d.builtFrom, d.denies, d.built = e.WithUnits(units), from, denies, true
 	if changed {
 		d.Changed()
 	}
 	return d.istio, nil
 }
 
-// described returns the denies of units as text.
-func described(units []policy.Unit) (string, error) {
+// denyText returns the denies of units as text.
+func denyText(units []policy.Unit) (string, error) {
 	var out strings.Builder
 	for i := range units {
 		for _, st := range units[i].Statements {

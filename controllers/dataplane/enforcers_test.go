@@ -64,7 +64,7 @@ func members(declared ...string) []federation.Cluster {
 }
 
 // rules of the first object that a resource is given for its base mode.
-func rules(t *testing.T, d *Drivers, x *policycache.Cache, clusters []federation.Cluster, now time.Time) int {
+func rules(t *testing.T, d *Enforcers, x *policycache.Cache, clusters []federation.Cluster, now time.Time) int {
 	t.Helper()
 	e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, now)
 	if why != nil {
@@ -87,7 +87,7 @@ func rules(t *testing.T, d *Drivers, x *policycache.Cache, clusters []federation
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
 	woken := 0
-	d := &Drivers{Carried: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() { woken++ }, NoHTTP: func(string) message.Message { return message.Message{} }}
+	d := &Enforcers{IstioSupport: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() { woken++ }, NoHTTP: func(string) message.Message { return message.Message{} }}
 	fleet := members(lax, lax)
 	if n := rules(t, d, x, fleet, at); n != 1 {
 		t.Fatalf("%d rules before there is a deny, want 1", n)
@@ -109,7 +109,7 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 func TestWhoIsDriven(t *testing.T) {
 	x, _ := world(t)
 	carried, why := false, message.Verbatim("apply it")
-	d := &Drivers{NoHTTP: func(string) message.Message { return message.Message{} }, Changed: func() {}, Carried: func() (bool, message.Message) { return carried, why }}
+	d := &Enforcers{NoHTTP: func(string) message.Message { return message.Message{} }, Changed: func() {}, IstioSupport: func() (bool, message.Message) { return carried, why }}
 	of := func(name v1alpha1.EnforcerName) *Reason {
 		_, r := d.Of(name, x.View(), members(able), at)
 		return r
@@ -129,11 +129,11 @@ func TestWhoIsDriven(t *testing.T) {
 	if why = (message.Message{}); of(v1alpha1.EnforcerIstio) != nil {
 		t.Error("Istio is not driven")
 	}
-	lacking := d.Lacking(v1alpha1.EnforcerIstio, members(able, "", "{"))
+	lacking := d.NotEnforcing(v1alpha1.EnforcerIstio, members(able, "", "{"))
 	if len(lacking) != 2 || !strings.Contains(lacking["m2"].Text, "declares no Istio") || !strings.Contains(lacking["m3"].Text, "cannot be read") {
 		t.Errorf("%q", lacking)
 	}
-	if l := d.Lacking(v1alpha1.EnforcerCilium, members("")); l != nil {
+	if l := d.NotEnforcing(v1alpha1.EnforcerCilium, members("")); l != nil {
 		t.Errorf("Cilium's is found out by looking: %q", l)
 	}
 }
