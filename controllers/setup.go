@@ -242,7 +242,7 @@ func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
 
 // addClock adds what enqueues units when a statement begins or ends.
 func (s *setup) addClock(ready startup.Ready) (startup.Ready, error) {
-	return ready, s.add(&policycache.Clock{Index: s.cache, Time: s.config.Clock, Ready: ready})
+	return ready, s.add(&policycache.Clock{Cache: s.cache, Time: s.config.Clock, Ready: ready})
 }
 
 // addGroups adds the controller of groups, with its own view of the members: a member that cannot be read for groups must
@@ -267,8 +267,8 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
 	ready = startup.AfterMembers(startup.After(ready, g.Known), checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
 	ready = backlog.AfterUpdate(ready, s.backlog, g.Backlog)
-	s.groups = &externalgroup.Reconciler{Index: s.cache, Fleet: fleet, Federated: g.Objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
+	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: g.Objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
 	return ready, s.groups.SetupWithManager(s.mgr, ready)
 }
 

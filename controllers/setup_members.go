@@ -125,7 +125,7 @@ func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 	inventory := &membercluster.Inventory{Cache: s.cache, Reports: s.reports, Stores: s.stores,
 		Reserved: func(cluster string) []string { return append(s.fleet.Reserved(cluster), s.istio.Reserved(cluster)...) }}
 	s.status = &membercluster.Writer{
-		Client: s.mgr.GetClient(), Fleet: s.fleet, LastCheck: s.health.LastResult, Board: s.reports, Complete: inventory.Complete, Orphans: inventory.Orphans, Ready: ready,
+		Client: s.mgr.GetClient(), Fleet: s.fleet, LastCheck: s.health.LastResult, Reports: s.reports, Complete: inventory.Complete, Orphans: inventory.Orphans, Ready: ready,
 		Identities: s.labels.Counts.Count, Labels: s.labels.Counts.Labels, Values: s.labels.ValuesIn, NoHTTP: s.health.NoHTTP, SupportsGroups: s.cache.GroupsSupported,
 		Clock: s.config.Clock, Interval: s.config.StatusInterval, Log: s.mgr.GetLogger().WithName("memberclusters"),
 	}

@@ -59,7 +59,7 @@ func (r *Reconciler) gather(name string) (*facts, bool) {
 // expected reports whether a report about a resource will follow.
 func (r *Reconciler) expected(resource string) bool {
 	listed, err := r.Federated.State()
-	return (!listed && err == nil) || len(r.Cache.Protecting(resource)) > 0 || r.Cache.View().Names(resource) || len(r.Federated.Of(resource)) > 0
+	return (!listed && err == nil) || len(r.Cache.Protecting(resource)) > 0 || r.Cache.View().HasWildcardUnit(resource) || len(r.Federated.Of(resource)) > 0
 }
 
 // named returns the resources that the policy names, wildcards as far as they have units, and the resources in its

@@ -31,7 +31,7 @@ const conflictRequeueDelay = 50 * time.Millisecond
 // Reconciler writes the condition Accepted of the objects of one kind.
 type Reconciler struct {
 	Client client.Client
-	Index  *policycache.Cache
+	Cache  *policycache.Cache
 	Clock  clock.PassiveClock
 	// Waiting returns the resources whose units wait to be written for KubeFed.
 	Waiting func() []string
@@ -47,18 +47,18 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
-func Setup(mgr manager.Manager, x *policycache.Cache, feeds policycache.Queues, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
+func Setup(mgr manager.Manager, x *policycache.Cache, queues policycache.Queues, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
 	for _, k := range []struct {
-		kind string
-		feed *requestqueue.Queue
-		get  func(*policycache.Cache, string) (client.Object, *int64, *[]metav1.Condition, bool)
+		kind  string
+		queue *requestqueue.Queue
+		get   func(*policycache.Cache, string) (client.Object, *int64, *[]metav1.Condition, bool)
 	}{
-		{"ResourceClass", feeds.ResourceClasses, resourceClass},
-		{"SubjectClass", feeds.SubjectClasses, subjectClass},
-		{"ExternalWorkload", feeds.Workloads, workload},
+		{"ResourceClass", queues.ResourceClasses, resourceClass},
+		{"SubjectClass", queues.SubjectClasses, subjectClass},
+		{"ExternalWorkload", queues.Workloads, workload},
 	} {
-		r := &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, Waiting: waiting, kind: k.kind, get: k.get}
-		if err := k.feed.AddController(mgr, requestqueue.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
+		r := &Reconciler{Client: mgr.GetClient(), Cache: x, Clock: time, Waiting: waiting, kind: k.kind, get: k.get}
+		if err := k.queue.AddController(mgr, requestqueue.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func workload(x *policycache.Cache, name string) (client.Object, *int64, *[]meta
 
 // Reconcile writes the condition if it differs.
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
-	o, generation, conditions, ok := r.get(r.Index, name)
+	o, generation, conditions, ok := r.get(r.Cache, name)
 	if !ok {
 		return reconcile.Result{}, nil
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
-	told := []metav1.Condition{accepted(o, holder, r.Index.View().ProblemsOf(r.kind, name))}
+	told := []metav1.Condition{accepted(o, holder, r.Cache.View().ProblemsOf(r.kind, name))}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		told = append(told, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}

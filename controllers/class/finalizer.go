@@ -17,12 +17,12 @@ import (
 func (r *Reconciler) holderOf(o client.Object) (holder, finalizer string) {
 	switch o := o.(type) {
 	case *v1alpha1.ResourceClass:
-		if name := r.Index.Holder(string(o.Spec.Pattern)); name != "" {
+		if name := r.Cache.ResourceBlockingDeletion(string(o.Spec.Pattern)); name != "" {
 			holder = fmt.Sprintf("set the ProtectedResource %s, and whatever else it covers, to Observe", name)
 		}
 		return holder, v1alpha1.FinalizerResourceClass
 	case *v1alpha1.SubjectClass:
-		if ref := r.Index.SubjectHolder(string(o.Spec.Pattern), r.Clock.Now()); ref != "" {
+		if ref := r.Cache.StatementBlockingDeletion(string(o.Spec.Pattern), r.Clock.Now()); ref != "" {
 			holder = fmt.Sprintf("revoke the statement %s, and whatever else names its subjects", ref)
 		}
 		return holder, v1alpha1.FinalizerSubjectClass

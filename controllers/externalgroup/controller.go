@@ -22,15 +22,15 @@ import (
 
 // Reconciler reconciles the groups of one subject at a time.
 type Reconciler struct {
-	Index     *policycache.Cache
+	Cache     *policycache.Cache
 	Fleet     federation.Members
 	Federated federation.Host
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
 	// Effect compares the specs that a member has to have before and after a change.
 	Effect func(before, after map[string]any) enforcer.Effect
-	// Line decides when an object may be written. PendingWrites updates it with the members to which KubeFed still has to
+	// Queue decides when an object may be written. PendingWrites updates it with the members to which KubeFed still has to
 	// propagate an object, and Subjects has the subjects that were requested.
-	Line          *writequeue.Queue
+	Queue         *writequeue.Queue
 	PendingWrites func(object string)
 	Subjects      *requestqueue.Queue
 
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 			return reconcile.Result{}, nil // All subjects are enqueued when the list is complete.
 		}
 	}
-	if !r.Index.GroupsSupported() {
+	if !r.Cache.GroupsSupported() {
 		return reconcile.Result{}, nil
 	}
 	asked, waits := r.Subjects.Pending(subject), false
@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if !waits {
-		r.Line.Done(subject)
+		r.Queue.Done(subject)
 		if err == nil {
 			r.Subjects.Complete(subject, asked)
 		}
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 // reconcileSubject makes the changes that a subject needs, if the queue admits them. asked reports that somebody waits
 // for this subject in particular.
 func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked bool) (waits bool, err error) {
-	view := r.Index.View()
+	view := r.Cache.View()
 	wanted, err := r.render(view, subject)
 	if err != nil {
 		return false, err
@@ -109,7 +109,7 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked
 	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
 		return false, errHandover
 	}
-	if len(writes) > 0 && !r.Line.TryAdmit(writequeue.Request{Unit: subject, Priority: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
+	if len(writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {

@@ -90,11 +90,11 @@ const (
 
 func newMachines(t testing.TB, count, subjects int) *machines {
 	t.Helper()
-	feeds := policycache.NewQueues()
-	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(feeds),
+	queues := policycache.NewQueues()
+	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(queues),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
-	m.groups = &Reconciler{Index: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), PendingWrites: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
+	m.groups = &Reconciler{Cache: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Queue: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), PendingWrites: func(string) {}, Subjects: queues.Groups, Clock: clock.RealClock{}}
 	if _, err := m.index.Listen(t.Context(), &m.objects); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 				Subjects: []v1alpha1.Subject{v1alpha1.Subject(fmt.Sprint(subjectHead, i))},
 				Actions:  []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{resource}}}}})
 	}
-	for kind, f := range map[string]*requestqueue.Queue{"group": feeds.Groups, "workload": feeds.Workloads, "unit": feeds.Units, "policy": feeds.Policies,
-		"resource class": feeds.ResourceClasses, "subject class": feeds.SubjectClasses} {
+	for kind, f := range map[string]*requestqueue.Queue{"group": queues.Groups, "workload": queues.Workloads, "unit": queues.Units, "policy": queues.Policies,
+		"resource class": queues.ResourceClasses, "subject class": queues.SubjectClasses} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 		t.Cleanup(q.ShutDown)
 		m.queues[kind] = q

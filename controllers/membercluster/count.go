@@ -16,9 +16,9 @@ type Units struct {
 }
 
 // count counts the units of all members in one pass over the status cache.
-func count(board *statuscache.Cache) map[string]*Units {
+func count(reports *statuscache.Cache) map[string]*Units {
 	out := map[string]*Units{}
-	board.Each(func(r *statuscache.Report) {
+	reports.Each(func(r *statuscache.Report) {
 		for i := range r.Clusters {
 			c := &r.Clusters[i]
 			u := out[string(c.Name)]

@@ -35,7 +35,7 @@ type Writer struct {
 	Fleet  Fleet
 	// LastCheck returns the last result of the preflight in a member; false if there is none.
 	LastCheck func(cluster string) (memberhealth.CheckResult, bool)
-	Board     *statuscache.Cache
+	Reports   *statuscache.Cache
 	// Complete reports whether every unit was decided at least once. It is called until it returns true.
 	Complete func() bool
 	// Ready waits until the host's objects are listed.
@@ -83,8 +83,8 @@ func (w *Writer) Prepare() error {
 	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.SupportsGroups == nil {
 		return errors.New("membercluster: Labels, Values, NoHTTP and SupportsGroups are needed")
 	}
-	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
-		return errors.New("membercluster: Client, Fleet, LastCheck, Board, Complete, Ready, Identities and Clock are needed")
+	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Reports == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
+		return errors.New("membercluster: Client, Fleet, LastCheck, Reports, Complete, Ready, Identities and Clock are needed")
 	}
 	if w.Interval == 0 {
 		w.Interval = DefaultInterval
@@ -147,7 +147,7 @@ func (w *Writer) writeAll(ctx context.Context) error {
 	}
 	var units map[string]*Units
 	if w.complete = w.complete || w.Complete(); w.complete {
-		units = count(w.Board)
+		units = count(w.Reports)
 	}
 	var errs []error
 	found := map[string]latest{}

@@ -18,7 +18,7 @@ import (
 
 // Cache is safe for concurrent use. The objects that it returns are shared and must not be changed.
 type Cache struct {
-	feeds Queues
+	queues Queues
 	// changes wakes the clock, because a changed object may have an earlier instant.
 	changes chan struct{}
 
@@ -32,8 +32,8 @@ type Cache struct {
 	subjects  map[string]*v1alpha1.SubjectClass
 	workloads map[string]*v1alpha1.ExternalWorkload
 
-	// lacks is what cannot be pushed to the members now.
-	lacks policy.Unsupported
+	// unsupported is what cannot be pushed to the members now.
+	unsupported policy.Unsupported
 	// labels are the labels of pods in the members: sorted values by key.
 	labels map[string][]string
 	// clusters are the members, by name, or nil if they are not known yet.
@@ -68,14 +68,14 @@ func (v *View) RefusalsOf(policyName string) []policy.Refusal { return v.refusal
 func (v *View) ProblemsOf(kind, name string) []policy.Problem { return v.problems[Object{kind, name}] }
 
 // New returns an empty cache.
-func New(feeds Queues) *Cache {
+func New(queues Queues) *Cache {
 	return &Cache{
-		feeds: feeds, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
+		queues: queues, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{}, members: map[string]*v1alpha1.MemberCluster{},
 		// Groups can be pushed once their kind is seen, and names are known once a member was read.
-		lacks: policy.Unsupported{Groups: true, Names: true},
+		unsupported: policy.Unsupported{Groups: true, Names: true},
 	}
 }
 
@@ -111,7 +111,7 @@ func (x *Cache) View() *View {
 		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
 	}
 	x.view = v
-	x.feeds.enqueueDifferences(before, v)
+	x.queues.enqueueDifferences(before, v)
 	return v
 }
 
@@ -143,8 +143,8 @@ func (x *Cache) Resources() []string {
 	return slices.Collect(maps.Keys(x.named))
 }
 
-// Names reports whether the unit of a wildcard has statements.
-func (v *View) Names(wildcard string) bool {
+// HasWildcardUnit reports whether the unit of a wildcard has statements.
+func (v *View) HasWildcardUnit(wildcard string) bool {
 	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
 }
 
@@ -168,11 +168,11 @@ func (v *View) GroupsOf(u *policy.Unit) []string {
 // SetGroupsSupported sets whether groups of external workloads can be pushed to the members.
 func (x *Cache) SetGroupsSupported(groups bool) {
 	x.mu.Lock()
-	if x.lacks.Groups == !groups {
+	if x.unsupported.Groups == !groups {
 		x.mu.Unlock()
 		return
 	}
-	x.lacks.Groups = !groups
+	x.unsupported.Groups = !groups
 	x.nextVersion()
 	for p := range x.policies {
 		x.since[p] = x.version
@@ -186,7 +186,7 @@ func (x *Cache) SetGroupsSupported(groups bool) {
 func (x *Cache) GroupsSupported() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return !x.lacks.Groups
+	return !x.unsupported.Groups
 }
 
 // Policy returns a policy, and the version of the cache in which its present spec appeared.
@@ -209,8 +209,8 @@ func (x *Cache) Protecting(resource string) []*v1alpha1.ProtectedResource {
 	return out
 }
 
-// Holder returns the name of a ProtectedResource that a pattern covers and of which members may have objects, or "".
-func (x *Cache) Holder(pattern string) string {
+// ResourceBlockingDeletion returns the name of a ProtectedResource that a pattern covers and of which members may have objects, or "".
+func (x *Cache) ResourceBlockingDeletion(pattern string) string {
 	class, err := policy.ParseName(pattern)
 	if err != nil {
 		return ""
@@ -227,9 +227,9 @@ func (x *Cache) Holder(pattern string) string {
 	return holder
 }
 
-// SubjectHolder returns a statement that has not expired and has a subject that the pattern of a SubjectClass covers,
+// StatementBlockingDeletion returns a statement that has not expired and has a subject that the pattern of a SubjectClass covers,
 // as "<policy>/<sid>", or "". It returns the first by name, so that the answer is stable.
-func (x *Cache) SubjectHolder(pattern string, now time.Time) string {
+func (x *Cache) StatementBlockingDeletion(pattern string, now time.Time) string {
 	class, err := policy.ParseName(pattern)
 	if err != nil {
 		return ""
@@ -297,7 +297,7 @@ func (x *Cache) EnqueueResourceClasses() {
 	x.mu.RLock()
 	names := slices.Collect(maps.Keys(x.classes))
 	x.mu.RUnlock()
-	x.feeds.ResourceClasses.Add(requestqueue.Observed, names...)
+	x.queues.ResourceClasses.Add(requestqueue.Observed, names...)
 }
 
 func lookup[T any](x *Cache, m map[string]T, name string) (T, bool) {

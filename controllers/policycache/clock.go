@@ -13,7 +13,7 @@ const maxSleep = time.Minute
 // Clock enqueues the units that change over time, at the time of the change. Missed instants (of a suspended machine)
 // are caught up.
 type Clock struct {
-	Index *Cache
+	Cache *Cache
 	Time  clock.WithTicker
 	// Ready waits until the cache is complete.
 	Ready func(context.Context) error
@@ -27,10 +27,10 @@ func (c *Clock) Start(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
 		return err
 	}
-	c.Index.EnqueueExpired(seen)
+	c.Cache.EnqueueExpired(seen)
 	for {
 		sleep := maxSleep
-		if next, ok := c.Index.View().NextChange(seen); ok {
+		if next, ok := c.Cache.View().NextChange(seen); ok {
 			sleep = min(maxSleep, max(0, next.Sub(c.Time.Now())))
 		}
 		timer := c.Time.NewTimer(sleep)
@@ -38,12 +38,12 @@ func (c *Clock) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-c.Index.changes:
+		case <-c.Cache.changes:
 			timer.Stop()
 		case <-timer.C():
 		}
 		now := c.Time.Now()
-		c.Index.EnqueueChanges(seen, now)
+		c.Cache.EnqueueChanges(seen, now)
 		seen = now
 	}
 }

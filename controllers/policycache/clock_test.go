@@ -16,8 +16,8 @@ import (
 // the clock's first look must not be lost.
 func TestExpiryWhileStarting(t *testing.T) {
 	const resource = "trnv1:rsc:o:redis:clusters:r"
-	feeds := NewQueues()
-	x := New(feeds)
+	queues := NewQueues()
+	x := New(queues)
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	end := metav1.NewTime(clock.Now().Add(time.Second))
 	x.policyChanged(nil, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
@@ -27,7 +27,7 @@ func TestExpiryWhileStarting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ready := func(context.Context) error { return nil }
-	if err := feeds.Units.Source(ready).Start(ctx, queue); err != nil {
+	if err := queues.Units.Source(ready).Start(ctx, queue); err != nil {
 		t.Fatal(err)
 	}
 	next := func(reason string) {
@@ -43,7 +43,7 @@ func TestExpiryWhileStarting(t *testing.T) {
 	next("the unit is decided while the statement is in force")
 	done := make(chan error, 1)
 	go func() {
-		done <- (&Clock{Index: x, Time: clock, Ready: func(context.Context) error {
+		done <- (&Clock{Cache: x, Time: clock, Ready: func(context.Context) error {
 			clock.Step(time.Minute)
 			return nil
 		}}).Start(ctx)

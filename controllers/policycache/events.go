@@ -120,11 +120,11 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	}
 	released := x.deletedSubjectClasses()
 	x.mu.Unlock()
-	x.feeds.SubjectClasses.Add(requestqueue.Observed, released...)
+	x.queues.SubjectClasses.Add(requestqueue.Observed, released...)
 	if len(units) > 0 {
-		x.feeds.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
+		x.queues.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
 	}
-	x.feeds.Policies.Add(requestqueue.Observed, name)
+	x.queues.Policies.Add(requestqueue.Observed, name)
 }
 
 // coveredBy collects the units that a policy may contribute to. The caller must hold the lock.
@@ -197,16 +197,16 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
-	x.feeds.Units.Add(resourcePriority(old, now), slices.Collect(maps.Keys(units))...)
-	x.feeds.ResourceClasses.Add(requestqueue.Observed, classes...)
+	x.queues.Units.Add(resourcePriority(old, now), slices.Collect(maps.Keys(units))...)
+	x.queues.ResourceClasses.Add(requestqueue.Observed, classes...)
 }
 
 func (x *Cache) resourceClassChanged(old, now *v1alpha1.ResourceClass) {
-	classChanged(x, x.classes, x.feeds.ResourceClasses, old, now)
+	classChanged(x, x.classes, x.queues.ResourceClasses, old, now)
 }
 
 func (x *Cache) subjectClassChanged(old, now *v1alpha1.SubjectClass) {
-	classChanged(x, x.subjects, x.feeds.SubjectClasses, old, now)
+	classChanged(x, x.subjects, x.queues.SubjectClasses, old, now)
 }
 
 // classChanged enqueues everything: a class affects names that are only compared during compilation.
@@ -250,8 +250,8 @@ func (x *Cache) EnqueueAll(priority int) {
 		}
 	}
 	x.mu.RUnlock()
-	x.feeds.Units.Add(priority, slices.Collect(maps.Keys(units))...)
-	x.feeds.Policies.Add(priority, policies...)
+	x.queues.Units.Add(priority, slices.Collect(maps.Keys(units))...)
+	x.queues.Policies.Add(priority, policies...)
 }
 
 // workloadChanged enqueues the workload. An address may now belong to another subject, and a subject may begin or cease
@@ -262,14 +262,14 @@ func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	store(x.workloads, name, now)
 	if !meant {
 		x.mu.Unlock()
-		x.feeds.Workloads.Add(requestqueue.Observed, name)
+		x.queues.Workloads.Add(requestqueue.Observed, name)
 		return
 	}
 	x.nextVersion()
 	x.mu.Unlock()
-	x.feeds.Workloads.Add(requestqueue.Observed, name)
+	x.queues.Workloads.Add(requestqueue.Observed, name)
 	if now == nil { // no reconcile of the deleted object will make a view
-		x.feeds.Groups.Add(requestqueue.Revocation, string(old.Spec.Subject))
+		x.queues.Groups.Add(requestqueue.Revocation, string(old.Spec.Subject))
 	}
 }
 
@@ -281,18 +281,18 @@ func (x *Cache) EnqueueWorkloads() {
 		names, subjects = append(names, name), append(subjects, string(w.Spec.Subject))
 	}
 	x.mu.RUnlock()
-	x.feeds.Workloads.Add(requestqueue.Observed, names...)
-	x.feeds.Groups.Add(requestqueue.Bulk, subjects...)
+	x.queues.Workloads.Add(requestqueue.Observed, names...)
+	x.queues.Groups.Add(requestqueue.Bulk, subjects...)
 }
 
 // EnqueueChanges enqueues what changes by time in (from, to]: statements that begin or end, temporary audits that end.
 // Ends come before beginnings.
-func (x *Cache) EnqueueChanges(from, to time.Time) { x.turn(from, to, true) }
+func (x *Cache) EnqueueChanges(from, to time.Time) { x.enqueueTimed(from, to, true) }
 
 // EnqueueExpired enqueues what ended until now, because it may have been missed.
-func (x *Cache) EnqueueExpired(now time.Time) { x.turn(time.Time{}, now, false) }
+func (x *Cache) EnqueueExpired(now time.Time) { x.enqueueTimed(time.Time{}, now, false) }
 
-func (x *Cache) turn(from, to time.Time, begins bool) {
+func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
 	begin, end := map[string]struct{}{}, map[string]struct{}{}
 	x.mu.RLock()
@@ -314,9 +314,9 @@ func (x *Cache) turn(from, to time.Time, begins bool) {
 	}
 	released := x.deletedSubjectClasses()
 	x.mu.RUnlock()
-	x.feeds.SubjectClasses.Add(requestqueue.Observed, released...)
-	x.feeds.Units.Add(requestqueue.Revocation, slices.Collect(maps.Keys(end))...)
-	x.feeds.Units.Add(requestqueue.Grant, slices.Collect(maps.Keys(begin))...)
+	x.queues.SubjectClasses.Add(requestqueue.Observed, released...)
+	x.queues.Units.Add(requestqueue.Revocation, slices.Collect(maps.Keys(end))...)
+	x.queues.Units.Add(requestqueue.Grant, slices.Collect(maps.Keys(begin))...)
 }
 
 // nextVersion begins a new version. The caller must hold the lock.

@@ -15,11 +15,11 @@ import (
 // so that a prefix would match nothing.
 func (x *Cache) SetLabels(labels map[string][]string, complete bool) {
 	x.mu.Lock()
-	changed := x.lacks.Names == complete
+	changed := x.unsupported.Names == complete
 	for key := range x.stems() {
 		changed = changed || !slices.Equal(x.labels[key], labels[key])
 	}
-	x.labels, x.lacks.Names = labels, !complete
+	x.labels, x.unsupported.Names = labels, !complete
 	if changed {
 		x.nextVersion()
 	}
@@ -47,7 +47,7 @@ func (x *Cache) SetClusters(clusters []policy.Cluster) {
 // must hold the lock.
 func (x *Cache) fleet() policy.Fleet {
 	f := registry.FleetOf(values(x.members)).WithClusters(x.clusters)
-	f.KnownNames, f.NamesUnknown, f.Unsupported = x.knownNames(), false, x.lacks
+	f.KnownNames, f.NamesUnknown, f.Unsupported = x.knownNames(), false, x.unsupported
 	return f
 }
 

@@ -19,8 +19,8 @@ import (
 // are known at all wakes the policies whose statements were refused for the lack of them.
 func TestNamesWakeWhatTheyTouch(t *testing.T) {
 	const head = "trnv1:rsc:o:redis:clusters:"
-	feeds := NewQueues()
-	x := New(feeds)
+	queues := NewQueues()
+	x := New(queues)
 	var objects testenv.Objects
 	if _, err := x.Listen(t.Context(), &objects); err != nil {
 		t.Fatal(err)
@@ -47,18 +47,18 @@ func TestNamesWakeWhatTheyTouch(t *testing.T) {
 		}
 	}
 	x.View()
-	queues := map[string]workqueue.TypedRateLimitingInterface[string]{}
-	for kind, f := range map[string]*requestqueue.Queue{"units": feeds.Units, "policies": feeds.Policies} {
+	requests := map[string]workqueue.TypedRateLimitingInterface[string]{}
+	for kind, f := range map[string]*requestqueue.Queue{"units": queues.Units, "policies": queues.Policies} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 		t.Cleanup(q.ShutDown)
-		queues[kind] = q
+		requests[kind] = q
 		if err := f.Source(func(context.Context) error { return nil }).Start(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
 	woken := func() map[string][]string {
 		out := map[string][]string{}
-		for kind, q := range queues {
+		for kind, q := range requests {
 			for q.Len() > 0 {
 				name, _ := q.Get()
 				q.Done(name)

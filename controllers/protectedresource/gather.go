@@ -115,7 +115,7 @@ func (r *Reconciler) conflictingResource(resource string) string {
 			continue
 		}
 		other := byName.Resource()
-		if other != "" && other != resource && (len(r.Cache.Protecting(other)) > 0 || r.Cache.View().Names(other)) {
+		if other != "" && other != resource && (len(r.Cache.Protecting(other)) > 0 || r.Cache.View().HasWildcardUnit(other)) {
 			return other
 		}
 	}

@@ -75,8 +75,8 @@ func (s *singleObject) Apply(_ context.Context, o *federation.Object) (*federati
 // TestUnreadableRegistry checks that objects keep their placement while it is not known which members there are. A
 // class that selects members by labels selects none then, and an empty placement would open the resource everywhere.
 func TestUnreadableRegistry(t *testing.T) {
-	feeds := policycache.NewQueues()
-	index, informers := policycache.New(feeds), &testenv.Objects{}
+	queues := policycache.NewQueues()
+	index, informers := policycache.New(queues), &testenv.Objects{}
 	if _, err := index.Listen(t.Context(), informers); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func TestUnreadableRegistry(t *testing.T) {
 	host := &singleObject{object: &federation.Object{Kind: federation.CiliumPolicy, Placement: []string{"m1"},
 		TemplateSpec: map[string]any{"enableDefaultDeny": map[string]any{"ingress": true}},
 		Meta:         metav1.ObjectMeta{Name: objectName(sceneResource), ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationResource: sceneResource}}}}
-	r := &Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host, Groups: &externalgroup.Reconciler{Index: index, Fleet: unreadableRegistry{}, Federated: host},
-		Reports: statuscache.New(), Queue: writequeue.New("test", writequeue.DefaultLimits), Units: feeds.Units, Enforcers: enforcersOf{}, Members: sound{},
+	r := &Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host, Groups: &externalgroup.Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host},
+		Reports: statuscache.New(), Queue: writequeue.New("test", writequeue.DefaultLimits), Units: queues.Units, Enforcers: enforcersOf{}, Members: sound{},
 		Clock: clock.RealClock{}, UpdatePending: func(string) {}, MaxInFlight: time.Second}
 	out := r.attempt(t.Context(), sceneResource, false)
 	if out.Err != nil || host.writes != 0 || !out.Plan.Frozen {

@@ -42,8 +42,8 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			old := &federation.Object{Kind: federation.CiliumPolicy, Placement: both, TemplateSpec: spec,
 				Meta: metav1.ObjectMeta{Name: "acp-old", ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1,m2"}}}
-			feeds := policycache.NewQueues()
-			f := &facts{Resource: "r:*", Wanted: true, View: policycache.New(feeds).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
+			queues := policycache.NewQueues()
+			f := &facts{Resource: "r:*", Wanted: true, View: policycache.New(queues).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
 				Rendered: []enforcer.Rendered{rendered}, Existing: []*federation.Object{old}, Clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}},
 				Observed: observations{"acp-old": {"m1": former, "m2": former}, "acp-new": {"m1": c.m1, "m2": c.m2}}}
 			p, err := newPlan(f)

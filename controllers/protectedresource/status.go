@@ -27,7 +27,7 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 	f, now := done.Facts, r.systemClock().Now()
 	report := assess(done)
 	before, had := r.Reports.Get(f.Resource)
-	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
+	if len(f.Objects) == 0 && !f.View.HasWildcardUnit(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Reports.Delete(f.Resource)
 	} else {
 		r.Reports.Put(report)
