@@ -97,7 +97,7 @@ func (s *setup) addMemberWriter() error {
 		return err
 	}
 	s.writer = &memberwriter.Writer{Members: s.stores, Host: s.stores, Secrets: s.core.CoreV1(), KubeFedNamespace: s.config.KubeFedNamespace,
-		Behind: func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) }, Patience: s.config.WriteLimits.PendingTimeout, PerMember: s.config.DirectWrites,
+		Behind: func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) }, Timeout: s.config.WriteLimits.PendingTimeout, PerMember: s.config.DirectWrites,
 		Log: s.mgr.GetLogger().WithName("direct"), Metrics: metrics}
 	if err := s.writer.Prepare(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package accesscontrolpolicy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,7 +37,9 @@ type Reconciler struct {
 	Federated Federated
 	// Units receives the units that must be reconciled before a policy's status can be written.
 	Units *requestqueue.Queue
-	Clock clock.PassiveClock
+	// Clock is the time at which statements begin and end. SystemClock measures the delay of a status write; nil means the
+	// machine's clock.
+	Clock, SystemClock clock.PassiveClock
 
 	// deferredStatus tracks policies whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
@@ -60,7 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *requestqueu
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	f, ok := r.gather(name)
 	if !ok {
-		r.deferredStatus.InGrace(name, false, time.Now(), 0)
+		r.deferredStatus.InGrace(name, false, r.systemClock().Now(), 0)
 		return reconcile.Result{}, nil
 	}
 	if stale := f.stale(); len(stale) > 0 {
@@ -74,8 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
-	if patient := underWay(f, &next.Status); r.deferredStatus.InGrace(name, patient > 0, time.Now(), patient) {
-		return reconcile.Result{RequeueAfter: patient, Priority: new(requestqueue.StatusUpdate)}, nil
+	if deferral := statusDeferral(f, &next.Status); r.deferredStatus.InGrace(name, deferral > 0, r.systemClock().Now(), deferral) {
+		return reconcile.Result{RequeueAfter: deferral, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
 	err := r.Client.Status().Update(ctx, next)
 	switch {
@@ -89,7 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// underWay returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
-func underWay(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
-	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
+// systemClock returns the clock for the delay of status writes.
+func (r *Reconciler) systemClock() clock.PassiveClock {
+	return cmp.Or[clock.PassiveClock](r.SystemClock, clock.RealClock{})
+}
+
+// statusDeferral returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
+func statusDeferral(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
+	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.relevantReports(), statuscache.Report.Troubled))
 }

@@ -15,7 +15,7 @@ import (
 // status computes the whole status. It applies to the policy's present generation, because no report is older. It is
 // pure.
 func status(f *facts) v1alpha1.AccessControlPolicyStatus {
-	units := f.held()
+	units := f.relevantReports()
 	refused, others := boundRefusals(refusals(f))
 	s := v1alpha1.AccessControlPolicyStatus{
 		ObservedGeneration: f.Policy.Generation,
@@ -42,11 +42,11 @@ func status(f *facts) v1alpha1.AccessControlPolicyStatus {
 // sizeOfRest bounds the JSON of a status without conditions, refusals and units.
 const sizeOfRest = 300
 
-// held returns the reports that belong to the status.
-func (f *facts) held() []statuscache.Report {
+// relevantReports returns the reports that belong to the status.
+func (f *facts) relevantReports() []statuscache.Report {
 	var out []statuscache.Report
 	for i := range f.Reports {
-		if f.holds(&f.Reports[i]) {
+		if f.isRelevant(&f.Reports[i]) {
 			out = append(out, f.Reports[i])
 		}
 	}
@@ -56,9 +56,9 @@ func (f *facts) held() []statuscache.Report {
 var notOnboarded = statusfields.False("", v1alpha1.ReasonNotOnboarded,
 	"the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything")
 
-// holds reports whether the unit belongs to the status: it contains statements of the policy, or a member may still
+// isRelevant reports whether the unit belongs to the status: it contains statements of the policy, or a member may still
 // have them, so that a revocation is visible until it is done.
-func (f *facts) holds(r *statuscache.Report) bool {
+func (f *facts) isRelevant(r *statuscache.Report) bool {
 	if len(r.SIDs[f.Policy.Name]) > 0 {
 		return true
 	}

@@ -52,7 +52,7 @@ const (
 	workers = 4
 	// attempts is how often a federated object is written if others write it at the same time.
 	attempts = 3
-	// conflictRequeueDelay is the time after which a decision that met a newer object, or waits for one, is repeated,
+	// conflictRequeueDelay is the time after which a decision that was made from an older object, or waits for one, is repeated,
 	// if no event comes first.
 	conflictRequeueDelay = 50 * time.Millisecond
 )
@@ -74,18 +74,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	if !r.Cache.GroupsSupported() {
 		return reconcile.Result{}, nil
 	}
-	asked, waits := r.Subjects.Pending(subject), false
+	request, queued := r.Subjects.Pending(subject), false
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
-		waits, err = r.reconcileSubject(ctx, subject, asked != 0)
+		queued, err = r.reconcileSubject(ctx, subject, request != 0)
 	}
 	if errors.Is(err, errHandover) {
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
-	if !waits {
+	if !queued {
 		r.Queue.Done(subject)
 		if err == nil {
-			r.Subjects.Complete(subject, asked)
+			r.Subjects.Complete(subject, request)
 		}
 	}
 	if errors.Is(err, federation.ErrStale) {
@@ -94,9 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	return reconcile.Result{}, err
 }
 
-// reconcileSubject makes the changes that a subject needs, if the queue admits them. asked reports that somebody waits
-// for this subject in particular.
-func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked bool) (waits bool, err error) {
+// reconcileSubject makes the changes that a subject needs, if the queue admits them; otherwise it returns queued. requested
+// reports that a user waits for this subject in particular.
+func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, requested bool) (queued bool, err error) {
 	view := r.Cache.View()
 	wanted, err := r.render(view, subject)
 	if err != nil {
@@ -109,14 +109,14 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked
 	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
 		return false, errHandover
 	}
-	if len(writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
+	if len(writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.priorityOf(writes, requested), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {
 		return false, err
 	}
 	for _, e := range r.Federated.Of(subject) {
-		if names(wanted, e.Meta.Name) {
+		if contains(wanted, e.Meta.Name) {
 			continue
 		}
 		if err := r.remove(ctx, e); err != nil {
@@ -126,12 +126,12 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, asked
 	return false, nil
 }
 
-// order returns the priority of writing objects.
-func (r *Reconciler) order(writes []*federation.Object, asked bool) writequeue.Priority {
+// priorityOf returns the priority of writing objects.
+func (r *Reconciler) priorityOf(writes []*federation.Object, requested bool) writequeue.Priority {
 	switch {
 	case r.revokes(writes):
 		return writequeue.Revocation
-	case asked:
+	case requested:
 		return writequeue.Grant
 	default:
 		return writequeue.Bulk

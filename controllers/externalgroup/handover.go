@@ -38,7 +38,7 @@ func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool
 		}
 	}
 	for heir := range heirs {
-		if r.arriving(view, heir) {
+		if r.incomplete(view, heir) {
 			return r.inGrace(subject, true)
 		}
 	}
@@ -53,8 +53,8 @@ func (r *Reconciler) inGrace(subject string, waits bool) bool {
 func addressesIn(spec map[string]any) []netip.Prefix {
 	list, _ := spec["externalCIDRs"].([]any)
 	out := make([]netip.Prefix, 0, len(list))
-	for _, one := range list {
-		text, _ := one.(string)
+	for _, prefix := range list {
+		text, _ := prefix.(string)
 		if p, err := netip.ParsePrefix(text); err == nil { // An invalid prefix matches nothing.
 			out = append(out, p)
 		}
@@ -91,8 +91,8 @@ func size(bits int, p netip.Prefix) *big.Int {
 	return new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-bits)) //nolint:gosec // not negative
 }
 
-// arriving reports whether a member that answers does not have a subject's addresses yet.
-func (r *Reconciler) arriving(view *policycache.View, subject string) bool {
+// incomplete reports whether a member that answers does not have a subject's addresses yet.
+func (r *Reconciler) incomplete(view *policycache.View, subject string) bool {
 	objects, err := r.Of(view, subject)
 	if err != nil {
 		return false // The addresses will not be distributed.

@@ -48,7 +48,7 @@ func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
 		if _, labelled := e.TemplateLabels[label]; !labelled || e.Resource() == "" {
 			continue
 		}
-		if wanted, err := r.render(view, e.Resource()); err == nil && !names(wanted, e.Meta.Name) {
+		if wanted, err := r.render(view, e.Resource()); err == nil && !contains(wanted, e.Meta.Name) {
 			out = append(out, Object{Name: e.Meta.Name, Federated: e})
 		}
 	}
@@ -78,7 +78,8 @@ func (r *Reconciler) render(view *policycache.View, subject string) ([]enforcer.
 	return out.Objects, nil
 }
 
-func names(rendered []enforcer.Rendered, name string) bool {
+// contains reports whether one of some rendered objects has a name.
+func contains(rendered []enforcer.Rendered, name string) bool {
 	return slices.ContainsFunc(rendered, func(o enforcer.Rendered) bool { return o.Object.Name == name })
 }
 
@@ -136,7 +137,7 @@ func (r *Reconciler) next(view *policycache.View, subject string, rendered *enfo
 			}
 		}
 		next.Kind, next.Meta = e.Kind, *e.Meta.DeepCopy()
-		ever = append(ever, r.stillHeld(e)...)
+		ever = append(ever, r.notSeenWithout(e)...)
 	}
 	next.Meta.Name = o.Name
 	next.Meta.Labels = federation.Overlay(next.Meta.Labels, o.Labels)

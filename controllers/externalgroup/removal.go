@@ -15,32 +15,32 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 	case e.Meta.DeletionTimestamp != nil:
 		return nil
 	case len(e.Placement) > 0 || e.ForeignFields:
-		if _, err := r.Federated.Apply(ctx, e.WithoutPlacement(r.stillHeld(e))); err != nil {
+		if _, err := r.Federated.Apply(ctx, e.WithoutPlacement(r.notSeenWithout(e))); err != nil {
 			return err
 		}
 		log.FromContext(ctx).Info("Placed federated group nowhere", "name", e.Meta.Name)
 		return nil
-	case !e.Propagation.Seen || len(r.stillHeld(e)) > 0:
+	case !e.Propagation.Seen || len(r.notSeenWithout(e)) > 0:
 		return nil // An event of the member or of KubeFed triggers the next step.
 	}
-	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, e, r.ever(e)); err != nil {
+	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, e, r.everPlaced(e)); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Deleted federated group", "name", e.Meta.Name)
 	return nil
 }
 
-// ever returns the members that may have the object.
-func (r *Reconciler) ever(e *federation.Object) []string {
+// everPlaced returns the members that may have the object.
+func (r *Reconciler) everPlaced(e *federation.Object) []string {
 	return slices.DeleteFunc(e.EverPlaced(), func(c string) bool {
 		return e.IsForgotten(c) && !r.Fleet.Observe(c, e.Meta.Name).Registered
 	})
 }
 
-// stillHeld returns the members that may have the object and were not seen without it since KubeFed was asked to remove
+// notSeenWithout returns the members that may have the object and were not seen without it since KubeFed was asked to remove
 // it.
-func (r *Reconciler) stillHeld(e *federation.Object) []string {
-	return slices.DeleteFunc(r.ever(e), func(c string) bool {
+func (r *Reconciler) notSeenWithout(e *federation.Object) []string {
+	return slices.DeleteFunc(r.everPlaced(e), func(c string) bool {
 		return !slices.Contains(e.Placement, c) && e.SeenWithout(r.Fleet.Observe(c, e.Meta.Name))
 	})
 }

@@ -53,11 +53,11 @@ type Writer struct {
 	// Secrets accesses the host's Secrets; KubeFed's are in KubeFedNamespace.
 	Secrets          typedv1.SecretsGetter
 	KubeFedNamespace string
-	// Behind reports whether KubeFed is behind.
+	// Behind reports whether KubeFed has so much to propagate that urgent objects are written directly at once.
 	Behind func() bool
-	// Patience is how long KubeFed may take for an urgent object although it does not seem to be behind. It may have
+	// Timeout is how long KubeFed may take for an urgent object although it does not seem to be behind. It may have
 	// stopped working.
-	Patience time.Duration
+	Timeout time.Duration
 	// PerMember is the number of concurrent writes into each member; 0 is DefaultPerMember.
 	PerMember int
 	Log       logr.Logger
@@ -103,8 +103,8 @@ type client struct {
 
 // Prepare validates and initialises a writer.
 func (w *Writer) Prepare() error {
-	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" || w.Patience <= 0 {
-		return errors.New("memberwriter: Members, Host, Secrets, Behind, Metrics, Patience and KubeFedNamespace are needed")
+	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" || w.Timeout <= 0 {
+		return errors.New("memberwriter: Members, Host, Secrets, Behind, Metrics, Timeout and KubeFedNamespace are needed")
 	}
 	w.begin()
 	return nil
@@ -119,7 +119,7 @@ func (w *Writer) begin() {
 }
 
 // Send makes an urgent object, which was just written to the host, be written into its members: at once if KubeFed is
-// behind, and otherwise when KubeFed does not propagate it within Patience. It does not block.
+// behind, and otherwise when KubeFed does not propagate it within Timeout. It does not block.
 func (w *Writer) Send(o *federation.Object) {
 	if w.Behind() {
 		w.enqueue(o)
@@ -140,7 +140,7 @@ func (w *Writer) overdue(now time.Time) {
 		switch {
 		case newest == nil || newest.Propagation.Seen:
 			delete(w.urgent, key)
-		case behind || now.Sub(e.since) >= w.Patience:
+		case behind || now.Sub(e.since) >= w.Timeout:
 			delete(w.urgent, key)
 			late = append(late, newest)
 		}
@@ -216,7 +216,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		w.serve(q)
 	}
 	w.mu.Unlock()
-	look := time.NewTicker(min(w.Patience, time.Second))
+	look := time.NewTicker(min(w.Timeout, time.Second))
 	defer look.Stop()
 	for ctx.Err() == nil {
 		select {

@@ -80,14 +80,14 @@ func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 	}
 }
 
-// TestOverdue checks that KubeFed has Patience for an urgent object, and not longer.
+// TestOverdue checks that KubeFed has Timeout for an urgent object, and not longer.
 func TestOverdue(t *testing.T) {
 	object := func(name string, generation int64, done bool) *federation.Object {
 		return &federation.Object{Meta: metav1.ObjectMeta{Name: name, Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{},
 			Propagation: federation.Propagation{Seen: done}}
 	}
 	on := host{}
-	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Patience: 5 * time.Second}
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Timeout: 5 * time.Second}
 	w.begin()
 	for _, name := range []string{"slow", "done", "deleted", "changed"} {
 		w.Send(object(name, 1, false))
@@ -96,11 +96,11 @@ func TestOverdue(t *testing.T) {
 	now := time.Now()
 	w.overdue(now.Add(4 * time.Second))
 	if waiting(w) != 0 || len(w.urgent) != 2 {
-		t.Errorf("before Patience has passed: got %d waiting writes and %d urgent objects", waiting(w), len(w.urgent))
+		t.Errorf("before Timeout has passed: got %d waiting writes and %d urgent objects", waiting(w), len(w.urgent))
 	}
 	w.overdue(now.Add(6 * time.Second))
 	if len(w.urgent) != 0 || waiting(w) != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
-		t.Errorf("after Patience has passed: got waiting %v and urgent %v", w.wanted, w.urgent)
+		t.Errorf("after Timeout has passed: got waiting %v and urgent %v", w.wanted, w.urgent)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 				on[key] = c.now
 			}
 			seen := &watched{fleet: fleet{{Name: "m1"}}, label: "closed"}
-			w := &Writer{Members: seen, Host: on, Behind: func() bool { return behind }, Patience: 5 * time.Second, Metrics: metrics}
+			w := &Writer{Members: seen, Host: on, Behind: func() bool { return behind }, Timeout: 5 * time.Second, Metrics: metrics}
 			w.begin()
 			w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
 			w.Send(c.sent)
@@ -266,7 +266,7 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 	for _, o := range objects(10) {
 		on[o.Key()] = o
 	}
-	w := &Writer{Members: seen, Host: on, Behind: func() bool { return true }, Patience: time.Second, PerMember: 2, Metrics: metrics}
+	w := &Writer{Members: seen, Host: on, Behind: func() bool { return true }, Timeout: time.Second, PerMember: 2, Metrics: metrics}
 	w.begin()
 	hangs, written := make(chan struct{}), make(chan string, 100)
 	for _, c := range seen.fleet {

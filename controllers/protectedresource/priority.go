@@ -12,8 +12,8 @@ import (
 )
 
 // priorityOf derives the priority of a plan from its effect on what was written before, regardless of the request.
-// asked reports that a user waits for this unit in particular. It is pure.
-func priorityOf(f *facts, p *plan, asked bool) writequeue.Priority {
+// requested reports that a user waits for this unit in particular. It is pure.
+func priorityOf(f *facts, p *plan, requested bool) writequeue.Priority {
 	worst := enforcer.Grants
 	for _, next := range p.Writes {
 		worst = max(worst, effect(f.existing(next.Key()), next))
@@ -23,7 +23,7 @@ func priorityOf(f *facts, p *plan, asked bool) writequeue.Priority {
 		return writequeue.Downgrade
 	case worst == enforcer.Revokes:
 		return writequeue.Revocation
-	case asked:
+	case requested:
 		return writequeue.Grant
 	default:
 		return writequeue.Bulk

@@ -81,15 +81,15 @@ func (q *Queue) TryAdmit(r Request, now time.Time) bool {
 		return false
 	}
 	q.last++
-	at := waiter{max(had.priority, r.Priority), q.last, r.Members}
-	q.waiting[r.Unit] = at
-	key := strings.Join(at.members, "\x00")
-	of := q.queues[at.priority][key]
+	place := waiter{max(had.priority, r.Priority), q.last, r.Members}
+	q.waiting[r.Unit] = place
+	key := strings.Join(place.members, "\x00")
+	of := q.queues[place.priority][key]
 	if of == nil {
-		of = &memberQueue{members: at.members}
-		q.queues[at.priority][key] = of
+		of = &memberQueue{members: place.members}
+		q.queues[place.priority][key] = of
 	}
-	of.units = append(of.units, queued{r.Unit, at.number})
+	of.units = append(of.units, queued{r.Unit, place.number})
 	q.meter.waiting(len(q.waiting))
 	q.wakeRunner() // Run has to set its timer for when pending objects time out
 	return false
