@@ -101,7 +101,7 @@ func (d *Enforcers) NotEnforcing(name v1alpha1.EnforcerName, clusters []federati
 func (d *Enforcers) declared(clusters []federation.Cluster) (istio.Config, string) {
 	members := map[string]istio.Declaration{}
 	for i := range clusters {
-		members[clusters[i].Name] = istio.Declaration{Text: clusters[i].Istio, OtherRoot: clusters[i].Places.OtherIstioRoot()}
+		members[clusters[i].Name] = istio.Declaration{Text: clusters[i].Istio, OtherRoot: clusters[i].Locations.NonDefaultIstioRoot()}
 	}
 	text := fmt.Sprintf("%q", members) // sorted
 	if text != d.text || d.config.Members == nil {

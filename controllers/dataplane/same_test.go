@@ -86,7 +86,7 @@ func (f sameFleet) annotations(i int) map[string]string {
 // cluster is a member as the adapter reads it.
 func (f sameFleet) cluster(i int) federation.Cluster {
 	a := f.annotations(i)
-	return federation.Cluster{Name: f.name(i), Labels: f.labels(i), Mesh: mesh(f.reported[i]), Istio: a[federation.AnnotationIstio], Places: federation.ParsePlaces(a)}
+	return federation.Cluster{Name: f.name(i), Labels: f.labels(i), Mesh: mesh(f.reported[i]), Istio: a[federation.AnnotationIstio], Locations: federation.ParseLocations(a)}
 }
 
 func (f sameFleet) name(i int) string { return fmt.Sprint("m", i+1) }
@@ -118,7 +118,7 @@ func (f sameFleet) cached(t *testing.T) (*policycache.Cache, []federation.Cluste
 		}
 		c := f.cluster(i)
 		clusters = append(clusters, c)
-		joined = append(joined, policy.Cluster{Name: c.Name, Labels: c.Labels, Istio: c.Istio, IstioRoot: c.Places.OtherIstioRoot()})
+		joined = append(joined, policy.Cluster{Name: c.Name, Labels: c.Labels, Istio: c.Istio, IstioRoot: c.Locations.NonDefaultIstioRoot()})
 	}
 	x.SetGroupsSupported(!f.noGroups)
 	names := map[string][]string{"example.com/app": {"1", "2", "far", "foe"}}
@@ -187,7 +187,7 @@ func (f sameFleet) report(i int) *v1alpha1.MemberCluster {
 	}
 	c := f.cluster(i)
 	return &v1alpha1.MemberCluster{ObjectMeta: sameNamed(f.name(i)), Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: f.labels(i), Dataplane: d,
-		Istio: c.Istio, IstioRootNamespace: c.Places.OtherIstioRoot()}}
+		Istio: c.Istio, IstioRootNamespace: c.Locations.NonDefaultIstioRoot()}}
 }
 
 // portal compiles from the host cluster's cache, as the flow collector does.

@@ -59,7 +59,7 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	if len(f.Cluster.Istio) <= maxDeclaration {
 		s.Istio = f.Cluster.Istio
 	}
-	if root := f.Cluster.Places.OtherIstioRoot(); len(root) <= maxNamespace {
+	if root := f.Cluster.Locations.NonDefaultIstioRoot(); len(root) <= maxNamespace {
 		s.IstioRootNamespace = root
 	}
 	if f.Check.Kubernetes == "" { // the member did not answer

@@ -105,7 +105,7 @@ func policyClusters(clusters []federation.Cluster) []policy.Cluster {
 		if labels == nil {
 			labels = map[string]string{} // the member has no labels, which is different from unknown labels
 		}
-		out[i] = policy.Cluster{Name: c.Name, Labels: labels, Istio: c.Istio, IstioRoot: c.Places.OtherIstioRoot()}
+		out[i] = policy.Cluster{Name: c.Name, Labels: labels, Istio: c.Istio, IstioRoot: c.Locations.NonDefaultIstioRoot()}
 	}
 	slices.SortFunc(out, func(a, b policy.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return out

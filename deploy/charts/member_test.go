@@ -48,7 +48,7 @@ func joinMember(t *testing.T, host, joined *cluster, prefix string, with func(*m
 		t.Fatal(err)
 	}
 	var steps []membership.Step
-	join := &membership.Join{Host: h, Cluster: federation.Cluster{Name: "m1", Endpoint: joined.Config.Host, CABundle: joined.Config.CAData, Places: federation.DefaultPlaces()},
+	join := &membership.Join{Host: h, Cluster: federation.Cluster{Name: "m1", Endpoint: joined.Config.Host, CABundle: joined.Config.CAData, Locations: federation.DefaultLocations()},
 		Member: joined.Config, Lifetime: 24 * time.Hour, Now: time.Now, Told: func(s membership.Step) {
 			if s.In == "m1" {
 				steps = append(steps, s)
@@ -74,7 +74,7 @@ func TestMemberIsWhatJoinApplies(t *testing.T) {
 	}
 	var want []string
 	for _, s := range joinMember(t, host, joined, "my-", func(j *membership.Join) {
-		p := &j.Cluster.Places
+		p := &j.Cluster.Locations
 		p.CiliumConfig.Name, p.CiliumAgents.Name, p.CiliumEnvoy.Name = "my-cilium-config", "my-cilium", "my-envoy"
 		j.Keys = []preflight.Key{{Label: "com.trip/redis-cluster"}, {Label: "com.trip/appid", ServiceAccount: "app-{id}"}, {Label: "com.trip/appid", ServiceAccount: "{id}-sa"}}
 		j.Istio, j.ClassLabels = true, true

@@ -121,8 +121,8 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 			declared[annotation] = *value
 		}
 	}
-	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Enforcer: j.enforcer, Places: federation.ParsePlaces(declared)}
-	if !c.Places.Problem.IsZero() {
+	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Enforcer: j.enforcer, Locations: federation.ParseLocations(declared)}
+	if !c.Locations.Problem.IsZero() {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}
 	if err := rest.LoadTLSFiles(member); err != nil {

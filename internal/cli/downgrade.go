@@ -165,7 +165,7 @@ func installed(ctx context.Context, config *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	return preflight.CiliumVersion(ctx, clients, federation.DefaultPlaces())
+	return preflight.CiliumVersion(ctx, clients, federation.DefaultLocations())
 }
 
 func newResume(s Streams) *cobra.Command {

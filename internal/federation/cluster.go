@@ -44,8 +44,8 @@ type Cluster struct {
 	Mesh string
 	// Enforcer is the enforcer that the member declares by AnnotationEnforcer; "" means Cilium.
 	Enforcer string
-	// Places are the locations of the parts of its dataplane.
-	Places Places
+	// Locations are the locations of the parts of its dataplane.
+	Locations Locations
 	// AnnouncedToken is the fingerprint of the last token that was announced to KubeFed, or "".
 	AnnouncedToken string
 }
@@ -74,7 +74,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
 		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Quarantined: held, QuarantineReason: c.Annotations[AnnotationQuarantineReason],
-		Istio: c.Annotations[AnnotationIstio], Mesh: mesh, Enforcer: c.Annotations[AnnotationEnforcer], Places: ParsePlaces(c.Annotations), AnnouncedToken: c.Annotations[AnnotationRenewed]}, nil
+		Istio: c.Annotations[AnnotationIstio], Mesh: mesh, Enforcer: c.Annotations[AnnotationEnforcer], Locations: ParseLocations(c.Annotations), AnnouncedToken: c.Annotations[AnnotationRenewed]}, nil
 }
 
 // ErrPlacement is returned for a placement that cannot be resolved.
@@ -118,7 +118,7 @@ func (c Cluster) SameConnection(d Cluster) bool {
 
 // samePlacementAndStatus reports whether placement and status of the two are the same.
 func (c Cluster) samePlacementAndStatus(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Quarantined == d.Quarantined && c.QuarantineReason == d.QuarantineReason && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Enforcer == d.Enforcer && c.Places == d.Places && sameMark(c.Downgrade, d.Downgrade)
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Quarantined == d.Quarantined && c.QuarantineReason == d.QuarantineReason && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Enforcer == d.Enforcer && c.Locations == d.Locations && sameMark(c.Downgrade, d.Downgrade)
 }
 
 func sameMark(a, b *guard.Downgrade) bool {

@@ -210,7 +210,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	if old != nil && old.token == secret.value && old.cluster.SameConnection(c) {
 		same := old.cluster.samePlacementAndStatus(c)
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.Quarantined, old.cluster.QuarantineReason, old.cluster.Downgrade = c.Labels, c.Leaving, c.Quarantined, c.QuarantineReason, c.Downgrade
-		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Places = c.Istio, c.Mesh, c.Enforcer, c.Places
+		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
 		return !same
 	}
 	m, why := f.connect(c, secret.value)

@@ -21,7 +21,7 @@ func (s *Set) Fleet() policy.Fleet {
 	var registered []policy.Cluster
 	for _, m := range s.Members {
 		c := policy.Cluster{Name: m.Name, Labels: m.Labels, Istio: m.Annotations[federation.AnnotationIstio],
-			IstioRoot: federation.ParsePlaces(m.Annotations).OtherIstioRoot()}
+			IstioRoot: federation.ParseLocations(m.Annotations).NonDefaultIstioRoot()}
 		if c.Labels == nil {
 			c.Labels = map[string]string{}
 		}

@@ -136,7 +136,7 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	if err != nil {
 		return silent(err.Error())
 	}
-	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Places)
+	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Locations)
 	f.Istio.Declared, f.Mesh, f.Enforcer = c.Istio, c.Mesh, c.Enforcer
 	return f
 }

@@ -131,14 +131,14 @@ func (j *Join) keep(registered federation.Cluster) {
 	if j.Cluster.Mesh == "" && !registered.WithoutCilium() { // Without Cilium it was none.
 		j.Cluster.Mesh = registered.Mesh
 	}
-	if j.Cluster.Places == (federation.Places{}) || j.Cluster.Places == federation.DefaultPlaces() {
-		j.Cluster.Places = registered.Places
+	if j.Cluster.Locations == (federation.Locations{}) || j.Cluster.Locations == federation.DefaultLocations() {
+		j.Cluster.Locations = registered.Locations
 	}
 }
 
 // read gathers the facts about the cluster in the form in which it will be registered.
 func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []federation.Kind) preflight.Facts {
-	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Places)
+	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Locations)
 	f.Mesh, f.Enforcer, f.Istio.Declared = j.Cluster.Mesh, j.Cluster.Enforcer, j.Cluster.Istio
 	return f
 }
@@ -151,7 +151,7 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 	if err != nil {
 		return err
 	}
-	if j.Cluster.Places != (federation.Places{}) {
+	if j.Cluster.Locations != (federation.Locations{}) {
 		if err := j.mayRead(all); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 
 // mayRead lets the adapter read the parts of the dataplane at their places.
 func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
-	at := j.Cluster.Places
+	at := j.Cluster.Locations
 	names := map[string][]string{"configmaps": {at.CiliumConfig.Name}, "daemonsets": {at.CiliumAgents.Name, at.CiliumEnvoy.Name}}
 	for _, o := range objects {
 		if o.GetKind() != "ClusterRole" || o.GetName() != readerRole {
@@ -305,8 +305,8 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 	if e := j.Cluster.Enforcer; e != "" && e != string(v1alpha1.EnforcerCilium) {
 		annotations[federation.AnnotationEnforcer] = e
 	}
-	if j.Cluster.Places != (federation.Places{}) {
-		for k, v := range j.Cluster.Places.Annotations() {
+	if j.Cluster.Locations != (federation.Locations{}) {
+		for k, v := range j.Cluster.Locations.Annotations() {
 			annotations[k] = v
 		}
 	}

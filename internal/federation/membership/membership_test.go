@@ -206,7 +206,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"a cluster without the kinds", func(j *Join) { j.Member = empty.Config }, ErrRefused, ""},
 		{"labels of classes that are not in identities", func(j *Join) { j.Keys = []preflight.Key{{Class: "redis", Label: "k8s.io/redis"}} }, ErrRefused, ""},
 		{"a configuration that is not where it is looked for", func(j *Join) {
-			j.Cluster.Places = federation.ParsePlaces(map[string]string{federation.AnnotationCiliumConfig: "cilium/settings"})
+			j.Cluster.Locations = federation.ParseLocations(map[string]string{federation.AnnotationCiliumConfig: "cilium/settings"})
 		}, ErrRefused, ""},
 		{"an address without https", func(j *Join) { j.Cluster.Endpoint = "http://127.0.0.1:1" }, nil, "https"},
 		{"a cluster that is not there", func(j *Join) { j.Member = &rest.Config{Host: "https://127.0.0.1:1"} }, ErrRefused, ""},

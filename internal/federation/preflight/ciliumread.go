@@ -27,7 +27,7 @@ const agentContainer = "cilium-agent"
 
 // readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs in its namespace, and the
 // arguments and environment in the agents' DaemonSet. A part that cannot be read makes the whole configuration unknown.
-func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Places) Cilium {
+func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Locations) Cilium {
 	if !at.Problem.IsZero() {
 		return Cilium{Unread: at.Problem}
 	}
@@ -89,7 +89,7 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 
 // unreadSource returns the reason why agents read settings from a place that is not read here, or zero. It reads the
 // sources of the init container that collects the settings.
-func unreadSource(agents *appsv1.DaemonSet, at federation.Places) message.Message {
+func unreadSource(agents *appsv1.DaemonSet, at federation.Locations) message.Message {
 	for i := range agents.Spec.Template.Spec.Containers {
 		if c := &agents.Spec.Template.Spec.Containers[i]; c.Name == agentContainer && len(c.EnvFrom) > 0 {
 			return message.PreflightEnvFrom()
@@ -185,7 +185,7 @@ func ready(d *appsv1.DaemonSet) Workload {
 }
 
 // CiliumVersion returns the version of a cluster's agents.
-func CiliumVersion(ctx context.Context, c kubernetes.Interface, at federation.Places) (string, error) {
+func CiliumVersion(ctx context.Context, c kubernetes.Interface, at federation.Locations) (string, error) {
 	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", unread(err, "DaemonSet "+at.CiliumAgents.String()).Err()

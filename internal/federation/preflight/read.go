@@ -27,10 +27,10 @@ const Timeout = 10 * time.Second
 
 // Read collects the facts of a member: the kinds with the pusher's credentials, and the configuration with the
 // reader's, from the locations that the member declares. Pusher and reader may be the same.
-func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind, at federation.Places) Facts {
+func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind, at federation.Locations) Facts {
 	f := Facts{Member: member}
-	if at == (federation.Places{}) {
-		at = federation.DefaultPlaces()
+	if at == (federation.Locations{}) {
+		at = federation.DefaultLocations()
 	}
 	as, err := dynamic.NewForConfig(bounded(pusher))
 	if err != nil {

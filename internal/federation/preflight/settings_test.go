@@ -259,7 +259,7 @@ func TestReadCilium(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{nodeConfigs: "CiliumNodeConfigList"}, c.configs...)
-			read := readCilium(t.Context(), fake.NewClientset(c.objects...), objects, federation.ParsePlaces(c.annotations))
+			read := readCilium(t.Context(), fake.NewClientset(c.objects...), objects, federation.ParseLocations(c.annotations))
 			if !read.Unread.IsZero() != c.unread {
 				t.Fatalf("unread: %q", read.Unread)
 			}

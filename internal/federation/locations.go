@@ -23,20 +23,20 @@ const (
 	AnnotationIstioRoot = "acp.io/istio-root-namespace"
 )
 
-// Places are the locations of the parts of a member's dataplane.
-type Places struct {
+// Locations says where the parts of a member's dataplane are.
+type Locations struct {
 	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
 	IstioRoot                               string
 	// Problem names the declaration that cannot be parsed, or is zero.
 	Problem message.Message
 }
 
-// DefaultPlaces returns the locations of the usual installations.
-func DefaultPlaces() Places { return ParsePlaces(nil) }
+// DefaultLocations returns the locations of the usual installations.
+func DefaultLocations() Locations { return ParseLocations(nil) }
 
-// ParsePlaces parses the annotations of a KubeFedCluster.
-func ParsePlaces(annotations map[string]string) Places {
-	out := Places{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot)}
+// ParseLocations parses the annotations of a KubeFedCluster.
+func ParseLocations(annotations map[string]string) Locations {
+	out := Locations{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot)}
 	for _, p := range []struct {
 		annotation, usual string
 		place             *types.NamespacedName
@@ -59,8 +59,8 @@ func ParsePlaces(annotations map[string]string) Places {
 	return out
 }
 
-// OtherIstioRoot returns Istio's root namespace if it is not the one that policies are carried to, and "" if it is.
-func (p Places) OtherIstioRoot() string {
+// NonDefaultIstioRoot returns Istio's root namespace if it is not the default one, to which policies are distributed, and "" if it is.
+func (p Locations) NonDefaultIstioRoot() string {
 	if p.IstioRoot == guard.IstioRoot {
 		return ""
 	}
@@ -68,8 +68,8 @@ func (p Places) OtherIstioRoot() string {
 }
 
 // Annotations returns the annotations that declare the differences from the default locations.
-func (p Places) Annotations() map[string]string {
-	usual, out := DefaultPlaces(), map[string]string{}
+func (p Locations) Annotations() map[string]string {
+	usual, out := DefaultLocations(), map[string]string{}
 	for annotation, pair := range map[string][2]string{
 		AnnotationCiliumConfig: {p.CiliumConfig.String(), usual.CiliumConfig.String()},
 		AnnotationCiliumAgents: {p.CiliumAgents.String(), usual.CiliumAgents.String()},
