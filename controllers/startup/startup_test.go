@@ -1,0 +1,77 @@
+package startup
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// members are two members, of which the second was not read until all is set.
+type members struct {
+	all    atomic.Bool
+	listed bool
+	err    error
+}
+
+func (m *members) Registry() (bool, error) { return m.listed, m.err }
+
+func (m *members) Clusters() []federation.Cluster {
+	return []federation.Cluster{{Name: "m1"}, {Name: "m2"}}
+}
+
+func (m *members) Observe(cluster, _ string) federation.Observation {
+	return federation.Observation{Registered: true, Unknown: cluster == "m2" && !m.all.Load()}
+}
+
+func TestAfterMembers(t *testing.T) {
+	now := func(context.Context) error { return nil }
+	checked := func() bool { return true }
+	m := &members{listed: true}
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan error, 1)
+		go func() { done <- AfterMembers(now, checked, m)(t.Context()) }()
+		time.Sleep(Timeout / 2) // of the clock of synctest
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait for a member that was not read: %v", err)
+		default:
+		}
+		m.all.Store(true)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		m.all.Store(false)
+		begin := time.Now()
+		if err := AfterMembers(now, checked, m)(t.Context()); err != nil || time.Since(begin) != Timeout {
+			t.Errorf("a member that does not answer delays the start by %v: %v", time.Since(begin), err)
+		}
+	})
+
+	// A registry that cannot be listed is reported by the controllers, and does not delay them.
+	if err := AfterMembers(now, checked, &members{err: errors.New("forbidden")})(t.Context()); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("broken")
+	if err := AfterMembers(func(context.Context) error { return broken }, checked, m)(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the error of the earlier step", err)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	known := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ready := After(func(context.Context) error { return nil }, known)
+	if err := ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+	close(known)
+	if err := ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
