@@ -44,6 +44,8 @@ import (
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/portal/rolloutapi"
+	"github.com/acp-io/acp/internal/portal/ticketapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 	"github.com/acp-io/acp/internal/serving"
@@ -170,7 +172,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	times := portal.NewTicketTimes(registry)
+	times := ticketapi.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	finish := make(chan struct{}) // closed when no request can make a job any more
 	states := rolloutstore.New(db)
@@ -198,7 +200,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
 	downgrades := &rollout.Downgrades{Service: rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
-		Objects: portal.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
+		Objects: rolloutapi.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Outbox: store, Writer: writer, Objects: writer,

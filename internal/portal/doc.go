@@ -1,4 +1,5 @@
-// Package portal implements ACP's HTTP API: the route table, which says who may call which route, and the operations of
-// api/openapi.yaml, which it registers with the HTTP core. It may import the root packages of approval, audit, catalog, ledger and
-// policy, but neither their stores nor a Kubernetes client.
+// Package portal composes ACP's HTTP API: routes.go has the route table, which says who may call which route, and New registers the
+// operations of all features with the HTTP core. A feature is a package below, named after its subject (ticketapi, flowapi, ...);
+// features share code through core and views. The portal may import the root packages of approval, audit, catalog, ledger and policy,
+// but neither their stores nor a Kubernetes client.
 package portal

@@ -41,6 +41,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 )
@@ -306,10 +307,13 @@ func newSite(t *testing.T) *site {
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log})
 	classOf := func(resource string) string {
 		s, _ := x.host.Snapshot()
-		return classesOf(s)(resource)
+		if c, ok := s.ResourceClassOf(resource); ok {
+			return c.Name
+		}
+		return ""
 	}
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
-		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx},
+		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx},
 		Inbox:      inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
 	x.config.Config = core.Config{PublicURL: public, Tickets: tickets, Directory: directory, Once: oncestore.New(db), Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour, Issuer: x.provider.URL, ClientID: portaltest.ClientID,

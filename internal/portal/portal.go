@@ -4,47 +4,31 @@ import (
 	"context"
 	"time"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/accountapi"
+	"github.com/acp-io/acp/internal/portal/catalogapi"
 	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/flowapi"
+	"github.com/acp-io/acp/internal/portal/governanceapi"
+	"github.com/acp-io/acp/internal/portal/insightapi"
+	"github.com/acp-io/acp/internal/portal/ledgerapi"
+	"github.com/acp-io/acp/internal/portal/notificationapi"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/rolloutapi"
+	"github.com/acp-io/acp/internal/portal/ticketapi"
+	"github.com/acp-io/acp/internal/portal/views"
 	"github.com/acp-io/acp/internal/rollout"
 )
 
-// Host provides the state of the host cluster.
-type Host interface {
-	// Snapshot returns the snapshot of all policies, and false if they were not read yet.
-	Snapshot() (*policy.Snapshot, bool)
-	// Cached returns a policy by name, and false if it does not exist or was not read yet.
-	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
-	// Protection returns the ProtectedResource of a resource name, or nil if it is not onboarded or was not read yet.
-	Protection(resource string) *v1alpha1.ProtectedResource
-	// Input returns the input of the snapshot, which must not be changed, and false if it was not read yet.
-	Input() (policy.Input, bool)
-	// ApprovalPolicies returns all approval policies, in no order.
-	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
-	// Members returns the reports of the adapter about the members, in no order; none before the first report.
-	Members() []*v1alpha1.MemberCluster
-	// Ready reports whether the policies were read.
-	Ready() bool
-	// AwaySince returns the time since which the host cluster has not answered, or zero if it answers. The other methods return the
-	// state of that time.
-	AwaySince() time.Time
-}
-
-// Flows is the reading side of the flow store.
-type Flows = audit.Reader
-
-// Config is the configuration of a portal. All fields are required except Witnesses, Channels and Demo, and the optional ones of the
-// HTTP server, whose HostState New sets.
+// Config is the configuration of a portal. All fields are required except Channels, Witnesses and Demo, and the optional ones of the
+// HTTP core, whose HostState New sets.
 type Config struct {
 	core.Config
-	Host  Host
-	Flows Flows
+	Host  views.Host
+	Flows audit.Reader
 	// EvidenceWindow is the period that scores, replays and proposals cover.
 	EvidenceWindow time.Duration
 	// Insight evaluates flows of resources, and Rollout manages their rollout.
@@ -52,7 +36,7 @@ type Config struct {
 	Rollout *rollout.Service
 	// Downgrades manages temporary audits of many resources.
 	Downgrades *rollout.Downgrades
-	Inbox      Inbox
+	Inbox      notificationapi.Inbox
 	Channels   []notify.Channel // the channels of notifications in addition to the inbox
 	Workloads  *workloads.Registrar
 	Ledger     ledger.Reader
@@ -72,28 +56,52 @@ func New(ctx context.Context, c Config) (*core.Server, error) {
 	return s, nil
 }
 
-// api implements the generated interface. Each method calls the domain packages and maps the result; decoding is generated.
-type api struct {
-	*core.Server
-	Host           Host
-	Flows          Flows
-	EvidenceWindow time.Duration
-	Insight        *rollout.Insight
-	Rollout        *rollout.Service
-	Downgrades     *rollout.Downgrades
-	Inbox          Inbox
-	Channels       []notify.Channel
-	Workloads      *workloads.Registrar
-	Ledger         ledger.Reader
-	Witnesses      func(context.Context) ([]ledger.Witness, error)
-	Demo           bool
-	replays        replays
-	analyses       analyses
-}
+// The features have different names here, so that one type can embed all of them.
+type (
+	accountAPI      = accountapi.API
+	catalogAPI      = catalogapi.API
+	flowAPI         = flowapi.API
+	governanceAPI   = governanceapi.API
+	insightAPI      = insightapi.API
+	ledgerAPI       = ledgerapi.API
+	notificationAPI = notificationapi.API
+	rolloutAPI      = rolloutapi.API
+	ticketAPI       = ticketapi.API
+)
 
-func newAPI(s *core.Server, c Config) *api {
-	return &api{Server: s, Host: c.Host, Flows: c.Flows, EvidenceWindow: c.EvidenceWindow, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades, Inbox: c.Inbox,
-		Channels: c.Channels, Workloads: c.Workloads, Ledger: c.Ledger, Witnesses: c.Witnesses, Demo: c.Demo}
+// api implements the generated interface with the operations of all features and the event stream of the core.
+type api struct {
+	*accountAPI
+	*catalogAPI
+	*flowAPI
+	*governanceAPI
+	*insightAPI
+	*ledgerAPI
+	*notificationAPI
+	*rolloutAPI
+	*ticketAPI
+	streams *core.Server
 }
 
 var _ openapi.StrictServerInterface = (*api)(nil)
+
+func newAPI(s *core.Server, c Config) *api {
+	data := &views.Data{Host: c.Host, Directory: c.Directory, Tickets: c.Tickets, Flows: c.Flows, EvidenceWindow: c.EvidenceWindow, Now: c.Now, Log: c.Log}
+	return &api{
+		accountAPI:      &accountapi.API{Data: data, Server: s, Credentials: c.Credentials, SessionIdle: c.SessionIdle, Inbox: c.Inbox, Demo: c.Demo},
+		catalogAPI:      &catalogapi.API{Data: data, Workloads: c.Workloads},
+		flowAPI:         &flowapi.API{Data: data},
+		governanceAPI:   governanceapi.New(data),
+		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
+		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
+		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels, PublicURL: c.PublicURL},
+		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades},
+		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
+		streams:         s,
+	}
+}
+
+// StreamEvents implements openapi.StrictServerInterface.
+func (a *api) StreamEvents(ctx context.Context, r openapi.StreamEventsRequestObject) (openapi.StreamEventsResponseObject, error) {
+	return a.streams.StreamEvents(ctx, r)
+}

@@ -1,0 +1,73 @@
+package catalogapi
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// ListClasses implements openapi.StrictServerInterface.
+func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (openapi.ListClassesResponseObject, error) {
+	in, err := a.Input()
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	var problems []policy.Problem
+	if snap, ok := a.Host.Snapshot(); ok {
+		problems = snap.Problems()
+	}
+	applications, resources := c.Applications(), c.Resources()
+	out := openapi.ListClasses200JSONResponse{Items: []openapi.ClassInfo{}}
+	for _, x := range in.ResourceClasses {
+		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources))
+	}
+	for _, x := range in.SubjectClasses {
+		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications))
+	}
+	slices.SortFunc(out.Items, func(x, y openapi.ClassInfo) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
+	})
+	return out, nil
+}
+
+func classInfo(problems []policy.Problem, kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
+	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: core.Value(views.YAML(spec))}
+	for _, cond := range conditions {
+		if cond.Type == v1alpha1.ConditionAccepted {
+			out.Accepted = new(cond.Status == metav1.ConditionTrue)
+			if !*out.Accepted {
+				out.Message = core.OptionalMessage(problemOf(problems, string(kind), name, cond.Message))
+			}
+		}
+	}
+	stem, wild := strings.CutSuffix(string(pattern), "*")
+	for _, e := range entities {
+		if e.Name == stem || wild && strings.HasPrefix(e.Name, stem) {
+			out.Members++
+		}
+	}
+	return out
+}
+
+// problemOf returns why an object is not accepted. The condition of its status has only a text; if a problem that the
+// portal finds in the same objects has this text, the message has its code, too.
+func problemOf(problems []policy.Problem, kind, name, text string) message.Message {
+	for i := range problems {
+		if p := &problems[i]; p.Kind == kind && p.Name == name && p.Message.Text == text {
+			return p.Message
+		}
+	}
+	return message.Verbatim(text)
+}

@@ -1,0 +1,106 @@
+package catalogapi
+
+import (
+	"context"
+	"slices"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// ListResources implements openapi.StrictServerInterface.
+func (a *API) ListResources(ctx context.Context, r openapi.ListResourcesRequestObject) (openapi.ListResourcesResponseObject, error) {
+	who, c := core.Caller(ctx), a.Catalog()
+	q, err := a.entityQuery(catalog.KindResource, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	q.Sensitivity, q.Class, q.ClassOf = catalog.Sensitivity(core.Value(r.Params.Sensitivity)), core.Value(r.Params.Class), a.ClassOf
+	if app := core.Value(r.Params.DeniedFor); app != "" {
+		q.First = a.deniedFirst(ctx, who, c, app)
+	}
+	found, next, err := a.entities(q)
+	if err != nil {
+		return nil, err
+	}
+	denied := a.Denials(ctx, audit.DeniedQuery{By: audit.ByResource})
+	out := openapi.ListResources200JSONResponse{Items: make([]openapi.Resource, 0, len(found.Entities)), NextCursor: next}
+	for _, e := range found.Entities {
+		out.Items = append(out.Items, a.Resource(c, who, e, denied))
+	}
+	return out, nil
+}
+
+// deniedFirst returns the resources that refused an application lately, in descending order of refusals; none if the person may not
+// see the connections of the application.
+func (a *API) deniedFirst(ctx context.Context, who approval.Actor, c *catalog.Catalog, application string) map[string]int {
+	e, ok := c.Application(application)
+	if !ok || !views.MayInspect(c, who, e) {
+		return nil
+	}
+	const most = 1 << 20 // more would not help a person
+	first := map[string]int{}
+	for name, n := range a.Denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: e.Name}) {
+		if x, ok := c.ByName(name); ok && n > 0 {
+			first[x.ID] = int(min(n, most))
+		}
+	}
+	return first
+}
+
+// GetResource implements openapi.StrictServerInterface.
+func (a *API) GetResource(ctx context.Context, r openapi.GetResourceRequestObject) (openapi.GetResourceResponseObject, error) {
+	c := a.Catalog()
+	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	denied := a.Denials(ctx, audit.DeniedQuery{By: audit.ByResource, Resource: e.Name})
+	return openapi.GetResource200JSONResponse(a.Resource(c, core.Caller(ctx), e, denied)), nil
+}
+
+// ListResourceAccess implements openapi.StrictServerInterface.
+func (a *API) ListResourceAccess(ctx context.Context, r openapi.ListResourceAccessRequestObject) (openapi.ListResourceAccessResponseObject, error) {
+	who, c := core.Caller(ctx), a.Catalog()
+	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	grants := snap.WhoCanReach(e.Name, a.Now())
+	if !views.MayInspect(c, who, e) {
+		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !views.OwnsApplication(c, who, g.Subject) })
+	}
+	from, err := a.OriginsOf(ctx, grants)
+	if err != nil {
+		return nil, err
+	}
+	items := a.AccessOf(grants, from)
+	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
+}
+
+// ListResourceConnections implements openapi.StrictServerInterface.
+func (a *API) ListResourceConnections(ctx context.Context, r openapi.ListResourceConnectionsRequestObject) (openapi.ListResourceConnectionsResponseObject, error) {
+	who, c := core.Caller(ctx), a.Catalog()
+	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	keep, within := everyConnection, (*audit.Scope)(nil)
+	if !views.MayInspect(c, who, e) {
+		keep, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(who) // not read at all, instead of read and then hidden
+	}
+	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, keep)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListResourceConnections200JSONResponse(list), nil
+}

@@ -1,0 +1,234 @@
+package governanceapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+const (
+	listPolicies = "policies"
+	// shownResources is the maximum number of resources that the list names for a policy.
+	shownResources = 3
+)
+
+// ListPolicies implements openapi.StrictServerInterface.
+func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObject) (openapi.ListPoliciesResponseObject, error) {
+	for _, o := range core.Value(r.Params.Origin) {
+		if !o.Valid() {
+			return nil, core.InvalidParameter("origin", message.FieldOneOf([]string{"portal", "gitops", "kubectl", "other"}))
+		}
+	}
+	for _, i := range core.Value(r.Params.Issue) {
+		if !i.Valid() {
+			return nil, core.InvalidParameter("issue", message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}))
+		}
+	}
+	issues, err := a.issues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in, _ := a.Host.Input()
+	c := a.Catalog()
+	part := strings.ToLower(core.Value(r.Params.Q))
+	out := openapi.ListPolicies200JSONResponse{Items: []openapi.PolicySummary{}, Issues: map[string]int{}, UnusedKnown: issues.unusedKnown}
+	counts := map[string]map[string]int{}
+	for ref, list := range issues.byStatement {
+		if counts[ref.Policy] == nil {
+			counts[ref.Policy] = map[string]int{}
+		}
+		for _, i := range list {
+			counts[ref.Policy][string(i.Kind)]++
+			out.Issues[string(i.Kind)]++
+		}
+	}
+	var all []*v1alpha1.AccessControlPolicy
+	for _, p := range in.Policies {
+		if len(core.Value(r.Params.Origin)) > 0 && !slices.Contains(*r.Params.Origin, openapi.PolicyOriginKind(governance.OriginOf(p).Kind)) {
+			continue
+		}
+		if want := core.Value(r.Params.Issue); len(want) > 0 && !slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
+			continue
+		}
+		if part == "" || policyHas(c, p, part) {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(x, y *v1alpha1.AccessControlPolicy) int { return strings.Compare(x.Name, y.Name) })
+	shown, next, err := core.Page(listPolicies, all, func(p *v1alpha1.AccessControlPolicy) string { return p.Name }, func(*v1alpha1.AccessControlPolicy, string) bool { return true },
+		nil, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out.NextCursor, out.Total = next, len(all)
+	for _, p := range shown {
+		out.Items = append(out.Items, policySummary(c, p, counts[p.Name]))
+	}
+	return out, nil
+}
+
+// policyHas reports whether a text, in lower case, is part of a policy's name or of a name in its statements.
+func policyHas(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, part string) bool {
+	has := func(name string) bool {
+		if strings.Contains(strings.ToLower(name), part) {
+			return true
+		}
+		e, ok := c.ByName(name)
+		return ok && strings.Contains(strings.ToLower(e.Title+"\n"+e.ID), part)
+	}
+	if has(p.Name) {
+		return true
+	}
+	for i := range p.Spec.Statements {
+		s := &p.Spec.Statements[i]
+		if has(s.SID) || slices.ContainsFunc(s.Subjects, func(x v1alpha1.Subject) bool { return has(string(x)) }) ||
+			slices.ContainsFunc(s.Resources, func(x v1alpha1.ResourceName) bool { return has(string(x)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues map[string]int) openapi.PolicySummary {
+	out := openapi.PolicySummary{Name: p.Name, Origin: originView(governance.OriginOf(p)), Statements: len(p.Spec.Statements), Issues: map[string]int{}, Accepted: true,
+		CreatedAt: views.Time(p.CreationTimestamp.Time)}
+	for k, n := range issues {
+		out.Issues[k] = n
+	}
+	subjects, resources := map[v1alpha1.Subject]bool{}, map[v1alpha1.ResourceName]bool{}
+	list := []openapi.CatalogRef{}
+	for i := range p.Spec.Statements {
+		for _, s := range p.Spec.Statements[i].Subjects {
+			subjects[s] = true
+		}
+		for _, r := range p.Spec.Statements[i].Resources {
+			if !resources[r] && len(list) < shownResources {
+				list = append(list, views.Ref(c, string(r)))
+			}
+			resources[r] = true
+		}
+	}
+	out.Subjects, out.Resources, out.ResourcesTotal = new(len(subjects)), &list, new(len(resources))
+	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); x != nil && x.Status == metav1.ConditionFalse {
+		out.Accepted, out.Message = false, core.OptionalMessage(message.Verbatim(x.Message))
+	}
+	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized); x != nil && x.Reason != v1alpha1.ReasonNotOnboarded {
+		out.Realized = new(x.Status == metav1.ConditionTrue && p.Status.ObservedGeneration >= p.Generation)
+		if !*out.Realized && out.Message == nil {
+			out.Message = core.OptionalMessage(governance.NotRealized(worstOf(p), x.Message))
+		}
+	}
+	return out
+}
+
+// worstOf returns the listed members of the units of a policy that are not realized.
+func worstOf(p *v1alpha1.AccessControlPolicy) []v1alpha1.ClusterState {
+	var out []v1alpha1.ClusterState
+	for i := range p.Status.Units {
+		out = append(out, p.Status.Units[i].Clusters...)
+	}
+	return out
+}
+
+// GetPolicy implements openapi.StrictServerInterface.
+func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (openapi.GetPolicyResponseObject, error) {
+	issues, err := a.issues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := a.Host.Cached(r.Name)
+	if !ok {
+		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.AccessPolicyNotFound())
+	}
+	c := a.Catalog()
+	counts := map[string]int{}
+	out := openapi.GetPolicy200JSONResponse{Statements: []openapi.PolicyStatement{}, Managers: []openapi.PolicyManager{}, UnusedKnown: issues.unusedKnown, Yaml: policyYAML(p)}
+	grants := make([]policy.Grant, len(p.Spec.Statements))
+	for i := range p.Spec.Statements {
+		grants[i] = grantFor(p.Name, &p.Spec.Statements[i])
+	}
+	from, err := a.OriginsOf(ctx, grants)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Spec.Statements {
+		s := &p.Spec.Statements[i]
+		x := openapi.PolicyStatement{Sid: s.SID, Effect: openapi.StatementEffect(s.Effect), Subjects: []openapi.CatalogRef{}, Actions: []string{}, Resources: []openapi.CatalogRef{},
+			NotBefore: instant(s.NotBefore), NotAfter: instant(s.NotAfter), Issues: []openapi.StatementIssue{}}
+		for _, name := range s.Subjects {
+			x.Subjects = append(x.Subjects, views.Ref(c, string(name)))
+		}
+		for _, name := range s.Actions {
+			x.Actions = append(x.Actions, string(name))
+		}
+		for _, name := range s.Resources {
+			x.Resources = append(x.Resources, views.Ref(c, string(name)))
+		}
+		if t, _ := from.Item(grants[i]); t != nil {
+			x.Ticket = new(t.ID())
+		}
+		for _, found := range issues.byStatement[policy.Ref{Policy: p.Name, SID: s.SID}] {
+			counts[string(found.Kind)]++
+			x.Issues = append(x.Issues, issueView(found))
+		}
+		out.Statements = append(out.Statements, x)
+	}
+	for i := range p.ManagedFields {
+		m := &p.ManagedFields[i]
+		if m.Subresource == "" {
+			out.Managers = append(out.Managers, openapi.PolicyManager{Name: m.Manager, Operation: string(m.Operation), At: instant(m.Time)})
+		}
+	}
+	out.Policy = policySummary(c, p, counts)
+	return out, nil
+}
+
+// grantFor returns the fields of a statement that identify its ticket. Statements of tickets have one subject and one resource.
+func grantFor(name string, s *v1alpha1.Statement) policy.Grant {
+	g := policy.Grant{Ref: policy.Ref{Policy: name, SID: s.SID}}
+	if len(s.Subjects) == 1 && len(s.Resources) == 1 {
+		g.Subject, g.Resource = string(s.Subjects[0]), string(s.Resources[0])
+	}
+	return g
+}
+
+func issueView(i governance.Issue) openapi.StatementIssue {
+	out := openapi.StatementIssue{Kind: openapi.StatementIssueKind(i.Kind), Message: i.Message}
+	if len(i.Others) > 0 {
+		others := make([]openapi.StatementRef, 0, len(i.Others))
+		for _, o := range i.Others {
+			others = append(others, openapi.StatementRef{Policy: o.Policy, Sid: o.SID})
+		}
+		out.Others = &others
+	}
+	return out
+}
+
+// policyYAML returns the object as YAML, without the fields that the API server adds.
+func policyYAML(p *v1alpha1.AccessControlPolicy) *string {
+	clean := v1alpha1.AccessControlPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessControlPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
+	text, err := yaml.Marshal(struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              v1alpha1.AccessControlPolicySpec `json:"spec"`
+	}{clean.TypeMeta, clean.ObjectMeta, clean.Spec})
+	if err != nil {
+		return nil
+	}
+	return core.Optional(string(text))
+}

@@ -1,0 +1,88 @@
+package ledgerapi
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+const listLedger = "ledger"
+
+// ListLedger implements openapi.StrictServerInterface.
+func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject) (openapi.ListLedgerResponseObject, error) {
+	n, err := core.PageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	f := ledger.Filter{Actor: core.Value(r.Params.Actor), Action: core.Value(r.Params.Action), Object: core.Value(r.Params.Object), From: core.Value(r.Params.From), To: core.Value(r.Params.To), Limit: n}
+	if f.Before, err = core.DecodeNumberCursor(listLedger, r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	lines, next, err := a.Ledger.List(core.RequestContext(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
+	if next > 0 {
+		out.NextCursor = core.EncodeNumberCursor(listLedger, next)
+	}
+	return out, nil
+}
+
+// ticketLines is the maximum number of lines in the history of one ticket. A ticket with fifty items has some hundreds.
+const ticketLines = ledger.MaxPage
+
+// ListTicketLedger implements openapi.StrictServerInterface.
+func (a *API) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRequestObject) (openapi.ListTicketLedgerResponseObject, error) {
+	t, err := a.Ticket(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	lines, _, err := a.Ledger.List(core.RequestContext(ctx), ledger.Filter{Object: t.ID(), Limit: ticketLines})
+	if err != nil {
+		return nil, err
+	}
+	items := linesOf(a.Catalog(), lines)
+	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+		items[i], items[j] = items[j], items[i]
+	}
+	return openapi.ListTicketLedger200JSONResponse{Items: items}, nil
+}
+
+func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
+	out := make([]openapi.LedgerLine, 0, len(lines))
+	for _, l := range lines {
+		var body struct {
+			At      time.Time
+			Actor   string
+			Action  string
+			Object  string
+			Details map[string]string
+			Prev    string
+		}
+		x := openapi.LedgerLine{Seq: l.Seq, Hash: l.Hash}
+		// A damaged line is shown as far as it can be read. The verification reports it.
+		if err := json.Unmarshal([]byte(l.Text), &body); err == nil {
+			x.At, x.Action, x.Object, x.Prev = body.At.UTC(), body.Action, body.Object, body.Prev
+			if len(body.Details) > 0 {
+				x.Details = &body.Details
+			}
+			if body.Actor != "" {
+				x.Actor = new(views.Person(c, body.Actor))
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// chargeWholeLedger charges the caller's budget for operations that read the whole ledger.
+func (a *API) chargeWholeLedger(ctx context.Context) error {
+	return a.Server.Charge(core.GinContext(ctx), core.BudgetWholeLedger, core.Caller(ctx).ID)
+}

@@ -1,0 +1,140 @@
+package ticketapi
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// builtinPolicy is the displayed name of the chain that applies if no policy matches. No object can have this name.
+const builtinPolicy = "(built-in)"
+
+// ListApprovalPolicies implements openapi.StrictServerInterface.
+func (a *API) ListApprovalPolicies(ctx context.Context, _ openapi.ListApprovalPoliciesRequestObject) (openapi.ListApprovalPoliciesResponseObject, error) {
+	all, err := a.ApprovalPolicies()
+	if err != nil {
+		return nil, err
+	}
+	c, who := a.Catalog(), core.Caller(ctx)
+	out := openapi.ListApprovalPolicies200JSONResponse{Items: []openapi.ApprovalPolicy{}}
+	for _, p := range all {
+		out.Items = append(out.Items, policyView(c, who, p, false))
+	}
+	out.Items = append(out.Items, builtinView())
+	return out, nil
+}
+
+// GetApprovalPolicy implements openapi.StrictServerInterface.
+func (a *API) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicyRequestObject) (openapi.GetApprovalPolicyResponseObject, error) {
+	if r.Id == builtinPolicy {
+		return openapi.GetApprovalPolicy200JSONResponse(builtinView()), nil
+	}
+	all, err := a.ApprovalPolicies()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Name == r.Id {
+			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), core.Caller(ctx), p, true)), nil
+		}
+	}
+	return nil, &approval.Error{Code: approval.CodeNotFound, Message: message.PolicyNotFound()}
+}
+
+// policyView returns the view of an approval policy. Only the security team, auditors and the people themselves see who may use
+// break-glass access, because for an attacker it would be a list of people to impersonate.
+func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
+	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: core.Optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
+			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, core.Optional(cond.Message)
+		}
+	}
+	if d := p.Spec.MaxDuration; d != nil {
+		out.MaxDurationSeconds = new(int64(d.Seconds()))
+	}
+	for _, s := range p.Spec.Steps {
+		out.Steps = append(out.Steps, policyStep(s))
+	}
+	all := core.RequireGovernor(who) == nil
+	if g := p.Spec.BreakGlass; g != nil {
+		people := []openapi.Person{}
+		for _, id := range g.People {
+			if all || id == who.ID {
+				people = append(people, views.Person(c, id))
+			}
+		}
+		out.BreakGlassPeople = &people
+	}
+	if whole && all {
+		out.Yaml = views.YAML(p.Spec)
+	}
+	return out
+}
+
+func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
+	out := openapi.PolicyStep{Name: s.Name, Approvers: []string{}, Quorum: "any", Condition: core.Optional(s.Condition), AutoApprove: core.Optional(s.AutoApprove)}
+	for _, x := range s.Approvers {
+		out.Approvers = append(out.Approvers, string(x))
+	}
+	switch {
+	case s.Quorum == "All":
+		out.Quorum = "all"
+	case s.Count != nil:
+		out.Quorum = fmt.Sprint(*s.Count)
+	}
+	if t := s.Timeout; t != nil {
+		out.Timeout = new(timeoutMessage(t))
+	}
+	return out
+}
+
+// timeoutMessage says what happens if nobody decides a step in time.
+func timeoutMessage(t *v1alpha1.StepTimeout) message.Message {
+	after := shortDuration(t.After.Duration)
+	switch {
+	case t.Action == v1alpha1.TimeoutDeny:
+		return message.PolicyStepDenies(after)
+	case t.Action != v1alpha1.TimeoutEscalate:
+		return message.PolicyStepReminds(after)
+	}
+	to := make([]string, len(t.EscalateTo))
+	for i, x := range t.EscalateTo {
+		to[i] = string(x)
+	}
+	return message.PolicyStepEscalates(after, to)
+}
+
+// shortDuration returns the text of a duration without zero minutes and seconds.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"0s", "0m"} {
+		if len(s) > 2 && strings.HasSuffix(s, zero) && !strings.ContainsRune("0123456789", rune(s[len(s)-3])) {
+			s = strings.TrimSuffix(s, zero)
+		}
+	}
+	return s
+}
+
+func builtinView() openapi.ApprovalPolicy {
+	step := func(name, from, condition string) openapi.PolicyStep {
+		return openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: core.Optional(condition)}
+	}
+	return openapi.ApprovalPolicy{Name: builtinPolicy, Priority: math.MaxInt32, Builtin: true, Accepted: true, Steps: []openapi.PolicyStep{
+		step(approval.StepLeader, string(approval.FromLeader), `kind in ["grant", "extend"]`),
+		step(approval.StepOwner, string(approval.FromResourceOwner), `!(kind in ["class", "approval-policy"])`),
+		step(approval.StepSecurity, "group:"+catalog.GroupSecurity, `resource.sensitivity == "high" || kind in ["offboard", "class", "approval-policy"] || kind == "mode" && toMode is weaker`),
+	}}
+}

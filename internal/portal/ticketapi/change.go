@@ -1,0 +1,74 @@
+package ticketapi
+
+import (
+	"context"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// GetTicketChange implements openapi.StrictServerInterface.
+func (a *API) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequestObject) (openapi.GetTicketChangeResponseObject, error) {
+	t, err := a.Ticket(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.changeView(who, t.Kind, t.Items, approval.Decides(who, t) && t.Undecided())
+	return openapi.GetTicketChange200JSONResponse(v), err
+}
+
+// members returns the members of the fleet, with the properties that determine what is placed in them.
+func (a *API) members() []change.Member {
+	return change.MembersOf(a.Host.Members())
+}
+
+// changeView returns the view of the changes of items. Existing access to a resource is shown to those who may see it on the page
+// of the resource, and to approvers until the item is decided, because they need to know what they add to.
+func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
+	snap, err := a.Snapshot()
+	if err != nil {
+		return openapi.ChangeView{}, err
+	}
+	in, err := a.Input()
+	if err != nil {
+		return openapi.ChangeView{}, err
+	}
+	c, hidden, whole := a.Catalog(), false, in
+	for _, it := range items {
+		if e, _ := c.ByName(it.ResourceName); it.ResourceName == "" || decides || views.MayInspect(c, who, e) {
+			continue
+		}
+		hidden = true
+		in = change.Hide(in, it.ResourceName, func(subject string) bool {
+			return subject == it.ApplicationName || views.OwnsApplication(c, who, subject)
+		})
+	}
+	v := change.Of(snap, in, a.members(), kind, items, a.Now())
+	if hidden {
+		v.Note(message.ChangePartsHidden())
+		v.Refuse(snap, whole, a.members(), kind, items, a.Now())
+	}
+	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}}
+	if len(v.Notes) > 0 {
+		out.Notes = &v.Notes
+	}
+	for _, o := range v.Objects {
+		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: core.Optional(o.Enforcer), Before: o.Before, After: o.After}
+		if o.Clusters != nil {
+			d.Clusters = &o.Clusters
+		}
+		out.Objects = append(out.Objects, d)
+	}
+	if len(v.Refused) > 0 {
+		out.Refused = &v.Refused
+	}
+	return out, nil
+}

@@ -1,0 +1,181 @@
+package ticketapi
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// What the home page shows of each kind at most.
+const (
+	homeWaiting  = 10
+	homeUnderWay = 20
+	homeExpiring = 20
+	homeDenied   = 20
+	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
+	homeEdges   = 200
+	expiresSoon = 14 * 24 * time.Hour
+	// homeTimeout is how long the page waits for information from the flow store.
+	homeTimeout = 2 * time.Second
+	// homeApplications is the maximum number of applications whose connections are read: those with the most denials.
+	homeApplications = 5
+)
+
+// GetHome implements openapi.StrictServerInterface. The number of its queries does not depend on the person.
+func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (openapi.GetHomeResponseObject, error) {
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	owned, _ := c.Owned(who.ID)
+	out := openapi.GetHome200JSONResponse{Waiting: []openapi.Ticket{}, Reviews: []openapi.Ticket{}, UnderWay: []openapi.Ticket{}, Expiring: []openapi.Ticket{}, Denied: []openapi.DeniedConnection{}}
+	waits, reviews := waiting(who), reviewing(who)
+	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
+	for _, part := range []struct {
+		filter approval.Filter
+		into   *[]openapi.Ticket
+		skip   bool
+	}{
+		{waits, &out.Waiting, who.Auditor},
+		{reviews, &out.Reviews, who.Auditor},
+		{approval.Filter{Requester: who.ID, Limit: homeUnderWay, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying,
+			approval.StateFailed, approval.StateRevoking}}, &out.UnderWay, false},
+		{approval.Filter{VisibleTo: &approval.Visible{Applications: views.Names(owned)}, Kinds: []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
+			ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiring}, &out.Expiring, len(owned) == 0},
+	} {
+		if part.skip {
+			continue
+		}
+		list, err := a.Tickets.Store.List(core.RequestContext(ctx), part.filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			*part.into = append(*part.into, a.ticketRow(c, who, t))
+		}
+	}
+	slices.SortStableFunc(out.Expiring, func(x, y openapi.Ticket) int { return firstExpiry(x).Compare(firstExpiry(y)) })
+	if !who.Auditor {
+		n, err := a.Tickets.Store.Count(core.RequestContext(ctx), waiting(who))
+		if err != nil {
+			return nil, err
+		}
+		out.WaitingCount = &n[0]
+	}
+	var leftOut int
+	if out.Denied, leftOut, out.FlowsAvailable = a.deniedLately(ctx, c, owned); leftOut > 0 {
+		out.DeniedLeftOut = &leftOut
+	}
+	if who.Security || who.Auditor {
+		out.Disagreements = a.disagreements(ctx)
+	}
+	out.Stopped, err = a.stopped(ctx, c, who)
+	return out, err
+}
+
+// disagreements returns the number of edges with disagreements in the last day, or nil if it is not known.
+func (a *API) disagreements(ctx context.Context) *int {
+	now := a.Now()
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
+	defer cancel()
+	page, err := a.Flows.Connections(limited, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-views.DeniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage})
+	if err != nil {
+		a.Log.Debug("disagreements are not known", "error", err)
+		return nil
+	}
+	return new(len(page.Items))
+}
+
+// stopped returns the resources of a person whose rollout the guard has stopped.
+func (a *API) stopped(ctx context.Context, c *catalog.Catalog, who approval.Actor) (*[]openapi.CatalogRef, error) {
+	states, err := a.Rollout.Store.States(core.RequestContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	var out []openapi.CatalogRef
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		if e, ok := c.ByName(name); ok && states[name].Guard.Stop != nil && views.MayInspect(c, who, e) {
+			out = append(out, views.Ref(c, name))
+		}
+	}
+	if out == nil {
+		return nil, nil
+	}
+	return &out, nil
+}
+
+func firstExpiry(t openapi.Ticket) time.Time {
+	var first time.Time
+	for _, it := range t.Items {
+		if at := core.Value(it.ExpiresAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// deniedLately returns the refused connections of these applications in the last day, newest first, and how many applications with
+// refused connections are not among them; false: not known.
+func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) (list []openapi.DeniedConnection, leftOut int, known bool) {
+	out := []openapi.DeniedConnection{}
+	counts := a.Denials(ctx, audit.DeniedQuery{By: audit.BySubject})
+	if counts == nil {
+		return out, 0, false
+	}
+	owned = slices.DeleteFunc(slices.Clone(owned), func(e catalog.Entity) bool { return counts[e.Name] == 0 })
+	slices.SortFunc(owned, func(x, y catalog.Entity) int {
+		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
+	})
+	for _, e := range owned[:min(len(owned), homeApplications)] {
+		found, err := a.Flows.Connections(core.RequestContext(ctx), audit.ConnectionQuery{
+			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-views.DeniedWindow)}, Limit: homeEdges})
+		if err != nil {
+			a.Log.Debug("connections are not known", "error", err)
+			return []openapi.DeniedConnection{}, 0, false
+		}
+		for _, f := range found.Items {
+			if f.Count > 0 {
+				out = joined(out, deniedOf(c, f))
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })
+	out = out[:min(len(out), homeDenied)]
+	shown := map[string]bool{}
+	for _, x := range out {
+		shown[x.Application.Name] = true
+	}
+	return out, len(owned) - len(shown), true
+}
+
+// joined adds a refusal to those with the same application, resource, port and decision. Members and statements are not
+// distinguished, because they do not matter for a request.
+func joined(list []openapi.DeniedConnection, x openapi.DeniedConnection) []openapi.DeniedConnection {
+	i := slices.IndexFunc(list, func(y openapi.DeniedConnection) bool {
+		return y.Application.Name == x.Application.Name && y.Resource.Name == x.Resource.Name && *y.Port == *x.Port && *y.Protocol == *x.Protocol && *y.Decision == *x.Decision
+	})
+	if i < 0 {
+		return append(list, x)
+	}
+	list[i].Count += x.Count
+	if x.LastSeen.After(list[i].LastSeen) {
+		list[i].LastSeen = x.LastSeen
+	}
+	return list
+}
+
+func deniedOf(c *catalog.Catalog, f audit.Connection) openapi.DeniedConnection {
+	x := views.Connection(c, f)
+	return openapi.DeniedConnection{Application: x.Subject, Resource: x.Resource, Action: x.Action, Port: &x.Port, Protocol: &x.Protocol, Decision: &x.Decision, Count: x.Count, LastSeen: x.LastSeen}
+}

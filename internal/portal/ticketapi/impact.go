@@ -1,0 +1,271 @@
+package ticketapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+const (
+	// impactLines is the maximum number of lines of each list.
+	impactLines = 200
+	// mostReplayed is the maximum number of resources that are replayed. A class may have thousands.
+	mostReplayed = 200
+)
+
+// PreviewImpact implements openapi.StrictServerInterface.
+func (a *API) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
+	req, err := request(core.Caller(ctx), r.Body)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.Tickets.Plan(core.RequestContext(ctx), core.Caller(ctx), req)
+	if err != nil {
+		return nil, err
+	}
+	var items []approval.Item
+	for i, p := range plan.Items {
+		// Items that only the evidence or the guard refuses are replayed, because people decide by the result whether to wait.
+		switch approval.CodeOf(p.Err) {
+		case "", approval.CodeEvidence, approval.CodeGuard:
+			x := previewed(p, a.Now())
+			x.SID = fmt.Sprintf("t-new-%d", i+1)
+			items = append(items, x)
+		}
+	}
+	out, err := a.impact(ctx, plan.Kind, items, false)
+	return openapi.PreviewImpact200JSONResponse(out), err
+}
+
+// GetTicketImpact implements openapi.StrictServerInterface.
+func (a *API) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequestObject) (openapi.GetTicketImpactResponseObject, error) {
+	n, ok := approval.ParseID(r.Id)
+	if !ok {
+		return nil, approval.NotFound()
+	}
+	t, err := a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), n)
+	if err != nil {
+		return nil, err
+	}
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return nil, err
+	}
+	kind, items := t.Kind, slices.Clone(t.Items)
+	if what := core.Value(r.Params.Change); what == openapi.GetTicketImpactParamsChangeRevoke {
+		if !kind.Access() {
+			return nil, core.NewProblem(409, "conflict", message.ImpactGrantOnly())
+		}
+		kind = approval.KindRevoke
+		for i := range items {
+			items[i].Target = &approval.Target{Ticket: t.Number, Item: i}
+		}
+	} else if what != "" && !what.Valid() {
+		return nil, core.InvalidParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
+	}
+	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided())
+	return openapi.GetTicketImpact200JSONResponse(out), err
+}
+
+// impact replays the window with and without the items. Approvers see all of it until the item is decided, because the replay is of
+// current flows, which need not concern earlier approvers. Others see only what they own.
+func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
+	now := a.Now().UTC()
+	since := now.Add(-a.EvidenceWindow)
+	out := openapi.Impact{Since: since, Until: now, NewlyAllowed: []openapi.ImpactLine{}, NewlyDenied: []openapi.ImpactLine{}, Uncertain: []openapi.ImpactUncertain{}}
+	base, err := a.Snapshot()
+	if err != nil {
+		return out, err
+	}
+	in, err := a.Input()
+	if err != nil {
+		return out, err
+	}
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
+	defer cancel()
+	found, err := a.replayed(limited, base, in, kind, items, since, now)
+	switch {
+	case errors.Is(err, audit.ErrUnavailable):
+		out.Message = new(message.FlowsUnavailable())
+		return out, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		out.Message = new(message.ImpactReplayTooSlow())
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	c, who := a.Catalog(), core.Caller(ctx)
+	sees := func(it approval.Item) bool { return decides || views.MayInspectName(c, who, it.ResourceName) }
+	whole := !slices.ContainsFunc(items, func(it approval.Item) bool { return !sees(it) })
+	a.impactOf(who, found, decides, whole, &out)
+	a.closing(limited, slices.DeleteFunc(items, func(it approval.Item) bool { return !sees(it) }), &out)
+	return out, nil
+}
+
+// closing adds the evidence of resources that would be enforced.
+func (a *API) closing(ctx context.Context, items []approval.Item, out *openapi.Impact) {
+	var list []openapi.ResourceScore
+	for _, it := range items {
+		if it.ResourceName == "" || !approval.Closes(it.Change) {
+			continue
+		}
+		score, at, err := a.Insight.Evidence(ctx, it.ResourceName)
+		if err != nil {
+			a.Log.Debug("the evidence is not known", "error", err)
+			continue
+		}
+		list = append(list, openapi.ResourceScore{Resource: views.Ref(a.Catalog(), it.ResourceName), Score: a.Score(score, at)})
+	}
+	if list != nil {
+		out.Evidence = &list
+	}
+}
+
+// replayed returns the result of an equal recent replay, if nothing has changed since.
+func (a *API) replayed(ctx context.Context, base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, since, until time.Time) (insight.Impact, error) {
+	digest, err := replayDigest(kind, items)
+	if err != nil {
+		return insight.Impact{}, err
+	}
+	if found, ok := a.replays.get(digest, base, until); ok {
+		return found, nil
+	}
+	before, after, resources := change.Snapshots(base, in, kind, items)
+	cut := len(resources) > mostReplayed
+	resources = resources[:min(len(resources), mostReplayed)]
+	if len(resources) == 0 { // no names would mean all
+		return insight.Impact{Since: since, Until: until}, nil
+	}
+	found, err := insight.Replay(ctx, a.Flows, insight.ReplayInput{Before: before, After: after, Fleet: insight.FleetOf(a.Host.Members()), Resources: resources, Since: since, Until: until, At: until, MaxLines: impactLines})
+	if err != nil {
+		return found, err
+	}
+	found.Truncated = found.Truncated || cut
+	a.replays.put(digest, base, until, found)
+	return found, nil
+}
+
+// replayDigest returns a digest of the change that is replayed, independent of the caller.
+func replayDigest(kind approval.Kind, items []approval.Item) ([sha256.Size]byte, error) {
+	type essence struct {
+		Application, Resource, SID string
+		Actions                    []string
+		Target                     *approval.Target
+		Change                     *approval.Change
+		Ends                       time.Time
+	}
+	list := []any{kind}
+	for _, it := range items {
+		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, it.ExpiresAt.Truncate(time.Minute)})
+	}
+	text, err := json.Marshal(list)
+	return sha256.Sum256(text), err
+}
+
+// replayCacheTime is how long a result is cached, and keepReplays the number of cached results.
+const (
+	replayCacheTime = 30 * time.Second
+	cachedReplays   = 200
+)
+
+// replays caches recent results, because approvers often open a ticket shortly after the requester did.
+type replays struct {
+	mu       sync.Mutex
+	byDigest map[[sha256.Size]byte]replay
+}
+
+type replay struct {
+	base  *policy.Snapshot
+	at    time.Time
+	found insight.Impact
+}
+
+func (r *replays) get(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time) (insight.Impact, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, ok := r.byDigest[digest]
+	return x.found, ok && x.base == base && now.Sub(x.at) < replayCacheTime
+}
+
+func (r *replays) put(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time, found insight.Impact) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byDigest == nil || len(r.byDigest) >= cachedReplays {
+		r.byDigest = map[[sha256.Size]byte]replay{}
+	}
+	r.byDigest[digest] = replay{base, now, found}
+}
+
+// impactOf returns the part of a replay that a person may see: the lines of what they own, or all lines for approvers. whole
+// reports that they may see all connections of the resources in question.
+func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool, out *openapi.Impact) {
+	c := a.Catalog()
+	hidden := false
+	lines := func(in []insight.ImpactLine) []openapi.ImpactLine {
+		list := []openapi.ImpactLine{}
+		for _, l := range in {
+			if !decides && !views.MayInspectName(c, who, l.Resource) && !views.OwnsApplication(c, who, l.Subject) {
+				hidden = true
+				continue
+			}
+			list = append(list, a.impactLineOf(c, l))
+		}
+		return list
+	}
+	total := func(t insight.ImpactTotal) openapi.ImpactTotal {
+		return openapi.ImpactTotal{Connections: t.Connections, Clients: t.Clients}
+	}
+	otherwise := lines(x.Otherwise)
+	out.Available, out.Since, out.Until, out.Unchanged, out.Truncated = true, x.Since.UTC(), x.Until.UTC(), x.Unchanged, x.Truncated
+	out.NewlyAllowed, out.NewlyDenied, out.Otherwise = lines(x.NewlyAllowed), lines(x.NewlyDenied), &otherwise
+	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.OtherwiseTotal))
+	for _, u := range x.Uncertain {
+		if u.Resource != "" && !decides && !views.MayInspectName(c, who, u.Resource) {
+			continue // it names a source
+		}
+		out.Uncertain = append(out.Uncertain, openapi.ImpactUncertain{Cluster: u.Cluster, From: u.From.UTC(), To: u.To.UTC(), Reason: u.Reason})
+	}
+	if hidden || !whole { // numbers of others' connections are theirs, too
+		out.Allowed, out.Denied, out.OtherwiseTotal, out.Unchanged = totalOf(out.NewlyAllowed), totalOf(out.NewlyDenied), new(totalOf(otherwise)), 0
+	}
+	if hidden {
+		out.Message = new(message.ImpactPartsHidden())
+	}
+}
+
+func totalOf(lines []openapi.ImpactLine) openapi.ImpactTotal {
+	var t openapi.ImpactTotal
+	clients := map[string]bool{}
+	for _, l := range lines {
+		t.Connections += l.Count
+		clients[l.Subject.Name] = true
+	}
+	t.Clients = len(clients)
+	return t
+}
+
+func (a *API) impactLineOf(c *catalog.Catalog, l insight.ImpactLine) openapi.ImpactLine {
+	x := views.Connection(c, audit.Connection{Edge: audit.Edge{Cluster: l.Cluster, Subject: l.Subject, Source: l.Source, Resource: l.Resource, Destination: l.Destination, Action: l.Action, Port: l.Port, Protocol: l.Protocol}})
+	out := openapi.ImpactLine{Cluster: core.Optional(l.Cluster), Subject: x.Subject, Resource: x.Resource, Action: x.Action, Port: x.Port, Protocol: x.Protocol, Count: l.Count,
+		FirstSeen: l.First.UTC(), LastSeen: l.Last.UTC(), Before: openapi.Decision(l.Before), After: openapi.Decision(l.After)}
+	if app, ok := views.ApplicationNamed(c, l.Subject); ok {
+		out.Owners = new(views.Owners(c, app))
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+package ticketapi
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// objectsHost is a host cluster with one policy and one protected resource.
+type objectsHost struct {
+	views.Host
+	policy   *v1alpha1.AccessControlPolicy
+	resource *v1alpha1.ProtectedResource
+}
+
+func (h objectsHost) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
+	return h.policy, h.policy.Name == name
+}
+
+func (h objectsHost) Protection(string) *v1alpha1.ProtectedResource { return h.resource }
+
+// TestManyMembersOfATicket checks that a ticket shows every member, wherever the host cluster has room to list them, and counts those
+// that are not listed.
+func TestManyMembersOfATicket(t *testing.T) {
+	var all []v1alpha1.ClusterState
+	for i := range 500 {
+		all = append(all, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("m%03d", i)), State: v1alpha1.MemberRealized, DesiredRevision: "r1"})
+	}
+	all[400].State = v1alpha1.MemberPending
+	counts := v1alpha1.CountMembers(all)
+	rest := v1alpha1.GroupMembers(slices.Concat(all[:400], all[401:]))
+	for name, tc := range map[string]struct {
+		reason   string
+		groups   []v1alpha1.MemberGroup // of the policy
+		revision string                 // of the resource
+		listed   int
+	}{
+		"Groups":   {"the policy lists all", rest, "", 500},
+		"Resource": {"the resource lists all", nil, "r1", 500},
+		"Older":    {"the resource is about another revision", nil, "r0", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ticket := &approval.Ticket{Number: 7, Version: 3, Kind: approval.KindGrant, Requester: "alice",
+				Items: []approval.Item{{State: approval.StateApplying, ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, SID: "t-7-1"}}}
+			h := objectsHost{policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)}},
+				resource: &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}}
+			h.policy.Status.Units = []v1alpha1.PolicyUnit{{Resource: portaltest.BobsCluster, Revision: "r1", Members: &counts, Clusters: slices.Clone(all[400:401]), Groups: tc.groups}}
+			s := &h.resource.Status
+			s.Revision, s.Members, s.Clusters, s.Groups = tc.revision, &counts, all[400:401], rest
+			a := &API{Data: &views.Data{Host: h}}
+			it := a.itemView(catalog.Build(nil), approval.Actor{ID: "alice"}, ticket, 0)
+			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed || (*it.Members.States)["Realized"] != 499 || len(it.Clusters) != tc.listed {
+				t.Errorf("%s: %+v, %d members", tc.reason, it.Members, len(it.Clusters))
+			}
+			if it.WaitingFor == nil || !slices.Equal(*it.WaitingFor, []string{"m400"}) {
+				t.Errorf("%s: it waits for %v", tc.reason, it.WaitingFor)
+			}
+		})
+	}
+}

@@ -1,0 +1,140 @@
+package views
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// Origins contains the tickets that statements may have come from, by number, and the caller.
+type Origins struct {
+	Who     approval.Actor
+	tickets map[int64]*approval.Ticket
+}
+
+// OriginsOf reads the tickets of all statements in as few queries as possible.
+func (d *Data) OriginsOf(ctx context.Context, grants []policy.Grant) (Origins, error) {
+	var numbers []int64
+	for _, g := range grants {
+		if n, ok := ticketNumber(g.Ref, g.Resource); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	who, err := d.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return Origins{}, err
+	}
+	out := Origins{Who: who, tickets: map[int64]*approval.Ticket{}}
+	for part := range slices.Chunk(slices.Compact(numbers), numbersPerQuery) {
+		list, err := d.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Numbers: part})
+		if err != nil {
+			return Origins{}, err
+		}
+		for _, t := range list {
+			out.tickets[t.Number] = t
+		}
+	}
+	return out, nil
+}
+
+// numbersPerQuery bounds the number of parameters of a query, as databases do.
+const numbersPerQuery = 500
+
+// AccessOf returns the views of grants, each with its ticket and what the caller may do with it.
+func (d *Data) AccessOf(grants []policy.Grant, from Origins) []openapi.Access {
+	c := d.Catalog()
+	policies := map[string]*v1alpha1.AccessControlPolicy{} // many grants are in few policies
+	out := make([]openapi.Access, 0, len(grants))
+	for _, g := range grants {
+		x := openapi.Access{Effect: openapi.AccessEffect(g.Effect), Subject: Ref(c, g.Subject), Resource: Ref(c, g.Resource),
+			Actions: append([]string{}, g.Actions...), Policy: g.Ref.Policy, Sid: g.Ref.SID, Counting: g.Counting,
+			Since: Time(g.NotBefore), NotBefore: Time(g.NotBefore), NotAfter: Time(g.NotAfter)}
+		p, cached := policies[g.Ref.Policy]
+		if !cached {
+			p, _ = d.Host.Cached(g.Ref.Policy)
+			policies[g.Ref.Policy] = p
+		}
+		if p != nil {
+			if u, ok := approval.Unit(p, g.Resource); ok {
+				states := d.MemberStates(&u)
+				x.Clusters, x.Members = new(ClusterStates(states)), MemberCounts(u.Counts(), len(states))
+			}
+		}
+		// Without a ticket, the policy is not the portal's and only has such a name. If the ticket did not ask for it, the statement has
+		// another ticket's name, and to revoke that ticket would not end it.
+		if t, i := from.Item(g); t != nil {
+			may := approval.MayDoItem(c, from.Who, t, i)
+			x.Ticket, x.TicketItem, x.TicketVisible, x.CanRevoke = new(t.ID()), &i, new(may.See), new(may.Revoke)
+			if at := GrantedAt(t, i); at.After(g.NotBefore) {
+				x.Since = Time(at)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// GrantedAt returns when an item's access became effective, or was approved if it is not effective yet. It returns zero before both.
+func GrantedAt(t *approval.Ticket, item int) time.Time {
+	var at time.Time
+	for _, e := range t.Events {
+		if e.Item != item {
+			continue
+		}
+		switch e.Kind {
+		case approval.EventApproved, approval.EventEffective:
+			at = e.At
+		}
+	}
+	return at
+}
+
+// itemOf returns the position of the item of a ticket that requested a grant, or -1 if there is none.
+func itemOf(t *approval.Ticket, g policy.Grant) int {
+	return slices.IndexFunc(t.Items, func(it approval.Item) bool {
+		return it.SID == g.Ref.SID && it.ResourceName == g.Resource && it.ApplicationName == g.Subject
+	})
+}
+
+// ticketNumber returns the number of the ticket from the sid of a statement that the portal wrote.
+func ticketNumber(ref policy.Ref, resource string) (int64, bool) {
+	if ref.Policy == "" || !isPolicyOf(ref.Policy, resource) {
+		return 0, false
+	}
+	return approval.TicketOfSID(ref.SID)
+}
+
+// isPolicyOf reports whether a policy has the name of one of those that hold the portal's grants on a resource.
+func isPolicyOf(name, resource string) bool {
+	base, _ := policy.SplitPolicyShard(name)
+	return base == policy.PolicyNameFor(resource)
+}
+
+// Time returns a pointer to a time in UTC, or nil if it is zero.
+func Time(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// Item returns the item of the ticket of a grant, or nil if there is none.
+func (o Origins) Item(g policy.Grant) (*approval.Ticket, int) {
+	n, _ := ticketNumber(g.Ref, g.Resource)
+	t := o.tickets[n]
+	if t == nil {
+		return nil, 0
+	}
+	i := itemOf(t, g)
+	if i < 0 {
+		return nil, 0
+	}
+	return t, i
+}
