@@ -4,6 +4,8 @@
 //
 // A reconcile has four steps. It reads all facts (gather.go, observe.go), plans what to write (plan.go), applies the plan
 // (apply.go), and reports what the members have (assess.go, conditions.go, status.go). Planning and assessing are pure
-// functions of the facts, which are values; the outcome (outcome.go) says when the next reconcile happens. The package owns the Federated objects, and the finalizer and the
-// status of ProtectedResources; it writes neither policies nor anything in a member.
+// functions of the facts, which are values. The outcome (outcome.go) determines when the next reconcile happens.
+//
+// The package owns the Federated objects, and the finalizer and the status of ProtectedResources. It writes neither
+// policies nor anything in a member.
 package protectedresource

@@ -59,7 +59,7 @@ type facts struct {
 	Existing []*federation.Object
 	// Placement are the members that the class selects, sorted.
 	Placement []string
-	// Clusters are the registered members.
+	// Clusters are the registered members, sorted by name.
 	Clusters []federation.Cluster
 	// Problem, if set, prevents the unit from being written.
 	Problem *statuscache.Problem
@@ -105,10 +105,8 @@ func requiresProtection(o *v1alpha1.ProtectedResource) bool {
 // downgraded returns a message if the member was downgraded by hand, or zero.
 func (f *facts) downgraded(cluster string) message.Message {
 	mark := f.Marks[cluster]
-	for i := range f.Clusters {
-		if c := &f.Clusters[i]; mark == nil && c.Name == cluster {
-			mark = c.Downgrade
-		}
+	if c := f.cluster(cluster); mark == nil && c != nil {
+		mark = c.Downgrade
 	}
 	if mark == nil {
 		return message.Message{}
@@ -116,9 +114,13 @@ func (f *facts) downgraded(cluster string) message.Message {
 	return message.MemberDowngraded(cluster, mark.Message())
 }
 
-// registered reports whether a member is registered.
-func (f *facts) registered(cluster string) bool {
-	return slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return c.Name == cluster })
+// cluster returns the registration of a member, or nil.
+func (f *facts) cluster(name string) *federation.Cluster {
+	i, found := slices.BinarySearchFunc(f.Clusters, name, func(c federation.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &f.Clusters[i]
 }
 
 // suspended reports whether KubeFed is kept away from a member, or will be.
@@ -128,10 +130,8 @@ func (f *facts) suspended(cluster string) bool {
 
 // quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
 func (f *facts) quarantined(cluster string) message.Message {
-	for i := range f.Clusters {
-		if c := &f.Clusters[i]; c.Name == cluster && c.Quarantined && c.Downgrade == nil {
-			return message.MemberQuarantined(cluster, message.Verbatim(c.QuarantineReason))
-		}
+	if c := f.cluster(cluster); c != nil && c.Quarantined && c.Downgrade == nil {
+		return message.MemberQuarantined(cluster, message.Verbatim(c.QuarantineReason))
 	}
 	return message.Message{}
 }

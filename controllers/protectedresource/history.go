@@ -24,7 +24,7 @@ func (f *facts) forgotten(cluster string) bool {
 	named := slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
 		return slices.Contains(federation.SplitNames(o.Annotations[AnnotationForget]), cluster)
 	}) || f.wildcard() && slices.ContainsFunc(f.Existing, func(e *federation.Object) bool { return e.IsForgotten(cluster) })
-	return named && !f.registered(cluster)
+	return named && f.cluster(cluster) == nil
 }
 
 // notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was told to

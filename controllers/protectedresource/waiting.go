@@ -63,11 +63,7 @@ func (f *facts) delayEnforcement() enforcementDelay {
 // does not close yet.
 func (f *facts) openMembers() []string {
 	closed := f.membersClosedBy(federation.CiliumPolicy)
-	registered := map[string]bool{}
-	for i := range f.Clusters {
-		registered[f.Clusters[i].Name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(f.targets()), func(c string) bool { return closed[c] || !registered[c] })
+	return slices.DeleteFunc(slices.Clone(f.targets()), func(c string) bool { return closed[c] || f.cluster(c) == nil })
 }
 
 // membersClosedBy returns the members in which an object of a kind closes the resource, as it is written now. An object that cannot be

@@ -66,8 +66,8 @@ func TestWildcardGoesStepByStep(t *testing.T) {
 			e.Meta.Labels = e.TemplateLabels
 			f := &facts{Resource: "r:*", Existing: []*federation.Object{e}, Open: emptied([]*federation.Object{e}),
 				Observed: observations{"acp-x": {"m1": c.m1, "m2": c.m2}}}
-			for name, seen := range f.Observed["acp-x"] {
-				if seen.Registered {
+			for _, name := range both {
+				if f.Observed["acp-x"][name].Registered {
 					f.Clusters = append(f.Clusters, federation.Cluster{Name: name})
 				}
 			}
