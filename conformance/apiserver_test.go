@@ -26,7 +26,7 @@ func TestAPIServerTakesObjects(t *testing.T) {
 	members := memberClient(t)
 	objects := 0
 	for seed := range uint64(validatedWorlds) {
-		s := policy.NewSnapshot(newGenerator(seed).input())
+		s := policy.NewSnapshot(newGenerator(seed).Input())
 		var renderings []enforcer.Rendering
 		for _, u := range s.Compile(noon) {
 			r, err := cilium.Enforcer{}.Render(u)

@@ -123,10 +123,10 @@ func writeSmallestCase(t *testing.T, seed uint64, m *Mutant, c *Case) {
 	t.Helper()
 	if c == nil { // Cilium refuses the world, so every connection shows it
 		d := newGenerator(seed)
-		in := d.input()
-		c = &Case{At: noon, Input: &in, Connection: Connection{Source: d.sources()[0], Destination: d.destinations(1)[0], Protocol: "TCP", Port: 6379}}
+		in := d.Input()
+		c = &Case{At: noon, Input: &in, Connection: Connection{Source: d.Sources()[0], Destination: d.Destinations(1)[0], Protocol: "TCP", Port: 6379}}
 	}
-	c = Shrink(c, func(c *Case) bool { return m.detects(c) && !failsFor(c, Translate) })
+	c = Shrink(c, func(c *Case) bool { return detects(m, c) && !failsFor(c, Translate) })
 	word, _, err := c.Check(Translate)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func writeSmallestCase(t *testing.T, seed uint64, m *Mutant, c *Case) {
 }
 
 // detects reports whether the case shows the mistake, by a disagreement or, where that is expected, a refusal.
-func (m *Mutant) detects(c *Case) bool {
+func detects(m *Mutant, c *Case) bool {
 	_, d, err := c.Check(m.Translate)
 	return d != "" || err != nil && m.Refused
 }
@@ -192,7 +192,7 @@ func TestCases(t *testing.T) {
 			if diff := cmp.Diff(c.Word, word); diff != "" || d != "" {
 				t.Errorf("%s: %s, word -want +got:\n%s", c.Why, d, diff)
 			}
-			if i := slices.IndexFunc(mutants, func(m Mutant) bool { return m.Name == name }); i >= 0 && !mutants[i].detects(c) {
+			if i := slices.IndexFunc(mutants, func(m Mutant) bool { return m.Name == name }); i >= 0 && !detects(&mutants[i], c) {
 				t.Errorf("%s: the mutant is not noticed", c.Why)
 			}
 		})

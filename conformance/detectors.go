@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/acp-io/acp/internal/enforcer/ciliumtest"
 )
 
 // FaultyDetector is a detector with a plausible mistake, which the comparison must detect.
@@ -27,7 +29,7 @@ func (b *FaultyDetector) Detector(own Objects, foreign []map[string]any, pods []
 			broken = foreign
 			break
 		}
-		copied, err := cloneSpec(f)
+		copied, err := ciliumtest.CloneSpec(f)
 		if err != nil {
 			continue
 		}
@@ -158,7 +160,7 @@ func FaultyDetectors() []FaultyDetector {
 		{Name: "no-entities", Why: "entities open, too", Break: eachIngress(ccnp, func(r map[string]any) bool { return r["fromEntities"] == nil })},
 		{Name: "acp-allows-nothing", Overreports: true, Why: "what ACP allows is not opened", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
-				if spec, err := cloneSpec(spec); err == nil {
+				if spec, err := ciliumtest.CloneSpec(spec); err == nil {
 					spec["ingress"] = []any{map[string]any{}}
 					o.Policies[name] = spec
 				}
@@ -167,7 +169,7 @@ func FaultyDetectors() []FaultyDetector {
 		}},
 		{Name: "acp-denies-nothing", Overreports: true, Why: "what ACP denies only the Admin tier opens", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
-				if spec, err := cloneSpec(spec); err == nil {
+				if spec, err := ciliumtest.CloneSpec(spec); err == nil {
 					delete(spec, "ingressDeny")
 					o.Policies[name] = spec
 				}
@@ -176,8 +178,8 @@ func FaultyDetectors() []FaultyDetector {
 		}},
 		{Name: "acp-closes-nothing", Why: "default deny is what is opened", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
-				if spec, err := cloneSpec(spec); err == nil {
-					setDefaultDeny(spec, false)
+				if spec, err := ciliumtest.CloneSpec(spec); err == nil {
+					ciliumtest.SetDefaultDeny(spec, false)
 					o.Policies[name] = spec
 				}
 			}

@@ -26,10 +26,6 @@ import (
 	policyv1alpha2 "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Here is the member whose engine decides. Cilium stores a part of its configuration in package variables, so there is
-// only one per process.
-const Here = "m1"
-
 // configure sets the configuration of an agent with L7 proxy, both families and every feature that the rendering needs.
 var configure = sync.OnceFunc(func() {
 	option.Config.EnableL7Proxy, option.Config.EnableICMPRules = true, true

@@ -87,7 +87,16 @@ type ForeignTally struct {
 func NewForeignTally() *ForeignTally { return &ForeignTally{Kinds: map[string]int{}} }
 
 // foreignPorts contains the connections to test: those of ACP's worlds, and those that only foreign policies name.
-var foreignPorts = append(slices.Clone(l4s), l4{"TCP", 9121}, l4{"TCP", 79}, l4{"TCP", 81}, l4{"TCP", 8081}, l4{"TCP", 6378}, l4{"UDP", 9121}, l4{ICMP, 200}, l4{ICMPv6, 200}, l4{"GRE", 0})
+var foreignPorts = slices.Concat(l4s, tcpPorts(9121, 79, 81, 8081, 6378), []l4{{Protocol: "UDP", Number: 9121}, {Protocol: ICMP, Number: 200},
+	{Protocol: ICMPv6, Number: 200}, {Protocol: "GRE"}})
+
+func tcpPorts(numbers ...uint16) []l4 {
+	var out []l4
+	for _, n := range numbers {
+		out = append(out, l4{Protocol: "TCP", Number: n})
+	}
+	return out
+}
 
 func foreignProtocol(p v1alpha1.Protocol) u8proto.U8proto {
 	if p == "GRE" {
@@ -140,8 +149,8 @@ func labelsHere(id *identity.Identity) map[string]string {
 // with the foreign policies and not without them.
 func RunForeign(seed uint64, detect Detector, tally *ForeignTally) ([]*ForeignCase, error) {
 	d := newGenerator(seed)
-	in := d.input()
-	sources, destinations := append(d.sources(), foreignSources()...), d.destinations(4)
+	in := d.Input()
+	sources, destinations := append(d.Sources(), foreignSources()...), d.Destinations(4)
 	for i := range destinations {
 		if d.IntN(4) == 0 {
 			destinations[i][podNamespace], destinations[i][namespaceName] = "monitoring", "monitoring"
@@ -235,18 +244,18 @@ func compareMembers(own, combined *member, sources []Source, destinations []map[
 				continue // policies never refuse it
 			}
 			for _, at := range foreignPorts {
-				before, err := own.engine.decide(own.sources[j], own.destinations[i], foreignProtocol(at.protocol), at.port)
+				before, err := own.engine.decide(own.sources[j], own.destinations[i], foreignProtocol(at.Protocol), at.Number)
 				if err != nil {
 					return nil, false, err
 				}
-				after, err := combined.engine.decide(combined.sources[j], combined.destinations[i], foreignProtocol(at.protocol), at.port)
+				after, err := combined.engine.decide(combined.sources[j], combined.destinations[i], foreignProtocol(at.Protocol), at.Number)
 				if err != nil {
 					failed = true
 					break connections
 				}
 				tally.Connections++
 				if exceeds(after, before) {
-					shown = fmt.Sprintf("%+v to %v on %s %d", from, to, at.protocol, at.port)
+					shown = fmt.Sprintf("%+v to %v on %s %d", from, to, at.Protocol, at.Number)
 					break connections
 				}
 			}

@@ -11,53 +11,17 @@ import (
 	"github.com/cilium/cilium/pkg/policy/api"
 )
 
-// Source is the origin of a connection; exactly one of Cluster, Address and Reserved is set.
-type Source struct {
-	// Labels are those of an endpoint in Cluster.
-	Labels  map[string]string `json:"labels,omitempty"`
-	Cluster string            `json:"cluster,omitempty"`
-	// NoNamespace marks an endpoint whose identity has no namespace, which is not a pod.
-	NoNamespace bool `json:"noNamespace,omitempty"`
-	// Address is an address outside the fleet.
-	Address string `json:"address,omitempty"`
-	// Reserved is a reserved identity of Cilium, for example "host".
-	Reserved string `json:"reserved,omitempty"`
-}
-
-// reserved are the identities of sources that are neither pods nor given by an address, and for those of the world an
-// address that no range of a random world but the widest covers.
-var reserved = map[string]struct {
-	id      identity.NumericIdentity
-	address string
-}{
-	"host":           {id: identity.ReservedIdentityHost},
-	"remote-node":    {id: identity.ReservedIdentityRemoteNode},
-	"kube-apiserver": {id: identity.ReservedIdentityKubeAPIServer},
-	"health":         {id: identity.ReservedIdentityHealth},
-	"ingress":        {id: identity.ReservedIdentityIngress},
-	"init":           {id: identity.ReservedIdentityInit},
-	"unmanaged":      {id: identity.ReservedIdentityUnmanaged},
-	"world-ipv4":     {id: identity.ReservedIdentityWorldIPv4, address: "203.0.113.1"},
-	"world-ipv6":     {id: identity.ReservedIdentityWorldIPv6, address: "2001:dead::1"},
-}
-
-// address returns the address of a source outside the fleet; invalid for the others.
-func (s Source) address() netip.Addr {
-	text := s.Address
-	if s.Reserved != "" {
-		text = reserved[s.Reserved].address
-	}
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr
-}
-
-// Group is a CiliumCIDRGroup.
-type Group struct {
-	Labels   map[string]string
-	Prefixes []netip.Prefix
+// reserved are the identities of sources that are neither pods nor given by an address.
+var reserved = map[string]identity.NumericIdentity{
+	"host":           identity.ReservedIdentityHost,
+	"remote-node":    identity.ReservedIdentityRemoteNode,
+	"kube-apiserver": identity.ReservedIdentityKubeAPIServer,
+	"health":         identity.ReservedIdentityHealth,
+	"ingress":        identity.ReservedIdentityIngress,
+	"init":           identity.ReservedIdentityInit,
+	"unmanaged":      identity.ReservedIdentityUnmanaged,
+	"world-ipv4":     identity.ReservedIdentityWorldIPv4,
+	"world-ipv6":     identity.ReservedIdentityWorldIPv6,
 }
 
 // registry assigns identities to sources and destinations.
@@ -73,7 +37,7 @@ type registry struct {
 func newRegistry(objects Objects) *registry {
 	r := &registry{groups: objects.Groups, all: identity.IdentityMap{}, next: 1 << 16, local: identity.IdentityScopeLocal}
 	for _, known := range reserved {
-		id := identity.LookupReservedIdentity(known.id)
+		id := identity.LookupReservedIdentity(known)
 		r.all[id.ID] = id.LabelArray
 	}
 	for _, spec := range objects.Policies {
@@ -137,11 +101,11 @@ func (r *registry) source(s Source) (*identity.Identity, error) {
 		if !ok {
 			return nil, fmt.Errorf("source %q: no such reserved identity", s.Reserved)
 		}
-		if known.address == "" || !r.hasPrefixOf(s.address()) {
-			return identity.LookupReservedIdentity(known.id), nil
+		if addr := s.Addr(); !addr.IsValid() || !r.hasPrefixOf(addr) {
+			return identity.LookupReservedIdentity(known), nil
 		}
 		r.local++
-		return r.add(r.local, r.labelsOf(s.address())), nil
+		return r.add(r.local, r.labelsOf(s.Addr())), nil
 	}
 	addr, err := netip.ParseAddr(s.Address)
 	if err != nil {

@@ -23,8 +23,8 @@ func TestEntriesAreEnough(t *testing.T) {
 	units, most, estimated, real := 0, 0.0, 0, 0
 	for seed := range uint64(300) {
 		d := newGenerator(seed)
-		in := d.input()
-		sources := d.sources()
+		in := d.Input()
+		sources := d.Sources()
 		countIdentities(&in, sources)
 		s := policy.NewSnapshot(in)
 		for _, u := range s.Compile(noon) {
@@ -124,7 +124,7 @@ func policyMapEntries(s *policy.Snapshot, u *policy.Unit, sources []Source) (int
 	}
 	r := newRegistry(own)
 	for _, source := range sources {
-		if !source.address().IsValid() {
+		if !source.Addr().IsValid() {
 			if _, err := r.source(source); err != nil {
 				return 0, err
 			}

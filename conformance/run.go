@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 
+	"github.com/acp-io/acp/internal/enforcer/ciliumtest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -26,8 +27,8 @@ func NewTally() *Tally { return &Tally{Words: map[policy.Verdict]int{}, Pairs: N
 // an error if the translation, or Cilium, rejects an object.
 func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 	d := newGenerator(seed)
-	in := d.input()
-	sources, destinations := d.sources(), d.destinations(4)
+	in := d.Input()
+	sources, destinations := d.Sources(), d.Destinations(4)
 	s := policy.NewSnapshot(in)
 	objects, err := translate(s, noon)
 	if err != nil {
@@ -46,7 +47,7 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 		for j, source := range sources {
 			onPort := map[Feature]int{}
 			for _, at := range l4s {
-				c := Connection{Source: source, Destination: destination, Protocol: at.protocol, Port: at.port}
+				c := Connection{Source: source, Destination: destination, Protocol: at.Protocol, Port: at.Number}
 				got, err := m.engine.decide(m.sources[j], m.destinations[i], protocols[c.Protocol], c.Port)
 				if err != nil {
 					return nil, fmt.Errorf("decide in the world of seed %d: %w", seed, err)
@@ -57,7 +58,7 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				}
 				tally.Decisions++
 				tally.Words[outcome]++
-				if s.Decide(query(s, c, noon)).Verdict != outcome {
+				if s.Decide(ciliumtest.Query(s, c, noon)).Verdict != outcome {
 					tally.Changed++
 				}
 				if got.Proxied {

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 func TestShrink(t *testing.T) {
-	in := newGenerator(3).input()
+	in := newGenerator(3).Input()
 	in.Policies[0].Spec.Statements = append(in.Policies[0].Spec.Statements, v1alpha1.Statement{SID: "needle",
 		Subjects: []v1alpha1.Subject{"*", "a"}, Actions: []v1alpha1.Action{"b", "c"}, Resources: []v1alpha1.ResourceName{"d"}})
 	before := len(in.Policies[0].Spec.Statements)
@@ -23,7 +24,7 @@ func TestShrink(t *testing.T) {
 		}
 		return false
 	})
-	want := []*v1alpha1.AccessControlPolicy{{ObjectMeta: named("p0"), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "needle",
+	want := []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p0"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "needle",
 		Subjects: []v1alpha1.Subject{"a"}, Actions: []v1alpha1.Action{"c"}, Resources: []v1alpha1.ResourceName{"d"}}}}}}
 	if diff := cmp.Diff(want, small.Input.Policies); diff != "" {
 		t.Errorf("what does not matter must go: -want +got:\n%s", diff)
@@ -39,10 +40,10 @@ func TestShrink(t *testing.T) {
 }
 
 func TestTheSameSeedIsTheSameWorld(t *testing.T) {
-	if diff := cmp.Diff(newGenerator(7).input(), newGenerator(7).input()); diff != "" {
+	if diff := cmp.Diff(newGenerator(7).Input(), newGenerator(7).Input()); diff != "" {
 		t.Errorf("a seed must be enough to see a disagreement again:\n%s", diff)
 	}
-	if cmp.Equal(newGenerator(7).input(), newGenerator(8).input()) {
+	if cmp.Equal(newGenerator(7).Input(), newGenerator(8).Input()) {
 		t.Error("two seeds must not give one world")
 	}
 }

@@ -1,4 +1,4 @@
-package conformance
+package ciliumtest
 
 import (
 	"encoding/json"
@@ -36,7 +36,7 @@ func (m *Mutant) Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
 		if m.Break == nil {
 			break
 		}
-		if spec, err = cloneSpec(spec); err != nil {
+		if spec, err = CloneSpec(spec); err != nil {
 			return o, err
 		}
 		m.Break(spec)
@@ -54,7 +54,8 @@ func (m *Mutant) Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
 	return o, nil
 }
 
-func cloneSpec(spec map[string]any) (map[string]any, error) {
+// CloneSpec returns a deep copy of a spec.
+func CloneSpec(spec map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("clone a spec: %w", err)
@@ -79,8 +80,8 @@ func Mutants() []Mutant {
 		{Name: "deny-entity-all", Why: "a deny of everyone must not keep out the own node's probes", Break: denyAll(map[string]any{"fromEntities": []any{"all"}})},
 		{Name: "deny-entity-host", Why: "a deny of everyone must not name the own node", Break: denyAll(map[string]any{"fromEntities": []any{"host"}})},
 		{Name: "deny-without-peers", Why: "a deny of ports alone keeps out the own node's probes", Break: denyAll(map[string]any{})},
-		{Name: "no-default-deny", Why: "Enforce has to close", Break: func(spec map[string]any) { setDefaultDeny(spec, false) }},
-		{Name: "default-deny-in-audit", Why: "Audit, a wildcard and other ports must not close", Break: func(spec map[string]any) { setDefaultDeny(spec, true) }},
+		{Name: "no-default-deny", Why: "Enforce has to close", Break: func(spec map[string]any) { SetDefaultDeny(spec, false) }},
+		{Name: "default-deny-in-audit", Why: "Audit, a wildcard and other ports must not close", Break: func(spec map[string]any) { SetDefaultDeny(spec, true) }},
 		{Name: "derived-default-deny", Why: "an agent derives what is not written, and closes", Break: func(spec map[string]any) { delete(spec, "enableDefaultDeny") }},
 		{Name: "no-namespace-clause", Why: "a deny has to reach identities without a namespace", Break: dropSelectors("k8s:io.kubernetes.pod.namespace", "DoesNotExist")},
 		{Name: "no-entities-in-deny", Why: "a deny of everyone has to reach other nodes", Break: func(spec map[string]any) { dropRules(spec, "ingressDeny", "fromEntities") }},
@@ -170,7 +171,7 @@ func audited(s *policy.Snapshot, at time.Time, o Objects, change func(audit, enf
 			return err
 		}
 		for _, r := range rendering.Objects {
-			spec, err := cloneSpec(o.Policies[r.Object.Name])
+			spec, err := CloneSpec(o.Policies[r.Object.Name])
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package conformance
+package ciliumtest
 
 import (
 	"fmt"
@@ -12,20 +12,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// noon is the time of every random world.
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// Noon is the time of every random world.
+var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// generator generates random worlds. The same seed gives the same world.
-type generator struct{ *rand.Rand }
+// Generator generates random worlds. The same seed gives the same world.
+type Generator struct{ *rand.Rand }
 
-func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 2026))} }
+// NewGenerator returns the generator of the world of a seed.
+func NewGenerator(seed uint64) Generator { return Generator{rand.New(rand.NewPCG(seed, 2026))} }
 
-func pick[T any](d generator, from ...T) T { return from[d.IntN(len(from))] }
+// Pick returns one of the values.
+func Pick[T any](d Generator, from ...T) T { return from[d.IntN(len(from))] }
 
-func several[T comparable](d generator, most int, from ...T) []T {
+func several[T comparable](d Generator, most int, from ...T) []T {
 	var out []T
 	for range 1 + d.IntN(most) {
-		if v := pick(d, from...); !slices.Contains(out, v) {
+		if v := Pick(d, from...); !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}
@@ -41,13 +43,13 @@ func prefixed(head string, values []string) []string {
 }
 
 func exactResources() []string {
-	return slices.Concat(prefixed(redisHead, redis), prefixed(webHead, sites), prefixed(dnsHead, zones))
+	return slices.Concat(prefixed(RedisHead, Redis), prefixed(WebHead, Sites), prefixed(DNSHead, Zones))
 }
 
-func exactSubjects() []string { return slices.Concat(prefixed(appHead, apps), prefixed(svcHead, svcs)) }
+func exactSubjects() []string { return slices.Concat(prefixed(AppHead, Apps), prefixed(SvcHead, Svcs)) }
 
-// input generates the objects of a world. One in ten worlds has statements that are refused.
-func (d generator) input() policy.Input {
+// Input generates the objects of a world. One in ten worlds has statements that are refused.
+func (d Generator) Input() policy.Input {
 	in := policy.Input{ResourceClasses: resourceClasses(), SubjectClasses: subjectClasses(), Members: 3,
 		KnownNames: slices.Concat(exactResources(), exactSubjects())}
 	for i := range 3 + d.IntN(7) {
@@ -59,7 +61,7 @@ func (d generator) input() policy.Input {
 			subjects = []string{unclassedSubject}
 		}
 		in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: named(fmt.Sprint("w", i)),
-			Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(pick(d, subjects...)), Addresses: several(d, 3,
+			Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(Pick(d, subjects...)), Addresses: several(d, 3,
 				"10.5.0.0/16", "10.5.0.0/24", "10.5.0.7", "10.6.0.0/15", "2001:db8::/32", "2001:db8:5::/48", "2001:db8:5::7", "0.0.0.0/0", "::/0")}})
 	}
 	refusals := d.IntN(10) == 0
@@ -75,14 +77,14 @@ func (d generator) input() policy.Input {
 }
 
 // addMeshes sets the cluster meshes in some of the worlds: Here and m2 in one mesh, and another member in a mesh of its own, whose
-// pods are those of some applications, or are unknown. It does not use the random generator of the world, so that the other objects
+// pods are those of some applications, or are unknown. It does not use the random Generator of the world, so that the other objects
 // stay the same.
 func addMeshes(in *policy.Input) []policy.Cluster {
 	n := uint64(len(in.Resources)*7 + len(in.Workloads)) //nolint:gosec // a few
 	for _, p := range in.Policies {
 		n = n*11 + uint64(len(p.Spec.Statements))
 	}
-	d := newGenerator(n)
+	d := NewGenerator(n)
 	if d.IntN(3) > 0 {
 		return nil
 	}
@@ -90,23 +92,23 @@ func addMeshes(in *policy.Input) []policy.Cluster {
 	other := &v1alpha1.MemberDataplane{PolicyMapEntries: policy.MapEntries, Mesh: "two"}
 	if d.IntN(4) > 0 {
 		other.ValuesKnown = true
-		other.Labels = []v1alpha1.MemberLabel{{Key: appKey, Identities: 3, Most: 1, Values: several(d, 2, apps...)}}
+		other.Labels = []v1alpha1.MemberLabel{{Key: AppKey, Identities: 3, Most: 1, Values: several(d, 2, Apps...)}}
 	}
 	return []policy.Cluster{{Name: Here, Labels: map[string]string{}, Dataplane: in1}, {Name: "m2", Labels: map[string]string{}, Dataplane: in1}, {Name: "x1", Labels: map[string]string{}, Dataplane: other}}
 }
 
-func (d generator) mode() v1alpha1.Mode {
-	return pick(d, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)
+func (d Generator) mode() v1alpha1.Mode {
+	return Pick(d, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)
 }
 
-func (d generator) instant() *metav1.Time {
-	t := metav1.NewTime(noon.Add(time.Duration(d.IntN(5)-2) * time.Hour))
+func (d Generator) instant() *metav1.Time {
+	t := metav1.NewTime(Noon.Add(time.Duration(d.IntN(5)-2) * time.Hour))
 	return &t
 }
 
-func (d generator) protected(name string) *v1alpha1.ProtectedResource {
+func (d Generator) protected(name string) *v1alpha1.ProtectedResource {
 	p := &v1alpha1.ProtectedResource{ObjectMeta: named(name), Spec: v1alpha1.ProtectedResourceSpec{
-		Resource: v1alpha1.ResourceName(pick(d, exactResources()...)), Mode: d.mode()}}
+		Resource: v1alpha1.ResourceName(Pick(d, exactResources()...)), Mode: d.mode()}}
 	if d.IntN(3) == 0 {
 		for _, c := range several(d, 2, Here, "m2") {
 			p.Spec.ClusterModes = append(p.Spec.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(c), Mode: d.mode()})
@@ -119,8 +121,8 @@ func (d generator) protected(name string) *v1alpha1.ProtectedResource {
 }
 
 // statement generates a statement, which is refused only if refusals are wanted.
-func (d generator) statement(sid string, refusals bool) v1alpha1.Statement {
-	st := v1alpha1.Statement{SID: sid, Effect: pick(d, policy.Allow, policy.Allow, policy.Deny)}
+func (d Generator) statement(sid string, refusals bool) v1alpha1.Statement {
+	st := v1alpha1.Statement{SID: sid, Effect: Pick(d, policy.Allow, policy.Allow, policy.Deny)}
 	if d.IntN(4) == 0 {
 		st.NotBefore = d.instant()
 	}
@@ -131,34 +133,34 @@ func (d generator) statement(sid string, refusals bool) v1alpha1.Statement {
 	var resources, actions []string
 	switch d.IntN(5) {
 	case 0, 1:
-		resources = several(d, 2, prefixed(redisHead, redis)...)
+		resources = several(d, 2, prefixed(RedisHead, Redis)...)
 		if wild {
-			resources = []string{pick(d, redisHead+"*", redisHead+"bobs-*")}
+			resources = []string{Pick(d, RedisHead+"*", RedisHead+"bobs-*")}
 		}
 		actions = several(d, 2, "redis:connect", "redis:admin", "redis:bus", "redis:*")
 	case 2, 3:
-		resources = several(d, 2, prefixed(webHead, sites)...)
+		resources = several(d, 2, prefixed(WebHead, Sites)...)
 		actions = several(d, 2, "web:connect", "web:debug", "web:read", "web:orders", "web:all", "web:*")
 		if wild {
-			resources = []string{pick(d, webHead+"*", webHead+"s*")}
+			resources = []string{Pick(d, WebHead+"*", WebHead+"s*")}
 		}
 		if !refusals && (wild || st.Effect == policy.Deny) {
 			actions = several(d, 2, "web:connect", "web:debug", "web:all") // requests in these are refused
 		}
 	default:
-		resources, actions = []string{dnsHead + "corp"}, []string{pick(d, "dns:query", "dns:low", "dns:*", "dns:*")}
+		resources, actions = []string{DNSHead + "corp"}, []string{Pick(d, "dns:query", "dns:low", "dns:*", "dns:*")}
 		if wild {
-			resources = []string{dnsHead + "*"}
+			resources = []string{DNSHead + "*"}
 		}
 	}
-	subjects := slices.Concat(exactSubjects(), exactSubjects(), []string{appHead + "*", svcHead + "*", "*", cidrHead + "10.5.0.0/24", cidrHead + "10.5.0.7/32",
-		cidrHead + "0.0.0.0/0", cidrHead + "2001:db8:5::/48", cidrHead + "::/0"})
+	subjects := slices.Concat(exactSubjects(), exactSubjects(), []string{AppHead + "*", SvcHead + "*", "*", CIDRHead + "10.5.0.0/24", CIDRHead + "10.5.0.7/32",
+		CIDRHead + "0.0.0.0/0", CIDRHead + "2001:db8:5::/48", CIDRHead + "::/0"})
 	if st.Effect == policy.Allow || refusals {
-		subjects = append(subjects, appHead+"team-*", appHead+"88*")
+		subjects = append(subjects, AppHead+"team-*", AppHead+"88*")
 	}
 	if refusals {
 		subjects = append(subjects, unclassedSubject)
-		actions = append(actions, pick(d, "redis:nothing", actions[0]))
+		actions = append(actions, Pick(d, "redis:nothing", actions[0]))
 	}
 	for _, s := range several(d, 3, subjects...) {
 		st.Subjects = append(st.Subjects, v1alpha1.Subject(s))
@@ -172,32 +174,32 @@ func (d generator) statement(sid string, refusals bool) v1alpha1.Statement {
 	return st
 }
 
-// destinations returns some pods of Here.
-func (d generator) destinations(n int) []map[string]string {
+// Destinations returns some pods of Here.
+func (d Generator) Destinations(n int) []map[string]string {
 	var out []map[string]string
 	for range n {
 		l := map[string]string{"app": "server"}
 		switch d.IntN(8) {
 		case 0, 1, 2:
-			l[redisKey] = pick(d, append(redis, "unknown")...)
+			l[RedisKey] = Pick(d, append(Redis, "unknown")...)
 		case 3, 4, 5:
-			l[webKey] = pick(d, sites...)
+			l[WebKey] = Pick(d, Sites...)
 		case 6:
-			l[dnsKey] = pick(d, zones...)
+			l[DNSKey] = Pick(d, Zones...)
 		}
 		if d.IntN(3) == 0 {
-			l[redisKey] = pick(d, redis...)
+			l[RedisKey] = Pick(d, Redis...)
 		}
 		if d.IntN(4) == 0 {
-			l[dnsKey] = pick(d, zones...)
+			l[DNSKey] = Pick(d, Zones...)
 		}
 		out = append(out, l)
 	}
 	return out
 }
 
-// sources returns sources of every kind.
-func (d generator) sources() []Source {
+// Sources returns sources of every kind.
+func (d Generator) Sources() []Source {
 	var out []Source
 	for _, name := range []string{"host", "remote-node", "kube-apiserver", "health", "ingress", "init", "unmanaged", "world-ipv4", "world-ipv6"} {
 		out = append(out, Source{Reserved: name})
@@ -206,26 +208,27 @@ func (d generator) sources() []Source {
 		out = append(out, Source{Address: a})
 	}
 	for _, cluster := range []string{Here, "m2"} {
-		for _, app := range append(apps, "1") {
-			out = append(out, Source{Cluster: cluster, Labels: map[string]string{appKey: app}})
+		for _, app := range append(Apps, "1") {
+			out = append(out, Source{Cluster: cluster, Labels: map[string]string{AppKey: app}})
 		}
 		out = append(out,
-			Source{Cluster: cluster, Labels: map[string]string{appKey: pick(d, apps...), svcKey: pick(d, svcs...)}},
-			Source{Cluster: cluster, Labels: map[string]string{svcKey: pick(d, svcs...)}},
-			Source{Cluster: cluster, Labels: map[string]string{appKey: "", svcKey: ""}},
+			Source{Cluster: cluster, Labels: map[string]string{AppKey: Pick(d, Apps...), SvcKey: Pick(d, Svcs...)}},
+			Source{Cluster: cluster, Labels: map[string]string{SvcKey: Pick(d, Svcs...)}},
+			Source{Cluster: cluster, Labels: map[string]string{AppKey: "", SvcKey: ""}},
 			Source{Cluster: cluster, Labels: map[string]string{"app": "other"}},
-			Source{Cluster: cluster, NoNamespace: true, Labels: map[string]string{appKey: pick(d, apps...)}})
+			Source{Cluster: cluster, NoNamespace: true, Labels: map[string]string{AppKey: Pick(d, Apps...)}})
 	}
 	return out
 }
 
-type l4 struct {
-	protocol v1alpha1.Protocol
-	port     uint16
+// Port is a port of a protocol, or the type of an ICMP message.
+type Port struct {
+	Protocol v1alpha1.Protocol
+	Number   uint16
 }
 
-// l4s contains ports of actions, at the ends of ranges, of several classes, and of no class.
-var l4s = []l4{
+// Ports contains ports of actions, at the ends of ranges, of several classes, and of no class.
+var Ports = []Port{
 	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
 	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},
 	{ICMP, 8}, {ICMPv6, 128},

@@ -1,4 +1,4 @@
-package conformance
+package ciliumtest
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -6,31 +6,32 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// These are the names in all random worlds. There are only a few, so that matches, overlaps and conflicts are common.
+// The heads of the names in all random worlds, and the keys of labels. There are only a few, so that matches, overlaps and conflicts are common.
 const (
-	appHead   = "trnv1:rsc:trip-com:iam:sa:app/"
-	svcHead   = "trnv1:rsc:trip-com:mesh:svc:"
-	cidrHead  = "trnv1:rsc:trip-com:net:cidr:"
-	redisHead = "trnv1:rsc:trip-com:redis:clusters:"
-	webHead   = "trnv1:rsc:trip-com:web:sites:"
-	dnsHead   = "trnv1:rsc:trip-com:dns:zones:"
+	AppHead   = "trnv1:rsc:trip-com:iam:sa:app/"
+	SvcHead   = "trnv1:rsc:trip-com:mesh:svc:"
+	CIDRHead  = "trnv1:rsc:trip-com:net:cidr:"
+	RedisHead = "trnv1:rsc:trip-com:redis:clusters:"
+	WebHead   = "trnv1:rsc:trip-com:web:sites:"
+	DNSHead   = "trnv1:rsc:trip-com:dns:zones:"
 
 	// unclassedSubject is in no SubjectClass: statements that name it are refused, and its addresses have no owner.
 	unclassedSubject = "trnv1:rsc:trip-com:nobody:x:y"
 
-	appKey   = "com.trip/appid"
-	svcKey   = "com.trip/service"
-	redisKey = "com.trip/redis-cluster"
-	webKey   = "com.trip/site"
-	dnsKey   = "com.trip/zone"
+	AppKey   = "com.trip/appid"
+	SvcKey   = "com.trip/service"
+	RedisKey = "com.trip/redis-cluster"
+	WebKey   = "com.trip/site"
+	DNSKey   = "com.trip/zone"
 )
 
+// The values of the names in statements and labels.
 var (
-	apps  = []string{"888", "889", "team-7"}
-	svcs  = []string{"cart", "pay"}
-	redis = []string{"bobs-cluster", "bobs-2", "orders"}
-	sites = []string{"shop", "blog"}
-	zones = []string{"corp"}
+	Apps  = []string{"888", "889", "team-7"}
+	Svcs  = []string{"cart", "pay"}
+	Redis = []string{"bobs-cluster", "bobs-2", "orders"}
+	Sites = []string{"shop", "blog"}
+	Zones = []string{"corp"}
 )
 
 func port(n int32, proto v1alpha1.Protocol) v1alpha1.Port {
@@ -51,17 +52,17 @@ func resourceClass(name, head, key string, other v1alpha1.OtherPorts, actions ..
 // resourceClasses returns classes with common ports, because a pod may be of several classes. One has HTTP actions.
 func resourceClasses() []*v1alpha1.ResourceClass {
 	return []*v1alpha1.ResourceClass{
-		resourceClass("redis", redisHead, redisKey, v1alpha1.OtherPortsDeny,
+		resourceClass("redis", RedisHead, RedisKey, v1alpha1.OtherPortsDeny,
 			v1alpha1.ClassAction{Name: "redis:connect", Ports: []v1alpha1.Port{port(6379, "")}},
 			v1alpha1.ClassAction{Name: "redis:admin", Ports: []v1alpha1.Port{port(6380, "TCP"), ports(16379, 16381, "TCP"), port(6379, "UDP")}},
 			v1alpha1.ClassAction{Name: "redis:bus", Ports: []v1alpha1.Port{ports(5000, 5010, "SCTP")}}),
-		resourceClass("web", webHead, webKey, v1alpha1.OtherPortsAllow,
+		resourceClass("web", WebHead, WebKey, v1alpha1.OtherPortsAllow,
 			v1alpha1.ClassAction{Name: "web:connect", Ports: []v1alpha1.Port{port(80, "")}},
 			v1alpha1.ClassAction{Name: "web:debug", Ports: []v1alpha1.Port{ports(6379, 6400, "TCP")}},
 			v1alpha1.ClassAction{Name: "web:read", Ports: []v1alpha1.Port{port(8080, "")}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET|HEAD"}}},
 			v1alpha1.ClassAction{Name: "web:orders", Ports: []v1alpha1.Port{port(8080, "")}, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}}},
 			v1alpha1.ClassAction{Name: "web:all", Ports: []v1alpha1.Port{port(8080, "")}}),
-		resourceClass("dns", dnsHead, dnsKey, v1alpha1.OtherPortsAllow,
+		resourceClass("dns", DNSHead, DNSKey, v1alpha1.OtherPortsAllow,
 			v1alpha1.ClassAction{Name: "dns:query", Ports: []v1alpha1.Port{port(53, "UDP"), port(53, "TCP")}},
 			v1alpha1.ClassAction{Name: "dns:low", Ports: everyOther(7000, 30)},
 			v1alpha1.ClassAction{Name: "dns:high", Ports: everyOther(7060, 30)}),
@@ -82,5 +83,5 @@ func subjectClasses() []*v1alpha1.SubjectClass {
 		return &v1alpha1.SubjectClass{ObjectMeta: named(name), Spec: v1alpha1.SubjectClassSpec{
 			Pattern: v1alpha1.NamePattern(head + "*"), LabelKey: v1alpha1.LabelKey(key)}}
 	}
-	return []*v1alpha1.SubjectClass{class("application", appHead, appKey), class("service", svcHead, svcKey)}
+	return []*v1alpha1.SubjectClass{class("application", AppHead, AppKey), class("service", SvcHead, SvcKey)}
 }

@@ -1,4 +1,4 @@
-package conformance
+package ciliumtest
 
 import "slices"
 
@@ -108,7 +108,8 @@ func denyAll(peers map[string]any) func(map[string]any) {
 	}
 }
 
-func setDefaultDeny(spec map[string]any, closed bool) {
+// SetDefaultDeny sets whether a policy closes what its rules do not allow.
+func SetDefaultDeny(spec map[string]any, closed bool) {
 	asMap(spec["enableDefaultDeny"])["ingress"] = closed
 }
 
