@@ -82,8 +82,8 @@ func rules(t *testing.T, d *Enforcers, x *policycache.Cache, clusters []federati
 	return len(list)
 }
 
-// A deny of another class that members cannot express takes an allow out which it could have overridden on a pod of both; and
-// everybody is looked at again when there is such a deny.
+// TestDeniesOfOtherClassesAreKnown checks that a deny of another class that members cannot express removes the allows that it
+// could override on a pod of both classes, and that every unit is requeued when such a deny appears.
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
 	woken := 0
@@ -106,7 +106,7 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	}
 }
 
-func TestWhoIsDriven(t *testing.T) {
+func TestAvailableEnforcers(t *testing.T) {
 	x, _ := world(t)
 	carried, why := false, message.Verbatim("apply it")
 	d := &Enforcers{NoHTTP: func(string) message.Message { return message.Message{} }, Changed: func() {}, IstioSupport: func() (bool, message.Message) { return carried, why }}

@@ -23,7 +23,7 @@ func found(code string) []preflight.Finding {
 	return []preflight.Finding{{Severity: preflight.Stops, Code: code, Message: message.Verbatim(code)}}
 }
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		before   history
@@ -149,7 +149,7 @@ func configured(settings map[string]string) preflight.Facts {
 	return preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}, Cilium: preflight.ParseCilium(settings)}
 }
 
-func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
+func TestUnenforced(t *testing.T) {
 	var facts preflight.Facts
 	members := []federation.Cluster{{Name: "m1"}}
 	changes := 0
@@ -231,7 +231,7 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 
 var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
 
-// A proxy that restarts takes no rule away; one that stays away does at the next look.
+// TestInspectorToleratesARestartOfTheProxy checks that HTTP rules are removed only if two checks in a row find no proxy.
 func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	facts := configured(nil)
 	i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
@@ -251,7 +251,7 @@ func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	}
 }
 
-// The state of a fast member is known while another member does not answer yet.
+// TestInspectorDoesNotWaitForASlowMember checks that the state of a fast member is known before a slow member answers.
 func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
@@ -275,7 +275,7 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	})
 }
 
-func TestInspectorHoldsAndReleases(t *testing.T) {
+func TestQuarantineAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}}, result: preflight.NotServed}
 		i := &Inspector{Clusters: h.members, Read: h.read, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard()}
@@ -321,8 +321,8 @@ func TestInspectorHoldsAndReleases(t *testing.T) {
 	})
 }
 
-// A member that somebody opened by hand is kept from KubeFed until the mark is seen to be gone.
-func TestInspectorHeedsTheMark(t *testing.T) {
+// TestDowngradeMark checks that KubeFed is kept away from a member that was opened by hand until the mark is read as removed.
+func TestDowngradeMark(t *testing.T) {
 	h := &host{clusters: []federation.Cluster{{Name: "m1"}}}
 	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
 	i := &Inspector{Clusters: h.members, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard(),
@@ -358,7 +358,7 @@ func TestInspectorHeedsTheMark(t *testing.T) {
 	}
 }
 
-func TestInspectorNeedsItsParts(t *testing.T) {
+func TestPrepare(t *testing.T) {
 	if err := new(Inspector).Prepare(); err == nil {
 		t.Error("an inspector of nothing was made")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-func TestSighting(t *testing.T) {
+func TestObjectState(t *testing.T) {
 	there := func(revision, label, invalid string) federation.Observation {
 		return federation.Observation{Registered: true, Reachable: true,
 			Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Invalid: invalid}}

@@ -165,8 +165,9 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 }
 
-// TestRestartSaysNothing starts another adapter beside a status with members in groups: it knows what the one before knew.
-func TestRestartSaysNothing(t *testing.T) {
+// TestRestartWritesNothing checks that a new process neither writes a status with groups of members again, nor repeats its
+// events and metrics.
+func TestRestartWritesNothing(t *testing.T) {
 	c := newCrowd(t)
 	c.look(statuscache.Report{}, v1alpha1.ProtectedResourceStatus{})
 	f, well := c.look(statuscache.Report{}, v1alpha1.ProtectedResourceStatus{})

@@ -40,7 +40,7 @@ func observed(revision, label string) federation.Observation {
 	return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label}}
 }
 
-func TestBothDataplanesHaveTheirObject(t *testing.T) {
+func TestEachDataplaneGetsAnObject(t *testing.T) {
 	p, err := newPlan(meshed(t))
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +57,9 @@ func TestBothDataplanesHaveTheirObject(t *testing.T) {
 	}
 }
 
-// An enforcer that cannot render just now must not cost a member what it has of it: that would open one of the two doors.
-func TestWhatCannotBeRenderedStays(t *testing.T) {
+// TestUnrenderedKindsStay checks that the objects of an enforcer that cannot render at the moment stay, because without them
+// the resource would be open for one of the two dataplanes.
+func TestUnrenderedKindsStay(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		f := meshed(t)
 		f.Rendered = f.Rendered[:1]
@@ -88,7 +89,7 @@ func TestWhatCannotBeRenderedStays(t *testing.T) {
 	}
 }
 
-// A member is as its worse dataplane is.
+// TestTheWorseDataplaneCounts checks that the worse state of the two dataplanes is the state of the member.
 func TestTheWorseDataplaneCounts(t *testing.T) {
 	for _, c := range []struct {
 		reason string
@@ -124,7 +125,7 @@ func TestTheWorseDataplaneCounts(t *testing.T) {
 	}
 }
 
-func TestEnforcedByWhom(t *testing.T) {
+func TestEnforcementState(t *testing.T) {
 	const cilium, istio = v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio
 	both := []v1alpha1.EnforcerName{cilium, istio}
 	for _, c := range []struct {
@@ -173,8 +174,9 @@ func TestEnforcedByWhom(t *testing.T) {
 	}
 }
 
-// What a wildcard allows is told of the resources that it covers, where Istio has it, and of the wildcard where Cilium has.
-func TestWildcardsAreFolded(t *testing.T) {
+// TestFoldWildcards checks that the allows of a wildcard are reported for the resources that it covers if Istio enforces them,
+// and for the wildcard if Cilium does.
+func TestFoldWildcards(t *testing.T) {
 	exact, wide := policy.Ref{Policy: "p", SID: "exact"}, policy.Ref{Policy: "a", SID: "wide"}
 	istioOnly, both := []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
 	f := &facts{Resource: "r:x", Wanted: true, Unit: policy.Unit{Enforcers: both, From: []policy.Ref{exact}, Statements: []policy.UnitStatement{{Ref: exact}, {Ref: wide}}}}

@@ -8,7 +8,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// A deny that does not fit into a member's policy map is pushed, and is not called realized there.
+// TestDeniesThatDoNotFitAreNotRealized checks that denies that do not fit into a member's policy map are pushed, and are not
+// reported as realized there.
 func TestDeniesThatDoNotFitAreNotRealized(t *testing.T) {
 	s := newScene(t, "m1", "m2")
 	s.dataplanes = map[string]*v1alpha1.MemberDataplane{"m1": {PolicyMapEntries: 256}, "m2": {PolicyMapEntries: 4096}}

@@ -10,9 +10,9 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// TestRemovalRemembersMembers: each of the three memories alone keeps the Federated object until the member was seen
-// without it; the adapter's own memory (the board) is empty, as after a restart.
-func TestRemovalRemembersMembers(t *testing.T) {
+// TestRemovalWaitsForEveryMember checks that each of the three records alone keeps the Federated object until the member was
+// seen without it. The status cache is empty, as after a restart.
+func TestRemovalWaitsForEveryMember(t *testing.T) {
 	away := federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	without := federation.Observation{Registered: true, Reachable: true}
 	with := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x"}}
@@ -56,8 +56,8 @@ func TestRemovalRemembersMembers(t *testing.T) {
 	}
 }
 
-// TestNobodySaidOpen: without a word to open the resource nothing is written.
-func TestNobodySaidOpen(t *testing.T) {
+// TestFrozenPlan checks that nothing is written while no ProtectedResource says that the resource may be opened.
+func TestFrozenPlan(t *testing.T) {
 	placed := &federation.Object{Kind: federation.CiliumPolicy, Placement: []string{"m1"}, TemplateSpec: map[string]any{},
 		Meta: metav1.ObjectMeta{Name: "acp-x", ResourceVersion: "1"}}
 	object := func(mode v1alpha1.Mode, clusterModes ...v1alpha1.ClusterMode) *v1alpha1.ProtectedResource {

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// TestOrder: what a plan is shows in what is written, member by member, whoever asked and however.
-func TestOrder(t *testing.T) {
+// TestPriorityOf checks that the priority follows from the effect of the writes in each member, whatever was requested.
+func TestPriorityOf(t *testing.T) {
 	spec := func(closed bool, apps ...any) map[string]any {
 		rules := []any{map[string]any{}}
 		if len(apps) > 0 {
@@ -60,8 +60,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestClosesWithout: a resource is not closed in a member that lacks a group which it lets in, where that can be seen.
-func TestClosesWithout(t *testing.T) {
+// TestMissingGroupOf checks that a resource is not closed in a member that is known to lack a group which it allows.
+func TestMissingGroupOf(t *testing.T) {
 	spec := func(closed bool) map[string]any {
 		return map[string]any{"enableDefaultDeny": map[string]any{"ingress": closed}}
 	}

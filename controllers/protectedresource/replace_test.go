@@ -13,8 +13,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// TestReplacedObjectClosesUntilItsSuccessorDoes: an object of the unit that has another name now, or is one of fewer parts,
-// leaves a member only when what replaces it was read back there; or the member would stand open in between.
+// TestReplacedObjectClosesUntilItsSuccessorDoes checks that an object of the unit that has another name now, or that is one
+// of fewer parts, is removed from a member only when its replacement was read back there. Otherwise the member would be
+// open in between.
 func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 	spec := map[string]any{"ingress": []any{map[string]any{}}}
 	rendered, err := enforcer.Render(enforcer.Object{Name: "acp-new", Spec: spec}, "new", nil)

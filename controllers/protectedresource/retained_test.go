@@ -13,8 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// A class that changes its dataplane must not open a member where the new one enforces nothing: what closes it there stays,
-// and gets every change, until the new dataplane enforces.
+// TestChangeOfDataplaneNeverOpensAMember checks that a change of the class's dataplane does not open a member where the new
+// one enforces nothing: the former object stays there, and gets every change, until the new dataplane enforces.
 func TestChangeOfDataplaneNeverOpensAMember(t *testing.T) {
 	const ciliumName, istioName = v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio
 	for _, c := range []struct {
@@ -74,8 +74,8 @@ func TestChangeOfDataplaneNeverOpensAMember(t *testing.T) {
 	}
 }
 
-// A member that goes to Audit is opened, whoever closed it before.
-func TestWhatIsRetainedGoesWithEnforce(t *testing.T) {
+// TestReplacedRenderingEndsWithEnforce checks that a member that changes to Audit is opened, whichever dataplane closed it.
+func TestReplacedRenderingEndsWithEnforce(t *testing.T) {
 	s := newScene(t, "m1")
 	s.settle()
 	s.enforcers, s.lacking = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, map[string]string{"m1": "it declares no Istio"}

@@ -59,7 +59,8 @@ func states(state v1alpha1.MemberState, n int) (out []v1alpha1.MemberState) {
 	return out
 }
 
-// The tracer bounds the number of changes that it follows, and the number of members of a change that have spans.
+// TestTracesAreBounded checks that the number of changes that are followed is bounded, and so is the number of members of a
+// change that have spans.
 func TestTracesAreBounded(t *testing.T) {
 	s := newTracedScene(t)
 	s.reconcile("r", nil, states(v1alpha1.MemberPending, 500), s.change("one"))
@@ -97,7 +98,8 @@ func TestTraceOfAnUnreachableMemberEnds(t *testing.T) {
 	}
 }
 
-// A reconcile that fails before anything is known does not end the trace, and one that changes nothing is recorded once.
+// TestFailedReconcileIsTracedAgain checks that a reconcile that fails before anything is known does not end the trace, and
+// that one that changes nothing is recorded once.
 func TestFailedReconcileIsTracedAgain(t *testing.T) {
 	s := newTracedScene(t)
 	c := s.change("one")

@@ -12,7 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Enforce waits until every placed member has the labels in identities; what is closed stays closed, and waits for nobody.
+// TestEnforceWaitsForEveryPlacedMember checks that Enforce waits until every placed member has the labels in identities, and
+// that a member that is closed stays closed and waits for no other.
 func TestEnforceWaitsForEveryPlacedMember(t *testing.T) {
 	all := []string{"m1", "m2", "m3"}
 	observe := func(member v1alpha1.ClusterName) []v1alpha1.ClusterMode {
@@ -74,8 +75,8 @@ func TestEnforceWaitsForEveryPlacedMember(t *testing.T) {
 	}
 }
 
-// Rules that may match nothing are not realized: a deny by a label that is not in the identities of some member's pods lets
-// them in from there.
+// TestRulesThatMatchNothingAreNotRealized checks that a unit is not realized if its rules may match nothing: a deny by a label
+// that the identities of a member lack does not apply to clients from there.
 func TestRulesThatMatchNothingAreNotRealized(t *testing.T) {
 	const pending, realized = v1alpha1.MemberPending, v1alpha1.MemberRealized
 	for _, c := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// TestWildcardGoesStepByStep: after the last statement each step follows from the object and the members alone. The
-// adapter's own memory (the board, the statuses) is empty, as after a crash between any two steps.
-func TestWildcardGoesStepByStep(t *testing.T) {
+// TestWildcardIsRemovedStepByStep checks that, after the last statement, each step depends on the object and the members
+// alone. The status cache and the statuses are empty, as after a crash between any two steps.
+func TestWildcardIsRemovedStepByStep(t *testing.T) {
 	spec := map[string]any{"endpointSelector": map[string]any{"matchExpressions": []any{}}, "log": map[string]any{"value": "acp:x"},
 		"enableDefaultDeny": map[string]any{"ingress": false, "egress": false}, "ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}
 	empty := map[string]any{}
