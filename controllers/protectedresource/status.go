@@ -48,6 +48,7 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 		done.StatusDelay = delay
 		return
 	}
+	r.deferredStatus.InGrace(f.Resource, false, now, 0) // progress after this write may be deferred again
 	for _, o := range f.Objects {
 		o, err := r.writeStatus(ctx, f, o, &report)
 		errs = append(errs, err)
@@ -68,11 +69,27 @@ func statusDeferral(f *facts, report *statuscache.Report) time.Duration {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		if d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
+		d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled())
+		if d == 0 && continuesProgress(f, o, report) {
+			d = statusfields.StatusDelay
+		}
+		if i == 0 || d < least {
 			least = d
 		}
 	}
 	return least
+}
+
+// continuesProgress reports whether an object's status only shows more progress than the written one, such as one more member
+// that has the unit. Such writes are combined. Otherwise a change of a class, of which KubeFed propagates 20 units per second,
+// would cause a write for each member of each unit, and the host's API server would have less time for the push itself.
+func continuesProgress(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) bool {
+	written := o.Status.Members
+	if written == nil || !statusfields.ShowsProgress(o.Status.Conditions, written.Realized+written.Pending != written.Total) {
+		return false
+	}
+	next := status(f, o, report)
+	return statusfields.ShowsProgress(next.Conditions, report.Troubled()) && !equality.Semantic.DeepEqual(o.Status, next)
 }
 
 // first reports whether the resource has no reported status yet.

@@ -73,26 +73,32 @@ func SetConditions(old []metav1.Condition, generation int64, now metav1.Time, co
 // one, and take capacity of the host that the push itself needs. The delay protects the host and is unrelated to
 // policies, so the machine's clock is used.
 func DeferralLimit(before, now []metav1.Condition, troubled bool) time.Duration {
-	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
 	switch {
-	case !meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted), !meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled),
-		realized == nil, realized.Reason != v1alpha1.ReasonNotRealized, troubled:
+	case !ShowsProgress(now, troubled):
 		return 0
 	case len(before) == 0:
 		return firstStatusDelay
 	case isHealthy(before):
-		return statusDelay
+		return StatusDelay
 	default:
 		return 0 // the previous status showed a problem, which may be over
 	}
 }
 
+// ShowsProgress reports whether conditions only show that members do not have everything yet. troubled reports that a
+// member is in a state other than Pending and Realized.
+func ShowsProgress(conditions []metav1.Condition, troubled bool) bool {
+	realized := meta.FindStatusCondition(conditions, v1alpha1.ConditionRealized)
+	return !troubled && realized != nil && realized.Status != metav1.ConditionTrue && realized.Reason == v1alpha1.ReasonNotRealized &&
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionCompiled)
+}
+
 const (
 	// firstStatusDelay applies if there was no status before, which cannot mislead anybody.
 	firstStatusDelay = 5 * time.Second
-	// statusDelay bounds how long a status may show the previous state, in addition to the time of the decision.
+	// StatusDelay bounds how long a status may show the previous state, in addition to the time of the decision.
 	// Clients that need to know compare observedGeneration.
-	statusDelay = 500 * time.Millisecond
+	StatusDelay = 500 * time.Millisecond
 )
 
 // isHealthy reports whether a status shows no problem.

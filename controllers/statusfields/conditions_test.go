@@ -103,7 +103,7 @@ func TestDeferralLimit(t *testing.T) {
 		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstStatusDelay},
 		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), 0},
 		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0},
-		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), statusDelay},
+		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), StatusDelay},
 		{"it was in force, and a member drifts", realized, pending, members(v1alpha1.MemberDrifted), 0},
 		{"it was in force nowhere, and has to be now", conditions(yes, yes, no, v1alpha1.ReasonObserve), pending, members(v1alpha1.MemberPending), 0},
 		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), 0},
