@@ -100,16 +100,8 @@ func columns(tx *gorm.DB, postgres bool, name string) (out []column, err error) 
 }
 
 // schema returns the schema changes that a database has.
-func schema(tx *gorm.DB) (out []int64, err error) {
-	err = database.Rows(tx, func(rows *sql.Rows) error {
-		var v int64
-		if err := rows.Scan(&v); err != nil {
-			return err
-		}
-		out = append(out, v)
-		return nil
-	}, "SELECT version_id FROM goose_db_version WHERE is_applied AND version_id > 0 ORDER BY version_id")
-	return out, err
+func schema(tx *gorm.DB) ([]int64, error) {
+	return database.Select[int64](tx, "SELECT version_id FROM goose_db_version WHERE is_applied AND version_id > 0 ORDER BY version_id")
 }
 
 // rowsOf yields the rows of a table; each has the values of the columns in their order.
@@ -209,8 +201,8 @@ func insert(tx *gorm.DB, t table, cols []column, rows iter.Seq2[[]any, error]) e
 
 // restart makes the database number new rows after the given number, at least after those that it has.
 func restart(tx *gorm.DB, postgres bool, t table, after int64) error {
-	var most int64
-	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&most) }, "SELECT coalesce(max("+t.serial+"), 0) FROM "+t.name); err != nil {
+	most, err := database.Number(tx, "SELECT coalesce(max("+t.serial+"), 0) FROM "+t.name)
+	if err != nil {
 		return err
 	}
 	after = max(after, most)
@@ -223,14 +215,13 @@ func restart(tx *gorm.DB, postgres bool, t table, after int64) error {
 	if _, err := database.Exec(tx, "DELETE FROM sqlite_sequence WHERE name = ?", t.name); err != nil {
 		return err
 	}
-	_, err := database.Exec(tx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", t.name, after)
+	_, err = database.Exec(tx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", t.name, after)
 	return err
 }
 
 // lastNumber returns the number that a table's next row follows.
-func lastNumber(tx *gorm.DB, t table) (n int64, err error) {
-	err = database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&n) }, "SELECT seq FROM sqlite_sequence WHERE name = ?", t.name)
-	return n, err
+func lastNumber(tx *gorm.DB, t table) (int64, error) {
+	return database.Number(tx, "SELECT seq FROM sqlite_sequence WHERE name = ?", t.name)
 }
 
 // used reports whether a database has rows other than those of migrations.

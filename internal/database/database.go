@@ -148,7 +148,8 @@ func (db *DB) ReadOne(ctx context.Context, f func(tx *gorm.DB) error) error {
 // file, a lock that is never released, and a PostgreSQL standby.
 func (db *DB) Ping(ctx context.Context) error {
 	return db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE goose_db_version SET tstamp = tstamp WHERE id = -1").Error
+		_, err := Exec(tx, "UPDATE goose_db_version SET tstamp = tstamp WHERE id = -1")
+		return err
 	})
 }
 
@@ -158,7 +159,8 @@ func Lock(tx *gorm.DB, name string) error {
 	if tx.Name() != postgresName {
 		return nil
 	}
-	return tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name).Error
+	_, err := Exec(tx, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name)
+	return err
 }
 
 // Close closes the connections.

@@ -67,8 +67,8 @@ func (db *DB) migrateAlone(ctx context.Context, pool *sql.DB) error {
 	if _, err := p.GetDBVersion(ctx); err != nil { // creates goose's table
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
-	var have []int64
-	if err := db.w.WithContext(ctx).Raw("SELECT version_id FROM goose_db_version WHERE is_applied ORDER BY version_id").Scan(&have).Error; err != nil {
+	have, err := Select[int64](db.w.WithContext(ctx), "SELECT version_id FROM goose_db_version WHERE is_applied ORDER BY version_id")
+	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	sources := p.ListSources()

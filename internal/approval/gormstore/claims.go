@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 
@@ -26,14 +25,13 @@ func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64
 }
 
 func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
-	for some := range slices.Chunk(claims, maxQueryValues) {
+	for chunk := range slices.Chunk(claims, maxQueryValues) {
 		var args []any
-		for _, c := range some {
+		for _, c := range chunk {
 			args = append(args, c.Application, c.Resource, c.Action)
 		}
-		var other int64
-		if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&other) },
-			"SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(some)-1)+") LIMIT 1", args...); err != nil || other > 0 {
+		other, err := database.Number(tx, "SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chunk)-1)+") LIMIT 1", args...)
+		if err != nil || other > 0 {
 			return other, err
 		}
 	}

@@ -1,44 +1,43 @@
 package gormstore
 
 import (
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/sqlquery"
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// list returns the query of a list. rare is a word of its text that few tickets have, or empty.
-func list(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
-	q := tx.Model(&ticketRow{})
+// list returns the query of a list, which selects columns of its tickets. rare is a word of its text that few tickets have,
+// or empty.
+func list(tx *gorm.DB, columns string, f approval.Filter, rare string) sqlquery.Statement {
+	var c sqlquery.Conditions
 	if scans, rest := indexScans(f, rare); len(scans) == 1 && scans[0].table == "" {
-		q = after(where(q.Where(scans[0].where, scans[0].args...), rest), f, "tickets.number")
+		c.AddAll(scans[0].conditions)
+		addFilter(&c, tx, rest)
+		addAfter(&c, f, "tickets.number")
 	} else {
-		numbers, args := union(tx, f, rare, f.Limit)
-		q = q.Where("number IN ("+numbers+")", args...)
+		numbers := union(tx, f, rare, f.Limit)
+		c.Add("number IN ("+numbers.Text+")", numbers.Args...)
 	}
+	order := "number DESC"
 	switch {
 	case f.Oldest:
-		q = q.Order("number")
+		order = "number"
 	case f.ByUpdate:
-		q = q.Order("updated_at DESC, number DESC")
-	default:
-		q = q.Order("number DESC")
+		order = "updated_at DESC, number DESC"
 	}
+	s := sqlquery.Statement{Text: "SELECT " + columns + " FROM tickets" + c.Where() + " ORDER BY " + order, Args: c.Args()}
 	if f.Limit > 0 {
-		q = q.Limit(f.Limit)
+		s.Text, s.Args = s.Text+" LIMIT ?", append(s.Args, f.Limit)
 	}
-	return q
+	return s
 }
 
 // maxQueryValues bounds the number of values in one query, because databases bound the number of parameters.
 const maxQueryValues = 500
-
-const visibleTo = `tickets.requester = @p
- OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
- OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
 // withoutIndex returns the prefix of columns whose index SQLite must not use. SQLite does not know how many tickets have a state,
 // and would otherwise prefer that index to the scan. A unary plus excludes a column from its indexes.
@@ -49,64 +48,56 @@ func withoutIndex(tx *gorm.DB) string {
 	return ""
 }
 
-// where adds the conditions of a filter, except WaitsFor, which the scans contain.
-func where(q *gorm.DB, f approval.Filter) *gorm.DB {
-	column := withoutIndex(q) + "tickets."
-	if len(f.Numbers) > 0 {
-		q = q.Where("tickets.number IN ?", f.Numbers)
-	}
+// addFilter adds the conditions of a filter, except WaitsFor, which the scans contain.
+func addFilter(c *sqlquery.Conditions, tx *gorm.DB, f approval.Filter) {
+	column := withoutIndex(tx) + "tickets."
+	sqlquery.AddIn(c, "tickets.number", f.Numbers)
 	if f.Text != "" {
-		q = having(q, tokenize.Prefixes(f.Text))
+		addWords(c, tokenize.Prefixes(f.Text))
 	}
 	if f.Requester != "" {
-		q = q.Where(column+"requester = ?", f.Requester)
+		c.Add(column+"requester = ?", f.Requester)
 	}
-	if len(f.Kinds) > 0 {
-		q = q.Where(column+"kind IN ?", f.Kinds)
-	}
-	if len(f.States) > 0 {
-		q = q.Where(column+"state IN ?", f.States)
-	}
+	sqlquery.AddIn(c, column+"kind", f.Kinds)
+	sqlquery.AddIn(c, column+"state", f.States)
 	if f.DecidedBy != "" {
-		q = q.Where("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
+		c.Add("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
 	}
 	if v := f.VisibleTo; v != nil {
-		q = q.Where(visibleTo, map[string]any{"p": v.Person, "for": v.StandsFor, "apps": v.Applications, "res": v.Resources})
+		c.Add(`(tickets.requester = ?
+ OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = ? OR c.person IN ? AND c.role = 'named'))
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN ? OR i.resource_name IN ?)))`,
+			v.Person, v.Person, v.StandsFor, v.Applications, v.Resources)
 	}
-	if conditions, args := ofItem(f, "i."); len(conditions) > 0 {
-		q = q.Where("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+strings.Join(conditions, " AND ")+")", args...)
+	if item := ofItem(f, "i."); !item.IsEmpty() {
+		c.Add("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+item.And()+")", item.Args()...)
 	}
-	return q
 }
 
 // ofItem returns the conditions that a single item must meet, with a prefix before the names of the columns.
-func ofItem(f approval.Filter, prefix string) (conditions []string, args []any) {
-	add := func(column, condition string, value any) {
-		conditions, args = append(conditions, prefix+column+condition), append(args, value)
-	}
-	if len(f.ItemStates) > 0 {
-		add("state", " IN ?", f.ItemStates)
-	}
+func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
+	var c sqlquery.Conditions
+	sqlquery.AddIn(&c, prefix+"state", f.ItemStates)
 	if f.Application != "" {
-		add("application", " = ?", f.Application)
+		c.Add(prefix+"application = ?", f.Application)
 	}
 	if f.Resource != "" {
-		add("resource", " = ?", f.Resource)
+		c.Add(prefix+"resource = ?", f.Resource)
 	}
 	if f.Policy != "" {
-		add("policy", " = ?", f.Policy)
+		c.Add(prefix+"policy = ?", f.Policy)
 	}
 	if f.Target != nil {
-		add("target_ticket", " = ?", f.Target.Ticket)
-		add("target_item", " = ?", f.Target.Item)
+		c.Add(prefix+"target_ticket = ?", f.Target.Ticket)
+		c.Add(prefix+"target_item = ?", f.Target.Item)
 	}
 	if !f.DueBy.IsZero() {
-		add("due_at", " BETWEEN 1 AND ?", micros(f.DueBy))
+		c.Add(prefix+"due_at BETWEEN 1 AND ?", micros(f.DueBy))
 	}
 	if !f.ExpiresBy.IsZero() {
-		add("expires_at", " BETWEEN 1 AND ?", micros(f.ExpiresBy))
+		c.Add(prefix+"expires_at BETWEEN 1 AND ?", micros(f.ExpiresBy))
 	}
-	return conditions, args
+	return c
 }
 
 // withoutItemConditions returns the filter without the conditions that a single item must meet.

@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"gorm.io/gorm"
@@ -79,11 +78,10 @@ func earlierTicket(tx *gorm.DB, t *approval.Ticket) (*approval.Ticket, error) {
 }
 
 // nextNumber returns the number of a new ticket. SQLite has one writer at a time, so no other transaction uses it.
-func nextNumber(tx *gorm.DB) (number int64, err error) {
+func nextNumber(tx *gorm.DB) (int64, error) {
 	query := "SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'tickets'"
 	if tx.Name() != "sqlite" {
 		query = "SELECT nextval(pg_get_serial_sequence('tickets', 'number'))"
 	}
-	err = database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&number) }, query)
-	return number, err
+	return database.Number(tx, query)
 }

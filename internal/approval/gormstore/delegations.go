@@ -6,9 +6,11 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/message"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // Delegate implements approval.DelegationStore.
@@ -31,20 +33,22 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approval.Delegation) error) (approval.Delegation, error) {
 	var d approval.Delegation
 	err := s.write(ctx, func(tx *gorm.DB) error {
-		var row delegationRow
-		if err := tx.First(&row, "id = ?", id).Error; err != nil {
+		row, err := database.SelectOne[delegationRow](tx, "SELECT * FROM delegations WHERE id = ?", id)
+		if err != nil {
 			return err
+		}
+		if row == nil {
+			return approval.NotFound()
 		}
 		d = row.delegation()
 		if err := change(&d); err != nil {
 			return err
 		}
-		res := tx.Model(&delegationRow{}).Where("id = ? AND ended_at = ?", id, row.EndedAt).
-			Updates(map[string]any{"ended_at": micros(d.EndedAt), "ended_by": d.EndedBy})
-		if res.Error != nil {
-			return res.Error
+		n, err := database.Exec(tx, "UPDATE delegations SET ended_at = ?, ended_by = ? WHERE id = ? AND ended_at = ?", micros(d.EndedAt), d.EndedBy, id, row.EndedAt)
+		if err != nil {
+			return err
 		}
-		if res.RowsAffected != 1 {
+		if n != 1 {
 			return &approval.Error{Code: approval.CodeStale, Message: message.DelegationChangedMeanwhile()}
 		}
 		if err := notifystore.EnqueueDelegation(tx, id); err != nil {
@@ -62,32 +66,30 @@ func delegated(tx *gorm.DB, d approval.Delegation) error {
 // Delegations implements approval.DelegationStore.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	var out []approval.Delegation
+	var c sqlquery.Conditions
+	if f.From != "" {
+		c.Add("from_person = ?", f.From)
+	}
+	if f.To != "" {
+		c.Add("to_person = ?", f.To)
+	}
+	if !f.ActiveAt.IsZero() {
+		at := micros(f.ActiveAt)
+		c.Add("start_at <= ? AND end_at > ? AND (ended_at = 0 OR ended_at > ?)", at, at, at)
+	}
+	if f.Before > 0 {
+		c.Add("id < ?", f.Before)
+	}
+	text, args := "SELECT * FROM delegations"+c.Where()+" ORDER BY id DESC", c.Args()
+	if f.Limit > 0 {
+		text, args = text+" LIMIT ?", append(args, f.Limit)
+	}
 	err := s.readOne(ctx, func(tx *gorm.DB) error {
-		q := tx.Order("id DESC")
-		if f.From != "" {
-			q = q.Where("from_person = ?", f.From)
-		}
-		if f.To != "" {
-			q = q.Where("to_person = ?", f.To)
-		}
-		if !f.ActiveAt.IsZero() {
-			at := micros(f.ActiveAt)
-			q = q.Where("start_at <= ? AND end_at > ? AND (ended_at = 0 OR ended_at > ?)", at, at, at)
-		}
-		if f.Before > 0 {
-			q = q.Where("id < ?", f.Before)
-		}
-		if f.Limit > 0 {
-			q = q.Limit(f.Limit)
-		}
-		var rows []delegationRow
-		if err := q.Find(&rows).Error; err != nil {
-			return err
-		}
+		rows, err := database.Select[delegationRow](tx, text, args...)
 		for _, r := range rows {
 			out = append(out, r.delegation())
 		}
-		return nil
+		return err
 	})
 	return out, err
 }

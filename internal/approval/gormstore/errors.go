@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"gorm.io/gorm"
-
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
 )
@@ -22,8 +20,6 @@ func storeError(err error) error {
 	case errors.As(err, &ours), errors.Is(err, approval.ErrNoJob), errors.Is(err, approval.ErrLeaseLost),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.Is(err, gorm.ErrRecordNotFound):
-		return approval.NotFound()
 	}
 	return &approval.Error{Code: approval.CodeStoreUnavailable, Message: database.Detail(err), Err: err}
 }

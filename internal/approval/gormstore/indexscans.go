@@ -2,12 +2,12 @@ package gormstore
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/sqlquery"
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
@@ -16,9 +16,10 @@ import (
 // their applications; it is then their union.
 type indexScan struct {
 	// table is the table that is scanned, as d; empty for the tickets themselves.
-	table string
-	where string
-	args  []any
+	table      string
+	conditions sqlquery.Conditions
+	// joined reports that the conditions name columns of the tickets beside those of d.
+	joined bool
 	// own reports that d is the item that must meet the filter's conditions on a single item.
 	own bool
 	// ranges reports that the scan covers several ranges of the index, so its result is not in order.
@@ -41,7 +42,7 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 		scans = []indexScan{ofTickets("tickets.number IN ?", f.Numbers)}
 		f.Numbers = nil
 	case rare != "":
-		scans = []indexScan{{table: "ticket_words", where: "d.word >= ? AND d.word < ?", args: []any{rare, tokenize.PrefixEnd(rare)}, ranges: true}}
+		scans = []indexScan{{table: "ticket_words", conditions: sqlquery.Condition("d.word >= ? AND d.word < ?", rare, tokenize.PrefixEnd(rare)), ranges: true}}
 	case f.DecidedBy != "":
 		scans = []indexScan{concern(f.DecidedBy, approval.RoleDecided)}
 		f.DecidedBy = ""
@@ -85,7 +86,7 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 		}
 		f.Kinds = nil
 	default:
-		scans = []indexScan{ofTickets("1 = 1")}
+		scans = []indexScan{{}}
 	}
 	return scans, f
 }
@@ -94,15 +95,17 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-func ofTickets(where string, args ...any) indexScan { return indexScan{where: where, args: args} }
+func ofTickets(condition string, args ...any) indexScan {
+	return indexScan{conditions: sqlquery.Condition(condition, args...)}
+}
 
 // ofItems returns a scan of the items that must meet the conditions on a single item.
-func ofItems(where string, args ...any) indexScan {
-	return indexScan{table: "items", where: where, args: args, own: true}
+func ofItems(condition string, args ...any) indexScan {
+	return indexScan{table: "items", conditions: sqlquery.Condition(condition, args...), own: true}
 }
 
 func concern(person string, role approval.Role) indexScan {
-	return indexScan{table: "concerns", where: "d.person = ? AND d.role = ?", args: []any{person, role}}
+	return indexScan{table: "concerns", conditions: sqlquery.Condition("d.person = ? AND d.role = ?", person, role)}
 }
 
 // waiting returns the scans for items that wait for a person. A delegate decides neither their own requests nor items that
@@ -111,13 +114,12 @@ func waiting(f approval.Filter) []indexScan {
 	w := f.WaitsFor
 	scans := []indexScan{concern(w.Person, approval.RoleWaits)}
 	for _, p := range w.StandsFor {
-		scans = append(scans, indexScan{table: "concerns", where: `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
- AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, args: []any{p, w.Person, w.Person}})
+		scans = append(scans, indexScan{table: "concerns", joined: true, conditions: sqlquery.Condition(`d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
+ AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, p, w.Person, w.Person)})
 	}
 	if len(f.ItemStates) > 0 {
 		for i := range scans {
-			scans[i].where += " AND EXISTS (SELECT 1 FROM items i WHERE i.ticket = d.ticket AND i.position = d.item AND i.state IN ?)"
-			scans[i].args = append(scans[i].args, f.ItemStates)
+			scans[i].conditions.Add("EXISTS (SELECT 1 FROM items i WHERE i.ticket = d.ticket AND i.position = d.item AND i.state IN ?)", f.ItemStates)
 		}
 	}
 	return scans
@@ -131,11 +133,11 @@ func visible(v approval.Visible) []indexScan {
 	for _, p := range v.StandsFor {
 		scans = append(scans, concern(p, approval.RoleNamed))
 	}
-	for some := range slices.Chunk(v.Applications, maxQueryValues) {
-		scans = append(scans, indexScan{table: "items", where: "d.application_name IN ?", args: []any{padToPowerOfTwo(some)}, ranges: true})
+	for chunk := range slices.Chunk(v.Applications, maxQueryValues) {
+		scans = append(scans, indexScan{table: "items", conditions: sqlquery.Condition("d.application_name IN ?", padToPowerOfTwo(chunk)), ranges: true})
 	}
-	for some := range slices.Chunk(v.Resources, maxQueryValues) {
-		scans = append(scans, indexScan{table: "items", where: "d.resource_name IN ?", args: []any{padToPowerOfTwo(some)}, ranges: true})
+	for chunk := range slices.Chunk(v.Resources, maxQueryValues) {
+		scans = append(scans, indexScan{table: "items", conditions: sqlquery.Condition("d.resource_name IN ?", padToPowerOfTwo(chunk)), ranges: true})
 	}
 	return scans
 }
@@ -154,28 +156,26 @@ func padToPowerOfTwo[T any](values []T) []T {
 }
 
 // numbers returns the query of one scan. It selects the numbers of its tickets, limited in the order of the list.
-func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB {
-	number := "tickets.number"
-	q := tx.Table("tickets")
-	var conditions []string
-	var values []any
+func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) sqlquery.Statement {
+	number, from := "tickets.number", "tickets"
+	var c, item sqlquery.Conditions
 	if w.own {
-		conditions, values = ofItem(rest, withoutIndex(tx)+"d.")
+		item = ofItem(rest, withoutIndex(tx)+"d.")
 		rest = withoutItemConditions(rest)
 	}
 	if w.table != "" {
-		number = "d.ticket"
-		q = tx.Table(w.table + " AS d")
-		if f.ByUpdate || strings.Contains(w.where, "tickets.") || hasTicketConditions(rest) {
+		number, from = "d.ticket", w.table+" AS d"
+		if f.ByUpdate || w.joined || hasTicketConditions(rest) {
 			// Each ticket is read by its number. SQLite keeps the order of the tables of a CROSS JOIN. The expression keeps
 			// PostgreSQL from reading all tickets in the order of their index.
-			q = tx.Table(w.table + " AS d CROSS JOIN tickets").Where("tickets.number = d.ticket + 0")
+			from += " CROSS JOIN tickets"
+			c.Add("tickets.number = d.ticket + 0")
 		}
 	}
-	q = where(q.Where(w.where, w.args...), rest)
-	if len(conditions) > 0 {
-		q = q.Where(strings.Join(conditions, " AND "), values...)
-	}
+	c.AddAll(w.conditions)
+	addFilter(&c, tx, rest)
+	c.AddAll(item)
+	addAfter(&c, f, number)
 	direction := " DESC"
 	if f.Oldest {
 		direction = ""
@@ -191,40 +191,43 @@ func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gor
 		order = "tickets.updated_at DESC, " + order
 		group += ", tickets.updated_at"
 	}
-	q = after(q, f, number).Select(number + " AS n")
+	s := sqlquery.Statement{Text: "SELECT " + number + " AS n FROM " + from + c.Where(), Args: c.Args()}
 	if w.table != "" {
-		q = q.Group(group) // a ticket's items are adjacent in the index
+		s.Text += " GROUP BY " + group // a ticket's items are adjacent in the index
 	}
 	if limit > 0 {
-		q = q.Order(order).Limit(limit)
+		s.Text, s.Args = s.Text+" ORDER BY "+order+" LIMIT ?", append(s.Args, limit)
 	}
-	return q
+	return s
 }
 
-// after adds the condition for the tickets after the last one of the previous page.
-func after(q *gorm.DB, f approval.Filter, number string) *gorm.DB {
+// addAfter adds the condition for the tickets after the last one of the previous page.
+func addAfter(c *sqlquery.Conditions, f approval.Filter, number string) {
 	switch {
 	case f.After.Number == 0:
-		return q
 	case f.ByUpdate:
-		return q.Where("(tickets.updated_at, tickets.number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
+		c.Add("(tickets.updated_at, tickets.number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
+	default:
+		c.Add(number+" < ?", f.After.Number)
 	}
-	return q.Where(number+" < ?", f.After.Number)
 }
 
-// hasTicketConditions reports whether where adds a condition for the filter.
+// hasTicketConditions reports whether addFilter adds a condition for the filter.
 func hasTicketConditions(f approval.Filter) bool {
-	conditions, _ := ofItem(f, "")
-	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0
+	item := ofItem(f, "")
+	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || !item.IsEmpty()
 }
 
 // union returns the query of the numbers of all scans, as column n.
-func union(tx *gorm.DB, f approval.Filter, rare string, limit int) (string, []any) {
+func union(tx *gorm.DB, f approval.Filter, rare string, limit int) sqlquery.Statement {
+	var all sqlquery.Statement
 	scans, rest := indexScans(f, rare)
-	parts, args := make([]string, len(scans)), make([]any, len(scans))
 	for i, w := range scans {
-		parts[i] = "SELECT n FROM (?) AS w"
-		args[i] = w.numbers(tx, f, rest, limit)
+		if i > 0 {
+			all.Text += " UNION "
+		}
+		s := w.numbers(tx, f, rest, limit)
+		all.Text, all.Args = all.Text+"SELECT n FROM ("+s.Text+") AS w", append(all.Args, s.Args...)
 	}
-	return strings.Join(parts, " UNION "), args
+	return all
 }

@@ -2,52 +2,58 @@ package gormstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
-// due is the condition for jobs that can be leased: the time of the job has come, it has no lease, and no earlier job of its
+// due returns the conditions for jobs that can be leased: the time of the job has come, it has no lease, and no earlier job of its
 // key is waiting. Times that are later than any correct clock can have written are ignored.
-const due = `(run_after <= @now OR run_after > @parked OR NOT parked AND run_after > @retried) AND (lease_until <= @now OR lease_until > @leased)
- AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
+func due(now time.Time, ttl time.Duration) sqlquery.Conditions {
+	var c sqlquery.Conditions
+	c.Add("(run_after <= ? OR run_after > ? OR NOT parked AND run_after > ?)",
+		micros(now), micros(now.Add(approval.LongestParked+approval.ClockTolerance)), micros(now.Add(approval.LongestRetry+approval.ClockTolerance)))
+	c.Add("(lease_until <= ? OR lease_until > ?)", micros(now), micros(now.Add(ttl+approval.ClockTolerance)))
+	c.Add("NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)")
+	return c
+}
 
 // Lease implements approval.Outbox. It first checks without the write lock, because usually no job is due, and skips jobs
 // that another replica is about to lease.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
-	args := map[string]any{"now": micros(now), "parked": micros(now.Add(approval.LongestParked + approval.ClockTolerance)),
-		"retried": micros(now.Add(approval.LongestRetry + approval.ClockTolerance)), "leased": micros(now.Add(ttl + approval.ClockTolerance))}
-	var some int64
-	if err := s.read(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&jobRow{}).Where(due, args).Limit(1).Count(&some).Error
+	isDue := due(now, ttl)
+	var found int64
+	if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
+		found, err = database.Number(tx, "SELECT id FROM outbox"+isDue.Where()+" LIMIT 1", isDue.Args()...)
+		return err
 	}); err != nil {
 		return nil, err
 	}
-	if some == 0 {
+	if found == 0 {
 		return nil, approval.ErrNoJob
 	}
-	var row jobRow
-	err := s.write(ctx, func(tx *gorm.DB) error {
-		var rows []jobRow
-		skip := clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}
-		if err := tx.Clauses(skip).Where(due, args).Order("id").Limit(1).Find(&rows).Error; err != nil {
+	var row *jobRow
+	err := s.write(ctx, func(tx *gorm.DB) (err error) {
+		row, err = database.SelectOne[jobRow](tx, "SELECT * FROM outbox"+isDue.Where()+" ORDER BY id LIMIT 1"+database.ForUpdateSkipLocked(tx), isDue.Args()...)
+		if err != nil {
 			return err
 		}
-		if len(rows) == 0 {
+		if row == nil {
 			return approval.ErrNoJob
 		}
-		row = rows[0]
 		before := row.LeaseUntil
 		row.Worker, row.LeaseUntil, row.Attempts = worker, micros(now.Add(ttl)), row.Attempts+1
-		res := tx.Model(&jobRow{}).Where("id = ? AND lease_until = ?", row.ID, before).
-			Updates(map[string]any{"worker": row.Worker, "lease_until": row.LeaseUntil, "attempts": row.Attempts})
-		if res.Error == nil && res.RowsAffected != 1 {
+		n, err := database.Exec(tx, "UPDATE outbox SET worker = ?, lease_until = ?, attempts = ? WHERE id = ? AND lease_until = ?",
+			row.Worker, row.LeaseUntil, row.Attempts, row.ID, before)
+		if err == nil && n != 1 {
 			return approval.ErrNoJob
 		}
-		return res.Error
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -58,26 +64,24 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 
 // Finish implements approval.Outbox.
 func (s *Store) Finish(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	return s.completeJob(ctx, j, change, func(tx *gorm.DB) *gorm.DB { return tx.Delete(&jobRow{}) })
+	return s.completeJob(ctx, j, change, "DELETE FROM outbox")
 }
 
 // Postpone implements approval.Outbox.
 func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	return s.completeJob(ctx, j, change, func(tx *gorm.DB) *gorm.DB {
-		return tx.Updates(map[string]any{"run_after": micros(until), "parked": parked, "worker": "", "lease_until": 0})
-	})
+	return s.completeJob(ctx, j, change, "UPDATE outbox SET run_after = ?, parked = ?, worker = '', lease_until = 0", micros(until), parked)
 }
 
-// completeJob deletes or changes a job if the worker still has its lease. The number of attempts distinguishes leases of one
-// worker.
-func (s *Store) completeJob(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, back func(*gorm.DB) *gorm.DB) (*approval.Ticket, error) {
+// completeJob deletes or changes a job by a statement, to which it adds the condition, if the worker still has its lease. The
+// number of attempts distinguishes leases of one worker.
+func (s *Store) completeJob(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, statement string, args ...any) (*approval.Ticket, error) {
 	var t *approval.Ticket
 	err := s.write(ctx, func(tx *gorm.DB) (err error) {
-		res := back(tx.Model(&jobRow{}).Where("id = ? AND worker = ? AND attempts = ?", j.ID, j.Worker, j.Attempts))
-		if res.Error != nil {
-			return res.Error
+		n, err := database.Exec(tx, statement+" WHERE id = ? AND worker = ? AND attempts = ?", slices.Concat(args, []any{j.ID, j.Worker, j.Attempts})...)
+		if err != nil {
+			return err
 		}
-		if res.RowsAffected != 1 {
+		if n != 1 {
 			return approval.ErrLeaseLost
 		}
 		t, err = update(tx, j.Ticket, change)

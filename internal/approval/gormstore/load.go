@@ -3,7 +3,6 @@ package gormstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // Get implements approval.TicketStore.
@@ -22,7 +22,7 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 			return err
 		}
 		if len(rows) == 0 {
-			return gorm.ErrRecordNotFound
+			return approval.NotFound()
 		}
 		filled, err := fill(tx, rows)
 		if err != nil {
@@ -36,17 +36,19 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 
 const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at, trace_parent"
 
-func (r *ticketRow) scan(rows *sql.Rows) error {
-	return rows.Scan(&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt, &r.TraceParent)
+// ticketRows returns the tickets that meet a condition.
+func ticketRows(tx *gorm.DB, condition string, args ...any) ([]ticketRow, error) {
+	return selectTickets(tx, sqlquery.Statement{Text: "SELECT " + ticketColumns + " FROM tickets WHERE " + condition, Args: args})
 }
 
-func ticketRows(tx *gorm.DB, which string, args ...any) (out []ticketRow, err error) {
+// selectTickets returns the rows of a query that selects ticketColumns.
+func selectTickets(tx *gorm.DB, s sqlquery.Statement) (out []ticketRow, err error) {
 	err = database.Rows(tx, func(rows *sql.Rows) error {
 		var r ticketRow
-		err := r.scan(rows)
+		err := rows.Scan(&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt, &r.TraceParent)
 		out = append(out, r)
 		return err
-	}, "SELECT "+ticketColumns+" FROM tickets WHERE "+which, args...)
+	}, s.Text, s.Args...)
 	return out, err
 }
 
@@ -62,7 +64,7 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	if len(rows) == 0 {
 		return out, nil
 	}
-	in, args := inValues(numbers)
+	numbers = padToPowerOfTwo(numbers) // so that the database has to prepare few different statements
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
 		var number int64
 		var body []byte
@@ -76,7 +78,7 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 		}
 		t.Items = append(t.Items, it)
 		return nil
-	}, "SELECT ticket, body FROM items WHERE ticket IN ("+in+") ORDER BY ticket, position", args...); err != nil {
+	}, "SELECT ticket, body FROM items WHERE ticket IN ? ORDER BY ticket, position", numbers); err != nil {
 		return nil, err
 	}
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
@@ -91,19 +93,10 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 		t := byNumber[number]
 		t.Events = append(t.Events, e)
 		return nil
-	}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ("+in+") ORDER BY seq", args...); err != nil {
+	}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ? ORDER BY seq", numbers); err != nil {
 		return nil, err
 	}
 	return out, nil
-}
-
-// inValues returns the placeholders and values of an IN condition. It repeats the last value up to the next power of two, so
-// that the database has to prepare few different statements.
-func inValues(numbers []int64) (marks string, args []any) {
-	for _, n := range padToPowerOfTwo(numbers) {
-		args = append(args, n)
-	}
-	return database.Placeholders(len(args)), args
 }
 
 // listed returns the rows of a list.
@@ -112,19 +105,7 @@ func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := list(tx, f, rare).Select(ticketColumns).Rows()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r ticketRow
-		if err := r.scan(rows); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return selectTickets(tx, list(tx, ticketColumns, f, rare))
 }
 
 // List implements approval.TicketStore.
@@ -135,8 +116,8 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 			return err
 		}
 		out = make([]*approval.Ticket, 0, len(rows))
-		for some := range slices.Chunk(rows, maxQueryValues) {
-			filled, err := fill(tx, some)
+		for chunk := range slices.Chunk(rows, maxQueryValues) {
+			filled, err := fill(tx, chunk)
 			if err != nil {
 				return err
 			}
@@ -147,10 +128,11 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 	return out, err
 }
 
-func count(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
+// count returns the query of the number of tickets that a filter selects, at most approval.CountLimit.
+func count(tx *gorm.DB, f approval.Filter, rare string) sqlquery.Statement {
 	f.After, f.ByUpdate = approval.Cursor{}, false
-	numbers, args := union(tx, f, rare, approval.CountLimit)
-	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
+	numbers := union(tx, f, rare, approval.CountLimit)
+	return sqlquery.Statement{Text: "SELECT COUNT(*) FROM (" + numbers.Text + " LIMIT ?) AS t", Args: append(numbers.Args, approval.CountLimit)}
 }
 
 // Count implements approval.TicketStore.
@@ -162,8 +144,9 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 			if err != nil {
 				return err
 			}
-			var n int64
-			if err := count(tx, f, rare).Count(&n).Error; err != nil {
+			s := count(tx, f, rare)
+			n, err := database.Number(tx, s.Text, s.Args...)
+			if err != nil {
 				return err
 			}
 			out[i] = int(n)
@@ -177,14 +160,14 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.TicketChange, error) {
 	var out []approval.TicketChange
 	err := s.readOne(ctx, func(tx *gorm.DB) error {
-		var rows []ticketRow
-		if err := tx.Select("number", "state", "version", "updated_at").Where("updated_at >= ?", micros(since)).Order("updated_at").Find(&rows).Error; err != nil {
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			var c approval.TicketChange
+			var at int64
+			err := rows.Scan(&c.Number, &c.State, &c.Version, &at)
+			c.UpdatedAt = instant(at)
+			out = append(out, c)
 			return err
-		}
-		for _, r := range rows {
-			out = append(out, approval.TicketChange{Number: r.Number, State: r.State, Version: r.Version, UpdatedAt: instant(r.UpdatedAt)})
-		}
-		return nil
+		}, "SELECT number, state, version, updated_at FROM tickets WHERE updated_at >= ? ORDER BY updated_at", micros(since))
 	})
 	return out, err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
@@ -73,33 +74,25 @@ func saveEvents(tx *gorm.DB, t *approval.Ticket) error {
 func saveConcerns(tx *gorm.DB, t *approval.Ticket, before []approval.Concern) error {
 	var gone, added [][]any
 	now := t.Concerns()
-	is, was := setOf(now), setOf(before)
+	has, had := sets.New(now...), sets.New(before...)
 	for _, c := range before {
-		if !is[c] {
+		if !has.Has(c) {
 			gone = append(gone, []any{t.Number, c.Item, c.Person, c.Role})
 		}
 	}
 	for _, c := range now {
-		if !was[c] {
+		if !had.Has(c) {
 			added = append(added, []any{t.Number, c.Item, c.Person, c.Role})
 		}
 	}
-	for some := range slices.Chunk(gone, maxQueryValues) {
-		table, args := database.Table(tx, some)
+	for chunk := range slices.Chunk(gone, maxQueryValues) {
+		table, args := database.Table(tx, chunk)
 		if _, err := database.Exec(tx, "DELETE FROM concerns WHERE (ticket, item, person, role) IN ("+table+")", args...); err != nil {
 			return err
 		}
 	}
 	_, err := database.Insert(tx, "concerns (ticket, item, person, role)", "", added)
 	return err
-}
-
-func setOf(some []approval.Concern) map[approval.Concern]bool {
-	out := make(map[approval.Concern]bool, len(some))
-	for _, c := range some {
-		out[c] = true
-	}
-	return out
 }
 
 // addJobs inserts jobs. It must be called after the ledger lines were written, so that the ledger's lock is held: the

@@ -2,9 +2,12 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/database"
 )
 
 // Stats returns the number of tickets by state, the number of jobs that are not done, and the instant since which the
@@ -12,24 +15,22 @@ import (
 func (s *Store) Stats(ctx context.Context) (tickets map[string]int64, jobs int64, oldest time.Time, err error) {
 	tickets = map[string]int64{}
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		var byState []struct {
-			State string
-			N     int64
-		}
-		if err := tx.Model(&ticketRow{}).Select("state, COUNT(*) AS n").Group("state").Scan(&byState).Error; err != nil {
+		if err := database.Rows(tx, func(rows *sql.Rows) error {
+			var state string
+			var n int64
+			err := rows.Scan(&state, &n)
+			tickets[state] = n
+			return err
+		}, "SELECT state, COUNT(*) FROM tickets GROUP BY state"); err != nil {
 			return err
 		}
-		for _, r := range byState {
-			tickets[r.State] = r.N
-		}
-		var out struct{ N, Oldest int64 }
 		// A job that was never postponed has been due since its ticket changed.
-		since := "CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets WHERE number = outbox.ticket) END"
-		if err := tx.Model(&jobRow{}).Select("COUNT(*) AS n, COALESCE(MIN(" + since + "), 0) AS oldest").Scan(&out).Error; err != nil {
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			var since int64
+			err := rows.Scan(&jobs, &since)
+			oldest = instant(since)
 			return err
-		}
-		jobs, oldest = out.N, instant(out.Oldest)
-		return nil
+		}, `SELECT COUNT(*), COALESCE(MIN(CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets WHERE number = outbox.ticket) END), 0) FROM outbox`)
 	})
 	return tickets, jobs, oldest, err
 }

@@ -26,16 +26,12 @@ func (s *Store) Update(ctx context.Context, number int64, change func(*approval.
 // update changes a ticket. It locks the ticket where the database has concurrent writers, and writes only if its version is the
 // one that it has read.
 func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	which := "number = ?"
-	if tx.Name() != "sqlite" {
-		which += " FOR UPDATE"
-	}
-	rows, err := ticketRows(tx, which, number)
+	rows, err := ticketRows(tx, "number = ?"+database.ForUpdate(tx), number)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, gorm.ErrRecordNotFound
+		return nil, approval.NotFound()
 	}
 	filled, err := fill(tx, rows)
 	if err != nil {

@@ -1,12 +1,11 @@
 package gormstore
 
 import (
-	"database/sql"
-
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/sqlquery"
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
@@ -25,27 +24,25 @@ func rarestWord(tx *gorm.DB, f approval.Filter) (string, error) {
 		least = rareOfSome + 1
 	}
 	for _, w := range tokenize.Prefixes(f.Text) {
-		var n int
-		if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&n) },
-			"SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w", w, tokenize.PrefixEnd(w), least); err != nil {
+		n, err := database.Number(tx, "SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w", w, tokenize.PrefixEnd(w), least)
+		if err != nil {
 			return "", err
 		}
-		if n < least {
-			out, least = w, n
+		if int(n) < least {
+			out, least = w, int(n)
 		}
 	}
 	return out, nil
 }
 
-// having adds the condition that for each prefix a ticket has a word that begins with it.
-func having(q *gorm.DB, all []string) *gorm.DB {
-	if len(all) == 0 {
-		return q.Where("1 = 0") // a text without words matches nothing
+// addWords adds the condition that for each prefix a ticket has a word that begins with it.
+func addWords(c *sqlquery.Conditions, prefixes []string) {
+	if len(prefixes) == 0 {
+		c.Add("1 = 0") // a text without words matches nothing
 	}
-	for _, w := range all {
-		q = q.Where("EXISTS (SELECT 1 FROM ticket_words w WHERE w.ticket = tickets.number AND w.word >= ? AND w.word < ?)", w, tokenize.PrefixEnd(w))
+	for _, w := range prefixes {
+		c.Add("EXISTS (SELECT 1 FROM ticket_words w WHERE w.ticket = tickets.number AND w.word >= ? AND w.word < ?)", w, tokenize.PrefixEnd(w))
 	}
-	return q
 }
 
 // saveWords inserts the words of a new ticket, whose text never changes.

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
@@ -43,7 +44,8 @@ func TestWordsFindWhatMayBeSeen(t *testing.T) {
 						return err
 					}
 					for i, way := range []string{"", rare} {
-						if err := list(tx, f, way).Pluck("number", &got[i]).Error; err != nil {
+						s := list(tx, "number", f, way)
+						if got[i], err = database.Select[int64](tx, s.Text, s.Args...); err != nil {
 							return err
 						}
 					}

@@ -6,13 +6,14 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // flowTime is an SQL expression for the time of a flow in microseconds.
@@ -25,35 +26,34 @@ type flowsQuery struct {
 	skip, limit int
 }
 
-func (q flowsQuery) toSQL() statement {
-	var of, w where
+func (q flowsQuery) toSQL() sqlquery.Statement {
+	var of, c sqlquery.Conditions
 	second, width := q.from/1_000_000, int64(slotWidth/time.Second)
-	of.add("(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))", driver.Named("slot", slotOf(second)), driver.Named("old_slot", floor(second, oldSlotWidth)))
-	of.add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
-	of.add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
-	of.add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
+	of.Add("(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))", driver.Named("slot", slotOf(second)), driver.Named("old_slot", floor(second, oldSlotWidth)))
+	of.Add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
+	of.Add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
+	of.Add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
 	// Only flows whose attempt was stored with its batch are returned. The day of a batch is that of its newest flow.
-	w.add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({day:Int32}))", kindBatch),
+	c.Add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({day:Int32}))", kindBatch),
 		driver.Named("day", int32(second/secondsOfDay)))
-	var e where
-	if e.edges(q.filter); len(e.conds) > 0 {
-		w.add("edge IN (SELECT id FROM edges"+e.String()+")", e.args...)
+	if e := edgeConditions(q.filter); !e.IsEmpty() {
+		c.Add("edge IN (SELECT id FROM edges"+e.Where()+")", e.Args()...)
 	}
 	// If many edges match, the time alone determines the rows of which the other columns are read. Few edges are found by the
 	// order of the table, which the server's optimizer uses.
-	before, then := " PREWHERE ", w.String()
+	before, then := " PREWHERE "+of.And(), c.Where()
 	if !coarse(q.filter) {
-		before, then = " WHERE ", " AND "+strings.Join(w.conds, " AND ")
+		before, then = " WHERE "+of.And(), " AND "+c.And()
 	}
-	before += strings.Join(of.conds, " AND ")
-	w.args = append(of.args, w.args...)
-	w.bind("skip", uint32(q.skip))
-	w.bind("limit", uint32(q.limit))
+	args := slices.Concat(of.Args(), c.Args(), []any{driver.Named("skip", uint32(q.skip)), driver.Named("limit", uint32(q.limit))})
 	newer := fmt.Sprintf(" AND (slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC'))) AND "+flowTime+" >= oldest", width*1_000_000, width)
 	// The query first reads only the times, to determine the oldest of the page; the other columns are then read for few rows.
-	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
-		" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + before + newer + then +
-		" ORDER BY t DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", w.args}
+	return sqlquery.Statement{
+		Text: "WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
+			" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + before + newer + then +
+			" ORDER BY t DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}",
+		Args: args,
+	}
 }
 
 // flowSpan holds the slots of the oldest and of the newest raw flow, in Unix seconds; zero if there is none.
@@ -62,14 +62,14 @@ type flowSpan struct{ oldest, newest int64 }
 func (q queries) flowSpan(ctx context.Context) (flowSpan, error) {
 	var s flowSpan
 	text := "SELECT toInt64(toUnixTimestamp(min(slot))), toInt64(toUnixTimestamp(max(slot))) FROM flows"
-	err := q.each(ctx, "flows", statement{text: text}, func(rows driverRows) error { return rows.Scan(&s.oldest, &s.newest) })
+	err := q.each(ctx, "flows", sqlquery.Statement{Text: text}, func(rows driverRows) error { return rows.Scan(&s.oldest, &s.newest) })
 	return s, err
 }
 
 // newestFlow returns the time in microseconds of the newest flow in a slot, whether its batch was stored or not.
 func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
 	var at uint32
-	err := q.each(ctx, "flows", statement{"SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", []any{driver.Named("slot", slot)}},
+	err := q.each(ctx, "flows", sqlquery.Statement{Text: "SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", Args: []any{driver.Named("slot", slot)}},
 		func(rows driverRows) error { return rows.Scan(&at) })
 	return slot*1_000_000 + int64(at), err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // ClickHouse has no compare-and-swap. A collector therefore writes a claim and waits until every earlier claim must be visible.
@@ -30,7 +31,7 @@ type claim struct{ id, holder string }
 // oldestClaim returns the oldest valid claim; an empty one if there is none.
 func (s *Store) oldestClaim(ctx context.Context, source string) (claim, error) {
 	var c claim
-	err := s.each(ctx, "the lease on "+source, statement{sqlClaims, []any{driver.Named("source", source)}}, func(rows driverRows) error {
+	err := s.each(ctx, "the lease on "+source, sqlquery.Statement{Text: sqlClaims, Args: []any{driver.Named("source", source)}}, func(rows driverRows) error {
 		var left int64
 		return rows.Scan(&c.id, &c.holder, &left)
 	})

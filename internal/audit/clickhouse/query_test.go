@@ -9,12 +9,13 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 func TestToSQL(t *testing.T) {
 	every, after := audittest.EveryFilter(), &audit.Cursor{At: 5, Tie: "7"}
 	statements := map[string]audittest.Statement{}
-	for name, q := range map[string]interface{ toSQL() statement }{
+	for name, q := range map[string]interface{ toSQL() sqlquery.Statement }{
 		"connections":                connectionsQuery{limit: 101},
 		"connections by everything":  connectionsQuery{filter: every, limit: 3},
 		"connections, the next page": connectionsQuery{after: after, limit: 3},
@@ -31,8 +32,8 @@ func TestToSQL(t *testing.T) {
 		"watched":                    watchedQuery{audittest.T0, audittest.T0},
 	} {
 		x := q.toSQL()
-		s := audittest.Statement{Text: x.text}
-		for _, a := range x.args {
+		s := audittest.Statement{Text: x.Text}
+		for _, a := range x.Args {
 			n := a.(chdriver.NamedValue)
 			s.Args = append(s.Args, fmt.Sprintf("%s = %v", n.Name, n.Value))
 		}

@@ -10,6 +10,7 @@ import (
 	chdriver "github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 type driverRows = chdriver.Rows
@@ -125,7 +126,7 @@ func (q queries) Denied(ctx context.Context, dq audit.DeniedQuery) (map[string]i
 func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
 	text := fmt.Sprintf("SELECT source, max(last_seen) FROM entries WHERE kind = %d GROUP BY source", kindPosition)
-	err := q.each(ctx, "last flows", statement{text: text}, func(rows driverRows) error {
+	err := q.each(ctx, "last flows", sqlquery.Statement{Text: text}, func(rows driverRows) error {
 		var name string
 		var at int64
 		if err := rows.Scan(&name, &at); err != nil {
@@ -143,7 +144,7 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 	var forget int64
 	named := []any{driver.Named("source", source)}
 	text := fmt.Sprintf("SELECT kind, max(last_seen) FROM entries WHERE kind IN (%d, %d) AND source = {source:String} GROUP BY kind", kindPosition, kindForget)
-	err := q.each(ctx, "resume position of "+source, statement{text, named}, func(rows driverRows) error {
+	err := q.each(ctx, "resume position of "+source, sqlquery.Statement{Text: text, Args: named}, func(rows driverRows) error {
 		var kind uint8
 		var at int64
 		if err := rows.Scan(&kind, &at); err != nil {
@@ -160,7 +161,7 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 		return audit.Resume{}, err
 	}
 	text = fmt.Sprintf("SELECT payload FROM entries WHERE kind = %d AND source = {source:String} AND last_seen >= {forget:Int64} LIMIT 1 BY key", kindSeen)
-	err = q.each(ctx, "seen events of "+source, statement{text, append(named, driver.Named("forget", forget))}, func(rows driverRows) error {
+	err = q.each(ctx, "seen events of "+source, sqlquery.Statement{Text: text, Args: append(named, driver.Named("forget", forget))}, func(rows driverRows) error {
 		var payload string
 		if err := rows.Scan(&payload); err != nil {
 			return err
@@ -185,13 +186,13 @@ func cursor(text string, ok func(tie string) bool) (*audit.Cursor, error) {
 
 // each runs a query and calls row for each row. It returns every error as ErrUnavailable, except for the caller's own
 // cancellation.
-func (q queries) each(ctx context.Context, what string, s statement, row func(driverRows) error) (err error) {
+func (q queries) each(ctx context.Context, what string, s sqlquery.Statement, row func(driverRows) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, audit.ErrUnavailable) {
 			err = fmt.Errorf("%w: read %s: %w", audit.ErrUnavailable, what, err)
 		}
 	}()
-	rows, err := q.conn.Query(ctx, s.text, s.args...)
+	rows, err := q.conn.Query(ctx, s.Text, s.Args...)
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,15 @@ package clickhouse
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 const seriesStart = "intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} AS start"
@@ -21,11 +23,14 @@ type seriesQuery struct {
 	conds []string
 }
 
-func (q seriesQuery) toSQL() statement {
+func (q seriesQuery) toSQL() sqlquery.Statement {
 	s := counts(q.Filter, q.conds...)
-	s.where.bind("step", int64(q.Step/time.Second))
-	return statement{"SELECT start, decision, sum(n) FROM (SELECT edge, " + seriesStart + ", count AS n FROM entries" + s.where.String() + ")" +
-		s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
+	s.Bind(driver.Named("step", int64(q.Step/time.Second)))
+	return sqlquery.Statement{
+		Text: "SELECT start, decision, sum(n) FROM (SELECT edge, " + seriesStart + ", count AS n FROM entries" + s.Where() + ")" +
+			s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision",
+		Args: s.Args(),
+	}
 }
 
 // minutesQuery sums up the sums by minute, for a coarse filter.
@@ -36,17 +41,18 @@ func coarse(f audit.Filter) bool {
 	return len(f.Subjects)+len(f.Resources)+len(f.Actions)+len(f.Ports)+len(f.Policy)+len(f.SID)+len(f.Text) == 0 && !f.Unattributed && f.Within == nil
 }
 
-func (q minutesQuery) toSQL() statement {
+func (q minutesQuery) toSQL() sqlquery.Statement {
 	known := audit.Filter{Decisions: q.Decisions, Verdicts: q.Verdicts, Disagree: q.Disagree}
-	var of, sums where
-	of.edges(known)
-	sums.add(fmt.Sprintf("kind = %d", kindMinute))
-	in(&sums, "source", "String", q.Clusters)
-	sums.window(q.Filter, "bucket", audit.BucketWidth)
-	sums.bind("step", int64(q.Step/time.Second))
-	return statement{"SELECT start, decision, sum(n) FROM (SELECT start, splitByChar(char(0), key) AS parts, parts[1] AS decision, parts[2] AS verdict, n FROM" +
-		" (SELECT " + seriesStart + ", key, sum(count) AS n FROM entries" + sums.String() + " GROUP BY start, key))" + of.String() +
-		" GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", append(sums.args, of.args...)}
+	of, sums := edgeConditions(known), ofKind(kindMinute)
+	addIn(&sums, "source", "String", q.Clusters)
+	addWindow(&sums, q.Filter, "bucket", audit.BucketWidth)
+	sums.Bind(driver.Named("step", int64(q.Step/time.Second)))
+	return sqlquery.Statement{
+		Text: "SELECT start, decision, sum(n) FROM (SELECT start, splitByChar(char(0), key) AS parts, parts[1] AS decision, parts[2] AS verdict, n FROM" +
+			" (SELECT " + seriesStart + ", key, sum(count) AS n FROM entries" + sums.Where() + " GROUP BY start, key))" + of.Where() +
+			" GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision",
+		Args: slices.Concat(sums.Args(), of.Args()),
+	}
 }
 
 // unsummed is the condition on roll-ups that are not contained in the sums by minute.
@@ -55,9 +61,9 @@ var unsummed = []string{"source = ''"}
 // unsummedQuery returns a row if there are such roll-ups in the window.
 type unsummedQuery struct{ filter audit.Filter }
 
-func (q unsummedQuery) toSQL() statement {
+func (q unsummedQuery) toSQL() sqlquery.Statement {
 	s := counts(audit.Filter{Since: q.filter.Since, Until: q.filter.Until}, unsummed...)
-	return statement{"SELECT 1 FROM entries" + s.where.String() + " LIMIT 1", s.where.args}
+	return sqlquery.Statement{Text: "SELECT 1 FROM entries" + s.Where() + " LIMIT 1", Args: s.Args()}
 }
 
 // Series implements audit.Reader.
@@ -72,15 +78,15 @@ func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Poin
 	if err != nil {
 		return nil, err
 	}
-	some := false
-	if err := q.each(ctx, "series", unsummedQuery{sq.Filter}.toSQL(), func(driverRows) error { some = true; return nil }); err != nil || !some {
+	older := false
+	if err := q.each(ctx, "series", unsummedQuery{sq.Filter}.toSQL(), func(driverRows) error { older = true; return nil }); err != nil || !older {
 		return out, err
 	}
 	rest, err := q.series(ctx, seriesQuery{sq, unsummed}.toSQL())
 	return mergePoints(out, rest), err
 }
 
-func (q queries) series(ctx context.Context, s statement) ([]audit.Point, error) {
+func (q queries) series(ctx context.Context, s sqlquery.Statement) ([]audit.Point, error) {
 	var out []audit.Point
 	err := q.each(ctx, "series", s, func(rows driverRows) error {
 		var p audit.Point

@@ -19,8 +19,7 @@ func (q queries) Losses(ctx context.Context, lq audit.LossQuery) (audit.LossPage
 }
 
 func (q queries) losses(ctx context.Context, lq lossesQuery, each func(audit.Loss, string)) error {
-	text, args := lq.toSQL()
-	return q.each(ctx, "losses", text, args, func(rows *sql.Rows) error {
+	return q.each(ctx, "losses", lq.toSQL(), func(rows *sql.Rows) error {
 		var l audit.Loss
 		var from, to int64
 		var tie string
@@ -39,15 +38,8 @@ func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.
 	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
 		return nil, err
 	}
-	var w where
-	if !since.IsZero() {
-		w.add("ended >= ?", micros(since))
-	}
-	if !until.IsZero() {
-		w.add("began < ?", micros(until))
-	}
 	var watched []audit.WatchedSpan
-	err := q.each(ctx, "watched spans", "SELECT source, began, ended FROM watched"+w.String(), w.args, func(rows *sql.Rows) error {
+	err := q.each(ctx, "watched spans", watchedQuery{since, until}.toSQL(), func(rows *sql.Rows) error {
 		var x audit.WatchedSpan
 		var from, to int64
 		if err := rows.Scan(&x.Source, &from, &to); err != nil {

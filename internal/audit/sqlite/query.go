@@ -1,10 +1,11 @@
 package sqlite
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 const edgeColumns = "e.resource, e.subject, e.cluster, e.source_cluster, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict," +
@@ -16,76 +17,45 @@ func edgeFields(e *audit.Edge) []any {
 		&e.Statement.Policy, &e.Statement.SID, &e.OtherSubjects, &e.OtherResources}
 }
 
-// where collects conditions with their arguments.
-type where struct {
-	conds []string
-	args  []any
-}
-
-func (w *where) add(cond string, args ...any) {
-	w.conds = append(w.conds, cond)
-	w.args = append(w.args, args...)
-}
-
-func (w *where) String() string {
-	if len(w.conds) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(w.conds, " AND ")
-}
-
-func in[T any](w *where, column string, values []T) {
-	if len(values) > 0 {
-		w.add(inList(column, len(values)), anys(values)...)
-	}
-}
-
-func inList(column string, n int) string {
-	if n == 0 {
-		return "0"
-	}
-	return column + " IN (?" + strings.Repeat(", ?", n-1) + ")"
-}
-
-func anys[T any](values []T) []any {
-	out := make([]any, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out
-}
-
 // disagree is the SQL equivalent of audit.Edge.Disagrees; a test compares the two.
 const disagree = "(e.verdict = 'dropped' AND e.decision NOT IN ('denied', 'default-denied') OR e.verdict IN ('forwarded', 'audit') AND e.decision IN ('denied', 'default-denied'))"
 
-// edges adds the filter's conditions on edges. The table alias of edges is e.
-func (w *where) edges(f audit.Filter) {
-	in(w, "e.resource", f.Resources)
-	in(w, "e.subject", f.Subjects)
-	in(w, "e.cluster", f.Clusters)
-	in(w, "e.action", f.Actions)
-	in(w, "e.decision", texts(f.Decisions))
-	in(w, "e.verdict", texts(f.Verdicts))
-	in(w, "e.port", f.Ports)
+// edgeConditions returns the filter's conditions on edges. The table alias of edges is e.
+func edgeConditions(f audit.Filter) sqlquery.Conditions {
+	var c sqlquery.Conditions
+	sqlquery.AddIn(&c, "e.resource", f.Resources)
+	sqlquery.AddIn(&c, "e.subject", f.Subjects)
+	sqlquery.AddIn(&c, "e.cluster", f.Clusters)
+	sqlquery.AddIn(&c, "e.action", f.Actions)
+	sqlquery.AddIn(&c, "e.decision", texts(f.Decisions))
+	sqlquery.AddIn(&c, "e.verdict", texts(f.Verdicts))
+	sqlquery.AddIn(&c, "e.port", f.Ports)
 	if f.Policy != "" {
-		w.add("e.policy = ?", f.Policy)
+		c.Add("e.policy = ?", f.Policy)
 	}
 	if f.SID != "" {
-		w.add("e.sid = ?", f.SID)
+		c.Add("e.sid = ?", f.SID)
 	}
 	if f.Unattributed {
-		w.add("(e.subject = '' OR e.resource = '')")
+		c.Add("(e.subject = '' OR e.resource = '')")
 	}
 	if f.Disagree {
-		w.add(disagree)
+		c.Add(disagree)
 	}
 	if f.Text != "" {
 		// The fields are joined by a character that the text of a query cannot contain.
-		w.add("instr(lower(e.resource || char(0) || e.subject || char(0) || e.source || char(0) || e.destination), lower(?)) > 0", f.Text)
+		c.Add("instr(lower(e.resource || char(0) || e.subject || char(0) || e.source || char(0) || e.destination), lower(?)) > 0", f.Text)
 	}
 	if f.Within != nil {
-		w.add("("+inList("e.subject", len(f.Within.Subjects))+" OR "+inList("e.resource", len(f.Within.Resources))+")",
-			append(anys(f.Within.Subjects), anys(f.Within.Resources)...)...)
+		c.Add("(e.subject IN ? OR e.resource IN ?)", f.Within.Subjects, f.Within.Resources)
+	}
+	return c
+}
+
+// addEdges adds the condition that the column has an edge that meets the conditions.
+func addEdges(c *sqlquery.Conditions, column string, edges sqlquery.Conditions) {
+	if !edges.IsEmpty() {
+		c.Add(column+" IN (SELECT e.id FROM edges e"+edges.Where()+")", edges.Args()...)
 	}
 }
 
@@ -97,13 +67,13 @@ func texts[T ~string](in []T) []string {
 	return out
 }
 
-// window adds conditions for the bounds on a column of times.
-func (w *where) window(column string, since, until time.Time) {
+// addWindow adds conditions for the bounds on a column of times.
+func addWindow(c *sqlquery.Conditions, column string, since, until time.Time) {
 	if !since.IsZero() {
-		w.add(column+" >= ?", micros(since))
+		c.Add(column+" >= ?", micros(since))
 	}
 	if !until.IsZero() {
-		w.add(column+" < ?", micros(until))
+		c.Add(column+" < ?", micros(until))
 	}
 }
 
@@ -114,18 +84,19 @@ type newestQuery struct {
 	limit  int
 }
 
-func (q newestQuery) toSQL() (string, []any) {
-	var w, e where
+func (q newestQuery) toSQL() sqlquery.Statement {
+	var c sqlquery.Conditions
 	since, until := q.filter.Window()
-	w.window("r.bucket", since, until)
+	addWindow(&c, "r.bucket", since, until)
 	if q.after != nil {
-		w.add("r.bucket <= ?", q.after.At)
-		w.add("r.last_seen <= ?", q.after.At)
+		c.Add("r.bucket <= ?", q.after.At)
+		c.Add("r.last_seen <= ?", q.after.At)
 	}
-	if e.edges(q.filter); len(e.conds) > 0 {
-		w.add("r.edge IN (SELECT e.id FROM edges e"+e.String()+")", e.args...)
+	addEdges(&c, "r.edge", edgeConditions(q.filter))
+	return sqlquery.Statement{
+		Text: "SELECT r.edge FROM rollups r" + c.Where() + " ORDER BY r.bucket DESC, r.last_seen DESC, r.edge DESC LIMIT ?",
+		Args: append(c.Args(), q.limit),
 	}
-	return "SELECT r.edge FROM rollups r" + w.String() + " ORDER BY r.bucket DESC, r.last_seen DESC, r.edge DESC LIMIT ?", append(w.args, q.limit)
 }
 
 type connectionsQuery struct {
@@ -136,63 +107,77 @@ type connectionsQuery struct {
 	limit int
 }
 
-func (q connectionsQuery) toSQL() (string, []any) {
-	rows, args := countRows(q.filter, true, q.only...)
-	text := "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows + ") GROUP BY edge"
+func (q connectionsQuery) toSQL() sqlquery.Statement {
+	rows := countRows(q.filter, true, q.only...)
+	var page sqlquery.Conditions
 	if q.after != nil {
-		text += " HAVING (seen, edge) < (?, CAST(? AS INTEGER))"
-		args = append(args, q.after.At, q.after.Tie)
+		page.Add("(seen, edge) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
 	}
-	return text + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC", append(args, q.limit)
+	return sqlquery.Statement{
+		Text: "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows.Text + ") GROUP BY edge" +
+			page.Having() + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC",
+		Args: slices.Concat(rows.Args, page.Args(), []any{q.limit}),
+	}
 }
 
 // totalsQuery selects one row per edge, with its days in a list. The roll-ups of each edge are summed up before anything is
 // sorted, because there are hundreds of them per edge.
 type totalsQuery struct{ filter audit.Filter }
 
-func (q totalsQuery) toSQL() (string, []any) {
-	rows, args := countRows(q.filter, true)
-	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
-		" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows + ") GROUP BY edge) d" +
-		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, args...)
+func (q totalsQuery) toSQL() sqlquery.Statement {
+	rows := countRows(q.filter, true)
+	return sqlquery.Statement{
+		Text: "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
+			" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows.Text + ") GROUP BY edge) d" +
+			" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns,
+		Args: append([]any{day.Microseconds()}, rows.Args...),
+	}
 }
 
 type seriesQuery struct{ audit.SeriesQuery }
 
-func (q seriesQuery) toSQL() (string, []any) {
+func (q seriesQuery) toSQL() sqlquery.Statement {
 	step := q.Step.Microseconds()
 	if q.tallied() {
-		var w where
-		in(&w, "decision", texts(q.Decisions))
+		var c sqlquery.Conditions
+		sqlquery.AddIn(&c, "decision", texts(q.Decisions))
 		since, until := q.Window()
-		w.window("bucket", since, until)
-		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
-			append([]any{step, step}, w.args...)
+		addWindow(&c, "bucket", since, until)
+		return sqlquery.Statement{
+			Text: "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + c.Where() + " GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
+			Args: append([]any{step, step}, c.Args()...),
+		}
 	}
-	rows, args := countRows(q.Filter, q.Step%time.Hour == 0)
-	return "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows + ") GROUP BY edge, start) t" +
-		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision HAVING sum(t.n) > 0 ORDER BY t.start, e.decision", append([]any{step, step}, args...)
+	rows := countRows(q.Filter, q.Step%time.Hour == 0)
+	return sqlquery.Statement{
+		Text: "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows.Text + ") GROUP BY edge, start) t" +
+			" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision HAVING sum(t.n) > 0 ORDER BY t.start, e.decision",
+		Args: append([]any{step, step}, rows.Args...),
+	}
 }
 
 // tallied reports whether the filter has conditions on times and decisions only, which are counted in a table of their own.
 func (q seriesQuery) tallied() bool {
 	f := q.Filter
 	f.Decisions = nil
-	var w where
-	w.edges(f)
-	return len(w.conds) == 0
+	c := edgeConditions(f)
+	return c.IsEmpty()
 }
 
 type deniedQuery struct{ audit.DeniedQuery }
 
 // toSQL requires that the query was validated.
-func (q deniedQuery) toSQL() (string, []any) {
+func (q deniedQuery) toSQL() sqlquery.Statement {
 	column := "e.subject"
 	if q.By == audit.ByResource {
 		column = "e.resource"
 	}
-	rows, args := countRows(q.Filter(), true)
-	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(t.n) > 0", args
+	rows := countRows(q.Filter(), true)
+	return sqlquery.Statement{
+		Text: "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows.Text + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge" +
+			" WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(t.n) > 0",
+		Args: rows.Args,
+	}
 }
 
 type flowsQuery struct {
@@ -201,16 +186,18 @@ type flowsQuery struct {
 	limit  int
 }
 
-func (q flowsQuery) toSQL() (string, []any) {
-	var w where
-	w.edges(q.filter)
+func (q flowsQuery) toSQL() sqlquery.Statement {
+	c := edgeConditions(q.filter)
 	since, until := q.filter.Window()
-	w.window("f.time", since, until)
+	addWindow(&c, "f.time", since, until)
 	if q.after != nil {
-		w.add("(f.time, f.id) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
+		c.Add("(f.time, f.id) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
 	}
-	return "SELECT " + edgeColumns + ", f.time, f.node, f.source_address, f.destination_address, f.source_port, f.count, f.reason, f.id" +
-		" FROM flows f JOIN edges e ON e.id = f.edge" + w.String() + " ORDER BY f.time DESC, f.id DESC LIMIT ?", append(w.args, q.limit)
+	return sqlquery.Statement{
+		Text: "SELECT " + edgeColumns + ", f.time, f.node, f.source_address, f.destination_address, f.source_port, f.count, f.reason, f.id" +
+			" FROM flows f JOIN edges e ON e.id = f.edge" + c.Where() + " ORDER BY f.time DESC, f.id DESC LIMIT ?",
+		Args: append(c.Args(), q.limit),
+	}
 }
 
 type lossesQuery struct {
@@ -222,21 +209,35 @@ type lossesQuery struct {
 // lossTie is an SQL expression that orders losses that ended at the same time.
 const lossTie = "cluster || char(0) || node || char(0) || reason || char(0) || bucket"
 
-func (q lossesQuery) toSQL() (string, []any) {
-	var w where
-	if !q.Since.IsZero() {
-		w.add("ended >= ?", micros(q.Since))
-	}
-	if !q.Until.IsZero() {
-		w.add("began < ?", micros(q.Until))
-	}
-	in(&w, "cluster", q.Clusters)
+func (q lossesQuery) toSQL() sqlquery.Statement {
+	c := overlapping(q.Since, q.Until)
+	sqlquery.AddIn(&c, "cluster", q.Clusters)
 	if q.after != nil {
-		w.add("(ended < ? OR ended = ? AND "+lossTie+" > ?)", q.after.At, q.after.At, q.after.Tie)
+		c.Add("(ended < ? OR ended = ? AND "+lossTie+" > ?)", q.after.At, q.after.At, q.after.Tie)
 	}
-	text := "SELECT cluster, node, reason, count, began, ended, " + lossTie + " AS tie FROM losses" + w.String() + " ORDER BY ended DESC, tie"
-	if q.limit == 0 {
-		return text, w.args
+	s := sqlquery.Statement{Text: "SELECT cluster, node, reason, count, began, ended, " + lossTie + " AS tie FROM losses" + c.Where() + " ORDER BY ended DESC, tie", Args: c.Args()}
+	if q.limit > 0 {
+		s.Text, s.Args = s.Text+" LIMIT ?", append(s.Args, q.limit)
 	}
-	return text + " LIMIT ?", append(w.args, q.limit)
+	return s
+}
+
+// watchedQuery selects the watched spans that overlap a window.
+type watchedQuery struct{ since, until time.Time }
+
+func (q watchedQuery) toSQL() sqlquery.Statement {
+	c := overlapping(q.since, q.until)
+	return sqlquery.Statement{Text: "SELECT source, began, ended FROM watched" + c.Where(), Args: c.Args()}
+}
+
+// overlapping returns the conditions for rows whose time from began to ended overlaps a window.
+func overlapping(since, until time.Time) sqlquery.Conditions {
+	var c sqlquery.Conditions
+	if !since.IsZero() {
+		c.Add("ended >= ?", micros(since))
+	}
+	if !until.IsZero() {
+		c.Add("began < ?", micros(until))
+	}
+	return c
 }

@@ -11,19 +11,13 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/audittest"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 func TestToSQL(t *testing.T) {
 	every, after := audittest.EveryFilter(), &audit.Cursor{At: 5, Tie: "7"}
 	statements := map[string]audittest.Statement{}
-	note := func(name, text string, args []any) {
-		s := audittest.Statement{Text: text}
-		for _, a := range args {
-			s.Args = append(s.Args, fmt.Sprint(a))
-		}
-		statements[name] = s
-	}
-	for name, q := range map[string]interface{ toSQL() (string, []any) }{
+	for name, q := range map[string]interface{ toSQL() sqlquery.Statement }{
 		"connections":                connectionsQuery{limit: 101},
 		"connections by everything":  connectionsQuery{filter: every, limit: 3},
 		"connections, the next page": connectionsQuery{after: after, limit: 3},
@@ -39,8 +33,12 @@ func TestToSQL(t *testing.T) {
 		"series of all":              seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0, Decisions: []policy.Verdict{"value-d"}}, Step: time.Minute}},
 		"totals by everything":       totalsQuery{every},
 	} {
-		text, args := q.toSQL()
-		note(name, text, args)
+		query := sqlquery.Expand(q.toSQL(), false)
+		s := audittest.Statement{Text: query.Text}
+		for _, a := range query.Args {
+			s.Args = append(s.Args, fmt.Sprint(a))
+		}
+		statements[name] = s
 	}
 	audittest.BindsValues(t, statements)
 	audittest.Golden(t, "testdata/statements.txt", statements)
@@ -51,8 +49,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 	for name, f := range map[string]audit.Filter{
 		"resource": {Resources: []string{"r"}, Since: audittest.T0}, "subject": {Subjects: []string{"s"}, Since: audittest.T0},
 	} {
-		text, args := connectionsQuery{filter: f, limit: 1}.toSQL()
-		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+		query := sqlquery.Expand(connectionsQuery{filter: f, limit: 1}.toSQL(), false)
+		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query.Text, query.Args...)
 		if err != nil {
 			t.Fatalf("explain: %v", err)
 		}

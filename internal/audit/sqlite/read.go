@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // queries implements audit.Reader on the database handle that db returns.
@@ -65,8 +66,7 @@ func (q queries) newest(ctx context.Context, query connectionsQuery) (list []fou
 	rowsWanted := 4*query.limit + 100
 	seen := map[int64]bool{}
 	n := 0
-	text, args := newestQuery{query.filter, query.after, rowsWanted}.toSQL()
-	err = q.each(ctx, "newest connections", text, args, func(rows *sql.Rows) error {
+	err = q.each(ctx, "newest connections", newestQuery{query.filter, query.after, rowsWanted}.toSQL(), func(rows *sql.Rows) error {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -86,8 +86,7 @@ func (q queries) newest(ctx context.Context, query connectionsQuery) (list []fou
 
 func (q queries) connections(ctx context.Context, query connectionsQuery) ([]found, error) {
 	var out []found
-	text, args := query.toSQL()
-	err := q.each(ctx, "connections", text, args, func(rows *sql.Rows) error {
+	err := q.each(ctx, "connections", query.toSQL(), func(rows *sql.Rows) error {
 		var c found
 		var first, last int64
 		if err := rows.Scan(append(edgeFields(&c.Edge), &c.Count, &first, &last, &c.id)...); err != nil {
@@ -123,8 +122,7 @@ func pageOf(list []found, after *audit.Cursor, limit int) audit.ConnectionPage {
 // Totals implements audit.Reader.
 func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
 	var failed error // of the callback: not the store's
-	text, args := totalsQuery{f}.toSQL()
-	err := q.each(ctx, "totals", text, args, func(rows *sql.Rows) error {
+	err := q.each(ctx, "totals", totalsQuery{f}.toSQL(), func(rows *sql.Rows) error {
 		var t audit.Total
 		var first, last int64
 		var days string
@@ -155,8 +153,7 @@ func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Poin
 		return nil, err
 	}
 	var out []audit.Point
-	text, args := seriesQuery{sq}.toSQL()
-	err := q.each(ctx, "series", text, args, func(rows *sql.Rows) error {
+	err := q.each(ctx, "series", seriesQuery{sq}.toSQL(), func(rows *sql.Rows) error {
 		var p audit.Point
 		var start int64
 		if err := rows.Scan(&start, &p.Decision, &p.Count); err != nil {
@@ -178,8 +175,7 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 	}
 	limit := fq.EffectiveLimit()
 	var next audit.Cursor
-	text, args := flowsQuery{fq.Filter, after, limit + 1}.toSQL()
-	err = q.each(ctx, "flows", text, args, func(rows *sql.Rows) error {
+	err = q.each(ctx, "flows", flowsQuery{fq.Filter, after, limit + 1}.toSQL(), func(rows *sql.Rows) error {
 		var f audit.Flow
 		var at, id int64
 		var from, to string
@@ -213,8 +209,7 @@ func (q queries) Denied(ctx context.Context, dq audit.DeniedQuery) (map[string]i
 		return nil, err
 	}
 	out := map[string]int64{}
-	text, args := deniedQuery{dq}.toSQL()
-	err := q.each(ctx, "denials", text, args, func(rows *sql.Rows) error {
+	err := q.each(ctx, "denials", deniedQuery{dq}.toSQL(), func(rows *sql.Rows) error {
 		var name string
 		var n int64
 		if err := rows.Scan(&name, &n); err != nil {
@@ -229,7 +224,7 @@ func (q queries) Denied(ctx context.Context, dq audit.DeniedQuery) (map[string]i
 // LastFlow implements audit.Reader.
 func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
-	err := q.each(ctx, "last flows", "SELECT source, time FROM positions", nil, func(rows *sql.Rows) error {
+	err := q.each(ctx, "last flows", sqlquery.Statement{Text: "SELECT source, time FROM positions"}, func(rows *sql.Rows) error {
 		var name string
 		var at int64
 		if err := rows.Scan(&name, &at); err != nil {
@@ -243,7 +238,7 @@ func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 
 // each runs a query and calls row for each row. It returns every error as ErrUnavailable, except for the caller's own
 // cancellation.
-func (q queries) each(ctx context.Context, what, text string, args []any, row func(*sql.Rows) error) (err error) {
+func (q queries) each(ctx context.Context, what string, s sqlquery.Statement, row func(*sql.Rows) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, audit.ErrUnavailable) {
 			err = fmt.Errorf("%w: read %s: %w", audit.ErrUnavailable, what, err)
@@ -253,7 +248,8 @@ func (q queries) each(ctx context.Context, what, text string, args []any, row fu
 	if err != nil {
 		return err
 	}
-	rows, err := db.QueryContext(ctx, text, args...)
+	s = sqlquery.Expand(s, false)
+	rows, err := db.QueryContext(ctx, s.Text, s.Args...)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // sqlFolded and sqlNewest are subqueries for the values of the table folding.
@@ -16,7 +17,7 @@ const (
 // countRows returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. If
 // hours is true, whole folded hours of the window yield one row per edge, and the rest yields rows per minute. The argument only
 // restricts the edges.
-func countRows(f audit.Filter, hours bool, only ...int64) (string, []any) {
+func countRows(f audit.Filter, hours bool, only ...int64) sqlquery.Statement {
 	hour := time.Hour.Microseconds()
 	from, to := int64(0), int64(math.MaxInt64)
 	since, until := f.Window()
@@ -26,12 +27,11 @@ func countRows(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	if !until.IsZero() {
 		to = micros(until)
 	}
-	p := windowQuery{selective: selective(f) || len(only) > 0}
-	p.edges.edges(f)
-	in(&p.edges, "e.id", only)
+	p := windowQuery{edges: edgeConditions(f), selective: selective(f) || len(only) > 0}
+	sqlquery.AddIn(&p.edges, "e.id", only)
 	if !hours {
 		p.minutes("max(?, (SELECT coalesce(min(bucket), 0) FROM rollups))", []any{from}, to)
-		return p.text, p.args
+		return p.query
 	}
 	firstHour, lastHour := (from+hour-1)/hour*hour, to/hour*hour
 	if from < firstHour {
@@ -43,7 +43,7 @@ func countRows(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	} else {
 		p.minutes("?", []any{firstHour}, to)
 	}
-	return p.text, p.args
+	return p.query
 }
 
 // selective reports whether the filter is expected to match few edges.
@@ -52,24 +52,21 @@ func selective(f audit.Filter) bool { return len(f.Subjects)+len(f.Resources) > 
 // windowQuery is a query over a window that is divided among the tables rollups and hours.
 type windowQuery struct {
 	// edges holds the conditions on edges.
-	edges where
+	edges sqlquery.Conditions
 	// selective is true if few edges are expected, so that each of them is looked up.
 	selective bool
 
-	text string
-	args []any
+	query sqlquery.Statement
 }
 
-func (p *windowQuery) add(from, cond string, args ...any) {
-	if p.text != "" {
-		p.text += " UNION ALL "
+func (p *windowQuery) add(from, condition string, args ...any) {
+	if p.query.Text != "" {
+		p.query.Text += " UNION ALL "
 	}
-	p.text += "SELECT r.edge, r.bucket, r.count, r.first_seen, r.last_seen FROM " + from + " WHERE " + cond
-	p.args = append(p.args, args...)
-	if len(p.edges.conds) > 0 {
-		p.text += " AND r.edge IN (SELECT e.id FROM edges e" + p.edges.String() + ")"
-		p.args = append(p.args, p.edges.args...)
-	}
+	c := sqlquery.Condition(condition, args...)
+	addEdges(&c, "r.edge", p.edges)
+	p.query.Text += "SELECT r.edge, r.bucket, r.count, r.first_seen, r.last_seen FROM " + from + c.Where()
+	p.query.Args = append(p.query.Args, c.Args()...)
 }
 
 // minutes adds the range [lo, hi) of the table rollups, which is ordered by time. Few edges are looked up minute by minute.

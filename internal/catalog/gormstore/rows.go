@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-type revisionRow struct {
-	ID       int64 `gorm:"primaryKey;autoIncrement:false"`
-	Revision int64
-}
-
-func (revisionRow) TableName() string { return "catalog_revision" }
-
 type entityRow struct {
 	Kind    string `gorm:"primaryKey"`
 	ID      string `gorm:"primaryKey"`

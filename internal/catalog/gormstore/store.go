@@ -38,9 +38,14 @@ func (s *Store) Revision(ctx context.Context) (rev int64, err error) {
 }
 
 func revision(tx *gorm.DB) (int64, error) {
-	var row revisionRow
-	err := tx.Take(&row, 1).Error
-	return row.Revision, err
+	rev, err := database.SelectOne[int64](tx, "SELECT revision FROM catalog_revision WHERE id = 1")
+	if err != nil {
+		return 0, err
+	}
+	if rev == nil {
+		return 0, errors.New("the catalog has no revision")
+	}
+	return *rev, nil
 }
 
 // Load implements catalog.Store.
@@ -50,7 +55,8 @@ func (s *Store) Load(ctx context.Context) (out []catalog.Stored, rev int64, err 
 		if rev, err = revision(tx); err != nil {
 			return err
 		}
-		return tx.Find(&rows).Error
+		rows, err = database.Select[entityRow](tx, "SELECT * FROM catalog_entities")
+		return err
 	})
 	if err != nil {
 		return nil, 0, err
@@ -77,19 +83,19 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 		rows = append(rows, entityRow{Kind: string(x.Kind), ID: x.ID, Source: x.Source, Record: string(record), GoneAt: micros(x.Gone), Version: at + 1})
 	}
 	err := s.db.Write(ctx, func(tx *gorm.DB) error {
-		moved := tx.Model(&revisionRow{}).Where("id = 1 AND revision = ?", at).Update("revision", at+1)
-		if moved.Error != nil {
-			return moved.Error
+		n, err := database.Exec(tx, "UPDATE catalog_revision SET revision = ? WHERE id = 1 AND revision = ?", at+1, at)
+		if err != nil {
+			return err
 		}
-		if moved.RowsAffected != 1 {
+		if n != 1 {
 			return catalog.ErrChanged
 		}
 		if w.Preview != "" {
-			used := tx.Delete(&previewRow{}, "token = ?", hash(w.Preview))
-			if used.Error != nil {
-				return used.Error
+			n, err := database.Exec(tx, "DELETE FROM catalog_previews WHERE token = ?", hash(w.Preview))
+			if err != nil {
+				return err
 			}
-			if used.RowsAffected != 1 {
+			if n != 1 {
 				return catalog.ErrNotFound
 			}
 		}
@@ -99,7 +105,7 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 			}
 		}
 		for _, ref := range w.Remove {
-			if err := tx.Delete(&entityRow{}, "kind = ? AND id = ?", string(ref.Kind), ref.ID).Error; err != nil {
+			if _, err := database.Exec(tx, "DELETE FROM catalog_entities WHERE kind = ? AND id = ?", ref.Kind, ref.ID); err != nil {
 				return err
 			}
 		}
@@ -118,7 +124,7 @@ func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore t
 		return err
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		if err := tx.Delete(&previewRow{}, "source = ? AND actor = ? OR created_at < ?", p.Source, p.Actor, micros(dropBefore)).Error; err != nil {
+		if _, err := database.Exec(tx, "DELETE FROM catalog_previews WHERE source = ? AND actor = ? OR created_at < ?", p.Source, p.Actor, micros(dropBefore)); err != nil {
 			return err
 		}
 		return tx.Create(&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: reading, CreatedAt: micros(p.Created)}).Error
@@ -127,13 +133,16 @@ func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore t
 
 // Preview implements catalog.Store.
 func (s *Store) Preview(ctx context.Context, token string) (catalog.Preview, error) {
-	var row previewRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Take(&row, "token = ?", hash(token)).Error })
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return catalog.Preview{}, catalog.ErrNotFound
-	}
+	var row *previewRow
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		row, err = database.SelectOne[previewRow](tx, "SELECT * FROM catalog_previews WHERE token = ?", hash(token))
+		return err
+	})
 	if err != nil {
 		return catalog.Preview{}, err
+	}
+	if row == nil {
+		return catalog.Preview{}, catalog.ErrNotFound
 	}
 	p := catalog.Preview{Token: token, Source: row.Source, Actor: row.Actor, Revision: row.Revision, Created: instant(row.CreatedAt)}
 	return p, unpack(row.Reading, &p.Reading)
@@ -153,7 +162,10 @@ func (s *Store) KeepStatus(ctx context.Context, st catalog.Status) error {
 // Statuses implements catalog.Store.
 func (s *Store) Statuses(ctx context.Context) ([]catalog.Status, error) {
 	var rows []sourceRow
-	if err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Order("source").Find(&rows).Error }); err != nil {
+	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = database.Select[sourceRow](tx, "SELECT * FROM catalog_sources ORDER BY source")
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	out := make([]catalog.Status, len(rows))

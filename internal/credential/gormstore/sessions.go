@@ -57,7 +57,8 @@ func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 	r.CreatedAt = created * 1e6
 	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
 		if credential.IsUpdateOnly(ctx) {
-			return tx.Model(&r).Select("data", "expires_at").Updates(&r).Error
+			_, err := database.Exec(tx, "UPDATE sessions SET data = ?, expires_at = ? WHERE token = ?", r.Data, r.ExpiresAt, r.Token)
+			return err
 		}
 		return tx.Save(&r).Error
 	})
@@ -65,7 +66,10 @@ func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 
 // DeleteCtx ends a session.
 func (x *Sessions) DeleteCtx(ctx context.Context, token string) error {
-	return x.s.db.Write(ctx, func(tx *gorm.DB) error { return tx.Where("token = ?", token).Delete(&sessionRow{}).Error })
+	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
+		_, err := database.Exec(tx, "DELETE FROM sessions WHERE token = ?", token)
+		return err
+	})
 }
 
 // Find is FindCtx without a context.
@@ -84,8 +88,9 @@ func (x *Sessions) Delete(token string) error { return x.DeleteCtx(context.Backg
 // Sessions implements credential.Store.
 func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]credential.Session, error) {
 	var rows []sessionRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		return tx.Where("person = ? AND expires_at > ?", person, micros(now)).Order("created_at DESC, token").Find(&rows).Error
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = database.Select[sessionRow](tx, "SELECT * FROM sessions WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, token", person, micros(now))
+		return err
 	})
 	out := make([]credential.Session, 0, len(rows))
 	for _, r := range rows {
@@ -97,9 +102,9 @@ func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]c
 // EndSessions implements credential.Store.
 func (s *Store) EndSessions(ctx context.Context, person, but string, line ledger.Entry) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		res := tx.Where("person = ? AND token <> ?", person, but).Delete(&sessionRow{})
-		if res.Error != nil || res.RowsAffected == 0 {
-			return res.Error
+		n, err := database.Exec(tx, "DELETE FROM sessions WHERE person = ? AND token <> ?", person, but)
+		if err != nil || n == 0 {
+			return err
 		}
 		return s.ledger(tx, line)
 	})

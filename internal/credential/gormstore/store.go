@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/database"
@@ -75,17 +74,18 @@ func addToken(tx *gorm.DB, t credential.NewToken) error {
 		words[i] = string(x)
 	}
 	r.Scopes = strings.Join(words, " ")
-	var n int64
 	if t.IdempotencyKey != "" {
 		r.IdempotencyKey = &t.IdempotencyKey
-		if err := tx.Model(&tokenRow{}).Where("person = ? AND idempotency_key = ?", t.Person, t.IdempotencyKey).Count(&n).Error; err != nil {
+		n, err := database.Number(tx, "SELECT COUNT(*) FROM tokens WHERE person = ? AND idempotency_key = ?", t.Person, t.IdempotencyKey)
+		if err != nil {
 			return err
 		}
 		if n > 0 {
 			return credential.ErrRepeated
 		}
 	}
-	if err := tx.Model(&tokenRow{}).Where("person = ? AND expires_at > ?", t.Person, r.CreatedAt).Count(&n).Error; err != nil {
+	n, err := database.Number(tx, "SELECT COUNT(*) FROM tokens WHERE person = ? AND expires_at > ?", t.Person, r.CreatedAt)
+	if err != nil {
 		return err
 	}
 	if n >= credential.MaxTokens {
@@ -96,22 +96,26 @@ func addToken(tx *gorm.DB, t credential.NewToken) error {
 
 // TokenByHash implements credential.Store.
 func (s *Store) TokenByHash(ctx context.Context, hash string) (credential.Token, error) {
-	var rows []tokenRow
-	err := s.db.ReadOne(ctx, func(tx *gorm.DB) error { return tx.Where("hash = ?", hash).Find(&rows).Error })
+	var row *tokenRow
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		row, err = database.SelectOne[tokenRow](tx, "SELECT * FROM tokens WHERE hash = ?", hash)
+		return err
+	})
 	if err != nil {
 		return credential.Token{}, err
 	}
-	if len(rows) == 0 {
+	if row == nil {
 		return credential.Token{}, credential.ErrUnknown
 	}
-	return rows[0].token(), nil
+	return row.token(), nil
 }
 
 // Tokens implements credential.Store.
 func (s *Store) Tokens(ctx context.Context, person string, now time.Time) ([]credential.Token, error) {
 	var rows []tokenRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		return tx.Where("person = ? AND expires_at > ?", person, micros(now)).Order("created_at DESC, id").Find(&rows).Error
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = database.Select[tokenRow](tx, "SELECT * FROM tokens WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, id", person, micros(now))
+		return err
 	})
 	out := make([]credential.Token, 0, len(rows))
 	for _, r := range rows {
@@ -123,18 +127,19 @@ func (s *Store) Tokens(ctx context.Context, person string, now time.Time) ([]cre
 // TokenUsed implements credential.Store.
 func (s *Store) TokenUsed(ctx context.Context, id string, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&tokenRow{}).Where("id = ? AND last_used_at < ?", id, micros(at)).Update("last_used_at", micros(at)).Error
+		_, err := database.Exec(tx, "UPDATE tokens SET last_used_at = ? WHERE id = ? AND last_used_at < ?", micros(at), id, micros(at))
+		return err
 	})
 }
 
 // RemoveToken implements credential.Store.
 func (s *Store) RemoveToken(ctx context.Context, person, id string, line ledger.Entry) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		res := tx.Where("person = ? AND id = ?", person, id).Delete(&tokenRow{})
-		if res.Error != nil {
-			return res.Error
+		n, err := database.Exec(tx, "DELETE FROM tokens WHERE person = ? AND id = ?", person, id)
+		if err != nil {
+			return err
 		}
-		if res.RowsAffected == 0 {
+		if n == 0 {
 			return credential.ErrUnknown
 		}
 		return s.ledger(tx, line)
@@ -169,8 +174,8 @@ func (r deviceRow) device() credential.Device {
 // AddDevice implements credential.Store.
 func (s *Store) AddDevice(ctx context.Context, d credential.Device) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		var n int64
-		if err := tx.Model(&deviceRow{}).Where("expires_at > ?", micros(d.CreatedAt)).Count(&n).Error; err != nil {
+		n, err := database.Number(tx, "SELECT COUNT(*) FROM device_logins WHERE expires_at > ?", micros(d.CreatedAt))
+		if err != nil {
 			return err
 		}
 		if n >= credential.MaxPendingDevices {
@@ -183,29 +188,32 @@ func (s *Store) AddDevice(ctx context.Context, d credential.Device) error {
 
 // DeviceByUserCode implements credential.Store.
 func (s *Store) DeviceByUserCode(ctx context.Context, hash string) (credential.Device, error) {
-	var rows []deviceRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Where("user_hash = ?", hash).Find(&rows).Error })
+	var row *deviceRow
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		row, err = database.SelectOne[deviceRow](tx, "SELECT * FROM device_logins WHERE user_hash = ?", hash)
+		return err
+	})
 	if err != nil {
 		return credential.Device{}, err
 	}
-	if len(rows) == 0 {
+	if row == nil {
 		return credential.Device{}, credential.ErrUnknown
 	}
-	return rows[0].device(), nil
+	return row.device(), nil
 }
 
 // UpdateDevice implements credential.Store.
 func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*credential.Device) (*credential.NewToken, *ledger.Entry, error)) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		var rows []deviceRow
 		// The row is locked until the transaction ends, so that a token is returned only once.
-		if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("device_hash = ? OR user_hash = ?", hash, hash).Find(&rows).Error; err != nil {
+		row, err := database.SelectOne[deviceRow](tx, "SELECT * FROM device_logins WHERE (device_hash = ? OR user_hash = ?)"+database.ForUpdate(tx), hash, hash)
+		if err != nil {
 			return err
 		}
-		if len(rows) == 0 {
+		if row == nil {
 			return credential.ErrUnknown
 		}
-		d := rows[0].device()
+		d := row.device()
 		t, line, err := change(&d)
 		if err != nil {
 			return err
@@ -229,8 +237,9 @@ func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*cred
 func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		var errs []error
-		for _, row := range []any{&tokenRow{}, &deviceRow{}, &sessionRow{}} {
-			errs = append(errs, tx.Where("expires_at <= ?", micros(before)).Delete(row).Error)
+		for _, table := range []string{"tokens", "device_logins", "sessions"} {
+			_, err := database.Exec(tx, "DELETE FROM "+table+" WHERE expires_at <= ?", micros(before))
+			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
 	})
@@ -238,11 +247,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time) error {
 
 // Count returns the number of sessions of logged-in people and of tokens that have not expired at an instant.
 func (s *Store) Count(ctx context.Context, now time.Time) (sessions, tokens int64, err error) {
-	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		if err := tx.Model(&sessionRow{}).Where("expires_at > ? AND person <> ''", micros(now)).Count(&sessions).Error; err != nil {
+	err = s.db.Read(ctx, func(tx *gorm.DB) (err error) {
+		if sessions, err = database.Number(tx, "SELECT COUNT(*) FROM sessions WHERE expires_at > ? AND person <> ''", micros(now)); err != nil {
 			return err
 		}
-		return tx.Model(&tokenRow{}).Where("expires_at > ?", micros(now)).Count(&tokens).Error
+		tokens, err = database.Number(tx, "SELECT COUNT(*) FROM tokens WHERE expires_at > ?", micros(now))
+		return err
 	})
 	return sessions, tokens, err
 }

@@ -3,6 +3,7 @@ package gormstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -32,6 +33,9 @@ type row struct {
 
 func (row) TableName() string { return "idempotency" }
 
+// errReleased reports that the claim of another call was removed while this call waited for it.
+var errReleased = errors.New("another call with the same key has just failed")
+
 // Begin implements idempotency.Store.
 func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempotency.Answer, err error) {
 	err = s.db.Write(ctx, func(tx *gorm.DB) error {
@@ -41,9 +45,12 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempote
 		if made.Error != nil || made.RowsAffected == 1 {
 			return made.Error
 		}
-		var r row
-		if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Take(&r, "person = ? AND idempotency_key = ?", c.Person, c.Key).Error; err != nil {
+		r, err := database.SelectOne[row](tx, "SELECT * FROM idempotency WHERE person = ? AND idempotency_key = ?"+database.ForUpdate(tx), c.Person, c.Key)
+		if err != nil {
 			return err
+		}
+		if r == nil {
+			return errReleased
 		}
 		at := time.UnixMicro(r.ClaimedAt)
 		switch {
@@ -63,23 +70,28 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempote
 // Finish implements idempotency.Store.
 func (s *Store) Finish(ctx context.Context, c idempotency.Call, a idempotency.Answer) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return s.claim(tx, c).Updates(map[string]any{"status": a.Status, "kind": a.MediaType, "body": a.Body}).Error
+		_, err := database.Exec(tx, "UPDATE idempotency SET status = ?, kind = ?, body = ?"+ofCall, append([]any{a.Status, a.MediaType, a.Body}, valuesOfCall(c)...)...)
+		return err
 	})
 }
 
 // Release implements idempotency.Store.
 func (s *Store) Release(ctx context.Context, c idempotency.Call) error {
-	return s.db.Write(ctx, func(tx *gorm.DB) error { return s.claim(tx, c).Delete(&row{}).Error })
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		_, err := database.Exec(tx, "DELETE FROM idempotency"+ofCall, valuesOfCall(c)...)
+		return err
+	})
 }
 
-// claim selects the claim of exactly this call, because another call may have taken over meanwhile.
-func (s *Store) claim(tx *gorm.DB, c idempotency.Call) *gorm.DB {
-	return tx.Model(&row{}).Where("person = ? AND idempotency_key = ? AND claimed_at = ? AND status = 0", c.Person, c.Key, c.At.UnixMicro())
-}
+// ofCall selects the claim of exactly one call, because another call may have taken over meanwhile.
+const ofCall = " WHERE person = ? AND idempotency_key = ? AND claimed_at = ? AND status = 0"
+
+func valuesOfCall(c idempotency.Call) []any { return []any{c.Person, c.Key, c.At.UnixMicro()} }
 
 // Prune implements idempotency.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Where("claimed_at < ?", before.UnixMicro()).Delete(&row{}).Error
+		_, err := database.Exec(tx, "DELETE FROM idempotency WHERE claimed_at < ?", before.UnixMicro())
+		return err
 	})
 }

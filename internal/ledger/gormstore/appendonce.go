@@ -17,12 +17,12 @@ func AppendOnce(tx *gorm.DB, key string, e ledger.Entry) error {
 	if err := Lock(tx); err != nil {
 		return err
 	}
-	var rows []row
-	if err := where(tx, ledger.Filter{Action: e.Action, Object: e.Object}).Select("seq", "text", "hash").Order("seq DESC").Limit(recent).Find(&rows).Error; err != nil {
+	lines, err := newest(tx, conditions(ledger.Filter{Action: e.Action, Object: e.Object}), recent)
+	if err != nil {
 		return fmt.Errorf("look for the line in the ledger: %w", err)
 	}
-	for _, r := range rows {
-		had, err := r.line().Entry()
+	for _, l := range lines {
+		had, err := l.Entry()
 		if err != nil {
 			return err
 		}

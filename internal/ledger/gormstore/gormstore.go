@@ -1,4 +1,4 @@
-// Package gormstore stores the ledger in SQL through gorm. It implements ledger.Reader, and Append, which writes lines in the
+// Package gormstore stores the ledger in SQL. It implements ledger.Reader, and Append, which writes lines in the
 // transaction of the change that they record. It does not verify what it reads.
 package gormstore
 
@@ -13,17 +13,8 @@ import (
 
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
-
-type row struct {
-	Seq  int64 `gorm:"primaryKey;autoIncrement:false"`
-	Text string
-	Hash string
-}
-
-func (row) TableName() string { return "ledger" }
-
-func (r row) line() ledger.Line { return ledger.Line{Seq: r.Seq, Hash: r.Hash, Text: r.Text} }
 
 // Lock serializes transactions that write lines: it waits for the current one, and later ones wait for this one to end.
 func Lock(tx *gorm.DB) error { return database.Lock(tx, "ledger") }
@@ -66,67 +57,79 @@ func (r *Reader) List(ctx context.Context, f ledger.Filter) (lines []ledger.Line
 	if f.Limit > 0 {
 		limit = min(f.Limit, ledger.MaxPage)
 	}
-	var rows []row
-	err = r.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		return where(tx, f).Select("seq", "text", "hash").Order("seq DESC").Limit(limit + 1).Find(&rows).Error
+	err = r.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		lines, err = newest(tx, conditions(f), limit+1)
+		return err
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = rows[limit-1].Seq
-	}
-	for _, x := range rows {
-		lines = append(lines, x.line())
+	if len(lines) > limit {
+		lines = lines[:limit]
+		next = lines[limit-1].Seq
 	}
 	return lines, next, nil
 }
 
-func where(q *gorm.DB, f ledger.Filter) *gorm.DB {
-	for column, value := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
-		if value != "" {
-			q = q.Where(column+" = ?", value)
-		}
+// conditions returns the conditions of a filter.
+func conditions(f ledger.Filter) sqlquery.Conditions {
+	var c sqlquery.Conditions
+	if f.Actor != "" {
+		c.Add("actor = ?", f.Actor)
+	}
+	if f.Action != "" {
+		c.Add("action = ?", f.Action)
+	}
+	if f.Object != "" {
+		c.Add("object = ?", f.Object)
 	}
 	if !f.From.IsZero() {
-		q = q.Where("at_second >= ?", second(f.From))
+		c.Add("at_second >= ?", second(f.From))
 	}
 	if !f.To.IsZero() {
-		q = q.Where("at_second < ?", second(f.To.Add(time.Second-1)))
+		c.Add("at_second < ?", second(f.To.Add(time.Second-1)))
 	}
 	if f.Before > 0 {
-		q = q.Where("seq < ?", f.Before)
+		c.Add("seq < ?", f.Before)
 	}
-	return q
+	return c
+}
+
+// newest returns the newest lines that meet the conditions, newest first.
+func newest(tx *gorm.DB, c sqlquery.Conditions, limit int) (lines []ledger.Line, err error) {
+	err = database.Rows(tx, func(rows *sql.Rows) error {
+		l, err := scanLine(rows)
+		lines = append(lines, l)
+		return err
+	}, "SELECT "+columns+" FROM ledger"+c.Where()+" ORDER BY seq DESC LIMIT ?", append(c.Args(), limit)...)
+	return lines, err
+}
+
+// columns are the columns that scanLine reads.
+const columns = "seq, text, hash"
+
+func scanLine(rows *sql.Rows) (l ledger.Line, err error) {
+	err = rows.Scan(&l.Seq, &l.Text, &l.Hash)
+	return l, err
 }
 
 func second(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
-var errEnough = errors.New("the caller has had enough")
+var errStopped = errors.New("the caller stopped the iteration")
 
 // Lines implements ledger.Reader. All lines come from one snapshot, however long the iteration takes.
 func (r *Reader) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		err := r.db.Read(ctx, func(tx *gorm.DB) error {
-			rows, err := tx.Model(&row{}).Select("seq", "text", "hash").Where("seq >= ?", from).Order("seq").Rows()
-			if err != nil {
+			return database.Rows(tx, func(rows *sql.Rows) error {
+				l, err := scanLine(rows)
+				if err == nil && !yield(l, nil) {
+					return errStopped
+				}
 				return err
-			}
-			defer func() { _ = rows.Close() }() // the rows have been read; errors are in rows.Err
-			for rows.Next() {
-				var l ledger.Line
-				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
-					return err
-				}
-				if !yield(l, nil) {
-					return errEnough
-				}
-			}
-			return rows.Err()
+			}, "SELECT "+columns+" FROM ledger WHERE seq >= ? ORDER BY seq", from)
 		})
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(ledger.Line{}, err)
 		}
 	}
@@ -134,22 +137,23 @@ func (r *Reader) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, e
 
 // Line implements ledger.Reader.
 func (r *Reader) Line(ctx context.Context, seq int64) (ledger.Line, bool, error) {
-	return r.one(ctx, func(tx *gorm.DB) *gorm.DB { return tx.Where("seq = ?", seq) })
+	return r.one(ctx, sqlquery.Condition("seq = ?", seq))
 }
 
 // Last implements ledger.Reader.
 func (r *Reader) Last(ctx context.Context) (ledger.Line, bool, error) {
-	return r.one(ctx, func(tx *gorm.DB) *gorm.DB { return tx.Order("seq DESC") })
+	return r.one(ctx, sqlquery.Conditions{})
 }
 
-func (r *Reader) one(ctx context.Context, which func(*gorm.DB) *gorm.DB) (ledger.Line, bool, error) {
-	var rows []row
-	err := r.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		return which(tx.Select("seq", "text", "hash")).Limit(1).Find(&rows).Error
+// one returns the newest line that meets the conditions.
+func (r *Reader) one(ctx context.Context, c sqlquery.Conditions) (ledger.Line, bool, error) {
+	var lines []ledger.Line
+	err := r.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		lines, err = newest(tx, c, 1)
+		return err
 	})
-	if err != nil || len(rows) == 0 {
+	if err != nil || len(lines) == 0 {
 		return ledger.Line{}, false, err
 	}
-	return rows[0].line(), true, nil
+	return lines[0], true, nil
 }

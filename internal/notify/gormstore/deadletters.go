@@ -2,28 +2,31 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // Arrived implements notify.Store.
 func (s *Store) Arrived(ctx context.Context, after int64, limit int) ([]notify.Arrival, error) {
-	var rows []row
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		q := tx.Select("id, person").Where("id > ? AND channel = ?", after, notify.ChannelInbox)
-		if after < 0 {
-			return q.Order("id DESC").Limit(1).Find(&rows).Error
-		}
-		return q.Order("id").Limit(limit).Find(&rows).Error
-	})
-	out := make([]notify.Arrival, 0, len(rows))
-	for _, r := range rows {
-		out = append(out, notify.Arrival{ID: r.ID, Person: r.Person})
+	order := "id"
+	if after < 0 {
+		order, limit = "id DESC", 1
 	}
+	out := []notify.Arrival{}
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			var a notify.Arrival
+			err := rows.Scan(&a.ID, &a.Person)
+			out = append(out, a)
+			return err
+		}, "SELECT id, person FROM notifications WHERE id > ? AND channel = ? ORDER BY "+order+" LIMIT ?", after, notify.ChannelInbox, limit)
+	})
 	return out, err
 }
 
@@ -33,17 +36,17 @@ func (s *Store) DeadLetters(ctx context.Context, f notify.DeadFilter) (letters [
 	if f.Limit > 0 {
 		limit = min(f.Limit, notify.MaxPage)
 	}
+	c := sqlquery.Condition("state = ?", dead)
+	if f.Channel != "" {
+		c.Add("channel = ?", f.Channel)
+	}
+	if f.Before > 0 {
+		c.Add("id < ?", f.Before)
+	}
 	var rows []row
-	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		q := tx.Where("state = ?", dead)
-		if f.Channel != "" {
-			q = q.Where("channel = ?", f.Channel)
-		}
-		if f.Before > 0 {
-			q = q.Where("id < ?", f.Before)
-		}
-		return q.Order("id DESC").Limit(limit + 1).Find(&rows).Error
+	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		rows, err = newest(tx, c, limit+1)
+		return err
 	})
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -59,13 +62,12 @@ func (s *Store) DeadLetters(ctx context.Context, f notify.DeadFilter) (letters [
 // Requeue implements notify.Store.
 func (s *Store) Requeue(ctx context.Context, ids []int64, now time.Time) (n int64, err error) {
 	err = s.db.Write(ctx, func(tx *gorm.DB) error {
-		q := tx.Model(&row{}).Where("state = ?", dead)
+		c := sqlquery.Condition("state = ?", dead)
 		if ids != nil {
-			q = q.Where("id IN ?", ids)
+			c.Add("id IN ?", ids)
 		}
-		res := q.Updates(map[string]any{"state": queued, "run_after": micros(now), "attempts": 0, "done_at": 0})
-		n = res.RowsAffected
-		return res.Error
+		n, err = database.Exec(tx, "UPDATE notifications SET state = ?, run_after = ?, attempts = 0, done_at = 0"+c.Where(), append([]any{queued, micros(now)}, c.Args()...)...)
+		return err
 	})
 	return n, err
 }

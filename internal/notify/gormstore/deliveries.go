@@ -2,11 +2,12 @@ package gormstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -18,10 +19,11 @@ const maxDigest = 200
 // Lease implements notify.Store. It first checks without the write lock, because usually nothing is due.
 func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now time.Time, ttl time.Duration) ([]notify.Delivery, error) {
 	at := micros(now)
-	var some int64
-	if err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&row{}).Where(due, c, queued, at, at).Limit(1).Count(&some).Error
-	}); err != nil || some == 0 {
+	var found int64
+	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		found, err = database.Number(tx, "SELECT id FROM notifications WHERE "+due+" LIMIT 1", c, queued, at, at)
+		return err
+	}); err != nil || found == 0 {
 		return nil, err
 	}
 	var out []notify.Delivery
@@ -37,8 +39,8 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
 				Posting: notify.Posting{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
 		}
-		return tx.Model(&row{}).Where("id IN ?", ids).
-			Updates(map[string]any{"worker": worker, "lease_until": micros(now.Add(ttl)), "attempts": gorm.Expr("attempts + 1")}).Error
+		_, err = database.Exec(tx, "UPDATE notifications SET worker = ?, lease_until = ?, attempts = attempts + 1 WHERE id IN ?", worker, micros(now.Add(ttl)), ids)
+		return err
 	})
 	return out, err
 }
@@ -46,47 +48,40 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 // pick locks and returns the oldest due row that is not being leased by another replica; if it belongs to a digest, all rows of
 // that digest.
 func pick(tx *gorm.DB, c notify.Channel, at int64) ([]row, error) {
-	// SQLite has a single writer and does not support the clause.
-	locked := tx
-	if tx.Name() == "postgres" {
-		locked = tx.Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"})
-	}
-	locked = locked.Session(&gorm.Session{})
-	var rows []row
-	if err := locked.Where(due, c, queued, at, at).Order("run_after, id").Limit(1).Find(&rows).Error; err != nil || len(rows) == 0 || !rows[0].Digest {
+	query, lock := "SELECT * FROM notifications WHERE "+due, database.ForUpdateSkipLocked(tx)
+	rows, err := database.Select[row](tx, query+" ORDER BY run_after, id LIMIT 1"+lock, c, queued, at, at)
+	if err != nil || len(rows) == 0 || !rows[0].Digest {
 		return rows, err
 	}
-	person := rows[0].Person
-	rows = nil
-	err := locked.Where(due, c, queued, at, at).Where("person = ? AND digest = ?", person, true).Order("id").Limit(maxDigest).Find(&rows).Error
-	return rows, err
+	return database.Select[row](tx, query+" AND person = ? AND digest ORDER BY id LIMIT ?"+lock, c, queued, at, at, rows[0].Person, maxDigest)
 }
 
 // Sent implements notify.Store.
 func (s *Store) Sent(ctx context.Context, d []notify.Delivery, at time.Time) error {
-	return s.release(ctx, d, map[string]any{"state": sent, "done_at": micros(at), "problem": "", "worker": "", "lease_until": 0})
+	return s.release(ctx, d, "state = ?, done_at = ?, problem = ''", sent, micros(at))
 }
 
 // Postpone implements notify.Store.
 func (s *Store) Postpone(ctx context.Context, d []notify.Delivery, until time.Time, problem string) error {
-	return s.release(ctx, d, map[string]any{"run_after": micros(until), "problem": problem, "worker": "", "lease_until": 0})
+	return s.release(ctx, d, "run_after = ?, problem = ?", micros(until), problem)
 }
 
 // MarkDead implements notify.Store.
 func (s *Store) MarkDead(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
-	return s.release(ctx, d, map[string]any{"state": dead, "done_at": micros(at), "problem": problem, "worker": "", "lease_until": 0})
+	return s.release(ctx, d, "state = ?, done_at = ?, problem = ?", dead, micros(at), problem)
 }
 
-// release changes the rows only if the worker still holds the leases; the number of attempts distinguishes two leases of the same
-// worker.
-func (s *Store) release(ctx context.Context, ds []notify.Delivery, change map[string]any) error {
+// release ends leases and makes the given assignments, only if the worker still holds the leases; the number of attempts
+// distinguishes two leases of the same worker.
+func (s *Store) release(ctx context.Context, ds []notify.Delivery, assignments string, args ...any) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		for _, d := range ds {
-			res := tx.Model(&row{}).Where("id = ? AND worker = ? AND attempts = ? AND state = ?", d.ID, d.Worker, d.Attempts, queued).Updates(change)
-			if res.Error != nil {
-				return res.Error
+			n, err := database.Exec(tx, "UPDATE notifications SET worker = '', lease_until = 0, "+assignments+" WHERE id = ? AND worker = ? AND attempts = ? AND state = ?",
+				slices.Concat(args, []any{d.ID, d.Worker, d.Attempts, queued})...)
+			if err != nil {
+				return err
 			}
-			if res.RowsAffected != 1 {
+			if n != 1 {
 				return notify.ErrLeaseLost
 			}
 		}
@@ -96,19 +91,20 @@ func (s *Store) release(ctx context.Context, ds []notify.Delivery, change map[st
 
 // QueueStats implements notify.Store.
 func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, changes int64, err error) {
-	var counts []struct {
+	type count struct {
 		Channel notify.Channel
 		State   string
 		Many    int64
 		Oldest  int64
 	}
-	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		counts = nil
-		if err := tx.Model(&changeRow{}).Count(&changes).Error; err != nil {
+	var counts []count
+	err = s.db.Read(ctx, func(tx *gorm.DB) (err error) {
+		if changes, err = database.Number(tx, "SELECT COUNT(*) FROM notify_outbox"); err != nil {
 			return err
 		}
-		return tx.Model(&row{}).Select("channel, state, count(*) AS many, min(run_after) AS oldest").Where("state IN ?", []string{queued, dead}).
-			Group("channel, state").Order("channel, state").Scan(&counts).Error
+		counts, err = database.Select[count](tx, "SELECT channel, state, COUNT(*) AS many, MIN(run_after) AS oldest FROM notifications WHERE state IN ? GROUP BY channel, state ORDER BY channel, state",
+			[]string{queued, dead})
+		return err
 	})
 	for _, c := range counts {
 		if len(channels) == 0 || channels[len(channels)-1].Channel != c.Channel {
@@ -127,6 +123,7 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 // Prune implements notify.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Where("state IN ? AND done_at < ?", []string{read, sent, dead}, micros(before)).Delete(&row{}).Error
+		_, err := database.Exec(tx, "DELETE FROM notifications WHERE state IN ? AND done_at < ?", []string{read, sent, dead}, micros(before))
+		return err
 	})
 }

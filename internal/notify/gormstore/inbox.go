@@ -13,14 +13,15 @@ import (
 
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/sqlquery"
 )
 
 // Changes implements notify.Store.
 func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error) {
 	var rows []changeRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		return tx.Order("id").Limit(limit).Find(&rows).Error
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = database.Select[changeRow](tx, "SELECT * FROM notify_outbox ORDER BY id LIMIT ?", limit)
+		return err
 	})
 	out := make([]notify.Change, 0, len(rows))
 	if err != nil {
@@ -40,9 +41,9 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 }
 
 // Route implements notify.Store.
-func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
-	ids, postings := make([]any, 0, len(some)), make(map[int64][][]any, len(some))
-	for _, x := range some {
+func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
+	ids, postings := make([]int64, 0, len(routed)), make(map[int64][][]any, len(routed))
+	for _, x := range routed {
 		ids = append(ids, x.Change.ID)
 		for _, p := range x.Postings {
 			facts, err := json.Marshal(p.Facts)
@@ -64,7 +65,7 @@ func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
 			err := rows.Scan(&id)
 			mine = append(mine, id)
 			return err
-		}, "DELETE FROM notify_outbox WHERE id IN ("+database.Placeholders(len(ids))+") RETURNING id", ids...); err != nil {
+		}, "DELETE FROM notify_outbox WHERE id IN ? RETURNING id", ids); err != nil {
 			return err
 		}
 		var rows [][]any
@@ -81,9 +82,9 @@ func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
 func (s *Store) Preferences(ctx context.Context, people ...string) (map[string]notify.Preferences, error) {
 	out := map[string]notify.Preferences{}
 	var rows []preferencesRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		return tx.Where("person IN ?", people).Find(&rows).Error
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = database.Select[preferencesRow](tx, "SELECT * FROM notify_preferences WHERE person IN ?", people)
+		return err
 	})
 	for _, r := range rows {
 		out[r.Person] = r.Body
@@ -104,17 +105,17 @@ func (s *Store) Inbox(ctx context.Context, f notify.InboxFilter) (notices []noti
 	if f.Limit > 0 {
 		limit = min(f.Limit, notify.MaxPage)
 	}
+	c := inbox(f.Person)
+	if f.Unread {
+		c.Add("state = ?", unread)
+	}
+	if f.Before > 0 {
+		c.Add("id < ?", f.Before)
+	}
 	var rows []row
-	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		q := inbox(tx, f.Person)
-		if f.Unread {
-			q = q.Where("state = ?", unread)
-		}
-		if f.Before > 0 {
-			q = q.Where("id < ?", f.Before)
-		}
-		return q.Order("id DESC").Limit(limit + 1).Find(&rows).Error
+	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		rows, err = newest(tx, c, limit+1)
+		return err
 	})
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -128,35 +129,51 @@ func (s *Store) Inbox(ctx context.Context, f notify.InboxFilter) (notices []noti
 
 // Unread implements notify.Store.
 func (s *Store) Unread(ctx context.Context, person string) (int, error) {
+	c := inbox(person)
+	c.Add("state = ?", unread)
 	var n int64
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		return inbox(tx, person).Where("state = ?", unread).Count(&n).Error
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		n, err = database.Number(tx, "SELECT COUNT(*) FROM notifications"+c.Where(), c.Args()...)
+		return err
 	})
 	return int(n), err
 }
 
 // Mark implements notify.Store.
 func (s *Store) Mark(ctx context.Context, person string, ids []int64, isRead bool, at time.Time) error {
-	from, change := unread, map[string]any{"state": read, "done_at": micros(at)}
+	from, to, done := unread, read, micros(at)
 	if !isRead {
-		from, change = read, map[string]any{"state": unread, "done_at": 0}
+		from, to, done = read, unread, 0
 	}
-	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return inbox(tx, person).Where("state = ? AND id IN ?", from, ids).Updates(change).Error
-	})
+	c := inbox(person)
+	c.Add("state = ? AND id IN ?", from, ids)
+	return s.mark(ctx, c, to, done)
 }
 
 // MarkAllRead implements notify.Store.
 func (s *Store) MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error {
+	c := inbox(person)
+	c.Add("state = ?", unread)
+	if upTo > 0 {
+		c.Add("id <= ?", upTo)
+	}
+	return s.mark(ctx, c, read, micros(at))
+}
+
+// mark changes the state of the rows that meet the conditions.
+func (s *Store) mark(ctx context.Context, c sqlquery.Conditions, state string, doneAt int64) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		q := inbox(tx, person).Where("state = ?", unread)
-		if upTo > 0 {
-			q = q.Where("id <= ?", upTo)
-		}
-		return q.Updates(map[string]any{"state": read, "done_at": micros(at)}).Error
+		_, err := database.Exec(tx, "UPDATE notifications SET state = ?, done_at = ?"+c.Where(), append([]any{state, doneAt}, c.Args()...)...)
+		return err
 	})
 }
 
-func inbox(tx *gorm.DB, person string) *gorm.DB {
-	return tx.Model(&row{}).Where("person = ? AND channel = ?", person, notify.ChannelInbox)
+// inbox returns the conditions for the rows of a person's inbox.
+func inbox(person string) sqlquery.Conditions {
+	return sqlquery.Condition("person = ? AND channel = ?", person, notify.ChannelInbox)
+}
+
+// newest returns the newest rows that meet the conditions, newest first.
+func newest(tx *gorm.DB, c sqlquery.Conditions, limit int) ([]row, error) {
+	return database.Select[row](tx, "SELECT * FROM notifications"+c.Where()+" ORDER BY id DESC LIMIT ?", append(c.Args(), limit)...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -51,17 +52,18 @@ var _ rollout.Store = (*Store)(nil)
 // States implements rollout.Store.
 func (s *Store) States(ctx context.Context, resources ...string) (map[string]rollout.State, error) {
 	var rows []stateRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
+	err := s.db.Read(ctx, func(tx *gorm.DB) (err error) {
 		if len(resources) == 0 {
-			return tx.Find(&rows).Error
+			rows, err = database.Select[stateRow](tx, "SELECT * FROM rollout_states")
+			return err
 		}
-		for i := 0; i < len(resources); i += namesAtOnce {
-			var some []stateRow
-			if err := tx.Where("resource IN ?", resources[i:min(i+namesAtOnce, len(resources))]).Find(&some).Error; err != nil {
+		rows = nil
+		for names := range slices.Chunk(resources, namesAtOnce) {
+			found, err := database.Select[stateRow](tx, "SELECT * FROM rollout_states WHERE resource IN ?", names)
+			if err != nil {
 				return err
 			}
-			rows = append(rows, some...)
+			rows = append(rows, found...)
 		}
 		return nil
 	})
@@ -94,15 +96,13 @@ func (s *Store) Change(ctx context.Context, resource string, change func(*rollou
 		if err := database.Lock(tx, "rollout "+resource); err != nil {
 			return err
 		}
-		var rows []stateRow
-		if err := tx.Where("resource = ?", resource).Find(&rows).Error; err != nil {
+		row, err := database.SelectOne[stateRow](tx, "SELECT * FROM rollout_states WHERE resource = ?", resource)
+		if err != nil {
 			return err
 		}
-		row := stateRow{Resource: resource}
-		if len(rows) > 0 {
-			row = rows[0]
+		if row == nil {
+			row = &stateRow{Resource: resource}
 		}
-		var err error
 		if x, err = row.state(); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Store) Change(ctx context.Context, resource string, change func(*rollou
 			return fmt.Errorf("encode the state of the rollout of %s: %w", resource, err)
 		}
 		row.Body = string(body)
-		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
+		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error; err != nil {
 			return err
 		}
 		return record(tx, news)
@@ -147,10 +147,10 @@ func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time
 			return err
 		}
 		// What ends later than any lease that is given now was given by a clock that was ahead.
-		res := tx.Model(&leadRow{}).Where("name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)", guardLead, holder, now.UnixMicro(), now.Add(ttl+clockTolerance).UnixMicro()).
-			Updates(map[string]any{"holder": holder, "lease_until": now.Add(ttl).UnixMicro()})
-		leads = res.RowsAffected == 1
-		return res.Error
+		n, err := database.Exec(tx, "UPDATE rollout_lead SET holder = ?, lease_until = ? WHERE name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)",
+			holder, now.Add(ttl).UnixMicro(), guardLead, holder, now.UnixMicro(), now.Add(ttl+clockTolerance).UnixMicro())
+		leads = n == 1
+		return err
 	})
 	return leads, err
 }
