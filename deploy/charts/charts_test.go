@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
 
 var charts = []string{"acp", "acp-crds", "acp-kubefed", "acp-member"}
@@ -293,7 +295,7 @@ func TestGolden(t *testing.T) {
 				if r.Info.Notes != "" {
 					fmt.Fprintf(&b, "---\n# NOTES.txt\n%s\n", regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSpace(r.Info.Notes), "# "))
 				}
-				golden(t, strings.TrimSuffix(set, ".values.yaml")+".golden.yaml", b.String())
+				golden.Compare(t, strings.TrimSuffix(set, ".values.yaml")+".golden.yaml", b.String())
 			})
 		}
 	}

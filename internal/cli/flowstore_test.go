@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
 
 // flowsOf writes two weeks of one resource's flows into a store.
@@ -70,19 +69,7 @@ func TestFlowsGolden(t *testing.T) {
 			}
 			code, out, errs := run(t, "", strings.Fields(strings.ReplaceAll(string(line), "STORE", store))...)
 			got := fmt.Sprintf("exit %d\n-- out --\n%s-- err --\n%s", code, out, errs)
-			if *update {
-				if err := os.WriteFile(base+".want", []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(base + ".want")
-			if err != nil {
-				t.Fatalf("%v: run go test ./internal/cli -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Compare(t, base+".want", got)
 		})
 	}
 }

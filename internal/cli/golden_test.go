@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*/*.want")
 
 // goldenTime is the clock of every case.
 var goldenTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -36,19 +33,7 @@ func TestGolden(t *testing.T) {
 			}
 			code, out, errs := run(t, "", strings.Fields(string(line))...)
 			got := fmt.Sprintf("exit %d\n-- out --\n%s-- err --\n%s", code, out, errs)
-			if *update {
-				if err := os.WriteFile(base+".want", []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(base + ".want")
-			if err != nil {
-				t.Fatalf("%v: run go test ./internal/cli -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Compare(t, base+".want", got)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,9 +23,8 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden file")
 
 func flow(change ...func(*audit.Flow)) *audit.Flow {
 	f := &audit.Flow{
@@ -64,19 +62,7 @@ func TestGolden(t *testing.T) {
 		}
 		got.Write(append(b, '\n'))
 	}
-	path := filepath.Join("testdata", "audit-log.jsonl")
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("the audit log (-golden +written):\n%s", diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "audit-log.jsonl"), got.String())
 }
 
 // output is an Output that blocks on the gate, if it is set, and returns err.

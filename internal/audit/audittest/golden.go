@@ -1,22 +1,16 @@
 package audittest
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // Statement is the text of a query, and its arguments as text.
 type Statement struct {
@@ -24,7 +18,7 @@ type Statement struct {
 	Args []string
 }
 
-// Golden compares the statements with the golden file. The flag -update rewrites the file.
+// Golden compares the statements with the golden file.
 func Golden(t *testing.T, file string, statements map[string]Statement) {
 	t.Helper()
 	var b strings.Builder
@@ -40,21 +34,7 @@ func Golden(t *testing.T, file string, statements map[string]Statement) {
 		}
 		b.WriteString("\n")
 	}
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("run the test with -update to create it: %v", err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("statements differ from %s; if the difference is intended, run the test with -update (-want +got):\n%s", file, diff)
-	}
+	golden.Compare(t, file, b.String())
 }
 
 // EveryFilter returns a filter with every field set, to values that must appear in arguments and not in the text of a statement.

@@ -2,9 +2,6 @@ package insight
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,9 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight/insighttest"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestProposeStates(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -152,7 +148,7 @@ func busy() (*policy.Snapshot, *insighttest.Model) {
 func TestProposalGolden(t *testing.T) {
 	s, r := busy()
 	p := must[Proposal](t)(Propose(t.Context(), r, ProposeInput{Snapshot: s, Resource: bobs, Now: now}))
-	golden(t, "proposal.yaml", p.YAML())
+	golden.Compare(t, "testdata/proposal.yaml", p.YAML())
 	var back v1alpha1.AccessControlPolicy
 	if err := yaml.UnmarshalStrict([]byte(p.YAML()), &back); err != nil {
 		t.Fatalf("the proposal is no YAML: %v", err)
@@ -168,24 +164,7 @@ func TestProposalGolden(t *testing.T) {
 	if empty.Policy != nil {
 		t.Errorf("a policy for nobody: %+v", empty.Policy)
 	}
-	golden(t, "nothing.yaml", empty.YAML())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	golden.Compare(t, "testdata/nothing.yaml", empty.YAML())
 }
 
 func TestProposalYAMLOfHostileNames(t *testing.T) {

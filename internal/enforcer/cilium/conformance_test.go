@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
 
 const conformancePath = "testdata/conformance.jsonl"
@@ -69,20 +68,8 @@ func TestConformanceFile(t *testing.T) {
 			t.Errorf("only %d connections are %s", words[word], word)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(conformancePath, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(conformancePath)
-	if err != nil {
-		t.Fatalf("%v: run go test ./internal/enforcer/cilium -update", err)
-	}
-	if !bytes.Equal(want, got.Bytes()) {
-		t.Errorf("%s is stale: run go test ./internal/enforcer/cilium -update, and the engine's test over it\n%s",
-			conformancePath, cmp.Diff(bytes.Split(want, []byte("\n")), bytes.Split(got.Bytes(), []byte("\n"))))
-	}
+	// The test of the engine over the file has to pass as well.
+	golden.Compare(t, conformancePath, got.String())
 }
 
 func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {

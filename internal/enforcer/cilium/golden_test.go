@@ -3,7 +3,6 @@ package cilium
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -13,15 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.out.yaml")
 
 // goldenTime is the instant at which every case is compiled.
 var goldenTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -35,21 +32,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, path := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".in.yaml"), func(t *testing.T) {
-			got := render(t, readInput(t, path))
-			out := strings.TrimSuffix(path, ".in.yaml") + ".out.yaml"
-			if *update {
-				if err := os.WriteFile(out, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatalf("%v: run go test ./internal/enforcer/cilium -update", err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Compare(t, strings.TrimSuffix(path, ".in.yaml")+".out.yaml", string(render(t, readInput(t, path))))
 		})
 	}
 }

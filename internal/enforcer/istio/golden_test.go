@@ -3,7 +3,6 @@ package istio
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,15 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.out.yaml")
 
 // A case is two files: the ACP objects, and what the members get; a third one describes the members where they are not
 // those of members.yaml. The comments at the end of the output tell what is refused.
@@ -32,20 +29,7 @@ func TestGolden(t *testing.T) {
 	for _, path := range inputs {
 		stem := strings.TrimSuffix(path, ".in.yaml")
 		t.Run(filepath.Base(stem), func(t *testing.T) {
-			got := render(t, readEnforcer(t, stem), readInput(t, path))
-			if *update {
-				if err := os.WriteFile(stem+".out.yaml", got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(stem + ".out.yaml")
-			if err != nil {
-				t.Fatalf("%v: run go test ./internal/enforcer/istio -update", err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Compare(t, stem+".out.yaml", string(render(t, readEnforcer(t, stem), readInput(t, path))))
 		})
 	}
 }
