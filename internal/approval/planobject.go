@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	}
 	if r.ClusterModes != nil {
 		now.ClusterModes = nil
-		for _, cluster := range slices.Sorted(keys(r.ClusterModes)) {
+		for _, cluster := range slices.Sorted(maps.Keys(r.ClusterModes)) {
 			now.ClusterModes = append(now.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(cluster), Mode: r.ClusterModes[cluster]})
 		}
 	}
@@ -229,14 +230,4 @@ func canonical(spec any) json.RawMessage {
 		return nil
 	}
 	return text
-}
-
-func keys[K comparable, V any](m map[K]V) func(yield func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/sqlquery"
@@ -31,7 +32,7 @@ type indexScan struct {
 func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approval.Filter) {
 	// A person may see what waits for them and what they decided or requested, so that visibility needs no check.
 	if v := f.VisibleTo; v != nil && (f.Requester == v.Person || f.DecidedBy == v.Person ||
-		f.WaitsFor != nil && f.WaitsFor.Person == v.Person && sameSet(f.WaitsFor.StandsFor, v.StandsFor)) {
+		f.WaitsFor != nil && f.WaitsFor.Person == v.Person && sets.New(f.WaitsFor.StandsFor...).Equal(sets.New(v.StandsFor...))) {
 		f.VisibleTo = nil
 	}
 	switch {
@@ -89,10 +90,6 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 		scans = []indexScan{{}}
 	}
 	return scans, f
-}
-
-func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func ofTickets(condition string, args ...any) indexScan {
