@@ -180,12 +180,12 @@ func restoreBackup(ctx context.Context, o *backupOptions, out io.Writer) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	t := backup.Target{Know: backup.NothingHappened, Now: wallclock.Now, Progress: func(what string) { _, _ = fmt.Fprintln(out, what, "…") }}
+	t := backup.Target{Mode: backup.ModeNothingSince, Now: wallclock.Now, Progress: func(what string) { _, _ = fmt.Fprintln(out, what, "…") }}
 	switch {
 	case o.holdGrants:
-		t.Know = backup.Unknown
+		t.Mode = backup.ModeHoldGrants
 	case o.laterLedger != "":
-		t.Know, t.Later = backup.FromLedger, exported(o.laterLedger)
+		t.Mode, t.LedgerExport = backup.ModeLedger, exported(o.laterLedger)
 	}
 	if t.Database, t.Host, t.Heads, err = o.open(ctx); err != nil {
 		return err
@@ -205,7 +205,7 @@ func restoreBackup(ctx context.Context, o *backupOptions, out io.Writer) (err er
 	}
 	held := &lazyFile{path: o.held}
 	defer func() { err = errors.Join(err, held.close()) }()
-	t.Held = held
+	t.Withheld = held
 	r, err := backup.Restore(ctx, a, t)
 	if err != nil {
 		return err
@@ -248,18 +248,18 @@ func describe(out io.Writer, r backup.Report, held *lazyFile) error {
 		b.WriteString("\n")
 	}
 	list("not restored, because they may have ended since: grants and requests of the tickets", r.Ended)
-	list("not restored, or without some statements", r.Held)
+	list("not restored, or without some statements", r.Withheld)
 	if held.file != nil {
 		fmt.Fprintf(&b, "the statements that were not made in the portal are in %s: look at them, and apply those that still stand with kubectl\n", held.path)
 	}
-	list("changed after the backup, and now as they were then: look at them before members join", r.Later)
+	list("changed after the backup, and now as they were then: look at them before members join", r.Changed)
 	var other []string
-	for action, n := range r.Other {
+	for action, n := range r.OtherLines {
 		other = append(other, fmt.Sprintf("%s ×%d", action, n))
 	}
 	slices.Sort(other)
 	list("other changes after the backup, which are lost", other)
-	if r.Know == backup.FromLedger && !r.Anchored {
+	if r.Mode == backup.ModeLedger && !r.Anchored {
 		b.WriteString("no anchor vouches that the later ledger is complete: what ended after its last line may have come back\n")
 	}
 	b.WriteString("next: start the portal and the adapter, and let the members join again (docs/backup.md)\n")

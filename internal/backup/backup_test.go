@@ -75,7 +75,7 @@ func backedUp(t *testing.T, db *database.DB) string {
 	return path
 }
 
-func restored(t *testing.T, path string, db *database.DB, know Knowledge) (Report, error) {
+func restored(t *testing.T, path string, db *database.DB, mode Mode) (Report, error) {
 	t.Helper()
 	a, err := Open(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func restored(t *testing.T, path string, db *database.DB, know Knowledge) (Repor
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return Restore(t.Context(), a, Target{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Know: know, Held: io.Discard, Now: func() time.Time { return now }})
+	return Restore(t.Context(), a, Target{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Mode: mode, Withheld: io.Discard, Now: func() time.Time { return now }})
 }
 
 // contents returns the rows of all tables that a backup contains, without the line of the restore.
@@ -136,7 +136,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		databasetest.Each(t, func(t *testing.T, to string) {
 			target := databasetest.Open(t, to)
-			if _, err := restored(t, path, target, NothingHappened); err != nil {
+			if _, err := restored(t, path, target, ModeNothingSince); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want, contents(t, target)); d != "" {
@@ -189,7 +189,7 @@ func TestDamagedArchives(t *testing.T) {
 				t.Fatal(err)
 			}
 			target := databasetest.Open(t, databasetest.SQLite(t))
-			_, err := restored(t, file, target, NothingHappened)
+			_, err := restored(t, file, target, ModeNothingSince)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("want %q, got %v", tc.want, err)
 			}
@@ -268,7 +268,7 @@ func TestStands(t *testing.T) {
 		"a state of a newer version": {"what is not known is not fine", []ledger.Entry{entry("suspended", "1", "suspended")}, approval.StateEffective, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLater()
+			l := newLedgerExport()
 			for _, e := range tc.entries {
 				l.add(e)
 			}

@@ -25,16 +25,17 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Knowledge is what is known about the time between a backup and its restore.
-type Knowledge string
+// Mode says what a restore relies on about the time since the backup.
+type Mode string
 
 const (
-	// FromLedger: an export of the later ledger contains what ended.
-	FromLedger Knowledge = "ledger"
-	// NothingHappened: the operator states that no portal ran and nobody changed ACP's objects after the backup, as for a move.
-	NothingHappened Knowledge = "nothing-since"
-	// Unknown: nothing is known, so no allow comes back.
-	Unknown Knowledge = "hold-grants"
+	// ModeLedger restores what, by an export of the ledger, has not ended since the backup.
+	ModeLedger Mode = "ledger"
+	// ModeNothingSince restores everything: the operator states that no portal ran and nobody changed ACP's objects after the
+	// backup, as for a move.
+	ModeNothingSince Mode = "nothing-since"
+	// ModeHoldGrants restores no allow, because nothing is known about the time since the backup.
+	ModeHoldGrants Mode = "hold-grants"
 )
 
 // ActionRestored is the ledger's action of a restore.
@@ -50,33 +51,34 @@ type Target struct {
 	// placed.
 	Database *database.DB
 	Host     client.Client
-	Know     Knowledge
-	// Later is an export of the ledger that contains what followed the backup; required for FromLedger.
-	Later iter.Seq2[ledger.Line, error]
-	// Heads are those that anchors kept, in addition to those in the backup.
+	Mode     Mode
+	// LedgerExport contains the lines that followed the backup; required for ModeLedger.
+	LedgerExport iter.Seq2[ledger.Line, error]
+	// Heads are the heads of the ledger that anchors have stored, in addition to those in the backup.
 	Heads []ledger.Witness
-	// Held gets the statements that were not made in the portal and do not come back, as policies in YAML.
-	Held io.Writer
-	Now  func() time.Time
+	// Withheld gets the statements that were not made in the portal and are not restored, as policies in YAML.
+	Withheld io.Writer
+	Now      func() time.Time
 	// Progress is called with each step before it begins, unless it is nil.
 	Progress func(string)
 }
 
 // Report contains the results of a restore.
 type Report struct {
-	Backup   Manifest
-	Tickets  int64
-	Objects  int
-	Know     Knowledge
-	Anchored bool // a head that was kept outside vouches for the end of the ledger
+	Backup  Manifest
+	Tickets int64
+	Objects int
+	Mode    Mode
+	// Anchored reports that a head that was stored elsewhere confirms the end of the ledger.
+	Anchored bool
 	// Ended are the grants and requests that did not come back, as T-NUMBER.
 	Ended []string
-	// Held are the policies that lack statements which were not made in the portal, and the objects that are not there.
-	Held []string
-	// Later are the objects that changed after the backup and are as they were at the backup, as KIND/NAME.
-	Later []string
-	// Other counts the later lines, by action, of which nothing was restored.
-	Other map[string]int
+	// Withheld are the policies that lack statements which were not made in the portal, and the objects that are not restored.
+	Withheld []string
+	// Changed are the objects that changed after the backup and are restored as they were at the backup, as KIND/NAME.
+	Changed []string
+	// OtherLines counts, by action, the lines since the backup of which nothing was restored.
+	OtherLines map[string]int
 	// Delegations is the number of delegations that were ended.
 	Delegations int
 }
@@ -86,12 +88,12 @@ func Restore(ctx context.Context, a *Archive, t Target) (r Report, err error) {
 	if t.Progress == nil {
 		t.Progress = func(string) {}
 	}
-	r = Report{Backup: a.Manifest, Know: t.Know}
+	r = Report{Backup: a.Manifest, Mode: t.Mode}
 	if err := checkTarget(ctx, a, t.Database); err != nil {
 		return r, err
 	}
 	t.Progress("verifying the ledger")
-	l, err := t.learn(a, &r)
+	l, err := t.readLedger(a, &r)
 	if err != nil {
 		return r, err
 	}
@@ -120,7 +122,7 @@ func Restore(ctx context.Context, a *Archive, t Target) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.Later = slices.DeleteFunc(r.Later, func(o string) bool { return slices.Contains(r.Held, o) })
+	r.Changed = slices.DeleteFunc(r.Changed, func(o string) bool { return slices.Contains(r.Withheld, o) })
 	t.Progress(fmt.Sprintf("creating %d objects in the host cluster", len(wanted)))
 	if err := check(ctx, t.Host, wanted); err != nil {
 		return r, err
@@ -159,11 +161,11 @@ func checkTarget(ctx context.Context, a *Archive, db *database.DB) error {
 	})
 }
 
-// learn reads and verifies what is known about the time after the backup.
-func (t Target) learn(a *Archive, r *Report) (*later, error) {
-	l, err := newLater(), error(nil)
-	if t.Know == FromLedger {
-		if l, err = readLater(t.Later, a.Head.Seq); err != nil {
+// readLedger reads and verifies what is known about the time after the backup.
+func (t Target) readLedger(a *Archive, r *Report) (*ledgerExport, error) {
+	l, err := newLedgerExport(), error(nil)
+	if t.Mode == ModeLedger {
+		if l, err = readLedgerExport(t.LedgerExport, a.Head.Seq); err != nil {
 			return nil, fmt.Errorf("read the later ledger: %w", err)
 		}
 	}
@@ -178,20 +180,20 @@ func (t Target) learn(a *Archive, r *Report) (*later, error) {
 	for _, h := range heads {
 		r.Anchored = r.Anchored || h.Seq == last
 	}
-	switch t.Know {
-	case FromLedger:
-	case NothingHappened:
+	switch t.Mode {
+	case ModeLedger:
+	case ModeNothingSince:
 		for _, h := range heads {
 			if h.Seq > last {
 				return nil, fmt.Errorf("%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, or hold the grants", h.Anchor, h.Seq, last)
 			}
 		}
-	case Unknown:
+	case ModeHoldGrants:
 		heads = slices.DeleteFunc(heads, func(h ledger.Witness) bool { return h.Seq > last })
 	default:
-		return nil, fmt.Errorf("%q is not a way to restore", t.Know)
+		return nil, fmt.Errorf("%q is not a way to restore", t.Mode)
 	}
-	r.Later, r.Other = l.objectNames(), l.other
+	r.Changed, r.OtherLines = l.objectNames(), l.other
 	return l, checkLedger(a, l, heads)
 }
 
@@ -218,11 +220,11 @@ func ledgerLines(a *Archive) iter.Seq2[ledger.Line, error] {
 			for i, c := range cols {
 				switch c.Name {
 				case "seq":
-					line.Seq, _ = at[int64](row, i)
+					line.Seq, _ = columnValue[int64](row, i)
 				case "hash":
-					line.Hash, _ = at[string](row, i)
+					line.Hash, _ = columnValue[string](row, i)
 				case "text":
-					line.Text, _ = at[string](row, i)
+					line.Text, _ = columnValue[string](row, i)
 				}
 			}
 			if !yield(line, err) || err != nil {
@@ -232,7 +234,7 @@ func ledgerLines(a *Archive) iter.Seq2[ledger.Line, error] {
 	}
 }
 
-func at[T any](row []any, i int) (v T, ok bool) {
+func columnValue[T any](row []any, i int) (v T, ok bool) {
 	if i < len(row) {
 		v, ok = row[i].(T)
 	}
@@ -240,7 +242,7 @@ func at[T any](row []any, i int) (v T, ok bool) {
 }
 
 // load brings an archive and the later ledger into the scratch database; the jobs come in finishScratch.
-func load(ctx context.Context, a *Archive, l *later, scratch *database.DB) error {
+func load(ctx context.Context, a *Archive, l *ledgerExport, scratch *database.DB) error {
 	return scratch.Write(ctx, func(tx *gorm.DB) error {
 		if err := clear(tx); err != nil {
 			return err
@@ -272,13 +274,13 @@ func load(ctx context.Context, a *Archive, l *later, scratch *database.DB) error
 }
 
 // end ends the items and delegations of which it is not known that they still stand.
-func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database.DB, r *Report) error {
-	if t.Know == NothingHappened {
+func (t Target) end(ctx context.Context, a *Archive, l *ledgerExport, scratch *database.DB, r *Report) error {
+	if t.Mode == ModeNothingSince {
 		return nil
 	}
 	store := gormstore.New(scratch)
 	why := message.TicketRestoredUnknown(a.At.Format(time.RFC3339))
-	if t.Know == FromLedger {
+	if t.Mode == ModeLedger {
 		why = message.TicketRestoredEnded(a.At.Format(time.RFC3339))
 	}
 	now := t.Now()
@@ -293,7 +295,7 @@ func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database
 			for i, it := range x.Items {
 				// A change of an object that was decided further after the backup is not written again: a later one may have undone it.
 				redone := x.Kind.Object() && it.State != approval.StatePending && it.WrittenGeneration == 0 && l.mentions(x.Number)
-				if t.Know == FromLedger && !redone && l.stands(x.Number, i, it.State) {
+				if t.Mode == ModeLedger && !redone && l.stands(x.Number, i, it.State) {
 					continue
 				}
 				ended = x.NotRestored(i, why, now) || ended
@@ -312,7 +314,7 @@ func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database
 		return err
 	}
 	for _, d := range delegations {
-		if !d.EndedAt.IsZero() || !now.Before(d.End) || t.Know == FromLedger && !l.delegations[d.LedgerEntry().Object] {
+		if !d.EndedAt.IsZero() || !now.Before(d.End) || t.Mode == ModeLedger && !l.delegations[d.LedgerEntry().Object] {
 			continue
 		}
 		if _, err := store.EndDelegation(ctx, d.ID, func(d *approval.Delegation) error { d.EndedAt = now; return nil }); err != nil {
@@ -324,7 +326,7 @@ func (t Target) end(ctx context.Context, a *Archive, l *later, scratch *database
 }
 
 // finishScratch adds the jobs, reserves the numbers of tickets, and records the restore.
-func finishScratch(ctx context.Context, a *Archive, l *later, t Target, scratch *database.DB, r *Report) error {
+func finishScratch(ctx context.Context, a *Archive, l *ledgerExport, t Target, scratch *database.DB, r *Report) error {
 	return scratch.Write(ctx, func(tx *gorm.DB) error {
 		all := tables()
 		if err := importJobs(tx, a, all[len(all)-1]); err != nil {
@@ -338,7 +340,7 @@ func finishScratch(ctx context.Context, a *Archive, l *later, t Target, scratch 
 			return err
 		}
 		number = max(number, l.lastTicket)
-		if t.Know == Unknown {
+		if t.Mode == ModeHoldGrants {
 			number += skippedNumbers
 		}
 		if err := restart(tx, false, all[0], number); err != nil {
@@ -350,7 +352,7 @@ func finishScratch(ctx context.Context, a *Archive, l *later, t Target, scratch 
 			}
 		}
 		return ledgerstore.Append(tx, ledger.Entry{At: t.Now(), Action: ActionRestored, Object: "backup " + a.ID, Details: map[string]string{
-			"at": a.At.Format(time.RFC3339), "line": strconv.FormatInt(a.Head.Seq, 10), "known": string(t.Know), "anchored": strconv.FormatBool(r.Anchored),
+			"at": a.At.Format(time.RFC3339), "line": strconv.FormatInt(a.Head.Seq, 10), "known": string(t.Mode), "anchored": strconv.FormatBool(r.Anchored),
 			"ended": strconv.Itoa(len(r.Ended)), "later": strconv.Itoa(len(l.lines))}})
 	})
 }
@@ -389,7 +391,7 @@ func importJobs(tx *gorm.DB, a *Archive, t table) error {
 }
 
 // objects returns the objects to create, in order, without what does not come back.
-func (t Target) objects(ctx context.Context, a *Archive, l *later, scratch *database.DB, r *Report) ([]client.Object, error) {
+func (t Target) objects(ctx context.Context, a *Archive, l *ledgerExport, scratch *database.DB, r *Report) ([]client.Object, error) {
 	var out []client.Object
 	add := func(kind string, o client.Object) {
 		o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
@@ -415,8 +417,8 @@ func (t Target) objects(ctx context.Context, a *Archive, l *later, scratch *data
 	}
 	for _, o := range machines {
 		// An address may belong to another application by now. Platforms register their workloads again with the next full sync.
-		if t.Know == Unknown || l.workloads[o.Name] {
-			r.Held = append(r.Held, "ExternalWorkload/"+o.Name)
+		if t.Mode == ModeHoldGrants || l.workloads[o.Name] {
+			r.Withheld = append(r.Withheld, "ExternalWorkload/"+o.Name)
 			continue
 		}
 		add("ExternalWorkload", o)
@@ -432,8 +434,8 @@ func (t Target) objects(ctx context.Context, a *Archive, l *later, scratch *data
 			return nil, err
 		}
 		if held != nil {
-			r.Held = append(r.Held, "AccessControlPolicy/"+p.Name)
-			if err := writeHeld(t.Held, held); err != nil {
+			r.Withheld = append(r.Withheld, "AccessControlPolicy/"+p.Name)
+			if err := writeHeld(t.Withheld, held); err != nil {
 				return nil, err
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// later is what an export of the ledger says about the time after a backup.
-type later struct {
+// ledgerExport is what an export of the ledger says about the time after a backup.
+type ledgerExport struct {
 	lines []ledger.Line
 	// items has the last state of each item of a ticket that a line names.
 	items map[int64]map[int]approval.State
@@ -30,9 +30,9 @@ type later struct {
 	other map[string]int
 }
 
-// readLater collects the lines after the backup's ledger. It does not verify them: see Restore.
-func readLater(lines iter.Seq2[ledger.Line, error], after int64) (*later, error) {
-	l := newLater()
+// readLedgerExport collects the lines after the backup's ledger. It does not verify them: see Restore.
+func readLedgerExport(lines iter.Seq2[ledger.Line, error], after int64) (*ledgerExport, error) {
+	l := newLedgerExport()
 	for line, err := range lines {
 		if err != nil {
 			return nil, err
@@ -50,11 +50,11 @@ func readLater(lines iter.Seq2[ledger.Line, error], after int64) (*later, error)
 	return l, nil
 }
 
-func newLater() *later {
-	return &later{items: map[int64]map[int]approval.State{}, ended: map[int64]bool{}, withdrawn: map[int64]bool{}, objects: map[string]bool{}, workloads: map[string]bool{}, delegations: map[string]bool{}, other: map[string]int{}}
+func newLedgerExport() *ledgerExport {
+	return &ledgerExport{items: map[int64]map[int]approval.State{}, ended: map[int64]bool{}, withdrawn: map[int64]bool{}, objects: map[string]bool{}, workloads: map[string]bool{}, delegations: map[string]bool{}, other: map[string]int{}}
 }
 
-func (l *later) add(e ledger.Entry) {
+func (l *ledgerExport) add(e ledger.Entry) {
 	kind, _, _ := strings.Cut(e.Action, ".")
 	switch {
 	case kind == "ticket":
@@ -73,7 +73,7 @@ func (l *later) add(e ledger.Entry) {
 	}
 }
 
-func (l *later) ticket(e ledger.Entry) {
+func (l *ledgerExport) ticket(e ledger.Entry) {
 	number, ok := approval.ParseID(e.Object)
 	if !ok {
 		return
@@ -97,13 +97,13 @@ func (l *later) ticket(e ledger.Entry) {
 
 // stands reports whether an item that a backup has in a state is, as far as the later lines tell, still in it or further on. A grant
 // whose approvals became void later does not stand, and neither does one that failed.
-func (l *later) stands(number int64, item int, state approval.State) bool {
+func (l *ledgerExport) stands(number int64, item int, state approval.State) bool {
 	if l.ended[number] || l.withdrawn[number] && state == approval.StatePending {
 		return false
 	}
-	now, told := l.items[number][item]
+	now, recorded := l.items[number][item]
 	switch {
-	case !told:
+	case !recorded:
 		return true
 	case now == approval.StatePending:
 		return state == approval.StatePending
@@ -113,13 +113,13 @@ func (l *later) stands(number int64, item int, state approval.State) bool {
 }
 
 // mentions reports whether a line is about a ticket.
-func (l *later) mentions(number int64) bool {
-	_, told := l.ended[number]
-	return told || len(l.items[number]) > 0
+func (l *ledgerExport) mentions(number int64) bool {
+	_, recorded := l.ended[number]
+	return recorded || len(l.items[number]) > 0
 }
 
 // objectNames returns the objects that changed, in order.
-func (l *later) objectNames() []string {
+func (l *ledgerExport) objectNames() []string {
 	var out []string
 	for o := range l.objects {
 		out = append(out, o)
@@ -129,7 +129,7 @@ func (l *later) objectNames() []string {
 }
 
 // checkLedger verifies the whole chain, the backup's lines and the later ones, and that it reaches every head that was kept.
-func checkLedger(a *Archive, l *later, heads []ledger.Witness) error {
+func checkLedger(a *Archive, l *ledgerExport, heads []ledger.Witness) error {
 	lines := func(yield func(ledger.Line, error) bool) {
 		for line, err := range ledgerLines(a) {
 			if !yield(line, err) || err != nil {
