@@ -191,7 +191,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	objects := outsidestore.New(db)
-	h.Noting(objects.Own)
+	h.Noting(objects.AddOwnChange)
 	recorder := &externalchanges.Recorder{Host: h, Store: objects, Now: wallclock.Now, Log: log, Settle: externalchanges.DefaultSettle, Every: externalchanges.DefaultEvery, Compare: externalchanges.DefaultCompare}
 	h.OnObject(recorder.Notice)
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)

@@ -48,8 +48,8 @@ type Row struct {
 	Generation int64
 }
 
-// Seen is an object in the host cluster. An object that is being deleted counts as absent.
-type Seen struct {
+// LiveObject is an object in the host cluster. An object that is being deleted counts as absent.
+type LiveObject struct {
 	Row
 	// Digest is the hash of the spec; empty: unknown, because a later spec has replaced it.
 	Digest string
@@ -57,19 +57,19 @@ type Seen struct {
 	Manager string
 }
 
-// Own is a change that the portal made itself.
-type Own struct {
+// OwnChange is a change that the portal made itself.
+type OwnChange struct {
 	UID        string
 	Generation int64 // or Deletion
 }
 
-// Look is one observation of the object with a name.
-type Look struct {
-	// Before is what the ledger has recorded, and Seen what exists; nil: nothing.
-	Before *Row
-	Seen   *Seen
-	// Gone are objects with this name that the watch reported in between, with their last reported generation.
-	Gone []Row
+// Observation is one observation of the object with a name.
+type Observation struct {
+	// Before is what the ledger has recorded, and Current what exists; nil: nothing.
+	Before  *Row
+	Current *LiveObject
+	// Intermediate are objects with this name that the watch reported in between, with their last reported generation.
+	Intermediate []Row
 	// Changes are the changes that the webhook's Events report.
 	Changes []event.Change
 	At      time.Time
@@ -77,21 +77,21 @@ type Look struct {
 
 // Lines returns ledger entries for the difference between what the ledger has recorded and what was observed. The
 // portal's own changes have entries already and get none.
-func (l Look) Lines(own map[Own]bool) []ledger.Entry {
-	row, seen, changes, now := l.Before, l.Seen, l.Changes, l.At
+func (o Observation) Lines(own map[OwnChange]bool) []ledger.Entry {
+	row, seen, changes, now := o.Before, o.Current, o.Changes, o.At
 	var out []ledger.Entry
 	if row != nil && (seen == nil || seen.UID != row.UID) {
 		v := version{key: row.Key, uid: row.UID, own: own, changes: changes, now: now}
-		out = append(out, v.told(v.between(row.Generation, Recorded-1), nil)...)
+		out = append(out, v.entries(v.between(row.Generation, Recorded-1), nil)...)
 		out = append(out, v.end(row.Generation)...)
 		row = nil
 	}
-	for _, g := range l.Gone {
-		if l.Before != nil && g.UID == l.Before.UID || seen != nil && g.UID == seen.UID || own[Own{g.UID, Recorded}] {
+	for _, g := range o.Intermediate {
+		if o.Before != nil && g.UID == o.Before.UID || seen != nil && g.UID == seen.UID || own[OwnChange{g.UID, Recorded}] {
 			continue
 		}
 		v := version{key: g.Key, uid: g.UID, own: own, changes: changes, now: now}
-		out = append(out, v.until(0, &Seen{Row: g})...)
+		out = append(out, v.until(0, &LiveObject{Row: g})...)
 		out = append(out, v.end(g.Generation)...)
 	}
 	if seen == nil {
@@ -106,16 +106,16 @@ func (l Look) Lines(own map[Own]bool) []ledger.Entry {
 }
 
 // UIDs returns the UIDs of all objects in the observation.
-func (l Look) UIDs() map[string]bool {
+func (o Observation) UIDs() map[string]bool {
 	out := map[string]bool{}
-	for _, g := range l.Gone {
+	for _, g := range o.Intermediate {
 		out[g.UID] = true
 	}
-	if l.Before != nil {
-		out[l.Before.UID] = true
+	if o.Before != nil {
+		out[o.Before.UID] = true
 	}
-	if l.Seen != nil {
-		out[l.Seen.UID] = true
+	if o.Current != nil {
+		out[o.Current.UID] = true
 	}
 	return out
 }
@@ -124,38 +124,38 @@ func (l Look) UIDs() map[string]bool {
 type version struct {
 	key     Key
 	uid     string
-	own     map[Own]bool
+	own     map[OwnChange]bool
 	changes []event.Change
 	now     time.Time
 }
 
 // until returns the entries for the changes after a known generation up to the observed one.
-func (v version) until(known int64, seen *Seen) []ledger.Entry {
+func (v version) until(known int64, seen *LiveObject) []ledger.Entry {
 	switch {
 	case seen.Generation == known:
 		return nil
 	case seen.Generation < known: // The host cluster was restored from a backup.
 		return []ledger.Entry{v.line(ActionUpdated, nil, map[string]string{"generation": number(seen.Generation), "before": number(known), "manager": seen.Manager})}
 	}
-	told := v.between(known, seen.Generation)
+	reported := v.between(known, seen.Generation)
 	if seen.Digest != "" {
 		// A request may have been admitted and not stored. One with another content did not make the object that
 		// exists.
-		last := slices.DeleteFunc(told[seen.Generation], func(c event.Change) bool { return c.Digest != seen.Digest })
-		if told[seen.Generation] = last; len(last) == 0 {
-			delete(told, seen.Generation)
+		last := slices.DeleteFunc(reported[seen.Generation], func(c event.Change) bool { return c.Digest != seen.Digest })
+		if reported[seen.Generation] = last; len(last) == 0 {
+			delete(reported, seen.Generation)
 		}
 	}
 	out := []ledger.Entry{}
 	first := known + 1
-	explained := int64(len(told))
+	explained := int64(len(reported))
 	for o := range v.own {
 		if o.UID == v.uid && o.Generation > known && o.Generation <= seen.Generation {
 			explained++
 		}
 	}
 	if known == 0 { // The creation has an entry of its own.
-		if first = 2; told[1] == nil && !v.own[Own{v.uid, 1}] {
+		if first = 2; reported[1] == nil && !v.own[OwnChange{v.uid, 1}] {
 			explained++
 			details := map[string]string{"generation": "1"}
 			if seen.Generation == 1 {
@@ -164,7 +164,7 @@ func (v version) until(known int64, seen *Seen) []ledger.Entry {
 			out = append(out, v.line(ActionCreated, nil, details))
 		}
 	}
-	out = append(out, v.told(told, seen)...)
+	out = append(out, v.entries(reported, seen)...)
 	if explained < seen.Generation-known {
 		details := map[string]string{"manager": seen.Manager, "generation": number(seen.Generation)}
 		if first < seen.Generation {
@@ -179,7 +179,7 @@ func (v version) until(known int64, seen *Seen) []ledger.Entry {
 func (v version) between(after, last int64) map[int64][]event.Change {
 	out := map[int64][]event.Change{}
 	for _, c := range v.changes {
-		if c.UID == v.uid && c.Operation != event.Delete && c.Generation > after && c.Generation <= last && !v.own[Own{v.uid, c.Generation}] {
+		if c.UID == v.uid && c.Operation != event.Delete && c.Generation > after && c.Generation <= last && !v.own[OwnChange{v.uid, c.Generation}] {
 			out[c.Generation] = append(out[c.Generation], c)
 		}
 	}
@@ -189,9 +189,10 @@ func (v version) between(after, last int64) map[int64][]event.Change {
 	return out
 }
 
-func (v version) told(told map[int64][]event.Change, seen *Seen) []ledger.Entry {
+// entries returns an entry for each generation of which changes were reported.
+func (v version) entries(reported map[int64][]event.Change, seen *LiveObject) []ledger.Entry {
 	var out []ledger.Entry
-	for _, generation := range slices.Sorted(maps.Keys(told)) {
+	for _, generation := range slices.Sorted(maps.Keys(reported)) {
 		action := ActionUpdated
 		if generation == 1 {
 			action = ActionCreated
@@ -200,14 +201,14 @@ func (v version) told(told map[int64][]event.Change, seen *Seen) []ledger.Entry 
 		if seen != nil && generation == seen.Generation {
 			details["manager"] = seen.Manager
 		}
-		out = append(out, v.line(action, told[generation], details))
+		out = append(out, v.line(action, reported[generation], details))
 	}
 	return out
 }
 
 // end returns the entry for the deletion, unless the portal made it.
 func (v version) end(generation int64) []ledger.Entry {
-	if v.own[Own{v.uid, Deletion}] {
+	if v.own[OwnChange{v.uid, Deletion}] {
 		return nil
 	}
 	var by []event.Change

@@ -21,9 +21,9 @@ type Host interface {
 	// ObjectRows returns all objects in the cache.
 	ObjectRows(ctx context.Context) ([]Row, error)
 	// ObjectNow returns an object as the API server has it now, or nil if it does not exist or is being deleted.
-	ObjectNow(ctx context.Context, k Key) (*Seen, error)
-	// Told returns the changes that the webhook's Events report about the objects with these UIDs.
-	Told(ctx context.Context, uids map[string]bool) ([]event.Change, error)
+	ObjectNow(ctx context.Context, k Key) (*LiveObject, error)
+	// ReportedChanges returns the changes that the webhook's Events report about the objects with these UIDs.
+	ReportedChanges(ctx context.Context, uids map[string]bool) ([]event.Change, error)
 }
 
 // Store persists what the ledger has recorded about the objects. Several portals may use it at the same time.
@@ -34,13 +34,13 @@ type Store interface {
 	Row(ctx context.Context, k Key) (*Row, error)
 	// Fill records the objects that exist at the beginning, without ledger entries. A second call does nothing.
 	Fill(ctx context.Context, rows []Row) error
-	// Own records a change that the portal made itself.
-	Own(ctx context.Context, o Own) error
-	// OwnOf returns the portal's own changes of objects with these UIDs that are not processed yet.
-	OwnOf(ctx context.Context, uids map[string]bool) (map[Own]bool, error)
+	// AddOwnChange records a change that the portal made itself.
+	AddOwnChange(ctx context.Context, o OwnChange) error
+	// OwnChanges returns the portal's own changes of objects with these UIDs that are not processed yet.
+	OwnChanges(ctx context.Context, uids map[string]bool) (map[OwnChange]bool, error)
 	// Record replaces what is recorded about an object and appends the entries to the ledger, in one transaction. It
 	// returns false and changes nothing if another portal recorded something after Before was read.
-	Record(ctx context.Context, k Key, l Look) (bool, error)
+	Record(ctx context.Context, k Key, o Observation) (bool, error)
 }
 
 // Recorder records changes in the ledger. Every portal runs one.
@@ -72,8 +72,8 @@ const (
 	maxSettles = 6
 )
 
-// maxGone bounds the objects of one name that are kept while its changes wait.
-const maxGone = 50
+// maxIntermediate bounds the objects of one name that are kept while its changes wait.
+const maxIntermediate = 50
 
 // notice is a change that waits to be recorded.
 type notice struct {
@@ -107,7 +107,7 @@ func (r *Recorder) put(o Row, exists bool) {
 	if exists {
 		n.uid, n.generation = o.UID, o.Generation
 	}
-	if _, known := n.seen[o.UID]; o.UID != "" && (known || len(n.seen) < maxGone) {
+	if _, known := n.seen[o.UID]; o.UID != "" && (known || len(n.seen) < maxIntermediate) {
 		n.seen[o.UID] = o
 	}
 }
@@ -179,7 +179,7 @@ func (r *Recorder) compare(ctx context.Context) error {
 func (r *Recorder) recordDue(ctx context.Context) error {
 	var failed error
 	for k, n := range r.due() {
-		if err := r.one(ctx, k, n); err != nil {
+		if err := r.recordObject(ctx, k, n); err != nil {
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
 				return failed
@@ -196,9 +196,9 @@ func (r *Recorder) due() map[Key]notice {
 	for k, n := range r.waiting {
 		now := r.Now()
 		if now.Sub(n.at) >= r.Settle || now.Sub(n.first) >= maxSettles*r.Settle {
-			one := *n
-			one.seen = maps.Clone(n.seen)
-			out[k] = one
+			copied := *n
+			copied.seen = maps.Clone(n.seen)
+			out[k] = copied
 		}
 	}
 	return out
@@ -213,18 +213,19 @@ func (r *Recorder) done(k Key, n notice) {
 	}
 }
 
-func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
+// recordObject records the changes of one object, unless it has changed again since the notice.
+func (r *Recorder) recordObject(ctx context.Context, k Key, n notice) error {
 	before, err := r.Store.Row(ctx, k) // The row is read before the object, so that a later observation by another portal is not overwritten.
 	if err != nil {
 		return err
 	}
-	seen, err := r.Host.ObjectNow(ctx, k)
+	current, err := r.Host.ObjectNow(ctx, k)
 	if err != nil {
 		return err
 	}
 	var now *Row
-	if seen != nil {
-		now = &seen.Row
+	if current != nil {
+		now = &current.Row
 	}
 	late := r.Now().Sub(n.first) >= maxSettles*r.Settle
 	if moved(n, now) && !late { // The object has changed after the notice.
@@ -235,20 +236,20 @@ func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
 		}
 		return nil
 	}
-	look := Look{Before: before, Seen: seen, At: r.Now(), Gone: slices.SortedFunc(maps.Values(n.seen), func(a, b Row) int { return strings.Compare(a.UID, b.UID) })}
-	own, err := r.Store.OwnOf(ctx, look.UIDs())
+	observation := Observation{Before: before, Current: current, At: r.Now(), Intermediate: slices.SortedFunc(maps.Values(n.seen), func(a, b Row) int { return strings.Compare(a.UID, b.UID) })}
+	own, err := r.Store.OwnChanges(ctx, observation.UIDs())
 	if err != nil {
 		return err
 	}
-	if len(look.Lines(own)) > 0 {
-		if look.Changes, err = r.Host.Told(ctx, look.UIDs()); err != nil {
+	if len(observation.Lines(own)) > 0 {
+		if observation.Changes, err = r.Host.ReportedChanges(ctx, observation.UIDs()); err != nil {
 			r.Log.Warn("The Events that say who changed an object cannot be read", "kind", k.Kind, "name", k.Name, "error", err)
 			if !late {
 				return nil // The change waits and is tried again.
 			}
 		}
 	}
-	ok, err := r.Store.Record(ctx, k, look)
+	ok, err := r.Store.Record(ctx, k, observation)
 	if err != nil {
 		return err
 	}

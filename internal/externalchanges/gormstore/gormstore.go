@@ -90,28 +90,28 @@ func (s *Store) Fill(ctx context.Context, rows []externalchanges.Row) error {
 	})
 }
 
-// Own implements externalchanges.Store.
-func (s *Store) Own(ctx context.Context, o externalchanges.Own) error {
+// AddOwnChange implements externalchanges.Store.
+func (s *Store) AddOwnChange(ctx context.Context, o externalchanges.OwnChange) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		_, err := database.Exec(tx, noteOwn, o.UID, o.Generation)
 		return err
 	})
 }
 
-// OwnOf implements externalchanges.Store.
-func (s *Store) OwnOf(ctx context.Context, uids map[string]bool) (own map[externalchanges.Own]bool, err error) {
+// OwnChanges implements externalchanges.Store.
+func (s *Store) OwnChanges(ctx context.Context, uids map[string]bool) (own map[externalchanges.OwnChange]bool, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		own, err = ownOf(tx, uids)
+		own, err = ownChanges(tx, uids)
 		return err
 	})
 	return own, err
 }
 
-func ownOf(tx *gorm.DB, uids map[string]bool) (map[externalchanges.Own]bool, error) {
-	out := map[externalchanges.Own]bool{}
+func ownChanges(tx *gorm.DB, uids map[string]bool) (map[externalchanges.OwnChange]bool, error) {
+	out := map[externalchanges.OwnChange]bool{}
 	for uid := range uids {
 		err := database.Rows(tx, func(rows *sql.Rows) error {
-			o := externalchanges.Own{UID: uid}
+			o := externalchanges.OwnChange{UID: uid}
 			err := rows.Scan(&o.Generation)
 			out[o] = true
 			return err
@@ -124,7 +124,7 @@ func ownOf(tx *gorm.DB, uids map[string]bool) (map[externalchanges.Own]bool, err
 }
 
 // Record implements externalchanges.Store.
-func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalchanges.Look) (bool, error) {
+func (s *Store) Record(ctx context.Context, k externalchanges.Key, o externalchanges.Observation) (bool, error) {
 	err := s.db.Write(ctx, func(tx *gorm.DB) error {
 		if err := database.Lock(tx, "ledger object "+k.Kind+"/"+k.Name); err != nil {
 			return err
@@ -133,17 +133,17 @@ func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalcha
 		if err != nil {
 			return err
 		}
-		if (had == nil) != (l.Before == nil) || had != nil && *had != *l.Before {
+		if (had == nil) != (o.Before == nil) || had != nil && *had != *o.Before {
 			return errMoved
 		}
-		own, err := ownOf(tx, l.UIDs())
+		own, err := ownChanges(tx, o.UIDs())
 		if err != nil {
 			return err
 		}
-		if err := replace(tx, k, l); err != nil {
+		if err := replace(tx, k, o); err != nil {
 			return err
 		}
-		return ledgerstore.Append(tx, l.Lines(own)...) // The ledger is written last, because its writers wait for each other.
+		return ledgerstore.Append(tx, o.Lines(own)...) // The ledger is written last, because its writers wait for each other.
 	})
 	if errors.Is(err, errMoved) {
 		return false, nil
@@ -154,11 +154,11 @@ func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalcha
 // replace replaces what is recorded about an object. If the object exists, the records of the portal's own changes are
 // no longer needed. If it does not exist, its deletion is marked as recorded, because another portal may have observed
 // it, too.
-func replace(tx *gorm.DB, k externalchanges.Key, l externalchanges.Look) error {
-	for uid := range l.UIDs() {
+func replace(tx *gorm.DB, k externalchanges.Key, o externalchanges.Observation) error {
+	for uid := range o.UIDs() {
 		keep, last := externalchanges.Deletion, int64(0)
-		if l.Seen != nil && l.Seen.UID == uid {
-			last = l.Seen.Generation
+		if o.Current != nil && o.Current.UID == uid {
+			last = o.Current.Generation
 		} else {
 			keep, last = externalchanges.Recorded, externalchanges.Deletion
 			if _, err := database.Exec(tx, noteOwn, uid, externalchanges.Recorded); err != nil {
@@ -169,11 +169,11 @@ func replace(tx *gorm.DB, k externalchanges.Key, l externalchanges.Look) error {
 			return err
 		}
 	}
-	if l.Seen == nil {
+	if o.Current == nil {
 		_, err := database.Exec(tx, "DELETE FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
 		return err
 	}
 	_, err := database.Exec(tx, "INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
-		k.Kind, k.Name, l.Seen.UID, l.Seen.Generation)
+		k.Kind, k.Name, o.Current.UID, o.Current.Generation)
 	return err
 }

@@ -21,10 +21,10 @@ import (
 
 // cluster is a host cluster with the Events of the webhook.
 type cluster struct {
-	mu      sync.Mutex
-	objects map[externalchanges.Key]externalchanges.Seen
-	told    []event.Change
-	watch   []*externalchanges.Recorder
+	mu       sync.Mutex
+	objects  map[externalchanges.Key]externalchanges.LiveObject
+	reported []event.Change
+	watch    []*externalchanges.Recorder
 }
 
 func (c *cluster) Ready() bool { return true }
@@ -39,7 +39,7 @@ func (c *cluster) ObjectRows(context.Context) ([]externalchanges.Row, error) {
 	return out, nil
 }
 
-func (c *cluster) ObjectNow(_ context.Context, k externalchanges.Key) (*externalchanges.Seen, error) {
+func (c *cluster) ObjectNow(_ context.Context, k externalchanges.Key) (*externalchanges.LiveObject, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o, ok := c.objects[k]; ok {
@@ -48,10 +48,10 @@ func (c *cluster) ObjectNow(_ context.Context, k externalchanges.Key) (*external
 	return nil, nil
 }
 
-func (c *cluster) Told(context.Context, map[string]bool) ([]event.Change, error) {
+func (c *cluster) ReportedChanges(context.Context, map[string]bool) ([]event.Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.told), nil
+	return slices.Clone(c.reported), nil
 }
 
 var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
@@ -59,14 +59,14 @@ var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
 // write is a change by a user; without a user, the webhook reports no Event.
 func (c *cluster) write(uid string, generation int64, user string) {
 	c.mu.Lock()
-	o := externalchanges.Seen{Row: externalchanges.Row{Key: key, UID: uid, Generation: generation}, Digest: "d", Manager: "kubectl"}
+	o := externalchanges.LiveObject{Row: externalchanges.Row{Key: key, UID: uid, Generation: generation}, Digest: "d", Manager: "kubectl"}
 	c.objects[key] = o
 	operation := event.Update
 	if generation == 1 {
 		operation = event.Create
 	}
 	if user != "" {
-		c.told = append(c.told, event.Change{User: user, UID: uid, Operation: operation, Generation: generation, Digest: "d"})
+		c.reported = append(c.reported, event.Change{User: user, UID: uid, Operation: operation, Generation: generation, Digest: "d"})
 	}
 	c.mu.Unlock()
 	for _, r := range c.watch {
@@ -78,7 +78,7 @@ func (c *cluster) remove(user string) {
 	c.mu.Lock()
 	o := c.objects[key]
 	delete(c.objects, key)
-	c.told = append(c.told, event.Change{User: user, UID: o.UID, Operation: event.Delete, Generation: o.Generation})
+	c.reported = append(c.reported, event.Change{User: user, UID: o.UID, Operation: event.Delete, Generation: o.Generation})
 	c.mu.Unlock()
 	for _, r := range c.watch {
 		r.Notice(o.Row, false)
@@ -96,7 +96,7 @@ type scene struct {
 
 func newScene(t *testing.T, dsn string) *scene {
 	db := databasetest.Open(t, dsn)
-	return &scene{t: t, cluster: &cluster{objects: map[externalchanges.Key]externalchanges.Seen{}}, db: db, store: gormstore.New(db), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+	return &scene{t: t, cluster: &cluster{objects: map[externalchanges.Key]externalchanges.LiveObject{}}, db: db, store: gormstore.New(db), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
 }
 
 func (s *scene) portals(n int) {
@@ -190,7 +190,7 @@ func TestOwnChangesAreNotRecorded(t *testing.T) {
 		own := func(generation int64) {
 			t.Helper()
 			for range 2 { // The change may be noted twice.
-				if err := s.store.Own(t.Context(), externalchanges.Own{UID: "u1", Generation: generation}); err != nil {
+				if err := s.store.AddOwnChange(t.Context(), externalchanges.OwnChange{UID: "u1", Generation: generation}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -42,8 +42,8 @@ type Host struct {
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
-	onObject func(externalchanges.Row, bool)                  // nil if there is no receiver
-	note     func(context.Context, externalchanges.Own) error // nil if the portal's own changes are not recorded
+	onObject func(externalchanges.Row, bool)                        // nil if there is no receiver
+	note     func(context.Context, externalchanges.OwnChange) error // nil if the portal's own changes are not recorded
 
 	workloads *Workloads
 	namespace string // see InNamespace

@@ -83,7 +83,7 @@ func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 }
 
 // ObjectNow implements externalchanges.Host.
-func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalchanges.Seen, error) {
+func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalchanges.LiveObject, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	o := &unstructured.Unstructured{}
@@ -99,7 +99,7 @@ func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalc
 	if err != nil {
 		return nil, err
 	}
-	return &externalchanges.Seen{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
+	return &externalchanges.LiveObject{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
 }
 
 // manager returns the field manager of the last write, except writes of the status.
@@ -115,8 +115,8 @@ func manager(all []metav1.ManagedFieldsEntry) string {
 
 const (
 	toldPage = 500
-	// mostTold is the maximum number of Events in one query.
-	mostTold = 20_000
+	// maxEvents is the maximum number of Events in one query.
+	maxEvents = 20_000
 )
 
 // InNamespace sets the namespace of ACP in the host cluster, in which the Events of the adapter's webhook are. It must be called before
@@ -125,8 +125,8 @@ func (h *Host) InNamespace(namespace string) { h.namespace = namespace }
 
 func (h *Host) eventsNamespace() string { return cmp.Or(h.namespace, event.Namespace) }
 
-// Told implements externalchanges.Host.
-func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, error) {
+// ReportedChanges implements externalchanges.Host.
+func (h *Host) ReportedChanges(ctx context.Context, uids map[string]bool) ([]event.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*writeTimeout)
 	defer cancel()
 	clients, err := kubernetes.NewForConfig(h.config)
@@ -137,7 +137,7 @@ func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, 
 	for uid := range uids {
 		selector := fields.Set{"reason": event.Reason, "reportingController": event.Controller, "regarding.uid": uid}.String()
 		options := metav1.ListOptions{FieldSelector: selector, Limit: toldPage}
-		for read := 0; read < mostTold; {
+		for read := 0; read < maxEvents; {
 			list, err := clients.EventsV1().Events(h.eventsNamespace()).List(ctx, options)
 			if err != nil {
 				return nil, fmt.Errorf("list the events of the adapter's webhook: %w", err)
@@ -160,12 +160,14 @@ func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, 
 // has a line too many, never one too few.
 type noting struct {
 	client.Client
-	note func(ctx context.Context, o externalchanges.Own) error
+	note func(ctx context.Context, o externalchanges.OwnChange) error
 	log  *slog.Logger
 }
 
 // Noting makes writers record their changes. It must be called before Writer and Urgent.
-func (h *Host) Noting(note func(ctx context.Context, o externalchanges.Own) error) { h.note = note }
+func (h *Host) Noting(note func(ctx context.Context, o externalchanges.OwnChange) error) {
+	h.note = note
+}
 
 func (h *Host) noting(c client.Client) client.Client {
 	if h.note == nil {
@@ -180,7 +182,7 @@ func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	if err := n.note(ctx, externalchanges.Own{UID: string(o.GetUID()), Generation: generation}); err != nil {
+	if err := n.note(ctx, externalchanges.OwnChange{UID: string(o.GetUID()), Generation: generation}); err != nil {
 		n.log.Warn("a change of the portal could not be marked as its own: the ledger will also record it as an external change", "kind", recorded(o), "name", o.GetName(), "error", err)
 	}
 }
