@@ -290,13 +290,13 @@ acp_notifications_unrouted 1
 func TestPeopleWithoutAddressBecomeDeadLetters(t *testing.T) {
 	o := open(t, nil)
 	for _, p := range []string{"stranger", "nomail"} {
-		m := notify.Posting{Message: notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1}, Channel: notify.ChannelMail, RunAfter: start}
+		m := notify.QueuedMessage{Message: notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1}, Channel: notify.ChannelMail, RunAfter: start}
 		o.submit(p)
 		changes, err := o.store.Changes(t.Context(), 1)
 		if err != nil || len(changes) != 1 {
 			t.Fatalf("%v %v", changes, err)
 		}
-		if err := o.store.Route(t.Context(), notify.Routed{Change: changes[0], Postings: []notify.Posting{m}}); err != nil {
+		if err := o.store.Route(t.Context(), notify.Routed{Change: changes[0], Messages: []notify.QueuedMessage{m}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,8 +50,8 @@ const pruneEvery = time.Hour
 
 // Run routes changes every Poll, and prunes old messages, until the context ends.
 func (r *Router) Run(ctx context.Context) {
-	look, prune := time.NewTicker(r.Poll), time.NewTicker(pruneEvery)
-	defer look.Stop()
+	poll, prune := time.NewTicker(r.Poll), time.NewTicker(pruneEvery)
+	defer poll.Stop()
 	defer prune.Stop()
 	for {
 		if err := r.Drain(ctx); err != nil && ctx.Err() == nil {
@@ -64,7 +64,7 @@ func (r *Router) Run(ctx context.Context) {
 			if err := r.Store.Prune(ctx, r.Now().Add(-r.Keep)); err != nil && ctx.Err() == nil {
 				r.Log.Warn("old notifications could not be removed; the removal is retried", "error", err)
 			}
-		case <-look.C:
+		case <-poll.C:
 		}
 	}
 }
@@ -100,14 +100,14 @@ func (r *Router) Drain(ctx context.Context) error {
 // route stores the messages for the changes, up to the first change whose recipients cannot be determined now, and returns its
 // error.
 func (r *Router) route(ctx context.Context, changes []Change) error {
-	some, failed := r.resolve(ctx, changes)
-	if len(some) > 0 {
-		if err := r.Store.Route(ctx, some...); err != nil {
+	routed, failed := r.resolve(ctx, changes)
+	if len(routed) > 0 {
+		if err := r.Store.Route(ctx, routed...); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
-	for _, x := range some {
-		for _, p := range x.Postings {
+	for _, x := range routed {
+		for _, p := range x.Messages {
 			if p.Channel == ChannelInbox {
 				r.OnInbox(p.Person)
 			}
@@ -118,7 +118,7 @@ func (r *Router) route(ctx context.Context, changes []Change) error {
 
 // resolve determines the messages for the changes. The error is that of the first change for which this failed; the changes
 // before it are returned.
-func (r *Router) resolve(ctx context.Context, changes []Change) (some []Routed, failed error) {
+func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed, failed error) {
 	people, err := r.People(ctx)
 	if err != nil {
 		return nil, err
@@ -126,16 +126,16 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (some []Routed, 
 	messages := make([][]Message, 0, len(changes))
 	var persons []string
 	for _, c := range changes {
-		var of []Message
-		if of, failed = r.messages(ctx, c, people); failed != nil {
+		var ofChange []Message
+		if ofChange, failed = r.messages(ctx, c, people); failed != nil {
 			if !r.Gone(failed) {
 				break
 			}
 			r.Log.Error("a change is not notified, because its ticket or delegation does not exist", "ticket", c.Ticket, "delegation", c.Delegation, "error", failed)
-			of, failed = nil, nil
+			ofChange, failed = nil, nil
 		}
-		messages = append(messages, of)
-		for _, m := range of {
+		messages = append(messages, ofChange)
+		for _, m := range ofChange {
 			if m.Person != "" {
 				persons = append(persons, m.Person)
 			}
@@ -148,15 +148,15 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (some []Routed, 
 			return nil, err
 		}
 	}
-	for i, of := range messages {
-		some = append(some, Routed{changes[i], r.postings(of, chosen)})
+	for i, ofChange := range messages {
+		routed = append(routed, Routed{changes[i], r.queuedMessages(ofChange, chosen)})
 	}
-	return some, failed
+	return routed, failed
 }
 
 func (r *Router) messages(ctx context.Context, c Change, people People) ([]Message, error) {
-	if c.Bulletin != nil {
-		return MessagesForBulletin(*c.Bulletin, people), nil
+	if c.ResourceEvent != nil {
+		return MessagesForResourceEvent(*c.ResourceEvent, people), nil
 	}
 	if c.Ticket == 0 {
 		d, err := r.Delegation(ctx, c.Delegation)
@@ -172,25 +172,25 @@ func (r *Router) messages(ctx context.Context, c Change, people People) ([]Messa
 	return MessagesForTicket(t, c.First, c.Last, people), nil
 }
 
-func (r *Router) postings(messages []Message, chosen map[string]Preferences) (out []Posting) {
+func (r *Router) queuedMessages(messages []Message, chosen map[string]Preferences) (out []QueuedMessage) {
 	now := r.Now()
 	for _, m := range messages {
 		if m.Person == "" {
 			for _, b := range r.Broadcasts {
 				if b.wants(m) {
-					out = append(out, Posting{Message: m, Channel: b.Channel, RunAfter: now})
+					out = append(out, QueuedMessage{Message: m, Channel: b.Channel, RunAfter: now})
 				}
 			}
 			continue
 		}
 		p := chosen[m.Person]
-		out = append(out, Posting{Message: m, Channel: ChannelInbox})
+		out = append(out, QueuedMessage{Message: m, Channel: ChannelInbox})
 		for _, c := range r.Channels {
 			switch p.Timing(c, m.Kind) {
 			case Immediately:
-				out = append(out, Posting{Message: m, Channel: c, RunAfter: now})
+				out = append(out, QueuedMessage{Message: m, Channel: c, RunAfter: now})
 			case Digest:
-				out = append(out, Posting{Message: m, Channel: c, Digest: true, RunAfter: p.NextDigest(now)})
+				out = append(out, QueuedMessage{Message: m, Channel: c, Digest: true, RunAfter: p.NextDigest(now)})
 			}
 		}
 	}

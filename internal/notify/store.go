@@ -11,13 +11,13 @@ import (
 // ErrLeaseLost means that another dispatcher has the deliveries, or that they are done.
 var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
 
-// Change is a row of the outbox: events of a ticket, a delegation, or a bulletin that have not been routed yet.
+// Change is a row of the outbox: events of a ticket, a delegation, or an event of a resource that have not been routed yet.
 type Change struct {
-	ID          int64
-	Ticket      int64 // 0 if the change is not about a ticket
-	First, Last int   // indexes of the ticket's events; Last is exclusive
-	Delegation  int64
-	Bulletin    *Bulletin
+	ID            int64
+	Ticket        int64 // 0 if the change is not about a ticket
+	First, Last   int   // indexes of the ticket's events; Last is exclusive
+	Delegation    int64
+	ResourceEvent *ResourceEvent
 }
 
 // UnnotifiedEvents returns the range of the ticket's events that are not stored yet; ok reports whether any of them may need a
@@ -40,18 +40,18 @@ func notifies(k approval.EventKind) bool {
 	return true
 }
 
-// Posting is a message that is queued for one channel.
-type Posting struct {
+// QueuedMessage is a message that is queued for one channel.
+type QueuedMessage struct {
 	Message
 	Channel  Channel
 	Digest   bool // the message waits to be combined with others of the person
 	RunAfter time.Time
 }
 
-// Delivery is a posting that a dispatcher has leased.
+// Delivery is a queued message that a dispatcher has leased.
 type Delivery struct {
 	ID int64
-	Posting
+	QueuedMessage
 	Attempts int // including this one
 	Worker   string
 }
@@ -63,12 +63,12 @@ type Notice struct {
 	Read bool
 }
 
-// QueueStats are the numbers of queued and dead postings of one channel.
+// QueueStats are the numbers of queued and dead messages of one channel.
 type QueueStats struct {
 	Channel Channel
 	Queued  int64
 	Dead    int64
-	Oldest  time.Time // when the oldest queued posting became due; zero if there is none
+	Oldest  time.Time // when the oldest queued message became due; zero if there is none
 }
 
 // Arrival is a new notice in any inbox.
@@ -77,10 +77,10 @@ type Arrival struct {
 	Person string
 }
 
-// DeadLetter is a posting that failed permanently.
+// DeadLetter is a queued message that failed permanently.
 type DeadLetter struct {
 	ID int64
-	Posting
+	QueuedMessage
 	Attempts int
 	Problem  string // error of the last attempt
 	GivenUp  time.Time
@@ -110,7 +110,7 @@ const (
 // Routed is a change with its messages.
 type Routed struct {
 	Change   Change
-	Postings []Posting
+	Messages []QueuedMessage
 }
 
 // Store stores the outbox, queued messages, inboxes and preferences. Every method is one transaction. Several replicas may use
@@ -118,8 +118,8 @@ type Routed struct {
 type Store interface {
 	// Changes returns changes of the outbox, oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of changes and removes the changes from the outbox. It ignores a change that is no longer in the
-	// outbox, because another replica has routed it, and a posting whose person, event and channel exist already.
+	// Route stores the messages of changes and removes the changes from the outbox. It ignores a change that is no longer in the
+	// outbox, because another replica has routed it, and a queued message whose person, event and channel exist already.
 	Route(ctx context.Context, some ...Routed) error
 
 	// Preferences returns the preferences of people. People without preferences are not in the result.
@@ -139,7 +139,7 @@ type Store interface {
 	// Arrived returns notices of all inboxes with larger IDs, oldest first. If after is negative, it returns only the newest notice.
 	Arrived(ctx context.Context, after int64, limit int) ([]Arrival, error)
 
-	// Lease leases due deliveries of a channel to a worker until now+ttl: one posting, or all postings of one person's digest. It
+	// Lease leases due deliveries of a channel to a worker until now+ttl: one queued message, or all those of one person's digest. It
 	// returns nothing if nothing is due.
 	Lease(ctx context.Context, c Channel, worker string, now time.Time, ttl time.Duration) ([]Delivery, error)
 	// Sent marks deliveries as sent. It returns ErrLeaseLost if the worker no longer holds the lease.
@@ -154,7 +154,7 @@ type Store interface {
 	// Requeue queues dead letters again, with no attempts counted, and returns their number. If ids is nil, it requeues all.
 	Requeue(ctx context.Context, ids []int64, now time.Time) (int64, error)
 
-	// QueueStats returns the numbers of queued and dead postings by channel, and of changes that are not routed yet.
+	// QueueStats returns the numbers of queued and dead messages by channel, and of changes that are not routed yet.
 	QueueStats(ctx context.Context) (channels []QueueStats, changes int64, err error)
 	// Prune removes messages that were sent, read or marked as dead before an instant.
 	Prune(ctx context.Context, before time.Time) error

@@ -21,9 +21,9 @@ func (x *site) bury(t *testing.T) {
 	if err != nil || len(changes) != 1 {
 		t.Fatalf("%v %v", changes, err)
 	}
-	letter := notify.Posting{Message: notify.Message{Person: "bob", Event: "T-1/submitted", Kind: notify.KindNeeded, At: now, Ticket: 1,
+	letter := notify.QueuedMessage{Message: notify.Message{Person: "bob", Event: "T-1/submitted", Kind: notify.KindNeeded, At: now, Ticket: 1,
 		Facts: notify.Facts{Event: "submitted", Reason: "a secret reason"}}, Channel: notify.ChannelMail, RunAfter: now}
-	if err := s.Route(t.Context(), notify.Routed{Change: changes[0], Postings: []notify.Posting{letter}}); err != nil {
+	if err := s.Route(t.Context(), notify.Routed{Change: changes[0], Messages: []notify.QueuedMessage{letter}}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := s.Lease(t.Context(), notify.ChannelMail, "w", now, time.Minute)

@@ -26,8 +26,8 @@ const announceEvery = 10 * time.Minute
 
 // Announced is the result of an announcement.
 type Announced struct {
-	Told    int
-	Unowned []string // clients without an owner in the catalog
+	Notified int
+	Unowned  []string // clients without an owner in the catalog
 }
 
 // Announce notifies the owners of the clients that were seen, and those of the resource, that the resource will be
@@ -53,25 +53,25 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 	}
 	people, unowned := owners(s.Catalog(), e, clients)
 	delete(people, a.ID)
-	told := len(people)
+	notified := len(people)
 	_, err = s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		if st.Announcement != nil && now.Before(st.Announcement.At.Add(announceEvery)) {
 			return News{}, fail(approval.CodeConflict, message.AnnounceJustAnnounced(e.Title))
 		}
-		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Told: told}
-		details := map[string]string{"message": n.Message, "told": strconv.Itoa(told), "clients": strconv.Itoa(len(clients))}
+		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Notified: notified}
+		details := map[string]string{"message": n.Message, "told": strconv.Itoa(notified), "clients": strconv.Itoa(len(clients))}
 		if !n.EnforceAt.IsZero() {
 			details["enforceAt"] = n.EnforceAt.UTC().Format(time.RFC3339)
 		}
 		return News{
-			Entries:   []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
-			Bulletins: []notify.Bulletin{bulletin(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people)},
+			Entries:        []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
+			ResourceEvents: []notify.ResourceEvent{resourceEvent(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people)},
 		}, nil
 	})
 	if err != nil {
 		return Announced{}, err
 	}
-	return Announced{Told: told, Unowned: unowned}, nil
+	return Announced{Notified: notified, Unowned: unowned}, nil
 }
 
 // unannounce deletes the announcement of a resource that returned to the first stage.

@@ -217,14 +217,14 @@ func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1a
 	} else {
 		details["until"] = audit.Until.UTC().Format(time.RFC3339)
 	}
-	for some := range slices.Chunk(objects, linesAtOnce) {
+	for chunk := range slices.Chunk(objects, linesAtOnce) {
 		n := News{}
-		for _, o := range some {
+		for _, o := range chunk {
 			n.Entries = append(n.Entries, d.lineOf(r.By, action, o, details))
 		}
 		if err := d.Store.Record(ctx, n); err != nil {
 			d.Log.Error("a downgrade cannot be recorded, so it is not done", "error", err)
-			for _, o := range some {
+			for _, o := range chunk {
 				r.fail(o, err)
 			}
 			continue
@@ -232,13 +232,13 @@ func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1a
 		var failed sync.Map
 		var busy sync.WaitGroup
 		turns := make(chan struct{}, switchedAtOnce)
-		for _, o := range some {
+		for _, o := range chunk {
 			turns <- struct{}{}
 			busy.Go(func() {
 				defer func() { <-turns }()
 				if err := d.toggle(ctx, o, audit, still); err != nil {
 					failed.Store(o, true)
-					r.fail(o, told(d.entityOf(o), err))
+					r.fail(o, hostError(d.entityOf(o), err))
 					return
 				}
 				r.mu.Lock()
@@ -248,7 +248,7 @@ func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1a
 		}
 		busy.Wait()
 		undone := News{}
-		for _, o := range some {
+		for _, o := range chunk {
 			if _, ok := failed.Load(o); ok {
 				undone.Entries = append(undone.Entries, d.lineOf(r.By, "resource.temporary-audit-failed", o, map[string]string{"downgrade": r.Scope.String()}))
 			}

@@ -80,9 +80,9 @@ func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now t
 		for _, cluster := range began {
 			g := next.Gaps[cluster]
 			news.Entries = append(news.Entries, line(now, "", "resource.rollout-unseen", e, map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)}))
-			b := bulletin(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
+			b := resourceEvent(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
 			b.Event += "/" + cluster // several members may have a new gap at the same time
-			news.Bulletins = append(news.Bulletins, b)
+			news.ResourceEvents = append(news.ResourceEvents, b)
 		}
 		*s = next
 		return news, nil

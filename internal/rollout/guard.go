@@ -67,7 +67,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	for {
 		leads, err := w.Store.Lead(ctx, w.Name, w.Now(), 3*w.Every)
 		if err == nil && leads {
-			err = w.Look(ctx)
+			err = w.CheckAll(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			w.Log.Warn("rollouts could not be watched; it is tried again", "error", err)
@@ -80,8 +80,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Look checks every resource once. An error about one resource does not affect the others.
-func (w *Watcher) Look(ctx context.Context) error {
+// CheckAll checks every resource once. An error about one resource does not affect the others.
+func (w *Watcher) CheckAll(ctx context.Context) error {
 	enforced, known := w.Resources()
 	if !known {
 		return nil
@@ -104,7 +104,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		if !ok {
 			continue // nobody to notify, and no rollout
 		}
-		if err := w.look(ctx, e, states[name]); err != nil {
+		if err := w.checkResource(ctx, e, states[name]); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)
 		}
 	}
@@ -116,7 +116,7 @@ func idOf(c *catalog.Catalog, name string) string {
 	return e.ID
 }
 
-func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
+func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State) error {
 	p := w.Host.Protection(e.Name)
 	if p == nil {
 		return nil
@@ -213,7 +213,7 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 		s.Guard.Stop = &stop
 		return News{
 			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason.Text})},
-			Bulletins: []notify.Bulletin{bulletin(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+			ResourceEvents: []notify.ResourceEvent{resourceEvent(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
 				concerned(w.Catalog(), e))},
 		}, nil
 	})

@@ -32,7 +32,7 @@ func (w *world) reopens() {
 
 func (w *world) look() {
 	w.t.Helper()
-	if err := w.watcher("a").Look(w.t.Context()); err != nil {
+	if err := w.watcher("a").CheckAll(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -226,7 +226,7 @@ func TestGuardFinishesWhatItBegan(t *testing.T) {
 	w.pass(2 * time.Minute)
 	w.see("m1", cart, policy.DefaultDenied, 30)
 	w.down = errors.New("away")
-	if err := w.watcher("a").Look(t.Context()); err == nil {
+	if err := w.watcher("a").CheckAll(t.Context()); err == nil {
 		t.Fatal("the host cluster is away")
 	}
 	w.down = nil

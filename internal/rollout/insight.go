@@ -108,8 +108,8 @@ func (x *Insight) assess(ctx context.Context, resources []string) (map[string]as
 	if err != nil {
 		return out, err
 	}
-	for some := range slices.Chunk(missing, assessedAtOnce) {
-		found, err := x.look(ctx, snap, watch, some, now)
+	for names := range slices.Chunk(missing, assessedAtOnce) {
+		found, err := x.assessAll(ctx, snap, watch, names, now)
 		if err != nil {
 			return out, err
 		}
@@ -145,7 +145,8 @@ func (x *Insight) remember(found map[string]assessed, now time.Time) {
 	maps.Copy(x.known, found)
 }
 
-func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
+// assessAll reads the flows of resources and assesses their evidence.
+func (x *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
 	scores, err := insight.EvidenceOf(ctx, x.Flows, insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}, resources)
 	if err != nil {
 		return nil, err
@@ -270,12 +271,12 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 		return worst, err
 	}
 	in := insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Placement: &class.Placement, Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}
-	for some := range slices.Chunk(names, assessedAtOnce) {
-		scores, err := insight.EvidenceOf(ctx, x.Flows, in, some)
+	for chunk := range slices.Chunk(names, assessedAtOnce) {
+		scores, err := insight.EvidenceOf(ctx, x.Flows, in, chunk)
 		if err != nil {
 			return worst, err
 		}
-		for _, name := range some {
+		for _, name := range chunk {
 			s := scores[name]
 			e := approval.ClassEvidence{Resource: name, Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0, Missing: s.Missing()}}
 			if worst.Resource == "" || worst.Score.Enough && !e.Score.Enough || worst.Score.Enough == e.Score.Enough && e.Score.Value < worst.Score.Value {

@@ -105,12 +105,12 @@ func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedRes
 		item := notify.About{Resource: e.Title}
 		all = append(all, item)
 		for _, p := range c.OwnerPeople(e) {
-			if own, told := people[p]; !told || own != nil {
+			if own, known := people[p]; !known || own != nil {
 				people[p] = append(own, item)
 			}
 		}
 	}
-	out.Bulletins = []notify.Bulletin{{Event: what + "/" + strconv.FormatInt(now.UnixNano(), 10), At: now, People: people,
+	out.ResourceEvents = []notify.ResourceEvent{{Event: what + "/" + strconv.FormatInt(now.UnixNano(), 10), At: now, People: people,
 		Facts: notify.Facts{Event: what, ActorID: r.By, Reason: reason, Until: r.Until, Count: int64(len(objects)), Items: all, Page: "resources"}}}
 	return out
 }

@@ -76,17 +76,17 @@ func line(at time.Time, actor, action string, e catalog.Entity, details map[stri
 	return ledger.Entry{At: at, Actor: actor, Action: action, Object: e.ID, Details: details}
 }
 
-// bulletin returns a bulletin about a resource.
-func bulletin(at time.Time, what string, e catalog.Entity, f notify.Facts, people map[string][]notify.About) notify.Bulletin {
+// resourceEvent returns an event of a resource.
+func resourceEvent(at time.Time, what string, e catalog.Entity, f notify.Facts, people map[string][]notify.About) notify.ResourceEvent {
 	f.Event, f.Page = what, "resources/"+e.ID
 	if len(f.Items) == 0 {
 		f.Items = []notify.About{{Resource: e.Title}}
 	}
-	return notify.Bulletin{Event: fmt.Sprintf("%s/%s/%d", e.ID, what, at.UnixNano()), At: at, Facts: f, People: people}
+	return notify.ResourceEvent{Event: fmt.Sprintf("%s/%s/%d", e.ID, what, at.UnixNano()), At: at, Facts: f, People: people}
 }
 
-// told converts an error of the host cluster into an error for the caller.
-func told(e catalog.Entity, err error) error {
+// hostError converts an error of the host cluster into an error for the caller.
+func hostError(e catalog.Entity, err error) error {
 	var refused *approval.RefusedError
 	var ours *approval.Error
 	switch {

@@ -154,14 +154,14 @@ func Missing(in Input) []message.Message {
 	out := []message.Message{}
 	switch stage := StageOf(in); stage {
 	case StageInitial, StageRefine, StageAnnounced:
-		h, some := work(in.Assessment)
-		if some {
+		h, pending := work(in.Assessment)
+		if pending {
 			out = append(out, h.Message)
 		}
 		if a := in.Assessment; a != nil && !a.Enough {
 			out = append(out, a.Missing...)
 		}
-		if !some && stage != StageAnnounced {
+		if !pending && stage != StageAnnounced {
 			out = append(out, message.RolloutHintNotAnnounced())
 		}
 	case StageEnforce:

@@ -35,7 +35,7 @@ type Announcement struct {
 	By        string    `json:"by"`
 	Message   string    `json:"message"`
 	EnforceAt time.Time `json:"enforceAt,omitzero"` // as planned
-	Told      int       `json:"told"`               // people
+	Notified  int       `json:"told"`               // people
 }
 
 // Guard contains the settings of a resource's guard; the zero value means the defaults.
@@ -83,8 +83,8 @@ func (g Guard) Within() time.Duration {
 
 // News are the records that are stored in the transaction of a change, or alone.
 type News struct {
-	Entries   []ledger.Entry
-	Bulletins []notify.Bulletin
+	Entries        []ledger.Entry
+	ResourceEvents []notify.ResourceEvent
 }
 
 // Store stores states. Every method is one transaction. Several replicas may use one store.

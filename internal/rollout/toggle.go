@@ -91,7 +91,7 @@ func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedR
 	n := News{}
 	n.Entries = append(n.Entries, line(now, actor, "resource.temporary-audit", e, details))
 	if actor != "" { // the guard tells in its own words
-		n.Bulletins = append(n.Bulletins, bulletin(now, "temporary-audit", e,
+		n.ResourceEvents = append(n.ResourceEvents, resourceEvent(now, "temporary-audit", e,
 			notify.Facts{ActorID: actor, Reason: audit.Reason, Until: audit.Until.UTC()}, concerned(s.Catalog(), e)))
 	}
 	return n
@@ -122,7 +122,7 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 		recorded = true
 		return s.Store.Record(ctx, News{
 			Entries: []ledger.Entry{line(now, a.ID, "resource.temporary-audit-ended", e, map[string]string{"reason": reason})},
-			Bulletins: []notify.Bulletin{bulletin(now, "temporary-audit-ended", e, notify.Facts{ActorID: a.ID, Reason: reason},
+			ResourceEvents: []notify.ResourceEvent{resourceEvent(now, "temporary-audit-ended", e, notify.Facts{ActorID: a.ID, Reason: reason},
 				concerned(s.Catalog(), e))},
 		})
 	})
@@ -140,7 +140,7 @@ func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, re
 			s.Log.Error("that a temporary audit failed could not be recorded", "resource", e.Name, "error", err)
 		}
 	}
-	return told(e, why)
+	return hostError(e, why)
 }
 
 // Active reports whether a temporary audit lasts.

@@ -125,7 +125,7 @@ func TestAnnounce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(rollout.Announced{Told: 2, Unowned: []string{scanner}}, got); diff != "" {
+	if diff := cmp.Diff(rollout.Announced{Notified: 2, Unowned: []string{scanner}}, got); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string][]string{"announced": {"alice", "erin"}}, w.told()); diff != "" {

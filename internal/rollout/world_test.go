@@ -272,7 +272,7 @@ func (w *world) actions() []string {
 	return out
 }
 
-// told are the people of each bulletin, by what happened.
+// told are the people of each event of a resource, by what happened.
 func (w *world) told() map[string][]string {
 	w.t.Helper()
 	changes, err := notifystore.New(w.db).Changes(w.t.Context(), 100)
@@ -281,7 +281,7 @@ func (w *world) told() map[string][]string {
 	}
 	out := map[string][]string{}
 	for _, c := range changes {
-		for _, m := range notify.MessagesForBulletin(*c.Bulletin, notify.Directory{Catalog: w.catalog}) {
+		for _, m := range notify.MessagesForResourceEvent(*c.ResourceEvent, notify.Directory{Catalog: w.catalog}) {
 			if m.Person != "" {
 				out[m.Facts.Event] = append(out[m.Facts.Event], m.Person)
 			}

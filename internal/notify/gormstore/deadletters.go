@@ -54,7 +54,7 @@ func (s *Store) DeadLetters(ctx context.Context, f notify.DeadFilter) (letters [
 	}
 	for _, r := range rows {
 		letters = append(letters, notify.DeadLetter{ID: r.ID, Attempts: r.Attempts, Problem: r.Problem, GivenUp: instant(r.DoneAt),
-			Posting: notify.Posting{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
+			QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
 	}
 	return letters, next, err
 }

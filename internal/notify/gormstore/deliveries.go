@@ -37,7 +37,7 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 		for i, r := range rows {
 			ids[i] = r.ID
 			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
-				Posting: notify.Posting{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
+				QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
 		}
 		_, err = database.Exec(tx, "UPDATE notifications SET worker = ?, lease_until = ?, attempts = attempts + 1 WHERE id IN ?", worker, micros(now.Add(ttl)), ids)
 		return err

@@ -23,8 +23,8 @@ func each(t *testing.T, f func(t *testing.T, s *Store)) {
 	databasetest.Each(t, func(t *testing.T, dsn string) { f(t, New(databasetest.Open(t, dsn))) })
 }
 
-func posting(person, event string, c notify.Channel) notify.Posting {
-	return notify.Posting{Message: notify.Message{Person: person, Event: event, Kind: notify.KindNeeded, At: start, Ticket: 7,
+func queuedMessage(person, event string, c notify.Channel) notify.QueuedMessage {
+	return notify.QueuedMessage{Message: notify.Message{Person: person, Event: event, Kind: notify.KindNeeded, At: start, Ticket: 7,
 		Facts: notify.Facts{Event: "submitted", Requester: "王磊", Items: []notify.About{{Application: "orders", Resource: "cache"}}}}, Channel: c, RunAfter: start}
 }
 
@@ -40,9 +40,9 @@ func enqueue(t *testing.T, s *Store) notify.Change {
 	return changes[len(changes)-1]
 }
 
-func route(t *testing.T, s *Store, postings ...notify.Posting) {
+func route(t *testing.T, s *Store, messages ...notify.QueuedMessage) {
 	t.Helper()
-	if err := s.Route(t.Context(), notify.Routed{Change: enqueue(t, s), Postings: postings}); err != nil {
+	if err := s.Route(t.Context(), notify.Routed{Change: enqueue(t, s), Messages: messages}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestRoutingAChangeTwiceStoresItOnce(t *testing.T) {
 		}
 		// two replicas route the same change, and there are two changes of one event.
 		for _, c := range []notify.Change{changes[0], changes[0], changes[1]} {
-			if err := s.Route(t.Context(), notify.Routed{Change: c, Postings: []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
+			if err := s.Route(t.Context(), notify.Routed{Change: c, Messages: []notify.QueuedMessage{queuedMessage("bob", "D-3/begun", notify.ChannelInbox), queuedMessage("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestRoutingAChangeTwiceStoresItOnce(t *testing.T) {
 		if len(first) != 1 || len(lease(t, s, notify.ChannelMail, "w", start)) != 0 {
 			t.Errorf("got %+v, want one mail", first)
 		}
-		if d := cmp.Diff(posting("bob", "D-3/begun", notify.ChannelMail), first[0].Posting); d != "" {
+		if d := cmp.Diff(queuedMessage("bob", "D-3/begun", notify.ChannelMail), first[0].QueuedMessage); d != "" {
 			t.Errorf("message (-stored +read): %s", d)
 		}
 	})
@@ -89,8 +89,8 @@ func TestRoutingAChangeTwiceStoresItOnce(t *testing.T) {
 func TestInbox(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		for i := range 5 {
-			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelInbox), posting("bob", fmt.Sprint("e", i), notify.ChannelMail),
-				posting("eve", fmt.Sprint("e", i), notify.ChannelInbox))
+			route(t, s, queuedMessage("bob", fmt.Sprint("e", i), notify.ChannelInbox), queuedMessage("bob", fmt.Sprint("e", i), notify.ChannelMail),
+				queuedMessage("eve", fmt.Sprint("e", i), notify.ChannelInbox))
 		}
 		page, next, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3})
 		if err != nil || len(page) != 3 || next == 0 || page[0].Event != "e4" || page[0].Read {
@@ -149,7 +149,7 @@ func TestInbox(t *testing.T) {
 
 func TestDeliveries(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
-		route(t, s, posting("bob", "e1", notify.ChannelMail))
+		route(t, s, queuedMessage("bob", "e1", notify.ChannelMail))
 		if got := lease(t, s, notify.ChannelMail, "a", start.Add(-time.Second)); len(got) != 0 {
 			t.Errorf("got %+v before it is due", got)
 		}
@@ -184,7 +184,7 @@ func TestDeliveries(t *testing.T) {
 		if err := s.Sent(t.Context(), third, start); !errors.Is(err, notify.ErrLeaseLost) {
 			t.Errorf("Sent after MarkDead: got %v, want ErrLeaseLost", err)
 		}
-		route(t, s, posting("bob", "e2", notify.ChannelMail), posting("bob", "e3", notify.ChannelMail), posting("", "e3", "webhook:x"), posting("bob", "e3", notify.ChannelInbox))
+		route(t, s, queuedMessage("bob", "e2", notify.ChannelMail), queuedMessage("bob", "e3", notify.ChannelMail), queuedMessage("", "e3", "webhook:x"), queuedMessage("bob", "e3", notify.ChannelInbox))
 		enqueue(t, s)
 		waiting, changes, err := s.QueueStats(t.Context())
 		want := []notify.QueueStats{{Channel: notify.ChannelMail, Queued: 2, Dead: 1, Oldest: start}, {Channel: "webhook:x", Queued: 1, Oldest: start}}
@@ -197,22 +197,22 @@ func TestDeliveries(t *testing.T) {
 func TestDigestIsLeasedTogether(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		for i, p := range []string{"bob", "eve", "bob", "bob"} {
-			x := posting(p, fmt.Sprint("e", i), notify.ChannelMail)
+			x := queuedMessage(p, fmt.Sprint("e", i), notify.ChannelMail)
 			x.Digest, x.RunAfter = true, start.Add(time.Hour)
 			route(t, s, x)
 		}
-		now := posting("bob", "now", notify.ChannelMail)
+		now := queuedMessage("bob", "now", notify.ChannelMail)
 		route(t, s, now)
 		if got := lease(t, s, notify.ChannelMail, "w", start); len(got) != 1 || got[0].Event != "now" {
 			t.Errorf("got %+v before the digest hour", got)
 		}
 		got := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
 		if len(got) != 1 || got[0].Event != "now" {
-			t.Fatalf("got %+v, want the posting whose lease ended first", got)
+			t.Fatalf("got %+v, want the queued message whose lease ended first", got)
 		}
 		bob := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
 		if len(bob) != 3 || bob[0].Event != "e0" || bob[2].Event != "e3" {
-			t.Fatalf("got %+v, want all postings of one person", bob)
+			t.Fatalf("got %+v, want all messages of one person", bob)
 		}
 		if eve := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour)); len(eve) != 1 || eve[0].Person != "eve" {
 			t.Errorf("got %+v, want those of the other person", eve)
@@ -228,7 +228,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 		const many, replicas = 40, 3
 		first := New(databasetest.Open(t, dsn))
 		for i := range many {
-			route(t, first, posting("bob", fmt.Sprint("e", i), notify.ChannelMail))
+			route(t, first, queuedMessage("bob", fmt.Sprint("e", i), notify.ChannelMail))
 		}
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -262,7 +262,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 			}
 		}
 		if len(got) != many {
-			t.Errorf("got %d leased postings of %d", len(got), many)
+			t.Errorf("got %d leased messages of %d", len(got), many)
 		}
 	})
 }
@@ -286,9 +286,9 @@ func TestPreferences(t *testing.T) {
 func TestDeadLettersAreListedAndRequeued(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		for i := range 4 {
-			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelMail))
+			route(t, s, queuedMessage("bob", fmt.Sprint("e", i), notify.ChannelMail))
 		}
-		route(t, s, posting("", "e9", "webhook:x"), posting("bob", "e9", notify.ChannelInbox))
+		route(t, s, queuedMessage("", "e9", "webhook:x"), queuedMessage("bob", "e9", notify.ChannelInbox))
 		for range 3 {
 			if err := s.MarkDead(t.Context(), lease(t, s, notify.ChannelMail, "w", start), start.Add(time.Hour), "no such mailbox"); err != nil {
 				t.Fatal(err)
@@ -335,12 +335,12 @@ func TestArrivalsOfAllInboxes(t *testing.T) {
 		if none, err := s.Arrived(t.Context(), -1, 10); err != nil || len(none) != 0 {
 			t.Errorf("%+v %v", none, err)
 		}
-		route(t, s, posting("bob", "e1", notify.ChannelInbox), posting("bob", "e1", notify.ChannelMail))
+		route(t, s, queuedMessage("bob", "e1", notify.ChannelInbox), queuedMessage("bob", "e1", notify.ChannelMail))
 		newest, err := s.Arrived(t.Context(), -1, 10)
 		if err != nil || len(newest) != 1 || newest[0].Person != "bob" {
 			t.Fatalf("newest: got %+v %v", newest, err)
 		}
-		route(t, s, posting("eve", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelMail))
+		route(t, s, queuedMessage("eve", "e2", notify.ChannelInbox), queuedMessage("bob", "e2", notify.ChannelInbox), queuedMessage("bob", "e2", notify.ChannelMail))
 		later, err := s.Arrived(t.Context(), newest[0].ID, 10)
 		if err != nil || len(later) != 2 || later[0].Person != "eve" || later[1].Person != "bob" || later[0].ID >= later[1].ID {
 			t.Errorf("later ones: got %+v %v", later, err)

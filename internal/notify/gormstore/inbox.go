@@ -29,10 +29,10 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 	}
 	for _, r := range rows {
 		c := notify.Change{ID: r.ID, Ticket: r.Ticket, First: r.FirstEvent, Last: r.LastEvent, Delegation: r.Delegation}
-		if r.Bulletin != "" {
-			c.Bulletin = &notify.Bulletin{}
-			if err := json.Unmarshal([]byte(r.Bulletin), c.Bulletin); err != nil {
-				return nil, fmt.Errorf("read bulletin %d: %w", r.ID, err)
+		if r.ResourceEvent != "" {
+			c.ResourceEvent = &notify.ResourceEvent{}
+			if err := json.Unmarshal([]byte(r.ResourceEvent), c.ResourceEvent); err != nil {
+				return nil, fmt.Errorf("read the event of a resource %d: %w", r.ID, err)
 			}
 		}
 		out = append(out, c)
@@ -42,10 +42,10 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 
 // Route implements notify.Store.
 func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
-	ids, postings := make([]int64, 0, len(routed)), make(map[int64][][]any, len(routed))
+	ids, messages := make([]int64, 0, len(routed)), make(map[int64][][]any, len(routed))
 	for _, x := range routed {
 		ids = append(ids, x.Change.ID)
-		for _, p := range x.Postings {
+		for _, p := range x.Messages {
 			facts, err := json.Marshal(p.Facts)
 			if err != nil {
 				return fmt.Errorf("write the facts of %s: %w", p.Event, err)
@@ -54,7 +54,7 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 			if p.Channel == notify.ChannelInbox {
 				state = unread
 			}
-			postings[x.Change.ID] = append(postings[x.Change.ID], []any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
+			messages[x.Change.ID] = append(messages[x.Change.ID], []any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
 				micros(p.RunAfter), 0, "", 0, "", 0})
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 		}
 		var rows [][]any
 		for _, id := range slices.Sorted(slices.Values(mine)) {
-			rows = append(rows, postings[id]...)
+			rows = append(rows, messages[id]...)
 		}
 		_, err := database.Insert(tx, "notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at)",
 			" ON CONFLICT DO NOTHING", rows)

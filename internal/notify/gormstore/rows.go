@@ -15,12 +15,12 @@ import (
 )
 
 type changeRow struct {
-	ID         int64 `gorm:"primaryKey"`
-	Ticket     int64
-	FirstEvent int
-	LastEvent  int
-	Delegation int64
-	Bulletin   string // JSON; empty if there is none
+	ID            int64 `gorm:"primaryKey"`
+	Ticket        int64
+	FirstEvent    int
+	LastEvent     int
+	Delegation    int64
+	ResourceEvent string `gorm:"column:bulletin"` // JSON; empty if there is none
 }
 
 func (changeRow) TableName() string { return "notify_outbox" }
@@ -99,13 +99,13 @@ func EnqueueDelegation(tx *gorm.DB, id int64) error {
 	return err
 }
 
-// EnqueueBulletin writes a bulletin to the outbox, in the transaction that stores the change that it reports.
-func EnqueueBulletin(tx *gorm.DB, b notify.Bulletin) error {
+// EnqueueResourceEvent writes an event of a resource to the outbox, in the transaction that stores the change that it reports.
+func EnqueueResourceEvent(tx *gorm.DB, b notify.ResourceEvent) error {
 	text, err := json.Marshal(b)
 	if err != nil {
-		return fmt.Errorf("encode a bulletin: %w", err)
+		return fmt.Errorf("encode an event of a resource: %w", err)
 	}
-	return tx.Create(&changeRow{Bulletin: string(text)}).Error
+	return tx.Create(&changeRow{ResourceEvent: string(text)}).Error
 }
 
 const outbox = "notify_outbox (ticket, first_event, last_event, delegation)"

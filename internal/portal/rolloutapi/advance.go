@@ -55,7 +55,7 @@ func (a *API) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 		if err == nil {
 			var done rollout.Announced
 			if done, err = a.Rollout.Announce(core.RequestContext(ctx), who, e, notice, clients[e.Name].Clients); err == nil {
-				x.Ok, x.Recipients, x.Unowned = true, &done.Told, &done.Unowned
+				x.Ok, x.Recipients, x.Unowned = true, &done.Notified, &done.Unowned
 			}
 		}
 		if x.Problem, err = a.resultOf(ctx, err); err != nil {

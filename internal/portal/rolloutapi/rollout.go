@@ -204,7 +204,7 @@ func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 		out.Score, out.Enough, out.Clients, out.Newcomers, out.Unattributed = &x.Value, &x.Enough, len(x.Clients), len(x.Newcomers), &x.Unattributed
 	}
 	if n := in.State.Announcement; n != nil {
-		out.Announcement = &openapi.Announcement{At: n.At.UTC(), By: views.Person(c, n.By), Message: n.Message, Recipients: n.Told}
+		out.Announcement = &openapi.Announcement{At: n.At.UTC(), By: views.Person(c, n.By), Message: n.Message, Recipients: n.Notified}
 	}
 	if under != nil && approval.MayDo(c, who, under).See {
 		out.Ticket = new(under.ID())

@@ -130,8 +130,8 @@ func (s *Store) Record(ctx context.Context, n rollout.News) error {
 
 // record writes the ledger's lines last, because writers of lines wait for each other.
 func record(tx *gorm.DB, n rollout.News) error {
-	for _, b := range n.Bulletins {
-		if err := notifystore.EnqueueBulletin(tx, b); err != nil {
+	for _, b := range n.ResourceEvents {
+		if err := notifystore.EnqueueResourceEvent(tx, b); err != nil {
 			return err
 		}
 	}

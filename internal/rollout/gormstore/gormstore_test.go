@@ -22,7 +22,7 @@ func TestStore(t *testing.T) {
 		db := databasetest.Open(t, dsn)
 		s, ctx := New(db), t.Context()
 		limit := int64(3)
-		news := rollout.News{Entries: []ledger.Entry{{At: start, Actor: "bob", Action: "resource.announced", Object: "a"}}, Bulletins: []notify.Bulletin{{Event: "a/1", At: start}}}
+		news := rollout.News{Entries: []ledger.Entry{{At: start, Actor: "bob", Action: "resource.announced", Object: "a"}}, ResourceEvents: []notify.ResourceEvent{{Event: "a/1", At: start}}}
 		want := rollout.State{Announcement: &rollout.Announcement{At: start, By: "bob", Message: "soon"}, Guard: rollout.Guard{Limit: &limit}, Enforced: map[string]time.Time{"m1": start}}
 		for range 2 {
 			got, err := s.Change(ctx, "a", func(x *rollout.State) (rollout.News, error) { *x = want; return news, nil })
@@ -50,7 +50,7 @@ func TestStore(t *testing.T) {
 		last, _, err := ledgerstore.NewReader(db).Last(ctx)
 		changes, err2 := notifystore.New(db).Changes(ctx, 10)
 		if err := errors.Join(err, err2); err != nil || last.Seq != 3 || len(changes) != 3 {
-			t.Errorf("what failed left nothing: %d lines, %d bulletins, %v", last.Seq, len(changes), err)
+			t.Errorf("what failed left nothing: %d lines, %d events of resources, %v", last.Seq, len(changes), err)
 		}
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Bulletin reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
-// of the bulletin lists the recipients, because only the rollout knows who was observed using the resource.
-type Bulletin struct {
+// ResourceEvent reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
+// of the event lists the recipients, because only the rollout knows who was observed using the resource.
+type ResourceEvent struct {
 	Event string    `json:"event"` // unique: a repeated event is notified once
 	At    time.Time `json:"at"`
 	Facts Facts     `json:"facts"`
@@ -16,9 +16,9 @@ type Bulletin struct {
 	People map[string][]About `json:"people"`
 }
 
-// MessagesForBulletin returns a message for each recipient except the actor. The first message has no person; it is for webhooks
+// MessagesForResourceEvent returns a message for each recipient except the actor. The first message has no person; it is for webhooks
 // and channels.
-func MessagesForBulletin(b Bulletin, people People) []Message {
+func MessagesForResourceEvent(b ResourceEvent, people People) []Message {
 	if b.Facts.ActorID != "" {
 		b.Facts.Actor = people.Name(b.Facts.ActorID)
 	}

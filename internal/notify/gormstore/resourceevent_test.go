@@ -13,14 +13,14 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// TestBulletin verifies that a bulletin reaches the inboxes of its recipients, each with their own items, once.
-func TestBulletin(t *testing.T) {
+// TestResourceEvent verifies that an event of a resource reaches the inboxes of its recipients, each with their own items, once.
+func TestResourceEvent(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
-		b := notify.Bulletin{Event: "cache/announced/1", At: start, Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
+		b := notify.ResourceEvent{Event: "cache/announced/1", At: start, Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
 			Items: []notify.About{{Resource: "Cache"}}},
 			People: map[string][]notify.About{"alice": {{Application: "Cart", Resource: "Cache"}}, "bob": nil, "sam": nil}}
 		for range 2 { // stored twice
-			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueBulletin(tx, b) }); err != nil {
+			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueResourceEvent(tx, b) }); err != nil {
 				t.Fatal(err)
 			}
 		}
