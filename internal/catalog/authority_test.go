@@ -71,10 +71,10 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 func TestNobodyTakesAName(t *testing.T) {
 	w := newWorld(t)
 	const toyName = "trnv1:rsc:trip-com:redis:clusters:toy"
-	with := func(ofCache, ofToy string) catalog.Reading {
+	with := func(ofCache, ofToy string) catalog.SourceContent {
 		return reading(append(without(company(), "cache"), owned(catalog.KindResource, "cache", ofCache, user("bob")), owned(catalog.KindResource, "toy", ofToy, user("dave")))...)
 	}
-	take := func(who catalog.Actor, r catalog.Reading) error {
+	take := func(who catalog.Actor, r catalog.SourceContent) error {
 		_, token, err := w.Preview(t.Context(), who, "hr", r)
 		if err == nil {
 			_, err = w.Apply(t.Context(), who, token, catalog.ApplyOptions{})

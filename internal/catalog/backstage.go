@@ -50,7 +50,7 @@ func BackstageKinds() []string { return []string{"Component", "Resource", "Group
 
 // AddYAML adds the Backstage entities of one file. A document that is not YAML ends the file, because the decoder
 // cannot find the next document; a value of a wrong type does not.
-func (r *Reading) AddYAML(name string, data []byte) {
+func (r *SourceContent) AddYAML(name string, data []byte) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for doc := 1; ; doc++ {
 		var e entity
@@ -72,7 +72,7 @@ func (r *Reading) AddYAML(name string, data []byte) {
 }
 
 // AddJSON adds one Backstage entity in the form of the Backstage API.
-func (r *Reading) AddJSON(where string, data []byte) {
+func (r *SourceContent) AddJSON(where string, data []byte) {
 	var e entity
 	if err := json.Unmarshal(data, &e); err != nil {
 		r.Problems = append(r.Problems, problemOf(where, e.ref(), message.Verbatim(err.Error())))
@@ -90,7 +90,7 @@ func (e *entity) ref() Ref {
 	return Ref{kind, idIn(e.Metadata.Namespace, e.Metadata.Name)}
 }
 
-func (r *Reading) addEntity(where string, e entity) {
+func (r *SourceContent) addEntity(where string, e entity) {
 	ref := e.ref()
 	a := e.Metadata.Annotations
 	rec := Record{Kind: ref.Kind, ID: ref.ID, Title: e.Metadata.Title, Description: e.Metadata.Description, Where: where}
@@ -122,7 +122,7 @@ func (r *Reading) addEntity(where string, e entity) {
 }
 
 // Add adds one record in its normal form, or a problem that says why it is refused.
-func (r *Reading) Add(rec Record) {
+func (r *SourceContent) Add(rec Record) {
 	n, err := rec.Normalize()
 	if err != nil {
 		r.Problems = append(r.Problems, problemOf(rec.Where, rec.Ref(), message.Of(err)))

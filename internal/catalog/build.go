@@ -10,7 +10,7 @@ import (
 // it removes all, because it is unknown which of them is meant, and any of them may come from somebody who wants what
 // the other one owns; of two records with one resource name it removes the later one. A record that could not be read
 // counts as one of its kind and id.
-func (r *Reading) Unique() {
+func (r *SourceContent) Unique() {
 	places, names := map[Ref][]string{}, map[string]Ref{}
 	for _, p := range r.Problems {
 		places[p.Ref] = append(places[p.Ref], p.Where)

@@ -73,7 +73,7 @@ func csvKind(name string) (Kind, bool) {
 
 // AddCSV adds the entities of a CSV file with a header line. Lists (owners, groups, members) are separated by ";".
 // Unknown columns are refused, because a mistyped column would be ignored silently.
-func (r *Reading) AddCSV(kind Kind, name string, data []byte) {
+func (r *SourceContent) AddCSV(kind Kind, name string, data []byte) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	in.ReuseRecord = true
 	header, err := in.Read()
@@ -107,7 +107,7 @@ func (r *Reading) AddCSV(kind Kind, name string, data []byte) {
 	}
 }
 
-func (r *Reading) csvHeader(kind Kind, name string, in *csv.Reader, header []string) ([]string, bool) {
+func (r *SourceContent) csvHeader(kind Kind, name string, in *csv.Reader, header []string) ([]string, bool) {
 	known := csvColumns[kind]
 	all := slices.Concat(known.required, known.optional)
 	columns := make([]string, len(header))
@@ -131,7 +131,7 @@ func (r *Reading) csvHeader(kind Kind, name string, in *csv.Reader, header []str
 	return columns, len(r.Problems) == before
 }
 
-func (r *Reading) csvRow(kind Kind, name string, in *csv.Reader, columns, row []string) {
+func (r *SourceContent) csvRow(kind Kind, name string, in *csv.Reader, columns, row []string) {
 	line, _ := in.FieldPos(0)
 	rec := Record{Kind: kind, Where: fmt.Sprintf("%s, line %d", name, line)}
 	refused := func(field string, err error) {
@@ -160,7 +160,7 @@ func (r *Reading) csvRow(kind Kind, name string, in *csv.Reader, columns, row []
 	r.Records = append(r.Records, n)
 }
 
-func (r *Reading) csvProblem(name string, line, column int, ref Ref, err error) {
+func (r *SourceContent) csvProblem(name string, line, column int, ref Ref, err error) {
 	where := name
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestCSV(t *testing.T) {
-	var r Reading
+	var r SourceContent
 	r.AddCSV(KindResource, "resources.csv", []byte("\ufeffID,name,Owners,sensitivity,title\n"+
 		`cache,trnv1:rsc:a:redis:clusters:cache," user:bob; group:default/storage ;payments",HIGH,"The ""cache"""`+"\n"))
 	r.AddCSV(KindPerson, "people.csv", []byte("id,title,jobTitle,groups,leader\nbob,Bob T,Engineer,storage;all;storage,user:frank\n"))
@@ -45,7 +45,7 @@ func TestCSVRefuses(t *testing.T) {
 		"quoted multiline": {"lines are those of the file", header + "\"b\nb\",trnv1:rsc:a:b:c:d,x,low\n", []string{"line 2, column 1: resource has the id"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var r Reading
+			var r SourceContent
 			r.AddCSV(KindResource, "resources.csv", []byte(tc.text))
 			if len(r.Problems) != len(tc.want) || len(r.Records) != tc.kept {
 				t.Fatalf("%s: want %d problems and %d records, got %v and %v", tc.reason, len(tc.want), tc.kept, r.Problems, r.Records)
@@ -83,7 +83,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("\ufeffid\n\"")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, kind := range Kinds() {
-			var r Reading
+			var r SourceContent
 			r.AddCSV(kind, "x.csv", []byte(text))
 			checkReading(t, r)
 		}
@@ -96,7 +96,7 @@ func FuzzYAML(f *testing.F) {
 	f.Add("kind: [\n---\nkind: User")
 	f.Add("&a {kind: *a}")
 	f.Fuzz(func(t *testing.T, text string) {
-		var r Reading
+		var r SourceContent
 		r.AddYAML("x.yaml", []byte(text))
 		r.AddJSON("x.json", []byte(text))
 		checkReading(t, r)
@@ -105,7 +105,7 @@ func FuzzYAML(f *testing.F) {
 
 // checkReading checks that records are in their normal form, and that a view built from the unique records contains all
 // of them.
-func checkReading(t *testing.T, r Reading) {
+func checkReading(t *testing.T, r SourceContent) {
 	t.Helper()
 	for _, rec := range r.Records {
 		n, err := rec.Normalize()

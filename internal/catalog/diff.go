@@ -133,9 +133,9 @@ func (s *state) live() []Record {
 	return out
 }
 
-// sync compares a reading with the entities that the catalog has from the source. Entities of other sources stay
+// sync compares the content of a source with the entities that the catalog has from the source. Entities of other sources stay
 // unchanged: an entity belongs to the source that named it first, until it is gone there.
-func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
+func (s *state) sync(source string, r SourceContent, now time.Time) (Diff, Write) {
 	r.Problems = slices.Clone(r.Problems)
 	r.Unique()
 	d := Diff{Source: source, Problems: r.Problems}

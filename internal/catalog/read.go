@@ -29,10 +29,10 @@ func Read(dir string) (*Catalog, error) {
 // ReadFolder reads every *.yaml and *.yml file of a folder and its subfolders as Backstage entities, and the CSV files
 // applications.csv, resources.csv, groups.csv and people.csv. Files and folders whose names begin with a dot are
 // skipped, and links that lead out of the folder are refused. All problems are in the reading, each with its place.
-func ReadFolder(dir string) (Reading, error) {
+func ReadFolder(dir string) (SourceContent, error) {
 	files, err := readFiles(dir)
 	if err != nil {
-		return Reading{}, err
+		return SourceContent{}, err
 	}
 	return files.read(dir)
 }
@@ -107,8 +107,8 @@ func (f folder) catalog(dir string) (*Catalog, error) {
 }
 
 // read reads the files in the order of their names, in which WalkDir returns them.
-func (f folder) read(dir string) (Reading, error) {
-	var r Reading
+func (f folder) read(dir string) (SourceContent, error) {
+	var r SourceContent
 	for _, x := range f {
 		if kind, ok := csvKind(x.name); ok {
 			r.AddCSV(kind, x.name, x.data)
@@ -116,12 +116,12 @@ func (f folder) read(dir string) (Reading, error) {
 			r.AddYAML(x.name, x.data)
 		}
 		if len(r.Records) > MaxRecords {
-			return Reading{}, fmt.Errorf("catalog folder %s has more than %d entities: split it into several sources", dir, MaxRecords)
+			return SourceContent{}, fmt.Errorf("catalog folder %s has more than %d entities: split it into several sources", dir, MaxRecords)
 		}
 	}
 	r.Unique()
 	if len(r.Records)+len(r.Problems) == 0 {
-		return Reading{}, fmt.Errorf("catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files, or CSV files", dir, ErrEmpty)
+		return SourceContent{}, fmt.Errorf("catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files, or CSV files", dir, ErrEmpty)
 	}
 	return r, nil
 }

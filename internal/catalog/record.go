@@ -92,14 +92,14 @@ func (p Problem) Located() message.Message {
 
 func (p Problem) Error() string { return p.Located().Text }
 
-// Reading is the whole content of a source at one time.
-type Reading struct {
+// SourceContent is the whole content of a source at one time.
+type SourceContent struct {
 	Records  []Record
 	Problems []Problem
 }
 
 // Err returns all problems as one error, or nil if there are none.
-func (r Reading) Err() error {
+func (r SourceContent) Err() error {
 	if len(r.Problems) == 0 {
 		return nil
 	}

@@ -110,8 +110,8 @@ func maxScore(words, meant []string) int {
 // positions: as soon as the page is full of such scores, the rest is only counted.
 func (x *Index) best(p *kindIndex, q Query, after *hit, found *roaring.Bitmap, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
 	top.limit = q.Limit + 1
-	keep := x.filter(q)
-	look := func(n uint32) {
+	matches := x.filter(q)
+	add := func(n uint32) {
 		d := &p.docs[n]
 		h := hit{score: score(d) + scoreFirst*q.First[d.entity.ID], doc: int(n)}
 		if after == nil || after.before(h) {
@@ -119,21 +119,21 @@ func (x *Index) best(p *kindIndex, q Query, after *hit, found *roaring.Bitmap, s
 		}
 	}
 	for _, n := range called {
-		if found.Contains(n) && (keep == nil || keep(&p.docs[n].entity)) {
-			look(n)
+		if found.Contains(n) && (matches == nil || matches(&p.docs[n].entity)) {
+			add(n)
 		}
 	}
 	for n := range roaring.Values(found) {
 		full := len(q.First) == 0 && len(top.hits) == top.limit && top.hits[0].score >= most
-		if full && keep == nil {
+		if full && matches == nil {
 			return top, int(found.GetCardinality())
 		}
-		if keep != nil && !keep(&p.docs[n].entity) {
+		if matches != nil && !matches(&p.docs[n].entity) {
 			continue
 		}
 		total++
 		if _, known := slices.BinarySearch(called, n); !full && !known {
-			look(n)
+			add(n)
 		}
 	}
 	return top, total

@@ -133,9 +133,9 @@ func (s *Service) write(ctx context.Context, from *state, w Write) error {
 	return nil
 }
 
-// Preview returns what a reading would change, and stores it under a token for Apply. Only security administrators may
+// Preview returns what the content of a source would change, and stores it under a token for Apply. Only security administrators may
 // call it.
-func (s *Service) Preview(ctx context.Context, a Actor, source string, r Reading) (Diff, string, error) {
+func (s *Service) Preview(ctx context.Context, a Actor, source string, r SourceContent) (Diff, string, error) {
 	if err := s.authorize(a); err != nil {
 		return Diff{}, "", err
 	}
@@ -150,14 +150,14 @@ func (s *Service) Preview(ctx context.Context, a Actor, source string, r Reading
 	return d, token, err
 }
 
-func (s *Service) preview(ctx context.Context, token, actor, source string, r Reading) (Diff, error) {
+func (s *Service) preview(ctx context.Context, token, actor, source string, r SourceContent) (Diff, error) {
 	if err := s.Refresh(ctx); err != nil {
 		return Diff{}, err
 	}
 	v := s.view.Load()
 	d, w := v.sync(source, r, s.Now())
 	s.explain(v, &d, w)
-	p := Preview{Token: token, Source: source, Actor: actor, Revision: v.revision, Reading: r, Created: s.Now()}
+	p := Preview{Token: token, Source: source, Actor: actor, Revision: v.revision, Content: r, Created: s.Now()}
 	if err := s.Store.KeepPreview(ctx, p, s.Now().Add(-PreviewLifetime)); err != nil {
 		return Diff{}, fmt.Errorf("keep the preview: %w", err)
 	}
@@ -196,7 +196,7 @@ func (s *Service) ShowPreview(ctx context.Context, a Actor, token string) (Diff,
 	if err != nil {
 		return Diff{}, err
 	}
-	d, w := v.sync(p.Source, p.Reading, s.Now())
+	d, w := v.sync(p.Source, p.Content, s.Now())
 	s.explain(v, &d, w)
 	return d, nil
 }
@@ -217,7 +217,7 @@ func (s *Service) Apply(ctx context.Context, a Actor, token string, o ApplyOptio
 	if err != nil {
 		return Diff{}, err
 	}
-	d, w := v.sync(p.Source, p.Reading, s.Now())
+	d, w := v.sync(p.Source, p.Content, s.Now())
 	s.explain(v, &d, w)
 	if p.Actor != "" { // The content of a configured source is not the actor's own.
 		if err := refuseSelfGrant(v, v.with(w, v.revision), a); err != nil {

@@ -34,7 +34,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a preview is applied once, got %v", err)
 	}
-	if _, _, err := w.Preview(t.Context(), alice, "hr", catalog.Reading{}); !errors.Is(err, catalog.ErrForbidden) {
+	if _, _, err := w.Preview(t.Context(), alice, "hr", catalog.SourceContent{}); !errors.Is(err, catalog.ErrForbidden) {
 		t.Errorf("others are refused, got %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestGoneMayBeRemovedAtOnce(t *testing.T) {
 func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	w := newWorld(t)
 	w.sync("hr", company()...)
-	cmdb := catalog.Reading{}
+	cmdb := catalog.SourceContent{}
 	cmdb.Add(person("bob"))                                                                            // belongs to hr
 	cmdb.Add(owned(catalog.KindResource, "other", cacheName, user("bob")))                             // has the name of hr's cache
 	cmdb.Add(owned(catalog.KindResource, "db", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")))   // is valid
@@ -161,15 +161,15 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 // owns by defining it again where it is read first.
 func TestADuplicateTakesNothingOver(t *testing.T) {
 	cache := catalog.Ref{Kind: catalog.KindResource, ID: "cache"}
-	for name, defineAgain := range map[string]func(r *catalog.Reading, mine, theirs catalog.Record){
-		"read before": func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(mine); r.Add(theirs) },
-		"read after":  func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(theirs); r.Add(mine) },
-		"the other one is broken": func(r *catalog.Reading, mine, theirs catalog.Record) {
+	for name, defineAgain := range map[string]func(r *catalog.SourceContent, mine, theirs catalog.Record){
+		"read before": func(r *catalog.SourceContent, mine, theirs catalog.Record) { r.Add(mine); r.Add(theirs) },
+		"read after":  func(r *catalog.SourceContent, mine, theirs catalog.Record) { r.Add(theirs); r.Add(mine) },
+		"the other one is broken": func(r *catalog.SourceContent, mine, theirs catalog.Record) {
 			r.Add(mine)
 			theirs.Name = "nonsense"
 			r.Add(theirs)
 		},
-		"three times": func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(mine); r.Add(mine); r.Add(theirs) },
+		"three times": func(r *catalog.SourceContent, mine, theirs catalog.Record) { r.Add(mine); r.Add(mine); r.Add(theirs) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -13,7 +13,7 @@ type Source interface {
 	Name() string
 	// Read returns the whole content of the source. An error means that the content is unknown; problems with single
 	// entities are in the reading.
-	Read(context.Context) (Reading, error)
+	Read(context.Context) (SourceContent, error)
 }
 
 // Periodic is implemented by a source with an interval of its own between two readings.
@@ -38,7 +38,7 @@ type Folder struct {
 func (f Folder) Name() string { return f.ID }
 
 // Read implements Source.
-func (f Folder) Read(context.Context) (Reading, error) { return ReadFolder(f.Dir) }
+func (f Folder) Read(context.Context) (SourceContent, error) { return ReadFolder(f.Dir) }
 
 // Fingerprint implements Fingerprinted. It hashes contents, because modification times miss quick edits and checkouts.
 func (f Folder) Fingerprint() (string, error) {

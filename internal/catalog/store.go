@@ -43,11 +43,11 @@ type Write struct {
 	Preview string
 }
 
-// Preview is a reading that waits to be applied.
+// Preview is the content of a source that waits to be applied.
 type Preview struct {
 	Token, Source, Actor string
 	Revision             int64 // of the catalog with which it was compared
-	Reading              Reading
+	Content              SourceContent
 	Created              time.Time
 }
 

@@ -108,7 +108,7 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 		last.fingerprint = fingerprint
 		return s.nothingNew(ctx, last)
 	}
-	st, err := s.applyReading(ctx, source, r, sum)
+	st, err := s.applyContent(ctx, source, r, sum)
 	if err != nil {
 		return s.failed(ctx, source, last, err)
 	}
@@ -133,8 +133,8 @@ func (s *Service) nothingNew(ctx context.Context, last lastSync) (Status, error)
 	return last.status, err
 }
 
-// applyReading applies a reading, and retries if somebody else changed the catalog meanwhile.
-func (s *Service) applyReading(ctx context.Context, source string, r Reading, sum [sha256.Size]byte) (Status, error) {
+// applyContent applies the content of a source, and retries if somebody else changed the catalog meanwhile.
+func (s *Service) applyContent(ctx context.Context, source string, r SourceContent, sum [sha256.Size]byte) (Status, error) {
 	const tries = 5
 	for range tries {
 		if err := s.Refresh(ctx); err != nil {
@@ -217,7 +217,7 @@ func (s *Service) Statuses(ctx context.Context) ([]Status, error) {
 	return out, nil
 }
 
-func sumOf(r Reading) (sum [sha256.Size]byte, err error) {
+func sumOf(r SourceContent) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(r); err != nil {
 		return sum, fmt.Errorf("compare with the reading before: %w", err)

@@ -16,12 +16,12 @@ import (
 
 // script is a source whose content a test sets.
 type script struct {
-	r   catalog.Reading
+	r   catalog.SourceContent
 	err error
 }
 
-func (*script) Name() string                                    { return "script" }
-func (s *script) Read(context.Context) (catalog.Reading, error) { return s.r, s.err }
+func (*script) Name() string                                          { return "script" }
+func (s *script) Read(context.Context) (catalog.SourceContent, error) { return s.r, s.err }
 
 func TestSyncLetsLittleGoByItself(t *testing.T) {
 	src := &script{}
@@ -118,7 +118,7 @@ type slow struct {
 }
 
 func (s *slow) Every() time.Duration { return time.Hour }
-func (s *slow) Read(ctx context.Context) (catalog.Reading, error) {
+func (s *slow) Read(ctx context.Context) (catalog.SourceContent, error) {
 	s.reads <- struct{}{}
 	return s.script.Read(ctx)
 }
@@ -148,7 +148,7 @@ func TestRunLeavesPacedSourcesAlone(t *testing.T) {
 type ticking struct{ reads chan struct{} }
 
 func (*ticking) Name() string { return "ticking" }
-func (s *ticking) Read(context.Context) (catalog.Reading, error) {
+func (s *ticking) Read(context.Context) (catalog.SourceContent, error) {
 	s.reads <- struct{}{}
 	return reading(company()...), nil
 }

@@ -89,8 +89,8 @@ func company() []catalog.Record {
 		owned(catalog.KindApplication, "app", "trnv1:rsc:trip-com:iam:sa:app/1", user("alice"))}
 }
 
-func reading(records ...catalog.Record) catalog.Reading {
-	var r catalog.Reading
+func reading(records ...catalog.Record) catalog.SourceContent {
+	var r catalog.SourceContent
 	for _, rec := range records {
 		r.Add(rec)
 	}

@@ -76,12 +76,12 @@ func (s *Source) Name() string { return s.c.Name }
 
 // Read implements catalog.Source. It reads all pages or returns an error, because with a part the remaining entities
 // would look as if they were gone.
-func (s *Source) Read(ctx context.Context) (catalog.Reading, error) {
+func (s *Source) Read(ctx context.Context) (catalog.SourceContent, error) {
 	token, err := s.token()
 	if err != nil {
-		return catalog.Reading{}, err
+		return catalog.SourceContent{}, err
 	}
-	var r catalog.Reading
+	var r catalog.SourceContent
 	query := url.Values{"limit": {fmt.Sprint(pageSize)}, "fields": {fields}}
 	for _, k := range catalog.BackstageKinds() {
 		query.Add("filter", "kind="+strings.ToLower(k))
@@ -90,31 +90,31 @@ func (s *Source) Read(ctx context.Context) (catalog.Reading, error) {
 	for {
 		p, err := s.page(ctx, query, token)
 		if err != nil {
-			return catalog.Reading{}, fmt.Errorf("read the catalog of %s: %w", s.base.Redacted(), err)
+			return catalog.SourceContent{}, fmt.Errorf("read the catalog of %s: %w", s.base.Redacted(), err)
 		}
 		for _, e := range p.Items {
 			count++
 			r.AddJSON(fmt.Sprintf("%s, entity %d", s.c.Name, count), e)
 		}
 		if count > catalog.MaxRecords {
-			return catalog.Reading{}, fmt.Errorf("read the catalog of %s: it has more than %d entities", s.base.Redacted(), catalog.MaxRecords)
+			return catalog.SourceContent{}, fmt.Errorf("read the catalog of %s: it has more than %d entities", s.base.Redacted(), catalog.MaxRecords)
 		}
 		next := p.PageInfo.NextCursor
 		if next == "" {
 			if count < p.TotalItems {
-				return catalog.Reading{}, fmt.Errorf("read the catalog of %s: it gave %d of its %d entities", s.base.Redacted(), count, p.TotalItems)
+				return catalog.SourceContent{}, fmt.Errorf("read the catalog of %s: it gave %d of its %d entities", s.base.Redacted(), count, p.TotalItems)
 			}
 			break
 		}
 		if seen[next] || len(p.Items) == 0 {
-			return catalog.Reading{}, fmt.Errorf("read the catalog of %s: its pages do not end", s.base.Redacted())
+			return catalog.SourceContent{}, fmt.Errorf("read the catalog of %s: its pages do not end", s.base.Redacted())
 		}
 		seen[next] = true
 		query = url.Values{"limit": {fmt.Sprint(pageSize)}, "fields": {fields}, "cursor": {next}}
 	}
 	r.Unique()
 	if len(r.Records)+len(r.Problems) == 0 {
-		return catalog.Reading{}, fmt.Errorf("read the catalog of %s: %w: may the token read them?", s.base.Redacted(), catalog.ErrEmpty)
+		return catalog.SourceContent{}, fmt.Errorf("read the catalog of %s: %w: may the token read them?", s.base.Redacted(), catalog.ErrEmpty)
 	}
 	return r, nil
 }

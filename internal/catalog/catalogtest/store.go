@@ -123,7 +123,7 @@ func atOnce(t *testing.T, s catalog.Store, lines func() int) {
 func previews(t *testing.T, s catalog.Store, _ func() int) {
 	ctx := t.Context()
 	p := catalog.Preview{Token: "one", Source: "hr", Actor: "sam", Revision: 7, Created: start,
-		Reading: catalog.Reading{Records: []catalog.Record{person("ann").Record}, Problems: []catalog.Problem{{Where: "x", Message: message.Stored{Message: message.Verbatim("y")}}}}}
+		Content: catalog.SourceContent{Records: []catalog.Record{person("ann").Record}, Problems: []catalog.Problem{{Where: "x", Message: message.Stored{Message: message.Verbatim("y")}}}}}
 	keep := func(p catalog.Preview, before time.Time) {
 		t.Helper()
 		if err := s.KeepPreview(ctx, p, before); err != nil {

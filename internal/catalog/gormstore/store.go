@@ -119,7 +119,7 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 
 // KeepPreview implements catalog.Store.
 func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore time.Time) error {
-	reading, err := packed(p.Reading)
+	content, err := packed(p.Content)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore t
 		if _, err := database.Exec(tx, "DELETE FROM catalog_previews WHERE source = ? AND actor = ? OR created_at < ?", p.Source, p.Actor, micros(dropBefore)); err != nil {
 			return err
 		}
-		return tx.Create(&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: reading, CreatedAt: micros(p.Created)}).Error
+		return tx.Create(&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: content, CreatedAt: micros(p.Created)}).Error
 	})
 }
 
@@ -145,7 +145,7 @@ func (s *Store) Preview(ctx context.Context, token string) (catalog.Preview, err
 		return catalog.Preview{}, catalog.ErrNotFound
 	}
 	p := catalog.Preview{Token: token, Source: row.Source, Actor: row.Actor, Revision: row.Revision, Created: instant(row.CreatedAt)}
-	return p, unpack(row.Reading, &p.Reading)
+	return p, unpack(row.Reading, &p.Content)
 }
 
 // KeepStatus implements catalog.Store.
@@ -177,16 +177,16 @@ func (s *Store) Statuses(ctx context.Context) ([]catalog.Status, error) {
 	return out, nil
 }
 
-func packed(r catalog.Reading) ([]byte, error) {
+func packed(r catalog.SourceContent) ([]byte, error) {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)
 	if err := errors.Join(json.NewEncoder(z).Encode(r), z.Close()); err != nil {
-		return nil, fmt.Errorf("pack a reading: %w", err)
+		return nil, fmt.Errorf("pack the content of a source: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-func unpack(data []byte, r *catalog.Reading) error {
+func unpack(data []byte, r *catalog.SourceContent) error {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
 		data, err = io.ReadAll(z)
@@ -195,7 +195,7 @@ func unpack(data []byte, r *catalog.Reading) error {
 		err = json.Unmarshal(data, r)
 	}
 	if err != nil {
-		return fmt.Errorf("unpack a reading: %w", err)
+		return fmt.Errorf("unpack the content of a source: %w", err)
 	}
 	return nil
 }

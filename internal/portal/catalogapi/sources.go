@@ -81,14 +81,14 @@ func (a *API) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObjec
 	return openapi.PreviewSync200JSONResponse(syncPreview(d, token)), nil
 }
 
-func (a *API) reading(ctx context.Context, source string, in openapi.SyncInput) (catalog.Reading, error) {
+func (a *API) reading(ctx context.Context, source string, in openapi.SyncInput) (catalog.SourceContent, error) {
 	text := core.Value(in.Content)
 	for _, s := range a.Directory.Sources {
 		if s.Name() != source {
 			continue
 		}
 		if text != "" {
-			return catalog.Reading{}, core.InvalidField("content", message.FieldContentAbsent())
+			return catalog.SourceContent{}, core.InvalidField("content", message.FieldContentAbsent())
 		}
 		reading, err := s.Read(core.RequestContext(ctx))
 		if err != nil {
@@ -97,7 +97,7 @@ func (a *API) reading(ctx context.Context, source string, in openapi.SyncInput) 
 		}
 		return reading, nil
 	}
-	var out catalog.Reading
+	var out catalog.SourceContent
 	switch core.Value(in.Format) {
 	case openapi.SyncInputFormatCsv:
 		if kind := core.Value(in.Kind); !kind.Valid() {
