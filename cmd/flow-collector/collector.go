@@ -134,7 +134,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 func (c *collector) follower(m member) (*hubble.Follower, error) {
 	cfg := hubble.Config{
 		Member: m.name, Address: m.address, Members: len(c.o.members), RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
-		Resume: c.writer, Evaluators: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
+		Resume: c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.auditLog != nil {
 		cfg.Listener = c.auditLog

@@ -22,12 +22,12 @@ var (
 type Position struct {
 	// Source is the name of the member cluster.
 	Source string
-	// Time is the time of the newest ingested flow. A source is resumed a little before it, see Seen.
+	// Time is the time of the newest ingested flow. A source is resumed a little before it, see SeenEvent.
 	Time time.Time
 }
 
-// Seen identifies an ingested event, so that it is not counted again when its source is resumed.
-type Seen struct {
+// SeenEvent identifies an ingested event, so that it is not counted again when its source is resumed.
+type SeenEvent struct {
 	Source string
 	Time   time.Time
 	ID     uint64
@@ -52,7 +52,7 @@ type Batch struct {
 	Positions []Position
 	// Watched may overlap or continue what was stored before. Overlapping time counts once.
 	Watched []WatchedSpan
-	Seen    []Seen
+	Seen    []SeenEvent
 	// ForgetSeen holds, for each source, the time before which identities of events are removed.
 	ForgetSeen map[string]time.Time
 }
@@ -67,7 +67,7 @@ type Resume struct {
 	// Position is the zero time if the source was never read.
 	Position time.Time
 	// Seen are the events that may be delivered again.
-	Seen []Seen
+	Seen []SeenEvent
 }
 
 // Retention holds the times before which data may be deleted; a zero time keeps everything. Whole UTC days are deleted: data of a

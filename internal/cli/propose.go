@@ -111,7 +111,7 @@ func (o *proposeOptions) printProposal(p *insight.Proposal) error {
 	if o.format == asYAML {
 		return write(o.streams.Out, []byte(p.YAML()))
 	}
-	seen := func(s insight.Seen) []string {
+	seen := func(s insight.FlowEvidence) []string {
 		return []string{fmt.Sprint(s.Count), moment(s.First), moment(s.Last), fmt.Sprintf("%d of %d", s.Days, s.DaysObserved), strings.Join(s.Clusters, ",")}
 	}
 	clients := [][]string{append([]string{"ACTION", "SUBJECT", "STATE"}, seenColumns...)}

@@ -142,15 +142,15 @@ func resumeGoesWithTheBatch(t *testing.T, s audit.Store) {
 	mustAppend(t, s, &audit.Batch{
 		ID:        "1",
 		Positions: []audit.Position{{Source: "m1", Time: at}, {Source: "m2", Time: T0}},
-		Seen:      []audit.Seen{{Source: "m1", Time: T0, ID: 1}, {Source: "m1", Time: at, ID: ^uint64(0)}, {Source: "m2", Time: T0, ID: 7}},
+		Seen:      []audit.SeenEvent{{Source: "m1", Time: T0, ID: 1}, {Source: "m1", Time: at, ID: ^uint64(0)}, {Source: "m2", Time: T0, ID: 7}},
 	})
-	mustAppend(t, s, &audit.Batch{ID: "2", Seen: []audit.Seen{{Source: "m1", Time: at, ID: 2}}, ForgetSeen: map[string]time.Time{"m1": T0.Add(time.Microsecond)}})
+	mustAppend(t, s, &audit.Batch{ID: "2", Seen: []audit.SeenEvent{{Source: "m1", Time: at, ID: 2}}, ForgetSeen: map[string]time.Time{"m1": T0.Add(time.Microsecond)}})
 	got, err := s.Resume(t.Context(), "m1")
 	if err != nil {
 		t.Fatalf("Resume: %v", err)
 	}
-	want := audit.Resume{Position: at, Seen: []audit.Seen{{Source: "m1", Time: at, ID: 2}, {Source: "m1", Time: at, ID: ^uint64(0)}}}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b audit.Seen) bool { return a.ID < b.ID })); diff != "" {
+	want := audit.Resume{Position: at, Seen: []audit.SeenEvent{{Source: "m1", Time: at, ID: 2}, {Source: "m1", Time: at, ID: ^uint64(0)}}}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b audit.SeenEvent) bool { return a.ID < b.ID })); diff != "" {
 		t.Errorf("Resume (-want +got):\n%s", diff)
 	}
 	last, err := s.LastFlow(t.Context())

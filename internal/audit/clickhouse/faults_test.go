@@ -40,7 +40,7 @@ func day(n int) time.Time { return audittest.T0.Add(time.Duration(n) * 24 * time
 // crossing returns a batch over two days, with every kind of data.
 func crossing(id string) *audit.Batch {
 	e := audittest.Edge()
-	b := &audit.Batch{ID: id, Positions: []audit.Position{{Source: "m1", Time: day(1)}}, Seen: []audit.Seen{{Source: "m1", Time: day(1), ID: 7}},
+	b := &audit.Batch{ID: id, Positions: []audit.Position{{Source: "m1", Time: day(1)}}, Seen: []audit.SeenEvent{{Source: "m1", Time: day(1), ID: 7}},
 		Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: day(0), To: day(0)}}, Watched: []audit.WatchedSpan{{Source: "m1", From: day(0), To: day(1)}}}
 	for i := range 2 {
 		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: day(i), Edge: e, Count: 3, FirstSeen: day(i), LastSeen: day(i)})

@@ -138,10 +138,10 @@ func (e *entries) batch(b *audit.Batch, number uint64) {
 const seenWidth = 16
 
 // unpackSeen appends the events of a payload that are not older than the given time in microseconds.
-func unpackSeen(list []audit.Seen, source, payload string, notBefore int64) []audit.Seen {
+func unpackSeen(list []audit.SeenEvent, source, payload string, notBefore int64) []audit.SeenEvent {
 	for b := []byte(payload); len(b) >= seenWidth; b = b[seenWidth:] {
 		if at := int64(binary.BigEndian.Uint64(b)); at >= notBefore {
-			list = append(list, audit.Seen{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(b[8:])})
+			list = append(list, audit.SeenEvent{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(b[8:])})
 		}
 	}
 	return list

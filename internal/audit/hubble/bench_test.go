@@ -264,7 +264,7 @@ func ingest(b *testing.B, address string) (m measured) {
 		b.Fatal(err)
 	}
 	all := &until{Aggregator: totals, n: benchFlows, done: make(chan struct{})}
-	follower, err := New(Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Evaluators: always(snapshot()), Sink: all, RawFlows: RawFlowsRefused,
+	follower, err := New(Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Policies: always(snapshot()), Sink: all, RawFlows: RawFlowsRefused,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
 	if err != nil {
 		b.Fatal(err)
@@ -393,7 +393,7 @@ func BenchmarkLines(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		follower, err := New(Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Evaluators: always(snapshot()),
+		follower, err := New(Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Policies: always(snapshot()),
 			Sink: totals, RawFlows: RawFlowsRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
 		if err != nil {
 			b.Fatal(err)

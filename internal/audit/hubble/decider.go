@@ -32,7 +32,7 @@ type pair struct {
 
 // decision is the cached result for the connections of a pair.
 type decision struct {
-	tally   audit.Tally
+	group   audit.EdgeGroup
 	reason  string
 	refused bool
 	flows   prometheus.Counter
@@ -180,7 +180,7 @@ func (b *decider) setLags(lags audit.Lags) {
 
 // lagOf returns the latest lag of the decision's resources at an instant; nil if the member has the current policies.
 func (b *decider) lagOf(r *decision, at time.Time) (last *audit.Lag) {
-	e := &r.tally.Edges[0]
+	e := &r.group.Edges[0]
 	if e.Resource == "" {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (b *decider) observation(p pair, at time.Time) audit.Observation {
 
 func (b *decider) newDecision(e audit.Evaluator, record audit.Record) *decision {
 	return &decision{
-		tally: audit.Tally{Edges: record.Edges(e)}, reason: record.Reason,
+		group: audit.EdgeGroup{Edges: record.Edges(e)}, reason: record.Reason,
 		refused: !record.Decision.LetsThrough() || record.Verdict == audit.VerdictDropped, flows: b.metrics.flows.WithLabelValues(b.labels(record)...),
 	}
 }

@@ -90,7 +90,7 @@ func TestFlowsAreDecidedWithThePoliciesOfTheirTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()
 			cfg := config("unused", l)
-			cfg.Now, cfg.Evaluators = func() time.Time { return minute(100) }, epochs
+			cfg.Now, cfg.Policies = func() time.Time { return minute(100) }, epochs
 			in := ingesterOf(t, &cfg, audit.Resume{})
 			// Other instants are decided first, so that their caches exist.
 			for _, i := range []int{60, 47, 25, 35, 44} {
@@ -134,7 +134,7 @@ func TestDisagreementsAreReportedAfterThePropagationDelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()
 			cfg := config("unused", l)
-			cfg.Now, cfg.Evaluators = func() time.Time { return t0.Add(time.Hour) }, fixed{tc.epochs}
+			cfg.Now, cfg.Policies = func() time.Time { return t0.Add(time.Hour) }, fixed{tc.epochs}
 			take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
 			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.want {
 				t.Errorf("%s: got %v disagreements, want %v", tc.reason, got, tc.want)
@@ -162,7 +162,7 @@ func TestCachedDecisionsEqualFreshDecisions(t *testing.T) {
 	cfg := config("unused", l)
 	cfg.Now = func() time.Time { return t0.Add(time.Hour) }
 	epochs := []audit.Epoch{{Evaluator: snapshot()}}
-	cfg.Evaluators = &changing{&epochs}
+	cfg.Policies = &changing{&epochs}
 	in := ingesterOf(t, &cfg, audit.Resume{})
 	in.endpoints.limit, in.decider.limit = 5, 7 // the caches overflow all the time
 	want := map[audit.Edge]int64{}
@@ -219,7 +219,7 @@ func edgesOf(epochs []audit.Epoch, o audit.Observation) []audit.Edge {
 	return now.Edges(e.Evaluator)
 }
 
-// changing implements Evaluators with the current content of a slice.
+// changing implements PolicyHistory with the current content of a slice.
 type changing struct{ epochs *[]audit.Epoch }
 
 func (changing) Wait(context.Context) error { return nil }

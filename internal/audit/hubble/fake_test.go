@@ -189,8 +189,8 @@ func (l *memorySink) change(f func()) {
 
 func (l *memorySink) Add(t *audit.Event) {
 	l.change(func() {
-		if t.Tally != nil {
-			for _, e := range t.Tally.Edges {
+		if t.EdgeGroup != nil {
+			for _, e := range t.EdgeGroup.Edges {
 				l.edges[e] += t.Count
 			}
 		}
@@ -202,7 +202,7 @@ func (l *memorySink) Add(t *audit.Event) {
 		}
 		l.takenIn++
 		l.resume.Position = t.Position
-		l.resume.Seen = append(slices.DeleteFunc(l.resume.Seen, func(s audit.Seen) bool { return s.Time.Before(t.ForgetBefore) }), t.Seen)
+		l.resume.Seen = append(slices.DeleteFunc(l.resume.Seen, func(s audit.SeenEvent) bool { return s.Time.Before(t.ForgetBefore) }), t.SeenEvent)
 	})
 }
 
@@ -248,7 +248,7 @@ func (l *memorySink) until(t *testing.T, what string, ok func(l *memorySink) boo
 	}
 }
 
-// fixed implements Evaluators with policies that never change.
+// fixed implements PolicyHistory with policies that never change.
 type fixed struct{ epochs []audit.Epoch }
 
 func always(e audit.Evaluator) fixed { return fixed{[]audit.Epoch{{Evaluator: e}}} }
@@ -275,7 +275,7 @@ func edge() audit.Edge {
 }
 
 func config(address string, l *memorySink) Config {
-	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Evaluators: always(snapshot()), Sink: l,
+	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Policies: always(snapshot()), Sink: l,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, Now: clock}
 }
 

@@ -33,8 +33,8 @@ type Resumer interface {
 	Resume(ctx context.Context, source string) (audit.Resume, error)
 }
 
-// Evaluators provides the policies of the present and the past.
-type Evaluators interface {
+// PolicyHistory provides the policies of the present and the past.
+type PolicyHistory interface {
 	// Wait blocks until the policies were read once, so that no connection is decided as unmanaged only because its policy was
 	// not read yet.
 	Wait(ctx context.Context) error
@@ -43,8 +43,8 @@ type Evaluators interface {
 	Epochs() []audit.Epoch
 }
 
-// Lines is a source of events in the format of the lines that Hubble's exporter writes.
-type Lines interface {
+// LineSource is a source of events in the format of the lines that Hubble's exporter writes.
+type LineSource interface {
 	// Follow calls take for each line, without its line end, until the context ends or reading fails. The line is valid during
 	// the call only. Where an unknown number of lines cannot be read, Follow calls damaged with the reason and the time until
 	// which they were written, and continues.
@@ -59,7 +59,7 @@ type Config struct {
 	// Member is the cluster's name in the control plane; Address is the host and port of its relay or agent.
 	Member, Address string
 	// Lines, when set, is read instead of the address.
-	Lines Lines
+	Lines LineSource
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
 	Members int
 	// RawFlows selects the flows that are stored individually (default RawFlowsNone). Listener, when set, receives all flows that
@@ -70,8 +70,8 @@ type Config struct {
 	Credentials func() (credentials.TransportCredentials, error)
 	Version     func() string
 
-	Resume     Resumer
-	Evaluators Evaluators
+	Resume   Resumer
+	Policies PolicyHistory
 	// Lags returns the resources for which the member does not have, or lately did not have, the policies of the host. If it is
 	// nil, the member is assumed to have them.
 	Lags    func(member string) audit.Lags
@@ -94,7 +94,7 @@ func (c *Config) complete() error {
 	switch {
 	case c.Member == "" || c.Address == "" && c.Lines == nil:
 		return errors.New("a member needs a name and an address or lines")
-	case c.Credentials == nil && c.Lines == nil || c.Resume == nil || c.Evaluators == nil || c.Sink == nil || c.Metrics == nil || c.Log == nil:
+	case c.Credentials == nil && c.Lines == nil || c.Resume == nil || c.Policies == nil || c.Sink == nil || c.Metrics == nil || c.Log == nil:
 		return errors.New("credentials, resume, evaluators, sink, metrics and log must be set")
 	}
 	if c.MinBackoff <= 0 {
@@ -196,7 +196,7 @@ func (f *Follower) Run(ctx context.Context) {
 
 // resume waits for the policies and reads the stored position. It returns an error only if the context ends.
 func (f *Follower) resume(ctx context.Context) (*ingester, error) {
-	if err := f.cfg.Evaluators.Wait(ctx); err != nil {
+	if err := f.cfg.Policies.Wait(ctx); err != nil {
 		return nil, err
 	}
 	delays := f.newBackoff()

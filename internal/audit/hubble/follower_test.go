@@ -263,7 +263,7 @@ func TestFutureEventsAreDecidedAtPresent(t *testing.T) {
 	l := newMemorySink()
 	cfg := config("unused", l)
 	var at time.Time
-	cfg.Evaluators = always(evaluatorFunc(func(q policy.Query) policy.Decision {
+	cfg.Policies = always(evaluatorFunc(func(q policy.Query) policy.Decision {
 		at = q.At
 		return policy.Decision{Verdict: policy.Allowed}
 	}))

@@ -196,7 +196,7 @@ func (t *ingester) cacheFor(at time.Time) *decisionCache {
 	if t.cfg.Lags != nil {
 		t.decider.setLags(t.cfg.Lags(t.cfg.Member))
 	}
-	return t.decider.cacheAt(t.cfg.Evaluators.Epochs(), at)
+	return t.decider.cacheAt(t.cfg.Policies.Epochs(), at)
 }
 
 // count counts an event that may represent a connection, and returns why it does not count (skipNone if it does).
@@ -205,7 +205,7 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	if err != nil {
 		if t.seen.observe(id, at, now) {
 			at = earlier(at, now)
-			t.emit(audit.Event{Seen: audit.Seen{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
+			t.emit(audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
 		}
 		return skipNone
 	}
@@ -230,9 +230,9 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	at = earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, verdict)
-	taken := audit.Event{Seen: audit.Seen{ID: id, Time: at}}
+	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}}
 	if open {
-		taken.Tally = t.stillOpen(k, p, at)
+		taken.EdgeGroup = t.stillOpen(k, p, at)
 		t.emit(taken)
 		return why
 	}
@@ -258,7 +258,7 @@ func (t *ingester) record(taken *audit.Event, e *event, k *decisionCache, r *dec
 		r.unknown.Add(float64(n))
 	}
 	r.lastHour = max(r.lastHour, hourOf(taken.Time))
-	taken.Tally, taken.Count = &r.tally, n
+	taken.EdgeGroup, taken.Count = &r.group, n
 	if keep, listening := t.cfg.RawFlows.includes(r), t.cfg.Listener != nil; keep || listening {
 		f := t.flow(e, r, taken.Time, ends.source, ends.destination, n)
 		if keep {
@@ -270,9 +270,9 @@ func (t *ingester) record(taken *audit.Event, e *event, k *decisionCache, r *dec
 	}
 }
 
-// stillOpen returns the tally that reports, once an hour, that counted connections of a pair are still in use; nil if that was
+// stillOpen returns the group that reports, once an hour, that counted connections of a pair are still in use; nil if that was
 // reported in this hour. Without it, a client with a connection pool that is never closed would appear to be unused.
-func (t *ingester) stillOpen(k *decisionCache, p pair, at time.Time) *audit.Tally {
+func (t *ingester) stillOpen(k *decisionCache, p pair, at time.Time) *audit.EdgeGroup {
 	r := t.decider.decide(k, p, at)
 	if r.disagreements != nil && p.verdict != flowpb.Verdict_VERDICT_UNKNOWN {
 		// The verdict is that of the connection's opening. If the policies differ by now, the dataplane's current verdict is
@@ -282,13 +282,13 @@ func (t *ingester) stillOpen(k *decisionCache, p pair, at time.Time) *audit.Tall
 	}
 	if hour := hourOf(at); hour > r.lastHour {
 		r.lastHour = hour
-		return &r.tally
+		return &r.group
 	}
 	return nil
 }
 
 func (t *ingester) flow(e *event, r *decision, at time.Time, source, destination netip.Addr, n int64) *audit.Flow {
-	return &audit.Flow{Time: at, Node: copyString(e.node), Edge: r.tally.Edges[0], SourceAddress: source, DestinationAddress: destination,
+	return &audit.Flow{Time: at, Node: copyString(e.node), Edge: r.group.Edges[0], SourceAddress: source, DestinationAddress: destination,
 		SourcePort: port(e.sourcePort), Count: n, Reason: r.reason}
 }
 

@@ -42,7 +42,7 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()
 			cfg := config("unused", l)
-			cfg.Now, cfg.Evaluators = func() time.Time { return change.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
+			cfg.Now, cfg.Policies = func() time.Time { return change.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
 			cfg.Lags = func(member string) audit.Lags {
 				if member != "m1" {
 					t.Errorf("got lags requested for member %s", member)
@@ -81,7 +81,7 @@ func ended(l audit.Lag, at time.Time) audit.Lag {
 func TestDecisionsChangeWhenAMemberCatchesUp(t *testing.T) {
 	l := newMemorySink()
 	cfg := config("unused", l)
-	cfg.Now, cfg.Evaluators = func() time.Time { return t0.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
+	cfg.Now, cfg.Policies = func() time.Time { return t0.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
 	lags := audit.Lags{edge().Resource: {{Kind: audit.LagNothing, From: t0}}}
 	cfg.Lags = func(string) audit.Lags { return lags }
 	in := ingesterOf(t, &cfg, audit.Resume{})

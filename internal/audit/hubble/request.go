@@ -105,11 +105,11 @@ func (t *ingester) ingestRequest(e *event, ends *ends, id uint64, at, now time.T
 		t.counters.repeated.Inc()
 		return skipNone
 	}
-	taken := audit.Event{Seen: audit.Seen{ID: id, Time: at}}
+	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}}
 	if r.refused {
 		t.record(&taken, e, k, r, ends)
 	} else {
-		r.lastHour, taken.Tally = hourOf(at), &r.tally
+		r.lastHour, taken.EdgeGroup = hourOf(at), &r.group
 	}
 	t.emit(taken)
 	return skipNone

@@ -159,7 +159,7 @@ func TestRequests(t *testing.T) {
 			} {
 				l := newMemorySink()
 				cfg := config("unused", l)
-				cfg.Evaluators = always(policy.NewSnapshot(site(tc.mode)))
+				cfg.Policies = always(policy.NewSnapshot(site(tc.mode)))
 				in := ingesterOf(t, &cfg, audit.Resume{})
 				for _, f := range tc.flows {
 					take(in, f)
@@ -176,7 +176,7 @@ func TestRequests(t *testing.T) {
 func TestRequestsAreBoundedInPaths(t *testing.T) {
 	l := newMemorySink()
 	cfg := config("unused", l)
-	cfg.Evaluators, cfg.RawFlows = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce))), RawFlowsAll
+	cfg.Policies, cfg.RawFlows = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce))), RawFlowsAll
 	in := ingesterOf(t, &cfg, audit.Resume{})
 	const requests = 3000
 	for i := range requests {
@@ -207,7 +207,7 @@ func TestRequestsReportUseOnceAnHour(t *testing.T) {
 	h := &hourRecorder{newMemorySink(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
 	cfg := config("unused", h.memorySink)
 	cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
-	cfg.Evaluators = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce)))
+	cfg.Policies = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce)))
 	in := ingesterOf(t, &cfg, audit.Resume{})
 	for i, since := range []time.Duration{0, time.Minute, 61 * time.Minute, 62 * time.Minute, 125 * time.Minute} {
 		take(in, verdict(i, http("GET", "http://shop/", passed), when(t0.Add(since))))

@@ -27,9 +27,9 @@ type hourRecorder struct {
 }
 
 func (h *hourRecorder) Add(t *audit.Event) {
-	if t.Tally != nil {
+	if t.EdgeGroup != nil {
 		h.shown[t.Time.Sub(t0)] += t.Count
-		h.as[t.Tally.Edges[0].Verdict]++
+		h.as[t.EdgeGroup.Edges[0].Verdict]++
 	}
 	h.memorySink.Add(t)
 }
@@ -109,7 +109,7 @@ func TestOpenConnectionsAreReportedOnceAnHour(t *testing.T) {
 			cfg := config("unused", h.memorySink)
 			cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
 			if tc.later != nil {
-				cfg.Evaluators = fixed{[]audit.Epoch{{Evaluator: tc.later, Since: t0.Add(time.Hour)}, {Evaluator: snapshot()}}}
+				cfg.Policies = fixed{[]audit.Epoch{{Evaluator: tc.later, Since: t0.Add(time.Hour)}, {Evaluator: snapshot()}}}
 			}
 			in := ingesterOf(t, &cfg, audit.Resume{Position: tc.resumed})
 			for _, f := range tc.events {
@@ -162,7 +162,7 @@ func TestOpenConnectionsCountAsUsed(t *testing.T) {
 	}
 	snapshot, now := granted(), t0.Add(days*24*time.Hour)
 	cfg := config("unused", newMemorySink())
-	cfg.Sink, cfg.Evaluators, cfg.Now = totals, always(snapshot), func() time.Time { return now }
+	cfg.Sink, cfg.Policies, cfg.Now = totals, always(snapshot), func() time.Time { return now }
 	gone := func(f *flowpb.Flow) { f.Source.Labels[0] = "k8s:com.trip/appid=889" }
 	in := ingesterOf(t, &cfg, audit.Resume{})
 	take(in, of(1, 1, 0))

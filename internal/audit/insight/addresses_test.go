@@ -35,7 +35,7 @@ func TestBoundsStandForAll(t *testing.T) {
 		}
 		sides := []*policy.Snapshot{side(), side()}
 		e := edge("", bobs, 6379, policy.DefaultDenied, from("203.0.113.0/24"))
-		got := newJudge(newSide(sides[0], now), newSide(sides[1], now)).decide(&e, asIs)
+		got := newDecider(newSide(sides[0], now), newSide(sides[1], now)).decide(&e, asIs)
 		same, words := true, [2][]policy.Verdict{}
 		for i := range 256 {
 			q := policy.Query{Resources: []string{bobs}, Source: netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), Cluster: "m1", Protocol: "TCP", Port: 6379, At: now}
@@ -71,7 +71,7 @@ func FuzzReadEnd(f *testing.F) {
 		if e.cut != (e.kind == sourceLabels && strings.HasSuffix(text, cutMark)) {
 			t.Errorf("%q: cut %v", text, e.cut)
 		}
-		v := newJudge(s).decide(&audit.Edge{Source: text, Resource: bobs, Protocol: "TCP", Port: 6379}, asIs)
+		v := newDecider(s).decide(&audit.Edge{Source: text, Resource: bobs, Protocol: "TCP", Port: 6379}, asIs)
 		if len(v.of) != 1 {
 			t.Errorf("%q: %d decisions", text, len(v.of))
 		}

@@ -77,7 +77,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
 		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Verdict, After: after.Verdict}
 	if t.Resource != "" {
-		line.Action, _ = p.judge.sides[1].actionOf(t.Resource, key.at)
+		line.Action, _ = p.decider.sides[1].actionOf(t.Resource, key.at)
 	}
 	line.Statements = after.Statements
 	if len(line.Statements) == 0 {

@@ -22,8 +22,8 @@ const (
 	StateDenied State = "denied"
 )
 
-// Seen is the evidence of flows in the window.
-type Seen struct {
+// FlowEvidence describes the flows of a connection in the window.
+type FlowEvidence struct {
 	Count int64     `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
@@ -56,19 +56,19 @@ type ProposalLine struct {
 	Action  string `json:"action"`
 	// Requests reports that every action of the port is an HTTP action. Flows do not show which one, so a user has to
 	// choose.
-	Requests bool  `json:"requests,omitempty"`
-	State    State `json:"state"`
-	Evidence Seen  `json:"evidence"`
+	Requests bool         `json:"requests,omitempty"`
+	State    State        `json:"state"`
+	Evidence FlowEvidence `json:"evidence"`
 	// Statements are those because of which the line is covered or denied.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }
 
 // UnattributedLine is one source without a name: labels of a pod, a reserved identity, or a prefix outside the fleet.
 type UnattributedLine struct {
-	Source   string     `json:"source"`
-	State    State      `json:"state"`
-	Ports    []PortSeen `json:"ports"`
-	Evidence Seen       `json:"evidence"`
+	Source   string       `json:"source"`
+	State    State        `json:"state"`
+	Ports    []PortSeen   `json:"ports"`
+	Evidence FlowEvidence `json:"evidence"`
 }
 
 // PortSeen is a port that was connected to. Action is empty if no action has it.
@@ -86,8 +86,8 @@ type UnknownPort struct {
 	// Open reports that the class lets every source in at such ports.
 	Open bool `json:"open"`
 	// Clients are the subjects, or the sources without a name, sorted.
-	Clients  []string `json:"clients"`
-	Evidence Seen     `json:"evidence"`
+	Clients  []string     `json:"clients"`
+	Evidence FlowEvidence `json:"evidence"`
 }
 
 // ProposeInput is the input of Propose.

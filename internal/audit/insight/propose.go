@@ -47,7 +47,7 @@ func Refine(ctx context.Context, r Reader, in RefineInput) (Proposal, error) {
 	if err != nil {
 		return Proposal{}, err
 	}
-	old := func(s Seen) bool { return s.First.Before(in.Reviewed) }
+	old := func(s FlowEvidence) bool { return s.First.Before(in.Reviewed) }
 	p.Lines = slices.DeleteFunc(p.Lines, func(l ProposalLine) bool { return l.State != StateAudited || old(l.Evidence) })
 	p.Unattributed = slices.DeleteFunc(p.Unattributed, func(l UnattributedLine) bool { return l.State != StateAudited || old(l.Evidence) })
 	p.UnknownPorts = slices.DeleteFunc(p.UnknownPorts, func(u UnknownPort) bool { return u.Open || old(u.Evidence) })
@@ -58,7 +58,7 @@ func Refine(ctx context.Context, r Reader, in RefineInput) (Proposal, error) {
 // gathering sums up edges as they are read.
 type gathering struct {
 	in           *ProposeInput
-	judge        *judge
+	decider      *decider
 	lines        map[clientKey]*line
 	unattributed map[string]*line
 	ports        map[portKey]*line
@@ -101,14 +101,14 @@ type line struct {
 }
 
 func newGathering(in *ProposeInput) *gathering {
-	return &gathering{in: in, judge: newJudge(newSide(in.Snapshot, in.Now)), lines: map[clientKey]*line{}, unattributed: map[string]*line{}, ports: map[portKey]*line{}}
+	return &gathering{in: in, decider: newDecider(newSide(in.Snapshot, in.Now)), lines: map[clientKey]*line{}, unattributed: map[string]*line{}, ports: map[portKey]*line{}}
 }
 
 func (g *gathering) add(t *audit.Total) {
 	if t.Subject == "" && t.Source == ownNode {
 		return // no policy refuses it
 	}
-	side := g.judge.sides[0]
+	side := g.decider.sides[0]
 	port := portOf(&t.Edge)
 	action, requests := side.actionOf(g.in.Resource, port)
 	state, by := g.state(&t.Edge)
@@ -133,7 +133,7 @@ func (g *gathering) add(t *audit.Total) {
 
 // state evaluates what the members have now, and what they would have in Enforce.
 func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
-	says := g.judge.decide(e, asEnforced)
+	says := g.decider.decide(e, asEnforced)
 	by := says.of[0]
 	if says.why == nil {
 		switch {
@@ -143,7 +143,7 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 			return StateDenied, by
 		}
 	}
-	now := g.judge.decide(e, asIs)
+	now := g.decider.decide(e, asIs)
 	switch now.of[0].Verdict {
 	case policy.Audited:
 		return StateAudited, policy.Decision{}
@@ -193,8 +193,8 @@ func (l *line) state() State {
 	return StateCovered
 }
 
-func (l *line) evidence(observed int) Seen {
-	return Seen{Count: l.count, First: l.first, Last: l.last, Days: len(l.days), DaysObserved: max(observed, len(l.days)), Clusters: sortedKeys(l.clusters), Decisions: l.decisions}
+func (l *line) evidence(observed int) FlowEvidence {
+	return FlowEvidence{Count: l.count, First: l.first, Last: l.last, Days: len(l.days), DaysObserved: max(observed, len(l.days)), Clusters: sortedKeys(l.clusters), Decisions: l.decisions}
 }
 
 func (g *gathering) finish(observed int) Proposal {
@@ -212,7 +212,7 @@ func (g *gathering) finish(observed int) Proposal {
 	for source, l := range g.unattributed {
 		u := UnattributedLine{Source: source, State: l.state(), Evidence: l.evidence(observed), Ports: []PortSeen{}}
 		for port, count := range l.ports {
-			action, _ := g.judge.sides[0].actionOf(g.in.Resource, port)
+			action, _ := g.decider.sides[0].actionOf(g.in.Resource, port)
 			u.Ports = append(u.Ports, PortSeen{Protocol: port.protocol, Port: port.port, Action: action, Count: count})
 		}
 		slices.SortFunc(u.Ports, func(a, b PortSeen) int {

@@ -64,7 +64,7 @@ func (in *ReplayInput) placed() placements {
 // replayer sums up edges as they are read.
 type replayer struct {
 	in        *ReplayInput
-	judge     *judge
+	decider   *decider
 	resources map[string]bool // the filter of resources
 
 	allowed, denied, otherwise changes
@@ -84,7 +84,7 @@ type replayer struct {
 }
 
 func newReplayer(in *ReplayInput) *replayer {
-	p := &replayer{in: in, judge: newJudge(newSide(in.Before, in.At), newSide(in.After, in.At)), resources: map[string]bool{}}
+	p := &replayer{in: in, decider: newDecider(newSide(in.Before, in.At), newSide(in.After, in.At)), resources: map[string]bool{}}
 	for _, name := range in.Resources {
 		p.resources[name] = true
 	}
@@ -105,7 +105,7 @@ func (p *replayer) add(t *audit.Total) {
 			return
 		}
 	} else {
-		v := p.judge.decide(&t.Edge, asIs)
+		v := p.decider.decide(&t.Edge, asIs)
 		counted := countedHere(&t.Edge, p.resources)
 		switch {
 		case v.same && counted:
@@ -134,7 +134,7 @@ func (p *replayer) add(t *audit.Total) {
 // isPlain reports whether the decision depends only on one name of each end.
 func (p *replayer) isPlain(e *audit.Edge) bool {
 	return e.Subject != "" && e.Resource != "" && e.OtherSubjects == "" && e.OtherResources == "" &&
-		(e.SourceCluster != "" || len(p.judge.sides[0].owned) == 0)
+		(e.SourceCluster != "" || len(p.decider.sides[0].owned) == 0)
 }
 
 func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {

@@ -55,7 +55,7 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 			return nil, fmt.Errorf("score the evidence: %w", err)
 		}
 	}
-	j := newJudge(newSide(in.Snapshot, in.Now))
+	j := newDecider(newSide(in.Snapshot, in.Now))
 	found := make(map[string]*clientele, len(resources))
 	for _, name := range resources {
 		found[name] = &clientele{clients: map[string]client{}}
@@ -117,7 +117,7 @@ type client struct {
 	decided bool
 }
 
-func (c *clientele) add(j *judge, t *audit.Total) {
+func (c *clientele) add(j *decider, t *audit.Total) {
 	if t.Subject == "" && t.Source == ownNode {
 		return
 	}

@@ -45,7 +45,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		return []UnusedStatement{}, nil
 	}
 	used, refused := make(map[policy.Ref]time.Time, len(candidates)), map[policy.Ref]bool{}
-	j := newJudge(newSide(in.Snapshot, in.Now))
+	j := newDecider(newSide(in.Snapshot, in.Now))
 	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
 		for _, ref := range allowing {
@@ -168,7 +168,7 @@ func exactResources(statements []policy.PolicyStatement) []string {
 // allowing returns the allows that let an edge in, or would in Enforce. If the source is ambiguous, the allows of all
 // candidates count as used. The second result contains those that would let in what is not let in, if the members had
 // them.
-func (j *judge) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
+func (j *decider) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
 	refs := func(by basis) (out []policy.Ref, all bool) {
 		all = true
 		for _, d := range j.decideAll(e, by) {

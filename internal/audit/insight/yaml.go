@@ -89,7 +89,7 @@ func portText(proto v1alpha1.Protocol, port uint16) string {
 }
 
 // String describes the evidence for users.
-func (s Seen) String() string {
+func (s FlowEvidence) String() string {
 	what := fmt.Sprintf("%d connections", s.Count)
 	switch s.Count {
 	case 0: // opened before the window, and still in use

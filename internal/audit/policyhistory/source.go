@@ -103,7 +103,7 @@ func (s *Source) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Start(ctx) }()
 	if c.WaitForCacheSync(ctx) {
-		s.keep(ctx, c)
+		s.rebuildOnChange(ctx, c)
 	}
 	if err := <-stopped; err != nil && ctx.Err() == nil {
 		return fmt.Errorf("watch policies: %w", err)
@@ -177,8 +177,8 @@ func (s *Source) touch() {
 	}
 }
 
-// keep rebuilds the snapshot after each change. Changes during a rebuild cause one more.
-func (s *Source) keep(ctx context.Context, r client.Reader) {
+// rebuildOnChange rebuilds the snapshot after each change. Changes during a rebuild cause one more.
+func (s *Source) rebuildOnChange(ctx context.Context, r client.Reader) {
 	for {
 		if err := s.rebuild(ctx, r); err != nil {
 			if ctx.Err() == nil {

@@ -142,7 +142,7 @@ func (a *Aggregator) addFlow(t *audit.Event) {
 		return
 	}
 	f := *t.Flow
-	if r, ok := t.Tally.SinkData.(*cachedRollups); ok && r.rollups[0] != nil {
+	if r, ok := t.EdgeGroup.SinkData.(*cachedRollups); ok && r.rollups[0] != nil {
 		f.Edge = r.rollups[0].Edge // the edge in which it is counted, with folded ports
 	}
 	a.current.flows = append(a.current.flows, f)

@@ -94,9 +94,9 @@ func aggregator(t *testing.T, s *store, change ...func(*Config)) *Aggregator {
 
 func countedEvent(i int, edges ...audit.Edge) *audit.Event {
 	at := audittest.T0.Add(time.Duration(i) * time.Second)
-	t := &audit.Event{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Count: 1, Position: at, ForgetBefore: at.Add(-10 * time.Second)}
+	t := &audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: at, ID: uint64(i)}, Count: 1, Position: at, ForgetBefore: at.Add(-10 * time.Second)}
 	if len(edges) > 0 {
-		t.Tally = &audit.Tally{Edges: edges}
+		t.EdgeGroup = &audit.EdgeGroup{Edges: edges}
 	}
 	return t
 }
@@ -268,7 +268,7 @@ func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
 	const rate = 1000 // events per second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
-		p.add(&audit.Event{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, ForgetBefore: at.Add(-10 * time.Second)}, newPortTracker(1))
+		p.add(&audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: at, ID: uint64(i)}, Position: at, ForgetBefore: at.Add(-10 * time.Second)}, newPortTracker(1))
 	}
 	if n := len(p.source("m1").seen); n > 4*10*rate {
 		t.Errorf("got %d seen events, want about the last %d, which can be delivered again", n, 10*rate)

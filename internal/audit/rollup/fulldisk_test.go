@@ -72,7 +72,7 @@ func fullDisk(t *testing.T, dir string) {
 		for range n {
 			i := int(counted)
 			e := audittest.Edge(func(e *audit.Edge) { e.Subject = fmt.Sprint(strings.Repeat("long", 50), i) })
-			a.Add(&audit.Event{Seen: audit.Seen{Source: "m1", Time: audittest.T0, ID: uint64(i)}, Count: 1, Position: audittest.T0, Tally: &audit.Tally{Edges: []audit.Edge{e}}})
+			a.Add(&audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: audittest.T0, ID: uint64(i)}, Count: 1, Position: audittest.T0, EdgeGroup: &audit.EdgeGroup{Edges: []audit.Edge{e}}})
 			counted++
 		}
 	}

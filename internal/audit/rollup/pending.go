@@ -42,8 +42,8 @@ type seenEvent struct {
 	id     uint64
 }
 
-// cachedRollups holds the roll-ups in which a tally counts, for the connections of one minute and one batch. It is stored in the
-// tally.
+// cachedRollups holds the roll-ups in which a group counts, for the connections of one minute and one batch. It is stored in the
+// group.
 type cachedRollups struct {
 	pending *pending
 	minute  int64
@@ -72,14 +72,14 @@ func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	f := p.source(t.Source)
 	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.ForgetBefore)
 	f.addSeen(seenEvent{t.Time.Unix(), t.ID})
-	if t.Tally == nil {
+	if t.EdgeGroup == nil {
 		return 0
 	}
 	minute := floorMinute(t.Time)
-	r, ok := t.Tally.SinkData.(*cachedRollups)
+	r, ok := t.EdgeGroup.SinkData.(*cachedRollups)
 	if !ok || r.pending != p || r.minute != minute {
-		r = p.rollupsOf(t.Source, t.Tally, minute, ports)
-		t.Tally.SinkData = r
+		r = p.rollupsOf(t.Source, t.EdgeGroup, minute, ports)
+		t.EdgeGroup.SinkData = r
 	}
 	for _, row := range r.rollups {
 		if row == nil {
@@ -109,7 +109,7 @@ func floorMinute(t time.Time) int64 {
 	return m
 }
 
-func (p *pending) rollupsOf(source string, t *audit.Tally, minute int64, ports *portTracker) *cachedRollups {
+func (p *pending) rollupsOf(source string, t *audit.EdgeGroup, minute int64, ports *portTracker) *cachedRollups {
 	out := &cachedRollups{pending: p, minute: minute, rollups: make([]*audit.Rollup, len(t.Edges))}
 	for i, e := range t.Edges {
 		key := rollupKey{minute, ports.fold(minute, e)}
@@ -217,7 +217,7 @@ func (f *sourceState) appendTo(b *audit.Batch, source string) {
 	forget := f.forget.Unix()
 	for _, e := range f.seen {
 		if e.second >= forget {
-			b.Seen = append(b.Seen, audit.Seen{Source: source, Time: time.Unix(e.second, 0).UTC(), ID: e.id})
+			b.Seen = append(b.Seen, audit.SeenEvent{Source: source, Time: time.Unix(e.second, 0).UTC(), ID: e.id})
 		}
 	}
 }

@@ -27,14 +27,14 @@ func TestOneSourceCannotUseTheQuotaOfOthers(t *testing.T) {
 	s.failBefore = errors.New("away")
 	for i := range 5000 {
 		x := of("loud", i)
-		x.Flow = &audit.Flow{Time: x.Time, Edge: x.Tally.Edges[0]}
+		x.Flow = &audit.Flow{Time: x.Time, Edge: x.EdgeGroup.Edges[0]}
 		a.Add(x)
 	}
 	const each = 40
 	for m := range 9 {
 		for i := range each {
 			x := of(fmt.Sprint("quiet-", m), i)
-			x.Flow = &audit.Flow{Time: x.Time, Edge: x.Tally.Edges[0]}
+			x.Flow = &audit.Flow{Time: x.Time, Edge: x.EdgeGroup.Edges[0]}
 			a.Add(x)
 		}
 	}

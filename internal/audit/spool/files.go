@@ -169,9 +169,9 @@ type seenGroup struct {
 func encode(b *audit.Batch) ([]byte, error) {
 	v := storedBatch{Batch: *b}
 	v.Batch.Seen = nil
-	at := map[audit.Seen]int{}
+	at := map[audit.SeenEvent]int{}
 	for _, e := range b.Seen {
-		k := audit.Seen{Source: e.Source, Time: e.Time}
+		k := audit.SeenEvent{Source: e.Source, Time: e.Time}
 		i, ok := at[k]
 		if !ok {
 			i = len(v.Seen)
@@ -215,7 +215,7 @@ func decode(data []byte) (*audit.Batch, error) {
 	}
 	for _, t := range v.Seen {
 		for _, id := range t.IDs {
-			v.Batch.Seen = append(v.Batch.Seen, audit.Seen{Source: t.Source, Time: t.Time, ID: id})
+			v.Batch.Seen = append(v.Batch.Seen, audit.SeenEvent{Source: t.Source, Time: t.Time, ID: id})
 		}
 	}
 	return &v.Batch, nil

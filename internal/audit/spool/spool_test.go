@@ -123,7 +123,7 @@ func batch(i int) *audit.Batch {
 		Losses:     []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 2, From: at, To: at}},
 		Positions:  []audit.Position{{Source: "m1", Time: at}},
 		Watched:    []audit.WatchedSpan{{Source: "m1", From: at.Add(-time.Second), To: at}},
-		Seen:       []audit.Seen{{Source: "m1", Time: at, ID: uint64(i)}, {Source: "m1", Time: at, ID: 1 << 63}},
+		Seen:       []audit.SeenEvent{{Source: "m1", Time: at, ID: uint64(i)}, {Source: "m1", Time: at, ID: 1 << 63}},
 		ForgetSeen: map[string]time.Time{"m1": at.Add(-10 * time.Second)},
 	}
 }
@@ -327,7 +327,7 @@ func TestResume(t *testing.T) {
 			if !tc.away {
 				s.set(nil)
 			}
-			s.resume = audit.Resume{Position: at(4), Seen: []audit.Seen{{Source: "m1", Time: at(4), ID: 4}}}
+			s.resume = audit.Resume{Position: at(4), Seen: []audit.SeenEvent{{Source: "m1", Time: at(4), ID: 4}}}
 			r, err := open(t, dir, s).Resume(t.Context(), "m1")
 			if (err != nil) != tc.err {
 				t.Fatalf("%s: %v", tc.reason, err)

@@ -68,7 +68,7 @@ func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("append to flow store: commit: %w", writeError(err))
 	}
-	ids.keep()
+	ids.commit()
 	return nil
 }
 

@@ -62,8 +62,8 @@ func (x *edgeIDs) close() {
 	}
 }
 
-// keep adds the transaction's IDs to the cache. It is called after the commit.
-func (x *edgeIDs) keep() {
+// commit adds the transaction's IDs to the cache. It is called after the commit.
+func (x *edgeIDs) commit() {
 	if len(x.cache.ids)+len(x.found) > maxCached {
 		x.cache.clear()
 	}

@@ -44,13 +44,13 @@ func addSeen(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 }
 
 // seen returns the stored events of a source, ordered by time and ID, each once.
-func (s *Store) seen(ctx context.Context, source string) ([]audit.Seen, error) {
+func (s *Store) seen(ctx context.Context, source string) ([]audit.SeenEvent, error) {
 	rows, err := s.db.QueryContext(ctx, sqlSeen, source)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []audit.Seen
+	var out []audit.SeenEvent
 	for rows.Next() {
 		var at int64
 		var ids []byte
@@ -61,12 +61,12 @@ func (s *Store) seen(ctx context.Context, source string) ([]audit.Seen, error) {
 			return nil, fmt.Errorf("the events of %s have %d bytes, which is not a multiple of the size of an event", fromMicros(at), len(ids))
 		}
 		for ; len(ids) > 0; ids = ids[idBytes:] {
-			out = append(out, audit.Seen{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(ids)})
+			out = append(out, audit.SeenEvent{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(ids)})
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out, func(a, b audit.Seen) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b audit.SeenEvent) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID)) })
 	return slices.Compact(out), nil
 }

@@ -191,7 +191,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	big := &audit.Batch{ID: "2", Positions: []audit.Position{{Source: "m1", Time: audittest.T0}}}
 	for i := range 100_000 {
-		big.Seen = append(big.Seen, audit.Seen{Source: "m1", Time: audittest.T0, ID: uint64(i)})
+		big.Seen = append(big.Seen, audit.SeenEvent{Source: "m1", Time: audittest.T0, ID: uint64(i)})
 	}
 	if err := s.Append(t.Context(), big); !errors.Is(err, audit.ErrReadOnly) {
 		t.Fatalf("Append to a full store: %v, want ErrReadOnly", err)

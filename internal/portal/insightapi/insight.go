@@ -65,7 +65,7 @@ func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 	return out
 }
 
-func seenOf(s insight.Seen) openapi.SeenEvidence {
+func seenOf(s insight.FlowEvidence) openapi.SeenEvidence {
 	out := openapi.SeenEvidence{Count: s.Count, FirstSeen: s.First.UTC(), LastSeen: s.Last.UTC(), Days: s.Days, DaysObserved: s.DaysObserved,
 		Clusters: append([]string{}, s.Clusters...), Decisions: map[string]int64{}}
 	for w, n := range maps.All(s.Decisions) {

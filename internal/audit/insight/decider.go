@@ -8,8 +8,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// judge decides edges again for one or two sides.
-type judge struct {
+// decider decides edges again for one or two sides.
+type decider struct {
 	sides []*side
 	ends  map[string]*end
 }
@@ -24,12 +24,12 @@ type verdicts struct {
 	same bool
 }
 
-func newJudge(sides ...*side) *judge { return &judge{sides: sides, ends: map[string]*end{}} }
+func newDecider(sides ...*side) *decider { return &decider{sides: sides, ends: map[string]*end{}} }
 
 // maxEnds bounds the cached descriptions. Edges are sorted, so that few are needed at a time.
 const maxEnds = 1 << 12
 
-func (j *judge) end(text string) *end {
+func (j *decider) end(text string) *end {
 	if e, ok := j.ends[text]; ok {
 		return e
 	}
@@ -41,15 +41,15 @@ func (j *judge) end(text string) *end {
 	return &e
 }
 
-// asking is an edge that is prepared for queries.
-type asking struct {
+// preparedEdge is an edge that is prepared for queries.
+type preparedEdge struct {
 	queries   []policy.Query
 	addresses []netip.Addr
 	why       *message.Message
 	host      bool
 }
 
-func (j *judge) prepare(e *audit.Edge) asking {
+func (j *decider) prepare(e *audit.Edge) preparedEdge {
 	source, destination := &end{}, &end{}
 	if e.Subject == "" {
 		source = j.end(e.Source)
@@ -57,7 +57,7 @@ func (j *judge) prepare(e *audit.Edge) asking {
 	if e.Resource == "" {
 		destination = j.end(e.Destination)
 	}
-	a := asking{queries: make([]policy.Query, len(j.sides)), host: source.kind == sourceHost}
+	a := preparedEdge{queries: make([]policy.Query, len(j.sides)), host: source.kind == sourceHost}
 	var resources []string
 	for i, d := range j.sides {
 		a.queries[i] = d.query(e, source, destination)
@@ -68,7 +68,7 @@ func (j *judge) prepare(e *audit.Edge) asking {
 }
 
 // each passes the decisions of all sides for every address that the source may have had to answer.
-func (j *judge) each(a *asking, by basis, answer func([]policy.Decision)) {
+func (j *decider) each(a *preparedEdge, by basis, answer func([]policy.Decision)) {
 	ask := func() {
 		out := make([]policy.Decision, len(j.sides))
 		for i, d := range j.sides {
@@ -90,7 +90,7 @@ func (j *judge) each(a *asking, by basis, answer func([]policy.Decision)) {
 }
 
 // decide returns the verdicts for all candidates of the source.
-func (j *judge) decide(e *audit.Edge, by basis) verdicts {
+func (j *decider) decide(e *audit.Edge, by basis) verdicts {
 	a := j.prepare(e)
 	v := verdicts{same: true}
 	if len(a.addresses) == 0 {
@@ -111,7 +111,7 @@ func (j *judge) decide(e *audit.Edge, by basis) verdicts {
 }
 
 // decideAll returns the decisions of the first side for all candidates of the source.
-func (j *judge) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
+func (j *decider) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
 	a := j.prepare(e)
 	j.each(&a, by, func(of []policy.Decision) { out = append(out, of[0]) })
 	return out
