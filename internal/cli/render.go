@@ -100,7 +100,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	for _, n := range result.notes {
 		fmt.Fprintf(o.streams.Err, "note: %s: %s\n", n.about, n.message.Render(language()))
 	}
-	refused := o.told(&result)
+	refused := o.refusalsToPrint(&result)
 	for _, line := range refusalLines(set, refused, &result) {
 		fmt.Fprintln(o.streams.Err, line)
 	}
@@ -110,8 +110,8 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// told returns the refusals to print: for one member, only those that apply there.
-func (o *renderOptions) told(r *rendering) []refusal {
+// refusalsToPrint returns the refusals to print: for one member, only those that apply there.
+func (o *renderOptions) refusalsToPrint(r *rendering) []refusal {
 	if o.cluster == "" {
 		return r.refused
 	}

@@ -72,15 +72,15 @@ func (r *renderer) render() (rendering, error) {
 		reason  string
 		message message.Message
 	}
-	told := map[reason]bool{}
+	reported := map[reason]bool{}
 	for _, f := range r.snapshot.Refusals() {
-		told[reason{f.Ref, f.Reason, f.Message}] = true
+		reported[reason{f.Ref, f.Reason, f.Message}] = true
 		out.refused = append(out.refused, refusal{Refusal: f})
 	}
 	wanted := map[v1alpha1.EnforcerName][]policy.Unit{}
 	for i := range units {
 		for _, f := range units[i].Refused {
-			if !told[reason{f.Ref, f.Reason, f.Message}] {
+			if !reported[reason{f.Ref, f.Reason, f.Message}] {
 				out.refused = append(out.refused, refusal{Refusal: f})
 			}
 		}

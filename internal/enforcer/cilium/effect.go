@@ -89,8 +89,8 @@ func peersOf(rule any) []string {
 		}
 		peers = true
 		for _, peer := range list(value) {
-			for _, one := range splitSelector(peer) {
-				out = append(out, kind+canonical(one))
+			for _, part := range splitSelector(peer) {
+				out = append(out, kind+canonical(part))
 			}
 		}
 	}
@@ -112,9 +112,9 @@ func splitSelector(peer any) []any {
 		}
 		out := make([]any, len(values))
 		for j, v := range values {
-			one := slices.Clone(expressions)
-			one[i] = map[string]any{"key": expression["key"], "operator": "In", "values": []any{v}}
-			out[j] = map[string]any{"matchExpressions": one, "matchLabels": selector["matchLabels"]}
+			part := slices.Clone(expressions)
+			part[i] = map[string]any{"key": expression["key"], "operator": "In", "values": []any{v}}
+			out[j] = map[string]any{"matchExpressions": part, "matchLabels": selector["matchLabels"]}
 		}
 		return out
 	}

@@ -156,8 +156,8 @@ func (a *Allowed) Within(others []*Allowed, tried func() bool) bool {
 
 // entry is one entry of `from` or `to`, with one value of each of some of its lists. Its zero value matches anything.
 type entry struct {
-	one map[string]string
-	of  fields
+	values map[string]string
+	fields fields
 }
 
 // combinations returns the entries with each combination of values of the given lists.
@@ -185,8 +185,8 @@ func combinations(entries []fields, lists ...string) []entry {
 			}
 			all = next
 		}
-		for _, one := range all {
-			out = append(out, entry{one, f})
+		for _, combination := range all {
+			out = append(out, entry{combination, f})
 		}
 	}
 	if len(out) > maxCombinations {
@@ -214,14 +214,14 @@ func (f fields) covers(to entry) bool {
 		ok := false
 		switch name {
 		case "ports":
-			ok = slices.Contains(values, to.one[name])
+			ok = slices.Contains(values, to.values[name])
 		case "notPorts":
-			port, given := to.one["ports"]
-			ok = given && !slices.Contains(values, port) || !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(to.of[name], v) })
+			port, given := to.values["ports"]
+			ok = given && !slices.Contains(values, port) || !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(to.fields[name], v) })
 		case "methods":
-			ok = includedBy(values, to.one[name])
+			ok = includedBy(values, to.values[name])
 		case "paths":
-			ok = !strings.ContainsAny(to.one[name], "{}") && includedBy(values, to.one[name]) // braces are templates
+			ok = !strings.ContainsAny(to.values[name], "{}") && includedBy(values, to.values[name]) // braces are templates
 		}
 		if !ok {
 			return false
@@ -236,13 +236,15 @@ func (f fields) coversSource(from entry) bool {
 		ok := false
 		switch name {
 		case "principals":
-			ok = includedBy(values, from.one[name])
+			ok = includedBy(values, from.values[name])
 		case "notPrincipals":
-			ok = !slices.ContainsFunc(values, func(v string) bool { return !includedBy(from.of[name], v) })
+			ok = !slices.ContainsFunc(values, func(v string) bool { return !includedBy(from.fields[name], v) })
 		case "ipBlocks":
-			ok = containsRange(values, from.one[name])
+			ok = containsRange(values, from.values[name])
 		case "notIpBlocks":
-			ok = !slices.ContainsFunc(values, func(v string) bool { return !disjoint(v, from.one["ipBlocks"]) && !containsRange(from.of[name], v) })
+			ok = !slices.ContainsFunc(values, func(v string) bool {
+				return !disjoint(v, from.values["ipBlocks"]) && !containsRange(from.fields[name], v)
+			})
 		}
 		if !ok {
 			return false
@@ -251,31 +253,31 @@ func (f fields) coversSource(from entry) bool {
 	return true
 }
 
-// includedBy reports whether one of the patterns matches every text that the pattern one matches. A pattern is an exact
+// includedBy reports whether one of the patterns matches every text that another pattern matches. A pattern is an exact
 // text, a prefix before a star, a suffix after one, or a star alone, which matches any text that is not empty.
-func includedBy(patterns []string, one string) bool {
-	return one != "" && slices.ContainsFunc(patterns, func(p string) bool {
+func includedBy(patterns []string, pattern string) bool {
+	return pattern != "" && slices.ContainsFunc(patterns, func(p string) bool {
 		switch {
 		case p == "*":
 			return true
-		case one == "*":
+		case pattern == "*":
 			return false
 		case strings.HasPrefix(p, "*"):
-			rest, suffix := strings.CutPrefix(one, "*")
-			return strings.HasSuffix(rest, p[1:]) && (suffix || !strings.HasSuffix(one, "*"))
+			rest, suffix := strings.CutPrefix(pattern, "*")
+			return strings.HasSuffix(rest, p[1:]) && (suffix || !strings.HasSuffix(pattern, "*"))
 		case strings.HasSuffix(p, "*"):
-			return strings.HasPrefix(strings.TrimSuffix(one, "*"), p[:len(p)-1]) && !strings.HasPrefix(one, "*")
+			return strings.HasPrefix(strings.TrimSuffix(pattern, "*"), p[:len(p)-1]) && !strings.HasPrefix(pattern, "*")
 		}
-		return p == one
+		return p == pattern
 	})
 }
 
 // containsRange reports whether one of some address ranges contains another one completely.
-func containsRange(ranges []string, one string) bool {
-	of, ok := parseRange(one)
+func containsRange(ranges []string, other string) bool {
+	a, ok := parseRange(other)
 	return ok && slices.ContainsFunc(ranges, func(r string) bool {
 		b, ok := parseRange(r)
-		return ok && b.Bits() <= of.Bits() && b.Contains(of.Addr())
+		return ok && b.Bits() <= a.Bits() && b.Contains(a.Addr())
 	})
 }
 

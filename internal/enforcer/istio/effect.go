@@ -57,8 +57,8 @@ func pairs(spec map[string]any) map[string]bool {
 		for _, f := range entries(from) {
 			entry, _ := f.(map[string]any)
 			source, _ := entry["source"].(map[string]any)
-			for _, one := range splitSource(source) {
-				out[text(one)+to] = true
+			for _, part := range splitSource(source) {
+				out[text(part)+to] = true
 			}
 		}
 	}
@@ -71,9 +71,9 @@ func splitSource(source map[string]any) []map[string]any {
 	for _, field := range []string{"principals", "ipBlocks"} {
 		var out []map[string]any
 		for _, v := range entries(source[field]) {
-			one := maps.Clone(source)
-			one[field] = v
-			out = append(out, one)
+			part := maps.Clone(source)
+			part[field] = v
+			out = append(out, part)
 		}
 		if out != nil {
 			return out

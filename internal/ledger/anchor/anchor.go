@@ -64,7 +64,7 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) Round(ctx context.Context) error {
 	var problems []error
 	for _, a := range k.Anchors {
-		err := k.keep(ctx, a)
+		err := k.anchorHead(ctx, a)
 		switch {
 		case err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled):
 			continue
@@ -78,7 +78,8 @@ func (k *Keeper) Round(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-func (k *Keeper) keep(ctx context.Context, a Anchor) error {
+// anchorHead stores the current head in an anchor, after it has compared the ledger with the last head there.
+func (k *Keeper) anchorHead(ctx context.Context, a Anchor) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// The anchor is read before the ledger, so that the ledger already contains what another replica has anchored.
