@@ -14,7 +14,7 @@ import (
 )
 
 // connections returns the connections of an application or a resource.
-func (a *API) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, keep func(audit.Connection) bool) (openapi.ConnectionList, error) {
+func (a *API) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, visible func(audit.Connection) bool) (openapi.ConnectionList, error) {
 	var err error
 	if q.Since, q.Until, err = a.Window(since, nil, views.DeniedWindow); err != nil {
 		return openapi.ConnectionList{}, err
@@ -39,7 +39,7 @@ func (a *API) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	out.Available = true
 	c := a.Catalog()
 	for _, f := range found.Items {
-		if keep(f) {
+		if visible(f) {
 			out.Items = append(out.Items, views.Connection(c, f))
 		}
 	}

@@ -94,11 +94,11 @@ func (a *API) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	if err != nil {
 		return nil, err
 	}
-	keep, within := everyConnection, (*audit.Scope)(nil)
+	visible, within := everyConnection, (*audit.Scope)(nil)
 	if !views.MayInspect(c, who, e) {
-		keep, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(who) // not read at all, instead of read and then hidden
+		visible, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(who) // not read at all, instead of read and then hidden
 	}
-	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, keep)
+	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, visible)
 	if err != nil {
 		return nil, err
 	}

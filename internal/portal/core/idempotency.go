@@ -67,7 +67,7 @@ func (s *Server) executeOnce(c *gin.Context) {
 			err = s.Once.Release(ctx, call)
 		}
 		if err != nil {
-			s.Log.Warn("what became of a call could not be kept; its key is free in a minute", "error", err)
+			s.Log.Warn("the outcome of a call could not be stored; its idempotency key is free after a minute", "error", err)
 		}
 	}()
 	c.Next()

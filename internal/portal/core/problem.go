@@ -50,42 +50,42 @@ func ToProblem(err error) openapi.Problem {
 	var wrong *credential.InvalidError
 	var choice *notify.InvalidError
 	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
-	var said message.Message
+	var detail message.Message
 	var fields []approval.Field
 	switch {
 	case errors.As(err, &tooLarge):
-		out.Status, out.Code, said = http.StatusRequestEntityTooLarge, "too-large", message.CallTooLarge(int(tooLarge.Limit>>10))
+		out.Status, out.Code, detail = http.StatusRequestEntityTooLarge, "too-large", message.CallTooLarge(int(tooLarge.Limit>>10))
 	case errors.As(err, &p):
-		out.Status, out.Code, said, fields = p.Status, p.Code, p.Message, p.Fields
+		out.Status, out.Code, detail, fields = p.Status, p.Code, p.Message, p.Fields
 	case errors.As(err, &ours):
-		out.Status, out.Code, said, fields = statusOf[ours.Code], string(ours.Code), ours.Message, ours.Fields
+		out.Status, out.Code, detail, fields = statusOf[ours.Code], string(ours.Code), ours.Message, ours.Fields
 		if ours.Ticket != 0 {
 			out.Ticket = new(approval.FormatID(ours.Ticket))
 		}
 	case errors.As(err, &wrong):
-		out.Status, out.Code, said = http.StatusUnprocessableEntity, "invalid", wrong.Message
+		out.Status, out.Code, detail = http.StatusUnprocessableEntity, "invalid", wrong.Message
 		fields = []approval.Field{{Path: wrong.Field, Code: "invalid", Message: wrong.Message}}
 	case errors.As(err, &choice):
-		out.Status, out.Code, said = http.StatusUnprocessableEntity, "invalid", choice.Reason
+		out.Status, out.Code, detail = http.StatusUnprocessableEntity, "invalid", choice.Reason
 		fields = []approval.Field{{Path: choice.Field, Code: "invalid", Message: choice.Reason}}
 	case errors.Is(err, credential.ErrUnknown):
-		out.Status, out.Code, said = http.StatusNotFound, "not-found", message.TokenNotFound()
+		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.TokenNotFound()
 	case errors.Is(err, credential.ErrTooMany):
-		out.Status, out.Code, said = http.StatusConflict, "conflict", message.TokenTooMany()
+		out.Status, out.Code, detail = http.StatusConflict, "conflict", message.TokenTooMany()
 	case errors.Is(err, credential.ErrRepeated):
-		out.Status, out.Code, said = http.StatusConflict, "conflict", message.TokenMadeAlready()
+		out.Status, out.Code, detail = http.StatusConflict, "conflict", message.TokenMadeAlready()
 	case errors.Is(err, audit.ErrUnavailable):
-		out.Status, out.Code, said = http.StatusServiceUnavailable, "unavailable", message.FlowsUnavailable()
+		out.Status, out.Code, detail = http.StatusServiceUnavailable, "unavailable", message.FlowsUnavailable()
 	case errors.Is(err, database.ErrOutcomeUnknown):
-		out.Code, said = string(approval.CodeOutcomeUnknown), database.Detail(err)
+		out.Code, detail = string(approval.CodeOutcomeUnknown), database.Detail(err)
 	case errors.Is(err, database.ErrUnavailable):
-		out.Status, out.Code, said = http.StatusServiceUnavailable, "store-unavailable", database.Detail(err)
+		out.Status, out.Code, detail = http.StatusServiceUnavailable, "store-unavailable", database.Detail(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		out.Status, out.Code, said = http.StatusServiceUnavailable, "unavailable", message.CallTimeout()
+		out.Status, out.Code, detail = http.StatusServiceUnavailable, "unavailable", message.CallTimeout()
 	default:
-		said = message.CallInternal()
+		detail = message.CallInternal()
 	}
-	out.Title, out.Detail, out.Message = http.StatusText(out.Status), &said.Text, said
+	out.Title, out.Detail, out.Message = http.StatusText(out.Status), &detail.Text, detail
 	if len(fields) > 0 {
 		list := make([]openapi.FieldProblem, len(fields))
 		for i, f := range fields {

@@ -41,14 +41,14 @@ func (s *Server) transport(c *gin.Context) {
 // counts.
 func receivedPlain(forwarded []string) bool {
 	values := strings.Split(strings.Join(forwarded, ","), ",")
-	some := false
+	found := false
 	for _, v := range values {
 		switch v = strings.TrimSpace(v); {
 		case strings.EqualFold(v, "https"):
 			return false
 		case v != "":
-			some = true
+			found = true
 		}
 	}
-	return some
+	return found
 }

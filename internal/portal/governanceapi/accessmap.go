@@ -38,7 +38,7 @@ func (a *API) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges 
 	if err != nil {
 		return nil, false, err
 	}
-	edges, cut = governance.Edges(snap, a.Now(), f.keep)
+	edges, cut = governance.Edges(snap, a.Now(), f.matches)
 	return edges, cut, core.RequestContext(ctx).Err()
 }
 
@@ -111,8 +111,8 @@ func nameOf(text string, find func(string) (catalog.Entity, bool)) string {
 	return text
 }
 
-// keep reports whether an edge matches the filter.
-func (f *accessFilter) keep(e *governance.Edge) bool {
+// matches reports whether an edge matches the filter.
+func (f *accessFilter) matches(e *governance.Edge) bool {
 	switch {
 	case f.subject != "" && !matchesEnd(e.Subject, f.subject), f.resource != "" && !matchesEnd(e.Resource, f.resource), f.class != "" && e.Class != f.class,
 		f.effect != "" && string(e.Effect) != f.effect, f.broad && !e.Broad(), len(f.modes) > 0 && !slices.Contains(f.modes, openapi.Mode(e.Mode)),

@@ -119,7 +119,7 @@ func refsText(refs []openapi.CatalogRef) string {
 }
 
 // unused returns the unused statements about some resources, in the order of the cursor.
-func (a *API) unused(ctx context.Context, days *int, resources []string, keep func(v1alpha1.Statement) bool) (openapi.UnusedList, []openapi.Unused, error) {
+func (a *API) unused(ctx context.Context, days *int, resources []string, include func(v1alpha1.Statement) bool) (openapi.UnusedList, []openapi.Unused, error) {
 	quiet := views.DefaultQuietDays
 	if days != nil {
 		quiet = *days
@@ -172,7 +172,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, keep fu
 	}
 	c := a.Catalog()
 	for _, u := range found {
-		if keep(u.Statement) {
+		if include(u.Statement) {
 			x := unusedOf(c, u, from, grants[u.Ref])
 			if !slices.ContainsFunc(x.Resources, func(r openapi.CatalogRef) bool { return views.MayInspectName(c, from.Who, r.Name) }) {
 				x.Subjects = slices.DeleteFunc(x.Subjects, func(s openapi.CatalogRef) bool { return !views.OwnsApplication(c, from.Who, s.Name) })

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	mostAnnounced = 200
-	mostAdvanced  = 50
-	mostMembers   = 512
+	maxAnnounced = 200
+	maxAdvanced  = 50
+	maxMembers   = 512
 )
 
 // AnnounceRollout implements openapi.StrictServerInterface.
 func (a *API) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequestObject) (openapi.AnnounceRolloutResponseObject, error) {
-	ids, err := resourcesNamed(r.Body.Resources, mostAnnounced)
+	ids, err := resourcesNamed(r.Body.Resources, maxAnnounced)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ var modeOfStage = map[openapi.RolloutAdvanceStage]v1alpha1.Mode{openapi.RolloutA
 
 // AdvanceRollout implements openapi.StrictServerInterface.
 func (a *API) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutRequestObject) (openapi.AdvanceRolloutResponseObject, error) {
-	ids, err := resourcesNamed(r.Body.Resources, mostAdvanced)
+	ids, err := resourcesNamed(r.Body.Resources, maxAdvanced)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (a *API) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutReques
 	switch {
 	case !ok:
 		return nil, core.InvalidField("stage", message.FieldOneOf([]string{"observe", "initial", "enforce"}))
-	case len(clusters) > mostMembers || r.Body.Clusters != nil && len(clusters) == 0:
+	case len(clusters) > maxMembers || r.Body.Clusters != nil && len(clusters) == 0:
 		return nil, core.InvalidField("clusters", message.FieldMembersOrAbsent(512))
 	}
 	key, err := core.IdempotencyKey(r.Params.IdempotencyKey)

@@ -17,9 +17,9 @@ import (
 
 const (
 	listRollout = "rollout"
-	// mostAssessed is the maximum number of resources in Audit whose flows are read for their stage. The stage of further ones is
+	// maxAssessed is the maximum number of resources in Audit whose flows are read for their stage. The stage of further ones is
 	// determined without flows.
-	mostAssessed = 1000
+	maxAssessed = 1000
 	// boardTimeout is how long a board waits for flows.
 	boardTimeout = 10 * time.Second
 )
@@ -101,7 +101,7 @@ func (a *API) board(ctx context.Context, resources []catalog.Entity) (board, err
 	for _, e := range resources {
 		in := rollout.Input{Protection: a.Host.Protection(e.Name), State: states[e.Name], Now: now}
 		b.inputs[e.Name] = in
-		if rollout.StageOf(in) == rollout.StageInitial && len(undecided) < mostAssessed {
+		if rollout.StageOf(in) == rollout.StageInitial && len(undecided) < maxAssessed {
 			undecided = append(undecided, e)
 		}
 	}

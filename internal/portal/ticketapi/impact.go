@@ -25,8 +25,8 @@ import (
 const (
 	// impactLines is the maximum number of lines of each list.
 	impactLines = 200
-	// mostReplayed is the maximum number of resources that are replayed. A class may have thousands.
-	mostReplayed = 200
+	// maxReplayed is the maximum number of resources that are replayed. A class may have thousands.
+	maxReplayed = 200
 )
 
 // PreviewImpact implements openapi.StrictServerInterface.
@@ -147,8 +147,8 @@ func (a *API) replayed(ctx context.Context, base *policy.Snapshot, in policy.Inp
 		return found, nil
 	}
 	before, after, resources := change.Snapshots(base, in, kind, items)
-	cut := len(resources) > mostReplayed
-	resources = resources[:min(len(resources), mostReplayed)]
+	cut := len(resources) > maxReplayed
+	resources = resources[:min(len(resources), maxReplayed)]
 	if len(resources) == 0 { // no names would mean all
 		return insight.Impact{Since: since, Until: until}, nil
 	}
