@@ -11,7 +11,7 @@ import (
 // only one per process.
 const Here = ciliumtest.Here
 
-// The random worlds, their translation and its mistakes are those of ciliumtest, which the conformance on real nodes uses, too.
+// The random worlds, their translation and its mistakes are those of ciliumtest.
 type (
 	// Source is the origin of a connection.
 	Source = ciliumtest.Source
