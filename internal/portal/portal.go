@@ -52,7 +52,7 @@ func New(ctx context.Context, c Config) (*core.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Register(newAPI(s, c))
+	s.Register(newAPI(s, c)) //nolint:contextcheck // waiting requests have contexts of their own
 	return s, nil
 }
 
