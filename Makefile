@@ -113,7 +113,7 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 
 .PHONY: test-node
 test-node: root node-parts ## Tests on real nodes: Cilium enforces, and nothing is left behind (needs root on Linux; not part of test)
-	@cd $(NODE) && go test -count=1 -v -timeout=30m -skip '^TestInstallation$$' ./... | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)|\[no test files\]' || true; }
+	@cd $(NODE) && go test -count=1 -v -timeout=30m -skip '^(TestInstallation|TestConformanceOnWire)$$' ./... | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)|\[no test files\]' || true; }
 
 CLUSTER_IMAGES := $(BIN)/cluster-images
 
@@ -170,6 +170,12 @@ conformance: parts ## Compare decisions and renderings with Cilium's own engine 
 
 STEPS ?= 200
 SEED ?= 0
+
+.PHONY: conformance-wire
+conformance-wire: WORLDS = 20
+conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; not part of test)
+	@cd $(NODE) && go test -count=1 -v -timeout=0 -run '^TestConformanceOnWire$$' ./nodetest -worlds $(WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+
 DURATION ?= 0
 OUTAGES ?=
 CHANGES ?=
