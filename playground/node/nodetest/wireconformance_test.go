@@ -145,6 +145,7 @@ func TestConformanceOnWire(t *testing.T) {
 	warmUp(t, m)
 	t.Run("decisions", m.testDecisions)
 	t.Run("mistakes are detected", m.testMistakes)
+	t.Run("a killed agent", m.testKilledAgent)
 }
 
 // warmUp makes every connection once without any policy, so that no later one waits for a neighbour's address, and none fails for another
