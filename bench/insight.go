@@ -37,7 +37,15 @@ type edges struct {
 
 func (r *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total) error) error {
 	t := audit.Total{Count: 7, FirstSeen: r.days[0], LastSeen: r.days[len(r.days)-1], Days: r.days}
-	t.Edge = audit.Edge{Cluster: "m1", SourceCluster: "m2", Action: world.Action, Port: world.Port, Protocol: v1alpha1.ProtocolTCP, Decision: policy.Audited, Verdict: audit.VerdictForwarded}
+	t.Edge = audit.Edge{
+		Cluster:       "m1",
+		SourceCluster: "m2",
+		Action:        world.Action,
+		Port:          world.Port,
+		Protocol:      v1alpha1.ProtocolTCP,
+		Decision:      policy.Audited,
+		Verdict:       audit.VerdictForwarded,
+	}
 	step := max(len(r.subjects)/r.perResource, 1)
 	for i, resource := range r.resources {
 		if len(f.Resources) > 0 && !slices.Contains(f.Resources, resource) {
@@ -159,9 +167,23 @@ func fill(ctx context.Context, store *sqlite.Store, names *edges, since time.Tim
 				clients = proposedClients
 			}
 			for n := range clients {
-				batch.Rollups = append(batch.Rollups, audit.Rollup{Bucket: at, Count: 3, FirstSeen: at.Add(time.Second), LastSeen: at.Add(50 * time.Second),
-					Edge: audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: names.subjects[(i+n)%len(names.subjects)], Resource: names.resources[i], Action: world.Action, Port: world.Port,
-						Protocol: v1alpha1.ProtocolTCP, Decision: policy.Audited, Verdict: audit.VerdictForwarded}})
+				batch.Rollups = append(batch.Rollups, audit.Rollup{
+					Bucket:    at,
+					Count:     3,
+					FirstSeen: at.Add(time.Second),
+					LastSeen:  at.Add(50 * time.Second),
+					Edge: audit.Edge{
+						Cluster:       "m1",
+						SourceCluster: "m2",
+						Subject:       names.subjects[(i+n)%len(names.subjects)],
+						Resource:      names.resources[i],
+						Action:        world.Action,
+						Port:          world.Port,
+						Protocol:      v1alpha1.ProtocolTCP,
+						Decision:      policy.Audited,
+						Verdict:       audit.VerdictForwarded,
+					},
+				})
 				if len(batch.Rollups) == rollupsPerAppend {
 					if err := flush(); err != nil {
 						return err

@@ -50,8 +50,16 @@ func manyLines(witnesses *[]ledger.Witness) iter.Seq2[ledger.Line, error] {
 		prev := ledger.Line{Hash: ledger.Genesis}
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for i := range ledgerLines {
-			e := ledger.Entry{At: at.Add(time.Duration(i) * time.Second), Actor: fmt.Sprintf("person.%d", i%997), Action: "ticket.step-approved",
-				Object: fmt.Sprintf("T-%d", i/5), Details: map[string]string{"state": "pending", "step": "owner", "comment": "It is needed for the spring sale."}}
+			e := ledger.Entry{
+				At:     at.Add(time.Duration(i) * time.Second),
+				Actor:  fmt.Sprintf("person.%d", i%997),
+				Action: "ticket.step-approved",
+				Object: fmt.Sprintf(
+					"T-%d",
+					i/5,
+				),
+				Details: map[string]string{"state": "pending", "step": "owner", "comment": "It is needed for the spring sale."},
+			}
 			l, err := ledger.Append(prev.Seq, prev.Hash, e)
 			if !yield(l, err) || err != nil {
 				return

@@ -49,7 +49,10 @@ func newOPA(w *world.World, asked []world.Question) (func(int) (bool, error), er
 	}
 	inputs := make([]ast.Value, len(asked))
 	for i, q := range asked {
-		inputs[i] = ast.NewObject(ast.Item(ast.StringTerm("subject"), ast.StringTerm(q.Subject)), ast.Item(ast.StringTerm("resource"), ast.StringTerm(q.Resource)))
+		inputs[i] = ast.NewObject(
+			ast.Item(ast.StringTerm("subject"), ast.StringTerm(q.Subject)),
+			ast.Item(ast.StringTerm("resource"), ast.StringTerm(q.Resource)),
+		)
 	}
 	return func(i int) (bool, error) {
 		result, err := query.Eval(ctx, rego.EvalParsedInput(inputs[i]))

@@ -58,7 +58,15 @@ func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
 			return fmt.Errorf("ask %s: %w", p.name, failed)
 		}
 		ours := measureDecide(s, some)
-		fmt.Fprintf(os.Stderr, "bench: %s agrees on %d questions, %d allowed; it takes %.0f ns and the snapshot %.0f ns\n", p.name, len(some), allowed, its, ours)
+		fmt.Fprintf(
+			os.Stderr,
+			"bench: %s agrees on %d questions, %d allowed; it takes %.0f ns and the snapshot %.0f ns\n",
+			p.name,
+			len(some),
+			allowed,
+			its,
+			ours,
+		)
 		report("decide_100k_vs_"+p.name, its/ours, "x")
 	}
 	return nil

@@ -42,7 +42,14 @@ func TestCiliumAgrees(t *testing.T) {
 			t.Fatalf("seed %d: %s; shrunk to %s", seed, why, write(t, fmt.Sprintf("seed-%d", seed), c))
 		}
 	}
-	t.Logf("%d decisions in %d worlds, %d of them without refusals, and %d requests: %v", tally.Decisions, tally.Worlds, tally.Complete, tally.Requests, tally.Words)
+	t.Logf(
+		"%d decisions in %d worlds, %d of them without refusals, and %d requests: %v",
+		tally.Decisions,
+		tally.Worlds,
+		tally.Complete,
+		tally.Requests,
+		tally.Words,
+	)
 	if *worlds < 1000 {
 		return // too few for the counts below, which are about the defaults
 	}

@@ -95,8 +95,17 @@ func FaultyDetectors() []FaultyDetector {
 			}
 			return p
 		}},
-		{Name: "admin-like-the-others", Why: "the Admin tier goes before ACP's denies", Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Baseline" })},
-		{Name: "baseline-first", Overreports: true, Why: "the Baseline tier comes after ACP's denies", Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Admin" })},
+		{
+			Name:  "admin-like-the-others",
+			Why:   "the Admin tier goes before ACP's denies",
+			Break: ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Baseline" }),
+		},
+		{
+			Name:        "baseline-first",
+			Overreports: true,
+			Why:         "the Baseline tier comes after ACP's denies",
+			Break:       ofKind(kcnp, func(spec map[string]any) { spec["tier"] = "Admin" }),
+		},
 		{Name: "pass-denies", Why: "what the Admin tier passes on is let in by the next", Break: eachIngress(kcnp, func(r map[string]any) bool {
 			if r["action"] == "Pass" {
 				r["action"] = "Deny"
@@ -109,9 +118,23 @@ func FaultyDetectors() []FaultyDetector {
 			}
 			return true
 		})},
-		{Name: "no-pass", Why: "what is passed on goes past a deny of the same tier", Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Pass" })},
-		{Name: "no-cluster-denies", Overreports: true, Why: "a deny of the Admin tier takes away what others allow", Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Deny" })},
-		{Name: "no-denies", Overreports: true, Why: "a deny of Cilium's takes away what others allow", Break: ofKind(ccnp, func(spec map[string]any) { delete(spec, "ingressDeny") })},
+		{
+			Name:  "no-pass",
+			Why:   "what is passed on goes past a deny of the same tier",
+			Break: eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Pass" }),
+		},
+		{
+			Name:        "no-cluster-denies",
+			Overreports: true,
+			Why:         "a deny of the Admin tier takes away what others allow",
+			Break:       eachIngress(kcnp, func(r map[string]any) bool { return r["action"] != "Deny" }),
+		},
+		{
+			Name:        "no-denies",
+			Overreports: true,
+			Why:         "a deny of Cilium's takes away what others allow",
+			Break:       ofKind(ccnp, func(spec map[string]any) { delete(spec, "ingressDeny") }),
+		},
 		{Name: "no-priority", Why: "priorities order the policies of a tier", Break: ofKind(kcnp, func(spec map[string]any) { spec["priority"] = float64(5) })},
 		{Name: "no-specs", Why: "rules may stand in specs", Break: func(p map[string]any) map[string]any {
 			delete(p, "specs")
@@ -126,10 +149,15 @@ func FaultyDetectors() []FaultyDetector {
 			delete(r, "ports")
 			return true
 		})},
-		{Name: "no-peers", Overreports: true, Why: "a policy opens to the clients that it names, and no others", Break: eachIngress(ccnp, func(r map[string]any) bool {
-			delete(r, "fromEndpoints")
-			return true
-		})},
+		{
+			Name:        "no-peers",
+			Overreports: true,
+			Why:         "a policy opens to the clients that it names, and no others",
+			Break: eachIngress(ccnp, func(r map[string]any) bool {
+				delete(r, "fromEndpoints")
+				return true
+			}),
+		},
 		{Name: "no-end-port", Why: "a port may be the first of a range", Break: eachIngress(np, func(r map[string]any) bool {
 			list, _ := r["ports"].([]any)
 			for _, p := range list {
@@ -147,7 +175,11 @@ func FaultyDetectors() []FaultyDetector {
 			}
 			return p
 		}},
-		{Name: "no-addresses", Why: "ranges of addresses open, too", Break: eachIngress(ccnp, func(r map[string]any) bool { return r["fromCIDR"] == nil && r["fromCIDRSet"] == nil })},
+		{
+			Name:  "no-addresses",
+			Why:   "ranges of addresses open, too",
+			Break: eachIngress(ccnp, func(r map[string]any) bool { return r["fromCIDR"] == nil && r["fromCIDRSet"] == nil }),
+		},
 		{Name: "no-exceptions", Overreports: true, Why: "an exception of a range is not opened", Break: eachIngress(np, func(r map[string]any) bool {
 			list, _ := r["from"].([]any)
 			for _, p := range list {
@@ -188,6 +220,11 @@ func FaultyDetectors() []FaultyDetector {
 		{Name: "few-clients", Why: "every pod of the member that a selector means counts", BreakPods: func(pods []map[string]string) []map[string]string {
 			return slices.DeleteFunc(slices.Clone(pods), func(p map[string]string) bool { return p["app"] == "prometheus" })
 		}},
-		{Name: "pods-nobody-knows", Overreports: true, Why: "the labels of the member's pods say whom a selector means", BreakPods: func([]map[string]string) []map[string]string { return nil }},
+		{
+			Name:        "pods-nobody-knows",
+			Overreports: true,
+			Why:         "the labels of the member's pods say whom a selector means",
+			BreakPods:   func([]map[string]string) []map[string]string { return nil },
+		},
 	}
 }

@@ -64,9 +64,21 @@ const (
 )
 
 var (
-	sourceFeatures = []Feature{FromPod, FromOther, FromTwoNames, FromEmpty, FromEndpoint, FromHost, FromReserved, FromWorld, FromAddress, FromOwned, FromContested}
-	portFeatures   = []Feature{OnTCP, OnUDP, OnSCTP, OnICMP}
-	freeFeatures   = []Feature{Observe, Audit, Enforce, ClusterMode, TemporaryAudit, OverAudit, TwoForOneName, SeveralClasses, OtherPorts,
+	sourceFeatures = []Feature{
+		FromPod,
+		FromOther,
+		FromTwoNames,
+		FromEmpty,
+		FromEndpoint,
+		FromHost,
+		FromReserved,
+		FromWorld,
+		FromAddress,
+		FromOwned,
+		FromContested,
+	}
+	portFeatures = []Feature{OnTCP, OnUDP, OnSCTP, OnICMP}
+	freeFeatures = []Feature{Observe, Audit, Enforce, ClusterMode, TemporaryAudit, OverAudit, TwoForOneName, SeveralClasses, OtherPorts,
 		Allow, Deny, Wildcard, Prefix, WholeClass, SubjectPrefix, Anyone, CIDR4, CIDR6, HTTP, ManyPorts, Expired, NotYet, Bounded, Refused}
 )
 

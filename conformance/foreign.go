@@ -234,7 +234,12 @@ func RunForeign(seed uint64, detect Detector, tally *ForeignTally) ([]*ForeignCa
 
 // compareMembers returns the labels of classes of the workloads to which the second member allows more, with an example connection.
 // If the engine fails to compute a workload's policy, the agent keeps its previous one, so anything may be allowed.
-func compareMembers(own, combined *member, sources []Source, destinations []map[string]string, tally *ForeignTally) (map[foreignpolicy.Label]string, bool, error) {
+func compareMembers(
+	own, combined *member,
+	sources []Source,
+	destinations []map[string]string,
+	tally *ForeignTally,
+) (map[foreignpolicy.Label]string, bool, error) {
 	opened, failed := map[foreignpolicy.Label]string{}, false
 	for i, to := range destinations {
 		shown := ""

@@ -27,8 +27,16 @@ func TestForeignPolicies(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d connections in %d worlds, in %d of which Cilium refuses a policy: %d labels opened %v, %d not, %d reported without need", tally.Connections, tally.Worlds, tally.Refused,
-		tally.Opened, tally.Kinds, tally.Closed, tally.Overreported)
+	t.Logf(
+		"%d connections in %d worlds, in %d of which Cilium refuses a policy: %d labels opened %v, %d not, %d reported without need",
+		tally.Connections,
+		tally.Worlds,
+		tally.Refused,
+		tally.Opened,
+		tally.Kinds,
+		tally.Closed,
+		tally.Overreported,
+	)
 }
 
 // Every mistake of a detector must be noticed in the random worlds.

@@ -10,7 +10,10 @@ func (d generator) ciliumPort(allows bool) obj {
 		return obj{"ports": anys(obj{"port": "0", "protocol": pick(d, "TCP", "ANY")})}
 	case 3, 4:
 		if allows {
-			return obj{"ports": anys(obj{"port": "8080", "protocol": "TCP"}), "rules": obj{"http": anys(pick(d, obj{"method": "GET|HEAD"}, obj{"method": "POST", "path": "/orders(/.*)?"}, obj{}))}}
+			return obj{
+				"ports": anys(obj{"port": "8080", "protocol": "TCP"}),
+				"rules": obj{"http": anys(pick(d, obj{"method": "GET|HEAD"}, obj{"method": "POST", "path": "/orders(/.*)?"}, obj{}))},
+			}
 		}
 		fallthrough
 	case 5:
@@ -61,7 +64,9 @@ func (d generator) ciliumRule(allows bool) obj {
 	r := obj{}
 	switch d.IntN(10) {
 	case 0:
-		r["fromEntities"] = anys(pick(d, "all", "world", "cluster", "cluster-mesh", "host", "health", "remote-node", "kube-apiserver", "world-ipv4", "init", "none"))
+		r["fromEntities"] = anys(
+			pick(d, "all", "world", "cluster", "cluster-mesh", "host", "health", "remote-node", "kube-apiserver", "world-ipv4", "init", "none"),
+		)
 	case 1:
 		cidr, _ := d.cidr()
 		r["fromCIDR"] = anys(cidr)

@@ -38,12 +38,26 @@ func (d generator) about() []map[string]any {
 	}
 	cilium := obj{"port": fmt.Sprint(from), "protocol": "TCP", "endPort": to}
 	cluster := func(name, tier, action string) obj {
-		return obj{"kind": "ClusterNetworkPolicy", "metadata": obj{"name": name}, "spec": obj{"tier": tier, "priority": int64(d.IntN(3)), "subject": obj{"namespaces": obj{}},
-			"ingress": anys(obj{"action": action, "from": anys(obj{"pods": obj{"namespaceSelector": obj{}, "podSelector": pods}}), "protocols": anys(tcp)})}}
+		return obj{
+			"kind":     "ClusterNetworkPolicy",
+			"metadata": obj{"name": name},
+			"spec": obj{
+				"tier":     tier,
+				"priority": int64(d.IntN(3)),
+				"subject":  obj{"namespaces": obj{}},
+				"ingress": anys(
+					obj{"action": action, "from": anys(obj{"pods": obj{"namespaceSelector": obj{}, "podSelector": pods}}), "protocols": anys(tcp)},
+				),
+			},
+		}
 	}
 	wide := func(name, list string) obj {
-		return obj{"kind": "CiliumClusterwideNetworkPolicy", "metadata": obj{"name": name}, "spec": obj{"endpointSelector": obj{}, "enableDefaultDeny": obj{"ingress": false},
-			list: anys(obj{"fromEndpoints": anys(pods), "toPorts": anys(obj{"ports": anys(cilium)})})}}
+		return obj{
+			"kind":     "CiliumClusterwideNetworkPolicy",
+			"metadata": obj{"name": name},
+			"spec": obj{"endpointSelector": obj{}, "enableDefaultDeny": obj{"ingress": false},
+				list: anys(obj{"fromEndpoints": anys(pods), "toPorts": anys(obj{"ports": anys(cilium)})})},
+		}
 	}
 	var out []map[string]any
 	switch d.IntN(6) {
@@ -125,7 +139,10 @@ func (d generator) pods(prefix string) obj {
 	case 7:
 		return obj{"matchLabels": obj{prefix + "app": "nowhere"}}
 	case 8:
-		return obj{"matchLabels": obj{prefix + appKey: "888"}, "matchExpressions": anys(obj{"key": prefix + "app", "operator": "NotIn", "values": anys("other")})}
+		return obj{
+			"matchLabels":      obj{prefix + appKey: "888"},
+			"matchExpressions": anys(obj{"key": prefix + "app", "operator": "NotIn", "values": anys("other")}),
+		}
 	default:
 		return obj{}
 	}
@@ -259,7 +276,10 @@ func (d generator) clusterNetworkPolicy(name string) obj {
 			case 0:
 				r["protocols"] = anys(obj{"tcp": obj{"destinationPort": obj{"range": obj{"start": int64(6379), "end": int64(6400)}}}})
 			case 1:
-				r["protocols"] = anys(obj{"udp": obj{"destinationPort": obj{"number": int64(53)}}}, obj{"tcp": obj{"destinationPort": obj{"number": int64(53)}}})
+				r["protocols"] = anys(
+					obj{"udp": obj{"destinationPort": obj{"number": int64(53)}}},
+					obj{"tcp": obj{"destinationPort": obj{"number": int64(53)}}},
+				)
 			default:
 				r["protocols"] = anys(obj{"tcp": obj{"destinationPort": obj{"number": pick(d, int64(80), 6379, 8080, 9121)}}})
 			}

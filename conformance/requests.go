@@ -19,7 +19,15 @@ type request struct{ method, path string }
 const maxRequests = 7
 
 // requests are tested on every connection with a proxy: some of each action, some of none.
-var requests = [maxRequests]request{{"GET", "/"}, {"HEAD", "/orders/1"}, {"POST", "/orders"}, {"POST", "/orders/1"}, {"POST", "/ordersx"}, {"PUT", "/orders/1"}, {"BREW", "/nowhere"}}
+var requests = [maxRequests]request{
+	{"GET", "/"},
+	{"HEAD", "/orders/1"},
+	{"POST", "/orders"},
+	{"POST", "/orders/1"},
+	{"POST", "/ordersx"},
+	{"PUT", "/orders/1"},
+	{"BREW", "/nowhere"},
+}
 
 // level contains what the rules of one priority mean for a source on a port.
 type level struct {

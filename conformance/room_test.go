@@ -36,7 +36,14 @@ func TestEntriesAreEnough(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			if n > u.Entries+baseEntries {
-				t.Fatalf("seed %d: the policy map of a pod of %s has %d entries, more than the %d that were estimated and %d that every pod has", seed, u.Resource, n, u.Entries, baseEntries)
+				t.Fatalf(
+					"seed %d: the policy map of a pod of %s has %d entries, more than the %d that were estimated and %d that every pod has",
+					seed,
+					u.Resource,
+					n,
+					u.Entries,
+					baseEntries,
+				)
 			}
 			units, estimated, real = units+1, estimated+u.Entries+baseEntries, real+n
 			if s.EffectiveMode(u.Resource, Here, noon) == v1alpha1.ModeEnforce { // in Audit there are no denies, and none of requests
@@ -46,7 +53,12 @@ func TestEntriesAreEnough(t *testing.T) {
 	}
 	t.Logf("%d units, %d entries, estimated %d; at most %.1f times as many", units, real, estimated, most)
 	if units < 300 || float64(estimated) > 1.5*float64(real) || most > 10 {
-		t.Errorf("%d units have %d entries, and %d were estimated: want at most one and a half times as many in all, and ten times for one unit in Enforce", units, real, estimated)
+		t.Errorf(
+			"%d units have %d entries, and %d were estimated: want at most one and a half times as many in all, and ten times for one unit in Enforce",
+			units,
+			real,
+			estimated,
+		)
 	}
 }
 

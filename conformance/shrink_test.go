@@ -24,8 +24,10 @@ func TestShrink(t *testing.T) {
 		}
 		return false
 	})
-	want := []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p0"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "needle",
-		Subjects: []v1alpha1.Subject{"a"}, Actions: []v1alpha1.Action{"c"}, Resources: []v1alpha1.ResourceName{"d"}}}}}}
+	want := []*v1alpha1.AccessControlPolicy{
+		{ObjectMeta: metav1.ObjectMeta{Name: "p0"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "needle",
+			Subjects: []v1alpha1.Subject{"a"}, Actions: []v1alpha1.Action{"c"}, Resources: []v1alpha1.ResourceName{"d"}}}}},
+	}
 	if diff := cmp.Diff(want, small.Input.Policies); diff != "" {
 		t.Errorf("what does not matter must go: -want +got:\n%s", diff)
 	}

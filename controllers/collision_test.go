@@ -52,7 +52,11 @@ func TestNamesThatMeet(t *testing.T) {
 			if err := s.host.Get(s.ctx, types.NamespacedName{Name: object}, &o); err != nil {
 				t.Fatal(err)
 			}
-			if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionCompiled); c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid {
+			if c := meta.FindStatusCondition(
+				o.Status.Conditions,
+				v1alpha1.ConditionCompiled,
+			); c == nil || c.Status != metav1.ConditionFalse ||
+				c.Reason != v1alpha1.ReasonInvalid {
 				return "no complaint"
 			}
 			return ""

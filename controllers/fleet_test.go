@@ -178,7 +178,9 @@ func (f *fleet) prepareHost() error {
 }
 
 func (f *fleet) startMember(name string) (*memberServer, error) {
-	server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser}})
+	server, err := testenv.New(
+		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser}},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +210,10 @@ func configureCilium(c client.Client) error {
 	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-policy": "default"}}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"},
+		Data:       map[string]string{"enable-policy": "default"},
+	}
 	return errors.Join(c.Create(context.Background(), agents), c.Create(context.Background(), config))
 }
 
@@ -243,10 +248,14 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}
 	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics, Tracer: f.tracer,
-		Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
-		StatusInterval: 200 * time.Millisecond}); err != nil {
+	if err := controllers.Setup(
+		ctx,
+		mgr,
+		controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics, Tracer: f.tracer,
+			Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
+			Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
+			StatusInterval: 200 * time.Millisecond},
+	); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -52,8 +52,10 @@ func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
 
 	// Once identities are known, only pods that are there count: none of the resource runs in that namespace.
 	m2 := s.members["m2"].client
-	identity := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity", "metadata": map[string]any{"name": "71001"},
-		"security-labels": map[string]any{"k8s:com.trip/opened": "bobs", "k8s:io.kubernetes.pod.namespace": "kube-public"}}}
+	identity := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity", "metadata": map[string]any{"name": "71001"},
+			"security-labels": map[string]any{"k8s:com.trip/opened": "bobs", "k8s:io.kubernetes.pod.namespace": "kube-public"}},
+	}
 	if err := m2.Create(s.ctx, identity); err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +65,15 @@ func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
 		}
 	}()
 	namespaced := func(ns string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy",
-			"metadata": map[string]any{"namespace": ns, "name": "all"}, "spec": map[string]any{"endpointSelector": map[string]any{}, "ingress": rule["ingress"]}}}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cilium.io/v2",
+			"kind":       "CiliumNetworkPolicy",
+			"metadata": map[string]any{
+				"namespace": ns,
+				"name":      "all",
+			},
+			"spec": map[string]any{"endpointSelector": map[string]any{}, "ingress": rule["ingress"]},
+		}}
 	}
 	elsewhere := namespaced("default")
 	if err := m2.Create(s.ctx, elsewhere); err != nil {
@@ -94,10 +103,27 @@ func (s *story) inM2(o client.Object) {
 func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
 	s := enforced(t, "ordinary")
 	identity := func(name string, labels map[string]any) {
-		s.inM2(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity", "metadata": map[string]any{"name": name}, "security-labels": labels}})
+		s.inM2(
+			&unstructured.Unstructured{
+				Object: map[string]any{
+					"apiVersion":      "cilium.io/v2",
+					"kind":            "CiliumIdentity",
+					"metadata":        map[string]any{"name": name},
+					"security-labels": labels,
+				},
+			},
+		)
 	}
 	identity("71011", map[string]any{"k8s:com.trip/ordinary": "bobs", "k8s:io.kubernetes.pod.namespace": "default", "k8s:io.cilium.k8s.policy.cluster": "m2"})
-	identity("71012", map[string]any{"k8s:com.trip/appid": "888", "k8s:app": "prometheus", "k8s:io.kubernetes.pod.namespace": "default", "k8s:io.cilium.k8s.policy.cluster": "m2"})
+	identity(
+		"71012",
+		map[string]any{
+			"k8s:com.trip/appid":               "888",
+			"k8s:app":                          "prometheus",
+			"k8s:io.kubernetes.pod.namespace":  "default",
+			"k8s:io.cilium.k8s.policy.cluster": "m2",
+		},
+	)
 	allow := func(name string, port int) *networkingv1.NetworkPolicy {
 		at := intstr.FromInt(port)
 		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: networkingv1.NetworkPolicySpec{
@@ -116,15 +142,39 @@ func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
 // Members need not have the kind.
 func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
 	s := enforced(t, "tiers")
-	s.inM2(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "clusternetworkpolicies.policy.networking.k8s.io", "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"}},
-		"spec": map[string]any{"group": "policy.networking.k8s.io", "scope": "Cluster",
-			"names": map[string]any{"plural": "clusternetworkpolicies", "singular": "clusternetworkpolicy", "kind": "ClusterNetworkPolicy", "listKind": "ClusterNetworkPolicyList"},
+	s.inM2(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name":        "clusternetworkpolicies.policy.networking.k8s.io",
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"},
+		},
+		"spec": map[string]any{
+			"group": "policy.networking.k8s.io",
+			"scope": "Cluster",
+			"names": map[string]any{
+				"plural":   "clusternetworkpolicies",
+				"singular": "clusternetworkpolicy",
+				"kind":     "ClusterNetworkPolicy",
+				"listKind": "ClusterNetworkPolicyList",
+			},
 			"versions": []any{map[string]any{"name": "v1alpha2", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}}})
-	admin := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy", "metadata": map[string]any{"name": "monitoring"},
-		"spec": map[string]any{"tier": "Admin", "priority": int64(1), "subject": map[string]any{"pods": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"com.trip/tiers": "bobs"}}}},
-			"ingress": []any{map[string]any{"action": "Accept", "from": []any{map[string]any{"namespaces": map[string]any{}}}}}}}}
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+		},
+	}})
+	admin := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "policy.networking.k8s.io/v1alpha2",
+			"kind":       "ClusterNetworkPolicy",
+			"metadata":   map[string]any{"name": "monitoring"},
+			"spec": map[string]any{
+				"tier":     "Admin",
+				"priority": int64(1),
+				"subject":  map[string]any{"pods": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"com.trip/tiers": "bobs"}}}},
+				"ingress":  []any{map[string]any{"action": "Accept", "from": []any{map[string]any{"namespaces": map[string]any{}}}}},
+			},
+		},
+	}
 	m2 := s.members["m2"].client
 	s.until("the kind is served", func() string {
 		if err := m2.Create(s.ctx, admin.DeepCopy()); err != nil {

@@ -63,9 +63,14 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 	}
 	must(admin.Create(ctx, root()))
 	labels := map[string]string{"app": "istiod"}
-	must(admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "istiod"}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}}))
+	must(
+		admin.Create(
+			ctx,
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "istiod"}, Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}},
+		),
+	)
 	m2 := &memberServer{server: server}
 	m2.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/"))
 	must(err)
@@ -92,7 +97,13 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 		u.SetKind("KubeFedCluster")
 		u.SetNamespace(fedNS)
 		u.SetName(m)
-		must(f.host.Patch(ctx, u, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, declaredIstio))))
+		must(
+			f.host.Patch(
+				ctx,
+				u,
+				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, declaredIstio)),
+			),
+		)
 	}
 	must(f.restart()) // so that the test need not wait until the adapter asks again whether the host carries Istio's policies
 	return f, admin
@@ -170,12 +181,22 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 	}
 
 	// A policy of somebody else counts although no identities say which pods are there.
-	open := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": map[string]any{"namespace": "default", "name": "beside"},
-		"spec": map[string]any{"action": "ALLOW", "rules": []any{map[string]any{}}}}}
+	open := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "security.istio.io/v1",
+			"kind":       "AuthorizationPolicy",
+			"metadata":   map[string]any{"namespace": "default", "name": "beside"},
+			"spec":       map[string]any{"action": "ALLOW", "rules": []any{map[string]any{}}},
+		},
+	}
 	if err := admin.Create(s.ctx, open); err != nil {
 		t.Fatal(err)
 	}
-	s.distributedBecause("a policy of others opens m2", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}, "default/beside")
+	s.distributedBecause(
+		"a policy of others opens m2",
+		map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden},
+		"default/beside",
+	)
 	if err := admin.Delete(s.ctx, open); err != nil {
 		t.Fatal(err)
 	}
@@ -220,10 +241,20 @@ func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
 	overridden := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden}
 
 	allow := func(name, principal, port string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": map[string]any{"namespace": "default", "name": name},
-			"spec": map[string]any{"action": "ALLOW", "selector": map[string]any{"matchLabels": map[string]any{"com.trip/compared": "bobs"}}, "rules": []any{map[string]any{
-				"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}},
-				"to":   []any{map[string]any{"operation": map[string]any{"ports": []any{port}}}}}}}}}
+		return &unstructured.Unstructured{
+			Object: map[string]any{
+				"apiVersion": "security.istio.io/v1",
+				"kind":       "AuthorizationPolicy",
+				"metadata":   map[string]any{"namespace": "default", "name": name},
+				"spec": map[string]any{
+					"action":   "ALLOW",
+					"selector": map[string]any{"matchLabels": map[string]any{"com.trip/compared": "bobs"}},
+					"rules": []any{map[string]any{
+						"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}},
+						"to":   []any{map[string]any{"operation": map[string]any{"ports": []any{port}}}}}},
+				},
+			},
+		}
 	}
 	create := func(o *unstructured.Unstructured) {
 		t.Helper()

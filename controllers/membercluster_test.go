@@ -72,7 +72,9 @@ func TestMembersAreTold(t *testing.T) {
 		}
 	}
 	now := s.untilStanding("a healthy member is told", "m1", func(m v1alpha1.MemberClusterStatus) bool {
-		return m.State == v1alpha1.MemberClusterReady && m.Objects == v1alpha1.MemberObjects{Managed: 1, Realized: 1} && m.Identities != nil && m.Identities.Used == 3 && m.Guard == v1alpha1.GuardMissing
+		return m.State == v1alpha1.MemberClusterReady && m.Objects == v1alpha1.MemberObjects{Managed: 1, Realized: 1} && m.Identities != nil &&
+			m.Identities.Used == 3 &&
+			m.Guard == v1alpha1.GuardMissing
 	})
 	if !strings.HasPrefix(now.KubernetesVersion, "v1.") || now.Message != "" || !meta.IsStatusConditionTrue(now.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("%+v", now)

@@ -57,7 +57,11 @@ func TestUrgentDoesNotWaitForKubeFed(t *testing.T) {
 	}
 	c.until("all are open in m1", func() string {
 		for i := range c.n {
-			if _, o := c.federatedOf(federation.CiliumPolicy, c.objectOf(i)); len(o.Overrides) > 0 || !has("enableDefaultDeny:map[egress:false ingress:false]")(o) {
+			if _, o := c.federatedOf(
+				federation.CiliumPolicy,
+				c.objectOf(i),
+			); len(o.Overrides) > 0 ||
+				!has("enableDefaultDeny:map[egress:false ingress:false]")(o) {
 				return fmt.Sprint(o.TemplateSpec)
 			}
 		}

@@ -33,7 +33,8 @@ func release(host *rest.Config) (stop func() error, err error) {
 				for i := range list.Items {
 					if o := &list.Items[i]; o.GetDeletionTimestamp() != nil {
 						// Whoever is slower than somebody else meets nothing; the next look tells.
-						_, _ = objects.Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+						_, _ = objects.Namespace(o.GetNamespace()).
+							Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 					}
 				}
 			}

@@ -96,9 +96,17 @@ func (s *setup) addMemberWriter() error {
 	if err != nil {
 		return err
 	}
-	s.writer = &memberwriter.Writer{Members: s.stores, Host: s.stores, Secrets: s.core.CoreV1(), KubeFedNamespace: s.config.KubeFedNamespace,
-		Behind: func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) }, Timeout: s.config.WriteLimits.PendingTimeout, PerMember: s.config.DirectWrites,
-		Log: s.mgr.GetLogger().WithName("direct"), Metrics: metrics}
+	s.writer = &memberwriter.Writer{
+		Members:          s.stores,
+		Host:             s.stores,
+		Secrets:          s.core.CoreV1(),
+		KubeFedNamespace: s.config.KubeFedNamespace,
+		Behind:           func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) },
+		Timeout:          s.config.WriteLimits.PendingTimeout,
+		PerMember:        s.config.DirectWrites,
+		Log:              s.mgr.GetLogger().WithName("direct"),
+		Metrics:          metrics,
+	}
 	if err := s.writer.Prepare(); err != nil {
 		return err
 	}
@@ -125,9 +133,21 @@ func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 	inventory := &membercluster.Inventory{Cache: s.cache, Reports: s.reports, Stores: s.stores,
 		Reserved: func(cluster string) []string { return append(s.fleet.Reserved(cluster), s.istio.Reserved(cluster)...) }}
 	s.status = &membercluster.Writer{
-		Client: s.mgr.GetClient(), Fleet: s.fleet, LastCheck: s.health.LastResult, Reports: s.reports, Complete: inventory.Complete, Orphans: inventory.Orphans, Ready: ready,
-		Identities: s.labels.Counts.Count, Labels: s.labels.Counts.Labels, Values: s.labels.ValuesIn, NoHTTP: s.health.NoHTTP, SupportsGroups: s.cache.GroupsSupported,
-		Clock: s.config.Clock, Interval: s.config.StatusInterval, Log: s.mgr.GetLogger().WithName("memberclusters"),
+		Client:         s.mgr.GetClient(),
+		Fleet:          s.fleet,
+		LastCheck:      s.health.LastResult,
+		Reports:        s.reports,
+		Complete:       inventory.Complete,
+		Orphans:        inventory.Orphans,
+		Ready:          ready,
+		Identities:     s.labels.Counts.Count,
+		Labels:         s.labels.Counts.Labels,
+		Values:         s.labels.ValuesIn,
+		NoHTTP:         s.health.NoHTTP,
+		SupportsGroups: s.cache.GroupsSupported,
+		Clock:          s.config.Clock,
+		Interval:       s.config.StatusInterval,
+		Log:            s.mgr.GetLogger().WithName("memberclusters"),
 	}
 	if err := s.status.Prepare(); err != nil {
 		return nil, err

@@ -82,8 +82,15 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 	s := &tracedStory{begin(t, shared, "traces"), recorder}
 	s.protect(v1alpha1.ModeEnforce)
 	grant, annotation := s.position("t-1-1")
-	s.create(&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.policyName(), Annotations: map[string]string{v1alpha1.AnnotationTraces: "garbage, ,x 00-0-0-00 1," + annotation}},
-		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s.statement("t-1-1", "888")}}})
+	s.create(
+		&v1alpha1.AccessControlPolicy{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        s.policyName(),
+				Annotations: map[string]string{v1alpha1.AnnotationTraces: "garbage, ,x 00-0-0-00 1," + annotation},
+			},
+			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s.statement("t-1-1", "888")}},
+		},
+	)
 	// The same annotation at a policy that is not the portal's is not read.
 	foreign, other := s.position("one")
 	s.create(&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.service, Annotations: map[string]string{v1alpha1.AnnotationTraces: other}},
@@ -109,21 +116,38 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 		t.Errorf("%d kinds of spans continue the trace of a policy that is not the portal's", n)
 	}
 	written, o := s.federated()
-	if changes := tracing.ParseChanges(o.Meta.Annotations[v1alpha1.AnnotationTraces], s.clock.Now()); len(changes) != 1 || tracing.ID(changes[0].Position) != grant {
+	if changes := tracing.ParseChanges(
+		o.Meta.Annotations[v1alpha1.AnnotationTraces],
+		s.clock.Now(),
+	); len(changes) != 1 ||
+		tracing.ID(changes[0].Position) != grant {
 		t.Errorf("the federated object has %q", o.Meta.Annotations[v1alpha1.AnnotationTraces])
 	}
 
 	// Another position alone changes nothing that is written.
 	again, annotation := s.position("t-1-1")
-	change(s.story, s.host, &v1alpha1.AccessControlPolicy{}, s.policyName(), func(p *v1alpha1.AccessControlPolicy) { p.Annotations[v1alpha1.AnnotationTraces] = annotation })
-	change(s.story, s.host, &v1alpha1.ProtectedResource{}, s.service, func(p *v1alpha1.ProtectedResource) { p.Annotations = map[string]string{"look": "again"} })
+	change(
+		s.story,
+		s.host,
+		&v1alpha1.AccessControlPolicy{},
+		s.policyName(),
+		func(p *v1alpha1.AccessControlPolicy) { p.Annotations[v1alpha1.AnnotationTraces] = annotation },
+	)
+	change(
+		s.story,
+		s.host,
+		&v1alpha1.ProtectedResource{},
+		s.service,
+		func(p *v1alpha1.ProtectedResource) { p.Annotations = map[string]string{"look": "again"} },
+	)
 	got = s.untilSpans(again, map[string]int{"unit.reconcile": 1, "unit.realize": 1})
 	if what := spanAttribute(got["unit.reconcile"][0], tracing.Outcome); what != "unchanged" || len(got["unit.write"]) != 0 {
 		t.Errorf("the reconcile says %q, and there are %d writes", what, len(got["unit.write"]))
 	}
 	if now, _ := s.federated(); now.GetResourceVersion() != written.GetResourceVersion() {
 		// KubeFed is played by the test, so nobody else writes it.
-		if now.GetGeneration() != written.GetGeneration() || now.GetAnnotations()[v1alpha1.AnnotationTraces] != written.GetAnnotations()[v1alpha1.AnnotationTraces] {
+		if now.GetGeneration() != written.GetGeneration() ||
+			now.GetAnnotations()[v1alpha1.AnnotationTraces] != written.GetAnnotations()[v1alpha1.AnnotationTraces] {
 			t.Errorf("the federated object was written for a trace: %v", now.GetAnnotations())
 		}
 	}

@@ -24,8 +24,15 @@ type Names struct {
 }
 
 // The names in the files, which the markers of the adapter's roles have, too.
-var defaults = Names{Namespace: "acp-system", KubeFedNamespace: "kube-federation-system", Adapter: "acp-adapter", Portal: "acp-portal", Collector: "acp-flow-collector",
-	Registry: "registry.example/acp", Tag: "latest"}
+var defaults = Names{
+	Namespace:        "acp-system",
+	KubeFedNamespace: "kube-federation-system",
+	Adapter:          "acp-adapter",
+	Portal:           "acp-portal",
+	Collector:        "acp-flow-collector",
+	Registry:         "registry.example/acp",
+	Tag:              "latest",
+}
 
 // Folders returns the folders with manifests.
 func Folders() []string { return []string{"rbac/host", "webhook", "workloads"} }
@@ -67,4 +74,6 @@ func (n Names) replace(text string) string {
 	})
 }
 
-var known = regexp.MustCompile(`\bacp-system\b|\bkube-federation-system\b|\bacp-adapter\b|\bacp-portal\b|\bacp-flow-collector\b|registry\.example/acp(/[a-z-]+)?|:latest\b`)
+var known = regexp.MustCompile(
+	`\bacp-system\b|\bkube-federation-system\b|\bacp-adapter\b|\bacp-portal\b|\bacp-flow-collector\b|registry\.example/acp(/[a-z-]+)?|:latest\b`,
+)

@@ -11,7 +11,15 @@ import (
 
 // TestNamesAreParameters: with other names, none of the files' own is left, and nothing else changes.
 func TestNamesAreParameters(t *testing.T) {
-	other := Names{Namespace: "access", KubeFedNamespace: "federation", Adapter: "fence", Portal: "desk", Collector: "meter", Registry: "images.example/x", Tag: "v1"}
+	other := Names{
+		Namespace:        "access",
+		KubeFedNamespace: "federation",
+		Adapter:          "fence",
+		Portal:           "desk",
+		Collector:        "meter",
+		Registry:         "images.example/x",
+		Tag:              "v1",
+	}
 	for _, folder := range Folders() {
 		plain, err := Render(folder, Names{})
 		if err != nil {
@@ -58,12 +66,18 @@ func TestPodsAreConfined(t *testing.T) {
 		}
 		found++
 		pod := d.Spec.Template.Spec
-		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 ||
+			s.SeccompProfile == nil ||
+			s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: %+v", d.Name, s)
 		}
 		for _, c := range pod.Containers {
 			s := c.SecurityContext
-			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) > 0 {
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				s.Capabilities == nil ||
+				len(s.Capabilities.Drop) != 1 ||
+				s.Capabilities.Drop[0] != "ALL" ||
+				len(s.Capabilities.Add) > 0 {
 				t.Errorf("%s: %+v", d.Name, s)
 			}
 			for path, p := range map[string]*corev1.Probe{"/startupz": c.StartupProbe, "/readyz": c.ReadinessProbe, "/livez": c.LivenessProbe} {

@@ -22,8 +22,11 @@ func TestTheServerKeepsMembersInGroups(t *testing.T) {
 			v1alpha1.MemberLeaked, v1alpha1.MemberDrifted, v1alpha1.MemberDowngraded, v1alpha1.MemberOverridden}
 		for i := range n {
 			at := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC))
-			out = append(out, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("m%05d", i)), State: states[i%8], Mode: v1alpha1.ModeAudit, Since: &at,
-				DesiredRevision: fmt.Sprintf("d%d", i), ObservedRevision: fmt.Sprintf("o%d", i), Propagated: i%3 == 0})
+			out = append(
+				out,
+				v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("m%05d", i)), State: states[i%8], Mode: v1alpha1.ModeAudit, Since: &at,
+					DesiredRevision: fmt.Sprintf("d%d", i), ObservedRevision: fmt.Sprintf("o%d", i), Propagated: i%3 == 0},
+			)
 		}
 		return out
 	}

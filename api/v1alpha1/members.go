@@ -139,7 +139,16 @@ type MemberRevision struct {
 }
 
 // severity orders states from the best to the worst. A state that is not in the list is worse than all others.
-var severity = []MemberState{MemberRealized, MemberPending, MemberUnreachable, MemberQuarantined, MemberLeaked, MemberDrifted, MemberDowngraded, MemberOverridden}
+var severity = []MemberState{
+	MemberRealized,
+	MemberPending,
+	MemberUnreachable,
+	MemberQuarantined,
+	MemberLeaked,
+	MemberDrifted,
+	MemberDowngraded,
+	MemberOverridden,
+}
 
 func (s MemberState) rank() int {
 	if i := slices.Index(severity, s); i >= 0 {

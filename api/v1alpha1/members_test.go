@@ -18,8 +18,14 @@ func manyMembers(r *rand.Rand, n int) []ClusterState {
 	revision := func() string { return []string{"", "a", "b", "c"}[r.IntN(4)] }
 	var out []ClusterState
 	for i := range n {
-		c := ClusterState{Name: ClusterName(fmt.Sprintf("m%04d", i)), State: severity[r.IntN(len(severity))], Mode: []Mode{"", ModeAudit, ModeEnforce}[r.IntN(3)],
-			DesiredRevision: revision(), ObservedRevision: revision(), Propagated: r.IntN(2) == 0}
+		c := ClusterState{
+			Name:             ClusterName(fmt.Sprintf("m%04d", i)),
+			State:            severity[r.IntN(len(severity))],
+			Mode:             []Mode{"", ModeAudit, ModeEnforce}[r.IntN(3)],
+			DesiredRevision:  revision(),
+			ObservedRevision: revision(),
+			Propagated:       r.IntN(2) == 0,
+		}
 		if r.IntN(5) > 0 {
 			at := metav1.NewMicroTime(start.Add(time.Duration(r.IntN(1e9)) * time.Millisecond))
 			c.Since = &at
@@ -53,7 +59,11 @@ func TestGroupsKeepEverythingButMessages(t *testing.T) {
 				*got[i].Since = metav1.NewMicroTime(got[i].Since.UTC())
 			}
 		}
-		if d := cmp.Diff(want, slices.Clip(got), cmp.Transformer("empty", func(l []ClusterState) []ClusterState { return append([]ClusterState{}, l...) })); d != "" {
+		if d := cmp.Diff(
+			want,
+			slices.Clip(got),
+			cmp.Transformer("empty", func(l []ClusterState) []ClusterState { return append([]ClusterState{}, l...) }),
+		); d != "" {
 			t.Fatalf("seed %d (-want +got):\n%s", seed, d)
 		}
 		again, err := json.Marshal(ProtectedResourceStatus{Groups: GroupMembers(got)})
@@ -69,7 +79,9 @@ func TestGroupsKeepEverythingButMessages(t *testing.T) {
 func TestStatesAreAllMembersByName(t *testing.T) {
 	old := []ClusterState{{Name: "a"}, {Name: "b"}}
 	worst := []ClusterState{{Name: "m2", State: MemberDrifted, Message: "why"}, {Name: "m1", State: MemberPending}}
-	rest := []MemberGroup{{State: MemberRealized, Revisions: []MemberRevision{{Desired: "x", Observed: "x", Members: []ClusterName{"m0", "m3"}, After: []int64{7}}}}}
+	rest := []MemberGroup{
+		{State: MemberRealized, Revisions: []MemberRevision{{Desired: "x", Observed: "x", Members: []ClusterName{"m0", "m3"}, After: []int64{7}}}},
+	}
 	for name, tc := range map[string]struct {
 		reason   string
 		status   ProtectedResourceStatus
@@ -104,8 +116,14 @@ func TestStatesAreAllMembersByName(t *testing.T) {
 }
 
 func TestCountsOfMembers(t *testing.T) {
-	in := []ClusterState{{State: MemberRealized, DesiredRevision: "a"}, {State: MemberRealized}, {State: MemberPending, DesiredRevision: "a"}, {State: MemberLeaked},
-		{State: MemberOverridden, DesiredRevision: "a"}, {State: "Unheard", DesiredRevision: "a"}}
+	in := []ClusterState{
+		{State: MemberRealized, DesiredRevision: "a"},
+		{State: MemberRealized},
+		{State: MemberPending, DesiredRevision: "a"},
+		{State: MemberLeaked},
+		{State: MemberOverridden, DesiredRevision: "a"},
+		{State: "Unheard", DesiredRevision: "a"},
+	}
 	want := MemberCounts{Total: 6, Targeted: 4, Waiting: 3, Realized: 2, Pending: 1, Leaked: 1, Overridden: 1}
 	if d := cmp.Diff(want, CountMembers(in)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -21,7 +21,12 @@ func TestMemberClusterStatus(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			next := o.DeepCopy()
 			change(t, next, c.changes)
-			verdict(t, host.Status().Update(context.Background(), next, &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{DryRun: []string{"All"}}}), c.want)
+			verdict(
+				t,
+				host.Status().
+					Update(context.Background(), next, &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{DryRun: []string{"All"}}}),
+				c.want,
+			)
 		})
 	}
 }

@@ -116,7 +116,9 @@ func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
 	})
 	var out bytes.Buffer
 	code := run(t.Context(), []string{"--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", "0"}, &out, &out)
-	if told := out.String(); code != 1 || !strings.Contains(told, "ProtectedResource.status.groups, ProtectedResource.status.members") || !strings.Contains(told, "kubectl apply -f deploy/crds/") || strings.Count(told, "\n") != 1 {
+	if told := out.String(); code != 1 || !strings.Contains(told, "ProtectedResource.status.groups, ProtectedResource.status.members") ||
+		!strings.Contains(told, "kubectl apply -f deploy/crds/") ||
+		strings.Count(told, "\n") != 1 {
 		t.Errorf("code %d, %q", code, told)
 	}
 	older.Object["spec"] = current.Object["spec"]

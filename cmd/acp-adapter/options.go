@@ -61,9 +61,18 @@ func (l lease) validate() error {
 	case l.retry < 100*time.Millisecond:
 		return fmt.Errorf("--leader-elect-retry-period %s is less than 100ms", l.retry)
 	case float64(l.deadline) <= leaderelection.JitterFactor*float64(l.retry):
-		return fmt.Errorf("--leader-elect-renew-deadline %s has to be more than %g times --leader-elect-retry-period %s", l.deadline, leaderelection.JitterFactor, l.retry)
+		return fmt.Errorf(
+			"--leader-elect-renew-deadline %s has to be more than %g times --leader-elect-retry-period %s",
+			l.deadline,
+			leaderelection.JitterFactor,
+			l.retry,
+		)
 	case l.duration <= l.deadline:
-		return fmt.Errorf("--leader-elect-lease-duration %s has to be more than --leader-elect-renew-deadline %s, or two could write at the same time", l.duration, l.deadline)
+		return fmt.Errorf(
+			"--leader-elect-lease-duration %s has to be more than --leader-elect-renew-deadline %s, or two could write at the same time",
+			l.duration,
+			l.deadline,
+		)
 	}
 	return nil
 }
@@ -96,39 +105,104 @@ func settings(o *options) *configuration.Settings {
 
 	f := s.Group("Host cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
-	f.StringVar(&o.namespace, "namespace", "acp-system", "`namespace` of ACP in the host cluster: of the Secrets acp-reader-<cluster> with the tokens for reading the members, of the leader's lease, and of the Events that say who changed an object")
+	f.StringVar(
+		&o.namespace,
+		"namespace",
+		"acp-system",
+		"`namespace` of ACP in the host cluster: of the Secrets acp-reader-<cluster> with the tokens for reading the members, of the leader's lease, and of the Events that say who changed an object",
+	)
 	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "`namespace` of the KubeFedClusters on the host")
-	f.StringVar(&o.account, "service-account", "acp-adapter", "`name` of the adapter's service account in --namespace; its changes are not told as somebody else's")
-	f.StringVar(&o.portal, "portal-service-account", "acp-portal", "`name` of the portal's service account in --namespace; its changes are not told as somebody else's")
-	f.DurationVar(&o.tokenChecks, "token-check-interval", rotation.DefaultInterval, "`time` between two looks at the members' tokens: how soon KubeFed hears of one that was replaced")
+	f.StringVar(
+		&o.account,
+		"service-account",
+		"acp-adapter",
+		"`name` of the adapter's service account in --namespace; its changes are not told as somebody else's",
+	)
+	f.StringVar(
+		&o.portal,
+		"portal-service-account",
+		"acp-portal",
+		"`name` of the portal's service account in --namespace; its changes are not told as somebody else's",
+	)
+	f.DurationVar(
+		&o.tokenChecks,
+		"token-check-interval",
+		rotation.DefaultInterval,
+		"`time` between two looks at the members' tokens: how soon KubeFed hears of one that was replaced",
+	)
 
 	f = s.Group("Listening")
 	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8081", "`address` of /livez, /readyz and /startupz, without TLS; 0: off")
 	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics, without login; 0: off")
-	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(
+		&o.metricsCertificate.CertFile,
+		"metrics-tls-cert-file",
+		"",
+		"`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP",
+	)
 	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
 	f.StringVar(&o.webhookAddress, "webhook-address", "", "`address` of the validating webhook, as in deploy/webhook; empty: off")
 	f.StringVar(&o.webhookCertificate.CertFile, "webhook-tls-cert-file", "", "`file` with the webhook's certificate; read again when it changes")
 	f.StringVar(&o.webhookCertificate.KeyFile, "webhook-tls-key-file", "", "`file` with the key of the webhook's certificate")
 
 	f = s.Group("Ending")
-	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which what is being reconciled ends, and the lease is given up; less than the pod's terminationGracePeriodSeconds")
+	f.DurationVar(
+		&o.shutdownGrace,
+		"shutdown-grace",
+		20*time.Second,
+		"`duration` from SIGTERM within which what is being reconciled ends, and the lease is given up; less than the pod's terminationGracePeriodSeconds",
+	)
 
 	f = s.Group("Replicas")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
-	f.DurationVar(&o.lease.duration, "leader-elect-lease-duration", defaultLease.duration, "`time` after which another replica takes over from a leader that is not heard of")
-	f.DurationVar(&o.lease.deadline, "leader-elect-renew-deadline", defaultLease.deadline, "`time` after which a leader ends that cannot write to the host cluster: longer than the host's API servers need to fail over")
-	f.DurationVar(&o.lease.retry, "leader-elect-retry-period", defaultLease.retry, "`time` between two attempts to hold the lease or to get it; each replica asks the host so often")
+	f.DurationVar(
+		&o.lease.duration,
+		"leader-elect-lease-duration",
+		defaultLease.duration,
+		"`time` after which another replica takes over from a leader that is not heard of",
+	)
+	f.DurationVar(
+		&o.lease.deadline,
+		"leader-elect-renew-deadline",
+		defaultLease.deadline,
+		"`time` after which a leader ends that cannot write to the host cluster: longer than the host's API servers need to fail over",
+	)
+	f.DurationVar(
+		&o.lease.retry,
+		"leader-elect-retry-period",
+		defaultLease.retry,
+		"`time` between two attempts to hold the lease or to get it; each replica asks the host so often",
+	)
 
 	f = s.Group("Work")
 	o.push = writequeue.DefaultLimits
-	f.IntVar(&o.push.MaxPending, "push-in-flight", o.push.MaxPending, "`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member")
-	f.DurationVar(&o.push.PendingTimeout, "push-in-flight-timeout", o.push.PendingTimeout, "`time` after which an object no longer counts as in flight; KubeFed has as long for an urgent one before the adapter writes it itself")
-	f.DurationVar(&o.push.LagTimeout, "push-lag", o.push.LagTimeout, "`time` after which other members no longer wait for a member that lacks an object they have")
+	f.IntVar(
+		&o.push.MaxPending,
+		"push-in-flight",
+		o.push.MaxPending,
+		"`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member",
+	)
+	f.DurationVar(
+		&o.push.PendingTimeout,
+		"push-in-flight-timeout",
+		o.push.PendingTimeout,
+		"`time` after which an object no longer counts as in flight; KubeFed has as long for an urgent one before the adapter writes it itself",
+	)
+	f.DurationVar(
+		&o.push.LagTimeout,
+		"push-lag",
+		o.push.LagTimeout,
+		"`time` after which other members no longer wait for a member that lacks an object they have",
+	)
 	f.Float64Var(&o.push.Rate, "push-rate", o.push.Rate, "objects a second that KubeFed's client writes into a member; 0: not limited by rate")
 	f.IntVar(&o.push.Burst, "push-burst", o.push.Burst, "`objects` that KubeFed's client writes into a member at once after a rest")
 	f.IntVar(&o.push.Reserved, "push-reserve", o.push.Reserved, "`objects` of the burst that are kept for urgent changes")
-	f.IntVar(&o.directWrites, "direct-writes", memberwriter.DefaultPerMember, "urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags")
+	f.IntVar(
+		&o.directWrites,
+		"direct-writes",
+		memberwriter.DefaultPerMember,
+		"urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags",
+	)
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
 	o.tracing.Define(s)
 	s.Logging(&o.logFormat, &o.logLevel, "json")

@@ -55,8 +55,14 @@ const memberToken = "member-token"
 // register makes the host a member of its own fleet, under another user.
 func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
 	t.Helper()
-	c.Create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "member"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "member"}}})
+	c.Create(
+		t,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "member"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "member"}},
+		},
+	)
 	for ns, name := range map[string]string{rbactest.Names.Namespace: federation.SecretName("m1"), rbactest.Names.KubeFedNamespace: federation.PusherSecretName("m1")} {
 		c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, StringData: map[string]string{"token": memberToken}})
 	}
@@ -94,14 +100,22 @@ func serveWebhook(t *testing.T, c *rbactest.Cluster, folder string) []string {
 	url := "https://" + address + *webhook.Webhooks[0].ClientConfig.Service.Path
 	webhook.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: certificate}
 	c.Create(t, &webhook)
-	return []string{"--webhook-address=" + address, "--webhook-tls-cert-file=" + filepath.Join(folder, "tls.crt"), "--webhook-tls-key-file=" + filepath.Join(folder, "tls.key")}
+	return []string{
+		"--webhook-address=" + address,
+		"--webhook-tls-cert-file=" + filepath.Join(folder, "tls.crt"),
+		"--webhook-tls-key-file=" + filepath.Join(folder, "tls.key"),
+	}
 }
 
 // TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes, lets go and reviews changes as webhook with the role of
 // deploy/rbac/host alone, in a namespace of another name, as an unprivileged user on a read-only file system, and uses all of the role. SIGTERM
 // ends it within its grace, and the lease is given up.
 func TestLeastPrivilege(t *testing.T) {
-	c := rbactest.Start(t, []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host", "controllers/testdata/member"}, map[string]string{memberToken: "member"})
+	c := rbactest.Start(
+		t,
+		[]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host", "controllers/testdata/member"},
+		map[string]string{memberToken: "member"},
+	)
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -127,8 +141,19 @@ func TestLeastPrivilege(t *testing.T) {
 		t.Fatal(err)
 	}
 	health := free(t)
-	cmd := testenv.Confined(t, folder, append(serveWebhook(t, c, folder), "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
-		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+health, "--metrics-address=0")...)
+	cmd := testenv.Confined(
+		t,
+		folder,
+		append(
+			serveWebhook(t, c, folder),
+			"--kubeconfig="+filepath.Join(folder, "kubeconfig"),
+			"--namespace="+rbactest.Names.Namespace,
+			"--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
+			"--service-account="+rbactest.Names.Adapter,
+			"--portal-service-account="+rbactest.Names.Portal,
+			"--health-address="+health,
+			"--metrics-address=0",
+		)...)
 	cmd.Env = append(cmd.Env, beAdapter+"=1")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -141,14 +166,38 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 	})
 
-	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
-		LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
-		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}}
-	subject := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
-	resource := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:cache", Mode: v1alpha1.ModeAudit}}
-	workload := &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "outside"}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: "trnv1:rsc:trip-com:iam:sa:app/app-1", Addresses: []string{"192.0.2.1"}}}
-	grant := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "one", Effect: v1alpha1.EffectAllow,
-		Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:sa:app/app-1"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:cache"}}}}}
+	class := &v1alpha1.ResourceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "redis"},
+		Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
+			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
+			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}},
+	}
+	subject := &v1alpha1.SubjectClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "application"},
+		Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"},
+	}
+	resource := &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "cache"},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:cache", Mode: v1alpha1.ModeAudit},
+	}
+	workload := &v1alpha1.ExternalWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: "outside"},
+		Spec:       v1alpha1.ExternalWorkloadSpec{Subject: "trnv1:rsc:trip-com:iam:sa:app/app-1", Addresses: []string{"192.0.2.1"}},
+	}
+	grant := &v1alpha1.AccessControlPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "cache"},
+		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+			{
+				SID:    "one",
+				Effect: v1alpha1.EffectAllow,
+				Subjects: []v1alpha1.Subject{
+					"trnv1:rsc:trip-com:iam:sa:app/app-1",
+				},
+				Actions:   []v1alpha1.Action{"redis:connect"},
+				Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:cache"},
+			},
+		}},
+	}
 	for _, o := range []client.Object{class, subject, resource, workload, grant} {
 		make(o)
 	}
@@ -169,7 +218,10 @@ func TestLeastPrivilege(t *testing.T) {
 		return objects.Get(t.Context(), client.ObjectKeyFromObject(grant), grant) == nil && len(grant.Status.Conditions) > 0
 	})
 	// The webhook refuses to delete what is enforced, and reports who changed what, with the same role.
-	enforced := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "vault"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:vault", Mode: v1alpha1.ModeEnforce}}
+	enforced := &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "vault"},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:vault", Mode: v1alpha1.ModeEnforce},
+	}
 	eventually(t, "the webhook refuses", func() bool {
 		if err := client.IgnoreAlreadyExists(objects.Create(t.Context(), enforced.DeepCopy())); err != nil {
 			t.Fatal(err)
@@ -231,7 +283,15 @@ func TestLeastPrivilege(t *testing.T) {
 	if strings.Contains(strings.ToLower(log.String()), "forbidden") {
 		t.Error("the log has Forbidden")
 	}
-	optional := rbactest.Lists("accesscontrolpolicies", "approvalpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses")
+	optional := rbactest.Lists(
+		"accesscontrolpolicies",
+		"approvalpolicies",
+		"externalworkloads",
+		"memberclusters",
+		"protectedresources",
+		"resourceclasses",
+		"subjectclasses",
+	)
 	for grant, reason := range map[string]string{
 		"get types.kubefed.io/federatedciliumcidrgroups":                              "an object is read again when a write of it conflicts",
 		"get types.kubefed.io/federatedciliumclusterwidenetworkpolicies":              "an object is read again when a write of it conflicts",

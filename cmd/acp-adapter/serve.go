@@ -80,13 +80,30 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	traces, err := otlp.Open(ctx, otlp.Config{Settings: o.tracing, Service: "acp-adapter", Version: version.String(), Log: slog.New(logr.ToSlogHandler(logger)), Metrics: metrics.Registry})
+	traces, err := otlp.Open(
+		ctx,
+		otlp.Config{
+			Settings: o.tracing,
+			Service:  "acp-adapter",
+			Version:  version.String(),
+			Log:      slog.New(logr.ToSlogHandler(logger)),
+			Metrics:  metrics.Registry,
+		},
+	)
 	if err != nil {
 		return err
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.namespace, TokenChecks: o.tokenChecks, WriteLimits: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
-		Clock: now, ClockLag: now.Behind, Tracer: traces.Tracer(),
+		KubeFedNamespace:     o.kubefedNamespace,
+		CredentialsNamespace: o.namespace,
+		TokenChecks:          o.tokenChecks,
+		WriteLimits:          o.push,
+		DirectWrites:         o.directWrites,
+		Workers:              o.workers,
+		Metrics:              metrics.Registry,
+		Clock:                now,
+		ClockLag:             now.Behind,
+		Tracer:               traces.Tracer(),
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -99,8 +116,19 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
-		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCertificate.CertFile, o.webhookCertificate.KeyFile,
-			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Report: reporter.Report, Own: []string{webhook.User(o.namespace, o.portal), webhook.User(o.namespace, o.account)}})
+		hook, err := webhook.New(
+			ctx,
+			o.webhookAddress,
+			o.webhookCertificate.CertFile,
+			o.webhookCertificate.KeyFile,
+			&webhook.Handler{
+				Cached: mgr.GetCache(),
+				Live:   mgr.GetAPIReader(),
+				Now:    now.Now,
+				Report: reporter.Report,
+				Own:    []string{webhook.User(o.namespace, o.portal), webhook.User(o.namespace, o.account)},
+			},
+		)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
@@ -227,7 +255,11 @@ func statusesAreKept(ctx context.Context, config *rest.Config) error {
 		if more := len(dropped) - shown; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		return fmt.Errorf("the host cluster's definitions of %s are older than this adapter, which would lose parts of statuses (%s): run `kubectl apply -f deploy/crds/` there", v1alpha1.GroupVersion, text)
+		return fmt.Errorf(
+			"the host cluster's definitions of %s are older than this adapter, which would lose parts of statuses (%s): run `kubectl apply -f deploy/crds/` there",
+			v1alpha1.GroupVersion,
+			text,
+		)
 	}
 	return nil
 }

@@ -31,7 +31,14 @@ func TestClickHouseFromEndToEnd(t *testing.T) {
 	newest := at.Add((flows - 1) * time.Millisecond)
 
 	// The program ends at the end of its input, after it has stored everything.
-	collector := exec.CommandContext(t.Context(), os.Args[0], "--kubeconfig="+emptyHost(t), "--store=@"+file(t, dsn+"\n"), "--exporter=m1=-", "--health-address=127.0.0.1:0")
+	collector := exec.CommandContext(
+		t.Context(),
+		os.Args[0],
+		"--kubeconfig="+emptyHost(t),
+		"--store=@"+file(t, dsn+"\n"),
+		"--exporter=m1=-",
+		"--health-address=127.0.0.1:0",
+	)
 	collector.Env = append(os.Environ(), beCollector+"=1")
 	collector.Stdin = &lines
 	if out, err := collector.CombinedOutput(); err != nil {

@@ -110,7 +110,17 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		}
 		c.writer = c.spool
 	}
-	if c.rollups, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Sources: len(c.o.members), Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
+	if c.rollups, err = rollup.New(
+		rollup.Config{
+			Store:         c.writer,
+			Log:           c.log,
+			Sources:       len(c.o.members),
+			Registerer:    reg,
+			Retention:     c.o.retention,
+			FlowRetention: c.o.flowRetention,
+			Now:           wallclock.Now,
+		},
+	); err != nil {
 		return err
 	}
 	if c.auditLog, err = c.o.tap.open(stdout, c.log, reg); err != nil {
@@ -266,7 +276,10 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	select {
 	case err = <-stored:
 	case <-grace.C:
-		err = fmt.Errorf("what was counted last was not stored within --shutdown-grace %s; it is read again at the next start as far as its source still holds it", c.o.shutdownGrace)
+		err = fmt.Errorf(
+			"what was counted last was not stored within --shutdown-grace %s; it is read again at the next start as far as its source still holds it",
+			c.o.shutdownGrace,
+		)
 	}
 	select {
 	case cause := <-failed:

@@ -53,7 +53,10 @@ func emptyHost(t *testing.T) (kubeconfig string) {
 		case r.URL.Path == base:
 			list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: v1alpha1.GroupVersion.String()}
 			for plural, kind := range kinds {
-				list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural, SingularName: strings.ToLower(kind), Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
+				list.APIResources = append(
+					list.APIResources,
+					metav1.APIResource{Name: plural, SingularName: strings.ToLower(kind), Kind: kind, Verbs: metav1.Verbs{"list", "watch"}},
+				)
 			}
 			answer(list)
 		case r.URL.Path == "/apis":
@@ -64,12 +67,26 @@ func emptyHost(t *testing.T) (kubeconfig string) {
 			w.WriteHeader(http.StatusNotFound)
 		case r.URL.Query().Get("sendInitialEvents") == "true": // like an API server without streaming lists
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			answer(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
+			answer(
+				metav1.Status{
+					TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+					Status:   "Failure",
+					Reason:   metav1.StatusReasonInvalid,
+					Code:     http.StatusUnprocessableEntity,
+				},
+			)
 		case r.URL.Query().Get("watch") != "":
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		default:
-			answer(map[string]any{"kind": kinds[plural] + "List", "apiVersion": v1alpha1.GroupVersion.String(), "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
+			answer(
+				map[string]any{
+					"kind":       kinds[plural] + "List",
+					"apiVersion": v1alpha1.GroupVersion.String(),
+					"metadata":   map[string]any{"resourceVersion": "1"},
+					"items":      []any{},
+				},
+			)
 		}
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
@@ -237,11 +254,20 @@ func kept(t *testing.T, dir string) bool {
 
 func exportedFlow(i int, at time.Time) *observerpb.ExportEvent {
 	return &observerpb.ExportEvent{NodeName: "n1", Time: timestamppb.New(at), ResponseTypes: &observerpb.ExportEvent_Flow{Flow: &flowpb.Flow{
-		Uuid: fmt.Sprintf("flow-%d", i), Time: timestamppb.New(at), NodeName: "n1", Verdict: flowpb.Verdict_FORWARDED,
-		EventType: &flowpb.CiliumEventType{Type: 5}, TrafficDirection: flowpb.TrafficDirection_INGRESS, IsReply: wrapperspb.Bool(false),
-		IP:     &flowpb.IP{Source: "10.0.0.1", Destination: "10.0.0.2"},
-		L4:     &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{SourcePort: uint32(10000 + i%50000), DestinationPort: 6379}}},
-		Source: &flowpb.Endpoint{Namespace: "apps", Labels: []string{"k8s:app=client"}}, Destination: &flowpb.Endpoint{Namespace: "apps", Labels: []string{"k8s:app=server"}},
+		Uuid:             fmt.Sprintf("flow-%d", i),
+		Time:             timestamppb.New(at),
+		NodeName:         "n1",
+		Verdict:          flowpb.Verdict_FORWARDED,
+		EventType:        &flowpb.CiliumEventType{Type: 5},
+		TrafficDirection: flowpb.TrafficDirection_INGRESS,
+		IsReply:          wrapperspb.Bool(false),
+		IP:               &flowpb.IP{Source: "10.0.0.1", Destination: "10.0.0.2"},
+		L4:               &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{SourcePort: uint32(10000 + i%50000), DestinationPort: 6379}}},
+		Source: &flowpb.Endpoint{
+			Namespace: "apps",
+			Labels:    []string{"k8s:app=client"},
+		},
+		Destination: &flowpb.Endpoint{Namespace: "apps", Labels: []string{"k8s:app=server"}},
 	}}}
 }
 
@@ -274,8 +300,11 @@ func TestRunsConfined(t *testing.T) {
 	if err := events.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := begin(t, testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--data-dir="+data, "--store=sqlite:flows.db", "--spool=spool",
-		"--tap=file:audit.jsonl", "--exporter=m1="+filepath.Join(folder, "events.log")))
+	p := begin(
+		t,
+		testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--data-dir="+data, "--store=sqlite:flows.db", "--spool=spool",
+			"--tap=file:audit.jsonl", "--exporter=m1="+filepath.Join(folder, "events.log")),
+	)
 	for p.position(t).Before(at.Add((written - 1) * time.Millisecond)) {
 		time.Sleep(time.Millisecond)
 	}

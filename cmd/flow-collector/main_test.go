@@ -36,8 +36,14 @@ func arguments(t *testing.T, changes map[string]string) []string {
 	t.Helper()
 	some := file(t, "")
 	values := map[string]string{
-		"kubeconfig": some, "store": "sqlite:" + filepath.Join(t.TempDir(), "flows.db"), "hubble": "m1=127.0.0.1:1", "hubble-tls-ca": some, "hubble-tls-cert": some,
-		"hubble-tls-key": some, "hubble-tls-server-name": "relay.test", "health-address": "127.0.0.1:0",
+		"kubeconfig":             some,
+		"store":                  "sqlite:" + filepath.Join(t.TempDir(), "flows.db"),
+		"hubble":                 "m1=127.0.0.1:1",
+		"hubble-tls-ca":          some,
+		"hubble-tls-cert":        some,
+		"hubble-tls-key":         some,
+		"hubble-tls-server-name": "relay.test",
+		"health-address":         "127.0.0.1:0",
 	}
 	for k, v := range changes {
 		values[k] = v
@@ -224,8 +230,11 @@ func TestRunsWhileHostAndMembersAreUnreachable(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	good := sources{
-		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil }, spooling: func() error { return nil },
-		members: func() []hubble.State { return []hubble.State{{Member: "m1", Connected: true}} },
+		policiesRead:    func() bool { return true },
+		policiesProblem: func() string { return "" },
+		storeErr:        func() error { return nil },
+		spooling:        func() error { return nil },
+		members:         func() []hubble.State { return []hubble.State{{Member: "m1", Connected: true}} },
 	}
 	for name, tc := range map[string]struct {
 		reason string

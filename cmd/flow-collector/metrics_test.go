@@ -15,8 +15,11 @@ import (
 
 func TestMetricsAreDocumented(t *testing.T) {
 	dir := t.TempDir()
-	o, err := parse(arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig), "spool", filepath.Join(dir, "spool"), "tap", "file:"+filepath.Join(dir, "tap"),
-		"share-as", "one")), io.Discard)
+	o, err := parse(
+		arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig), "spool", filepath.Join(dir, "spool"), "tap", "file:"+filepath.Join(dir, "tap"),
+			"share-as", "one")),
+		io.Discard,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

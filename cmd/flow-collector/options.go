@@ -55,26 +55,60 @@ type given struct {
 
 // settings defines the settings of the collector.
 func settings(o *options, g *given) *configuration.Settings {
-	s := configuration.New("flow-collector", "flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host cluster, and keeps roll-ups in the flow store.", version.String)
+	s := configuration.New(
+		"flow-collector",
+		"flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host cluster, and keeps roll-ups in the flow store.",
+		version.String,
+	)
 
 	f := s.Group("Host cluster")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
+	f.StringVar(
+		&o.kubeconfig,
+		"kubeconfig",
+		"",
+		"kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in",
+	)
 
 	f = s.Group("Sources")
 	f.StringArrayVar(&g.relays, "hubble", nil, "`member` cluster and its Hubble relay, NAME=HOST:PORT; once for each member; this or --exporter is required")
-	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "`file` with the certificate authority of the relays; this file and the next two are read again when they change")
+	f.StringVar(
+		&o.tls.CA,
+		"hubble-tls-ca",
+		"",
+		"`file` with the certificate authority of the relays; this file and the next two are read again when they change",
+	)
 	f.StringVar(&o.tls.Cert, "hubble-tls-cert", "", "`file` with the collector's own certificate")
 	f.StringVar(&o.tls.Key, "hubble-tls-key", "", "`file` with the key of that certificate")
 	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "`name` in the relays' certificates, the same for all")
 	f.StringArrayVar(&g.exporters, "exporter", nil, "`member` cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
-	f.StringVar(&o.shareAs, "share-as", "", "share the members with other collectors on the same store, by leases, under this `name`; empty: this one follows all")
+	f.StringVar(
+		&o.shareAs,
+		"share-as",
+		"",
+		"share the members with other collectors on the same store, by leases, under this `name`; empty: this one follows all",
+	)
 
 	f = s.Group("Data")
-	f.StringVar(&g.dataDir, "data-dir", ".", "`folder` in which relative paths of --store, --spool and --tap are; the collector writes nowhere else, except to the folder for temporary files")
-	f.StringVar(&g.store, "store", "", "flow `store`: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; required")
+	f.StringVar(
+		&g.dataDir,
+		"data-dir",
+		".",
+		"`folder` in which relative paths of --store, --spool and --tap are; the collector writes nowhere else, except to the folder for temporary files",
+	)
+	f.StringVar(
+		&g.store,
+		"store",
+		"",
+		"flow `store`: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; required",
+	)
 	s.SecretsBelong("store", "put the address into a file and give @FILE")
 	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "`duration` for which roll-ups and losses are kept; at least 1h")
-	f.StringVar(&g.flows, "flows", "", "`which` flows are kept one by one, beside the counts of all: all, refused or none; empty: refused with sqlite, all with clickhouse")
+	f.StringVar(
+		&g.flows,
+		"flows",
+		"",
+		"`which` flows are kept one by one, beside the counts of all: all, refused or none; empty: refused with sqlite, all with clickhouse",
+	)
 	f.DurationVar(&o.flowRetention, "flow-retention", 3*24*time.Hour, "`duration` for which flows are kept one by one; at least 1h, at most --retention")
 	f.StringVar(&g.spoolDir, "spool", "", "`folder` for what is counted while the store is away; empty: only the memory")
 	f.StringVar(&g.spoolSize, "spool-size", "1Gi", "most `bytes` that the spool may hold")
@@ -86,13 +120,28 @@ func settings(o *options, g *given) *configuration.Settings {
 	f.StringVar(&o.tap.tokenFile, "tap-token-file", "", "`file` with the bearer token of the tap's webhook")
 
 	f = s.Group("Listening")
-	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8083", "`address` of /livez, /readyz and /startupz, without TLS; and of /metrics where --metrics-address is empty")
+	f.StringVar(
+		&o.healthAddress,
+		"health-address",
+		"127.0.0.1:8083",
+		"`address` of /livez, /readyz and /startupz, without TLS; and of /metrics where --metrics-address is empty",
+	)
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of /metrics, without login; empty: beside the probes")
-	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(
+		&o.metricsCertificate.CertFile,
+		"metrics-tls-cert-file",
+		"",
+		"`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP",
+	)
 	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
 
 	f = s.Group("Ending")
-	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which what was counted is stored; less than the pod's terminationGracePeriodSeconds")
+	f.DurationVar(
+		&o.shutdownGrace,
+		"shutdown-grace",
+		20*time.Second,
+		"`duration` from SIGTERM within which what was counted is stored; less than the pod's terminationGracePeriodSeconds",
+	)
 	s.Logging(&o.logFormat, &o.logLevel, "text")
 	return s
 }

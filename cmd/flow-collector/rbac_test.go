@@ -46,5 +46,10 @@ func TestLeastPrivilege(t *testing.T) {
 	if strings.Contains(errs.String(), "orbidden") {
 		t.Errorf("forbidden: %s", errs.String())
 	}
-	c.Check(t, rbactest.Names.Collector, rbactest.Lists("accesscontrolpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses"), nil)
+	c.Check(
+		t,
+		rbactest.Names.Collector,
+		rbactest.Lists("accesscontrolpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses"),
+		nil,
+	)
 }

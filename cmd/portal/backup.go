@@ -62,9 +62,24 @@ func commands() map[string]command {
 			parse: func(s *configuration.Settings, o *backupOptions) {
 				f := s.Group("Restore")
 				f.StringVar(&o.from, "from", "", "`file` that portal backup wrote; required")
-				f.StringVar(&o.laterLedger, "later-ledger", "", "`file` with an export of the ledger that contains what followed the backup: grants that ended in it are not restored")
-				f.BoolVar(&o.holdGrants, "hold-grants", false, "nothing is known about the time after the backup: no grant is restored, and everybody asks again")
-				f.BoolVar(&o.nothingSince, "nothing-since", false, "no portal ran after the backup and nobody changed ACP's objects, as when everything moves: all grants are restored")
+				f.StringVar(
+					&o.laterLedger,
+					"later-ledger",
+					"",
+					"`file` with an export of the ledger that contains what followed the backup: grants that ended in it are not restored",
+				)
+				f.BoolVar(
+					&o.holdGrants,
+					"hold-grants",
+					false,
+					"nothing is known about the time after the backup: no grant is restored, and everybody asks again",
+				)
+				f.BoolVar(
+					&o.nothingSince,
+					"nothing-since",
+					false,
+					"no portal ran after the backup and nobody changed ACP's objects, as when everything moves: all grants are restored",
+				)
 				f.StringSliceVar(&o.anchorFiles, "anchor-heads", nil, "`files` with heads of the ledger that anchors kept; the ledger must reach them")
 				f.StringVar(&o.held, "held", "held-statements.yaml", "`file` to write statements to that were not made in the portal and are not restored")
 			},
@@ -170,7 +185,13 @@ func writeBackup(ctx context.Context, o *backupOptions, out io.Writer) (err erro
 	for _, f := range m.Files {
 		records += f.Records
 	}
-	_, err = fmt.Fprintf(out, "wrote %s: %d records, the ledger up to line %d\nit contains no credentials, but who may reach what and why: keep it encrypted, away from the host cluster and the database\n", o.to, records, m.Head.Seq)
+	_, err = fmt.Fprintf(
+		out,
+		"wrote %s: %d records, the ledger up to line %d\nit contains no credentials, but who may reach what and why: keep it encrypted, away from the host cluster and the database\n",
+		o.to,
+		records,
+		m.Head.Seq,
+	)
 	return err
 }
 

@@ -72,9 +72,25 @@ func loseAfterBackup(t *testing.T) lost {
 		})
 		return err == nil && begun
 	})
-	byHand := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-		{SID: "allow", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App889}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.LedgerCache}},
-		{SID: "deny", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{portaltest.App888}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.LedgerCache}}}}}
+	byHand := &v1alpha1.AccessControlPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "by-hand"},
+		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+			{
+				SID:       "allow",
+				Effect:    v1alpha1.EffectAllow,
+				Subjects:  []v1alpha1.Subject{portaltest.App889},
+				Actions:   []v1alpha1.Action{"redis:connect"},
+				Resources: []v1alpha1.ResourceName{portaltest.LedgerCache},
+			},
+			{
+				SID:       "deny",
+				Effect:    v1alpha1.EffectDeny,
+				Subjects:  []v1alpha1.Subject{portaltest.App888},
+				Actions:   []v1alpha1.Action{"redis:connect"},
+				Resources: []v1alpha1.ResourceName{portaltest.LedgerCache},
+			},
+		}},
+	}
 	if err := f.c.Create(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +106,10 @@ func loseAfterBackup(t *testing.T) lost {
 		t.Fatalf("revoke: %d %s", a.Status, a.Body)
 	}
 	x := ticketOf(t, people["carol"], nil, "T-3")
-	if a := people["carol"].Post("/api/v1/tickets/T-3/decision", map[string]any{"decision": "reject", "comment": "no", "version": x.Version}); a.Status != http.StatusOK {
+	if a := people["carol"].Post(
+		"/api/v1/tickets/T-3/decision",
+		map[string]any{"decision": "reject", "comment": "no", "version": x.Version},
+	); a.Status != http.StatusOK {
 		t.Fatalf("reject: %d %s", a.Status, a.Body)
 	}
 	if err := f.c.Delete(t.Context(), byHand); err != nil {
@@ -132,7 +151,10 @@ func login(t *testing.T, p *program, provider *portaltest.Provider) map[string]*
 
 func ask(t *testing.T, who *portaltest.Browser, application, resource string) string {
 	t.Helper()
-	a := who.Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": application, "resource": resource, "actions": []string{"redis:connect"}}}})
+	a := who.Post(
+		"/api/v1/tickets",
+		map[string]any{"reason": "r", "items": []map[string]any{{"application": application, "resource": resource, "actions": []string{"redis:connect"}}}},
+	)
 	if a.Status != http.StatusCreated {
 		t.Fatalf("ask: %d %s", a.Status, a.Body)
 	}
@@ -287,7 +309,15 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		}
 		verifyLedger(t, o, "")
 
-		if _, err := runPortal(t, "restore", o, "--from="+l.backup, "--hold-grants", "--held="+held); err == nil || !strings.Contains(err.Error(), "the database is not empty") {
+		if _, err := runPortal(
+			t,
+			"restore",
+			o,
+			"--from="+l.backup,
+			"--hold-grants",
+			"--held="+held,
+		); err == nil ||
+			!strings.Contains(err.Error(), "the database is not empty") {
 			t.Errorf("a restore over a database that is used: %v", err)
 		}
 	})
@@ -326,7 +356,14 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		}
 		fresh = testOptions(t, &rest.Config{}, l.provider)
 		fresh.kubeconfig = o.kubeconfig
-		if _, err := runPortal(t, "restore", fresh, "--from="+l.backup, "--nothing-since"); err == nil || !strings.Contains(err.Error(), "AccessControlPolicy "+bobs) {
+		if _, err := runPortal(
+			t,
+			"restore",
+			fresh,
+			"--from="+l.backup,
+			"--nothing-since",
+		); err == nil ||
+			!strings.Contains(err.Error(), "AccessControlPolicy "+bobs) {
 			t.Errorf("a host cluster with other objects: %v", err)
 		}
 	})

@@ -233,7 +233,12 @@ func (w *writeSequence) write(i int) {
 	}
 	writer := i / 2 % writers
 	a := w.writers[writer].requester.Post("/api/v1/tickets", map[string]any{"reason": "the checkout needs it", "items": []map[string]any{
-		{"application": fmt.Sprint("app-", firstWriter+writer+groups*(i/2/writers)), "resource": fmt.Sprint("cache-", (i*131+3)%entities), "actions": []string{"redis:connect"}}}})
+		{
+			"application": fmt.Sprint("app-", firstWriter+writer+groups*(i/2/writers)),
+			"resource":    fmt.Sprint("cache-", (i*131+3)%entities),
+			"actions":     []string{"redis:connect"},
+		},
+	}})
 	if a.Status != http.StatusCreated {
 		w.b.Errorf("a submission was answered %d: %s", a.Status, a.Body)
 		return

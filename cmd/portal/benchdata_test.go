@@ -36,8 +36,20 @@ func writeCompany(b *testing.B) string {
 		}
 	}
 	for i := range entities {
-		line(`{kind: Component, metadata: {name: app-%d, title: Shop checkout %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:iam:sa:app/%d"}}, spec: {owner: g%d}}`, i, i, i, i%groups)
-		line(`{kind: Resource, metadata: {name: cache-%d, title: Orders cache %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:redis:clusters:cache-%d", acp.io/sensitivity: low}}, spec: {owner: g%d}}`, i, i, i, i*7%groups)
+		line(
+			`{kind: Component, metadata: {name: app-%d, title: Shop checkout %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:iam:sa:app/%d"}}, spec: {owner: g%d}}`,
+			i,
+			i,
+			i,
+			i%groups,
+		)
+		line(
+			`{kind: Resource, metadata: {name: cache-%d, title: Orders cache %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:redis:clusters:cache-%d", acp.io/sensitivity: low}}, spec: {owner: g%d}}`,
+			i,
+			i,
+			i,
+			i*7%groups,
+		)
 	}
 	dir := b.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "company.yaml"), []byte(strings.TrimSuffix(out.String(), "---\n")), 0o600); err != nil {

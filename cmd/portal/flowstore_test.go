@@ -72,7 +72,10 @@ func TestFlowStoreInClickHouse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	b := &audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: 3, FirstSeen: audittest.T0, LastSeen: audittest.T0}}}
+	b := &audit.Batch{
+		ID:      "1",
+		Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: 3, FirstSeen: audittest.T0, LastSeen: audittest.T0}},
+	}
 	if err := store.Append(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}

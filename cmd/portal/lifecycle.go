@@ -23,7 +23,15 @@ func serveBeside(ctx context.Context, g *serving.Group, o options, probes *healt
 		}
 	}
 	if o.metricsAddress != "" {
-		if _, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: o.metricsAddress, Certificate: o.metricsCertificate, Server: health.Server(metricsHandler(registry))}); err != nil {
+		if _, err := g.Serve(
+			ctx,
+			serving.Config{
+				Setting:     "metrics-address",
+				Address:     o.metricsAddress,
+				Certificate: o.metricsCertificate,
+				Server:      health.Server(metricsHandler(registry)),
+			},
+		); err != nil {
 			return err
 		}
 	}
@@ -79,7 +87,10 @@ func (e *ending) run(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = errors.Join(err, fmt.Errorf("approved changes were still being written when --shutdown-grace %s was over; they are taken up again by the next portal", e.grace))
+		err = errors.Join(
+			err,
+			fmt.Errorf("approved changes were still being written when --shutdown-grace %s was over; they are taken up again by the next portal", e.grace),
+		)
 	}
 	e.closeTraces(ctx)
 	return err

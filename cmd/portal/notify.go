@@ -40,7 +40,17 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 }
 
 // notifier returns the functions that process notifications: one router, and a dispatcher for each channel.
-func notifier(store notify.Store, tickets approval.TicketStore, delegations approval.DelegationStore, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, arrived func(person string), log *slog.Logger) []func(context.Context) {
+func notifier(
+	store notify.Store,
+	tickets approval.TicketStore,
+	delegations approval.DelegationStore,
+	company func() *catalog.Catalog,
+	channels *setup.Channels,
+	portal *url.URL,
+	replica string,
+	arrived func(person string),
+	log *slog.Logger,
+) []func(context.Context) {
 	delegation := func(ctx context.Context, id int64) (approval.Delegation, error) {
 		all, err := delegations.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
 		if err != nil {
@@ -61,11 +71,13 @@ func notifier(store notify.Store, tickets approval.TicketStore, delegations appr
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
 	for name, sender := range channels.Senders {
-		dispatcher := notify.NewDispatcher(notify.DispatcherConfig{Name: replica, Channel: name, Sender: sender, Store: store, Renderer: &notify.Renderer{Portal: portal},
-			Recipient: func(person string) (notify.Recipient, bool) {
-				return notify.Directory{Catalog: company()}.Recipient(person)
-			},
-			Now: wallclock.Now, Log: log, Poll: notifyEvery, Lease: notifyLease})
+		dispatcher := notify.NewDispatcher(
+			notify.DispatcherConfig{Name: replica, Channel: name, Sender: sender, Store: store, Renderer: &notify.Renderer{Portal: portal},
+				Recipient: func(person string) (notify.Recipient, bool) {
+					return notify.Directory{Catalog: company()}.Recipient(person)
+				},
+				Now: wallclock.Now, Log: log, Poll: notifyEvery, Lease: notifyLease},
+		)
 		run = append(run, dispatcher.Run)
 	}
 	return run

@@ -89,7 +89,11 @@ func TestReplicasTellOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.Update(t.Context(), x.Number, func(x *approval.Ticket) error { return x.Withdraw("alice", "done", approvaltest.Start) }); err != nil {
+			if _, err := store.Update(
+				t.Context(),
+				x.Number,
+				func(x *approval.Ticket) error { return x.Withdraw("alice", "done", approvaltest.Start) },
+			); err != nil {
 				t.Fatal(err)
 			}
 		}

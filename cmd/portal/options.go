@@ -60,26 +60,61 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; required unless --listen is on 127.0.0.1")
 	f.StringVar(&o.certificate.CertFile, "tls-cert-file", "", "`file` with the certificate for --listen, read again when it changes; empty: plain HTTP")
 	f.StringVar(&o.certificate.KeyFile, "tls-key-file", "", "`file` with the key of that certificate")
-	f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain HTTP only they are served")
+	f.StringSliceVar(
+		&o.trustedProxies,
+		"trusted-proxies",
+		nil,
+		"`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain HTTP only they are served",
+	)
 	f.StringVar(&o.healthAddress, "health-address", "", "`address` of /livez, /readyz and /startupz, without TLS and login; empty: none")
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of Prometheus metrics at /metrics, without login; empty: none")
-	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(
+		&o.metricsCertificate.CertFile,
+		"metrics-tls-cert-file",
+		"",
+		"`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP",
+	)
 	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
 
 	f = s.Group("Ending")
-	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "`duration` after SIGTERM in which requests are still taken, while /readyz fails, so that load balancers notice")
-	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which requests end and approved changes that are due are written; less than the pod's terminationGracePeriodSeconds")
+	f.DurationVar(
+		&o.shutdownDelay,
+		"shutdown-delay",
+		0,
+		"`duration` after SIGTERM in which requests are still taken, while /readyz fails, so that load balancers notice",
+	)
+	f.DurationVar(
+		&o.shutdownGrace,
+		"shutdown-grace",
+		20*time.Second,
+		"`duration` from SIGTERM within which requests end and approved changes that are due are written; less than the pod's terminationGracePeriodSeconds",
+	)
 
 	f = s.Group("Host cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
-	f.StringVar(&o.namespace, "namespace", "acp-system", "`namespace` of ACP in the host cluster: of the ledger's anchor, and of the Events that say who changed an object")
+	f.StringVar(
+		&o.namespace,
+		"namespace",
+		"acp-system",
+		"`namespace` of ACP in the host cluster: of the ledger's anchor, and of the Events that say who changed an object",
+	)
 
 	f = s.Group("Data")
-	f.StringVar(&o.dataDir, "data-dir", ".", "`folder` in which relative sqlite: paths are; the portal writes nowhere else, except to the folder for temporary files")
+	f.StringVar(
+		&o.dataDir,
+		"data-dir",
+		".",
+		"`folder` in which relative sqlite: paths are; the portal writes nowhere else, except to the folder for temporary files",
+	)
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	s.SecretsBelong("database", "put the URL into a file and name that with --database-url-file")
-	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read")
+	f.StringVar(
+		&o.flowStore,
+		"flow-store",
+		"sqlite:flows.db",
+		"flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read",
+	)
 	s.SecretsBelong("flow-store", "put the address into a file and give @FILE")
 
 	f = s.Group("Catalog")
@@ -87,24 +122,45 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
 	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
 	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
-	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application without approval (1 to 131072); beyond it the owners of the resources that it reaches approve, or the security team registers")
+	f.IntVar(
+		&o.workloadAddresses,
+		"workload-addresses",
+		workloads.DefaultAddresses,
+		"`number` of addresses outside the fleet that owners may register for one application without approval (1 to 131072); beyond it the owners of the resources that it reaches approve, or the security team registers",
+	)
 
 	f = s.Group("Login")
-	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; none: nobody can log in, and the login page says that no provider is configured; required")
+	f.StringVar(
+		&o.issuer,
+		"oidc-issuer",
+		"",
+		"`URL` of the OIDC provider; none: nobody can log in, and the login page says that no provider is configured; required",
+	)
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret, read at each login; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
 
 	f = s.Group("Evidence")
 	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
-	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
+	f.IntVar(
+		&o.evidenceThreshold,
+		"evidence-threshold",
+		insight.DefaultThreshold,
+		"`score` (0 to 100) from which on a resource can be enforced without an override; 0: always",
+	)
 
 	f = s.Group("Notifications and ledger")
 	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
-	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
+	f.StringArrayVar(
+		&o.ledgerAnchors,
+		"ledger-anchor",
+		[]string{"configmap"},
+		"`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable",
+	)
 	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
-	o.tracing.Define(s).StringVar(&o.traceURL, "trace-url", "", "`URL` of a page about a trace, with {traceId} in place of its id, to which the page of a ticket has a link; empty: none")
+	o.tracing.Define(s).
+		StringVar(&o.traceURL, "trace-url", "", "`URL` of a page about a trace, with {traceId} in place of its id, to which the page of a ticket has a link; empty: none")
 	s.Logging(&o.logFormat, &o.logLevel, "text")
 	return s
 }
@@ -182,7 +238,10 @@ func (o *options) checkListening() error {
 			return err
 		}
 	}
-	if err := errors.Join(o.certificate.Validate("tls-cert-file", "tls-key-file"), o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file")); err != nil {
+	if err := errors.Join(
+		o.certificate.Validate("tls-cert-file", "tls-key-file"),
+		o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file"),
+	); err != nil {
 		return err
 	}
 	if _, err := serving.Prefixes("trusted-proxies", o.trustedProxies); err != nil {
@@ -191,7 +250,10 @@ func (o *options) checkListening() error {
 	here, https := serving.Loopback(o.listen), strings.HasPrefix(o.publicURL, "https://")
 	switch {
 	case !here && !o.certificate.Given() && len(o.trustedProxies) == 0:
-		return fmt.Errorf("--listen %q would serve other machines without TLS: give --tls-cert-file and --tls-key-file, or name the proxies with TLS that are in front with --trusted-proxies, or listen on 127.0.0.1", o.listen)
+		return fmt.Errorf(
+			"--listen %q would serve other machines without TLS: give --tls-cert-file and --tls-key-file, or name the proxies with TLS that are in front with --trusted-proxies, or listen on 127.0.0.1",
+			o.listen,
+		)
 	case !here && o.publicURL == "":
 		return fmt.Errorf("--public-url is required with --listen %q: it is where browsers and the login provider send people", o.listen)
 	case o.publicURL != "" && !https && (!here || o.certificate.Given()):

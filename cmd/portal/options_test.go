@@ -72,7 +72,8 @@ func TestDatabaseFromAFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := o.dsn()
-			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hush")) {
+			if got != tc.want || (err == nil) != (tc.err == "") ||
+				err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hush")) {
 				t.Errorf("%s: got %q, %v", tc.reason, got, err)
 			}
 		})
@@ -97,7 +98,8 @@ func TestDefaults(t *testing.T) {
 		"behind a proxy":         {[]string{"--listen=10.0.0.1:9", "--trusted-proxies=10.0.0.0/24", "--public-url=https://a.example"}, "https://a.example"},
 	} {
 		o, err := parse(append([]string{"--catalog=x", "--data-dir=/data"}, tc.args...), t.Output())
-		if err != nil || o.publicURL != tc.want || o.logLevel != slog.LevelInfo || o.database != "sqlite:/data/portal.db" || o.flowStore != "sqlite:/data/flows.db" {
+		if err != nil || o.publicURL != tc.want || o.logLevel != slog.LevelInfo || o.database != "sqlite:/data/portal.db" ||
+			o.flowStore != "sqlite:/data/flows.db" {
 			t.Errorf("%s: %+v, %v", name, o, err)
 		}
 	}

@@ -163,7 +163,10 @@ func TestEndsWithoutLosingWork(t *testing.T) {
 		people[who] = portaltest.NewBrowser(t, p.base)
 		people[who].Login(provider, "/", who)
 	}
-	request := map[string]any{"reason": "checkout", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}}
+	request := map[string]any{
+		"reason": "checkout",
+		"items":  []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}},
+	}
 	if a := people["alice"].Post("/api/v1/tickets", request); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
@@ -233,7 +236,13 @@ func TestGraceIsKept(t *testing.T) {
 		b := portaltest.NewBrowser(t, p.base)
 		b.Login(provider, "/", who)
 		if i == 0 {
-			b.Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}})
+			b.Post(
+				"/api/v1/tickets",
+				map[string]any{
+					"reason": "r",
+					"items":  []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}},
+				},
+			)
 			continue
 		}
 		if a := b.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i}); a.Status != http.StatusOK {
@@ -289,15 +298,26 @@ func TestRunsConfined(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := begin(t, testenv.Confined(t, folder), "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--oidc-client-secret-file="+filepath.Join(folder, "oidc-client-secret-file"),
-		"--data-dir="+filepath.Join(folder, "data"), "--catalog="+catalog, "--oidc-issuer="+provider.URL, "--ledger-anchor=none")
+	p := begin(
+		t,
+		testenv.Confined(t, folder),
+		"--kubeconfig="+filepath.Join(folder, "kubeconfig"),
+		"--oidc-client-secret-file="+filepath.Join(folder, "oidc-client-secret-file"),
+		"--data-dir="+filepath.Join(folder, "data"),
+		"--catalog="+catalog,
+		"--oidc-issuer="+provider.URL,
+		"--ledger-anchor=none",
+	)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil || !strings.Contains(string(status), "CapEff:\t0000000000000000") || !strings.Contains(string(status), "NoNewPrivs:\t1") {
 		t.Fatalf("the test does not confine the program: %v\n%s", err, status)
 	}
 	b := portaltest.NewBrowser(t, p.base)
 	b.Login(provider, "/", "alice")
-	if a := b.Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}}); a.Status != http.StatusCreated {
+	if a := b.Post(
+		"/api/v1/tickets",
+		map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}},
+	); a.Status != http.StatusCreated {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	p.terminate()

@@ -47,7 +47,10 @@ func TestLeastPrivilege(t *testing.T) {
 		people[who] = portaltest.NewBrowser(t, p.base)
 		people[who].Login(provider, "/", who)
 	}
-	people["alice"].Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}})
+	people["alice"].Post(
+		"/api/v1/tickets",
+		map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}},
+	)
 	for i, who := range []string{"carol", "bob"} {
 		if a := people[who].Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i + 1}); a.Status != http.StatusOK {
 			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
@@ -78,7 +81,15 @@ func TestLeastPrivilege(t *testing.T) {
 	if strings.Contains(strings.ToLower(log.b.String()), "forbidden") {
 		t.Errorf("the log has Forbidden: %s", log.b.String())
 	}
-	unused := rbactest.Lists("accesscontrolpolicies", "approvalpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses")
+	unused := rbactest.Lists(
+		"accesscontrolpolicies",
+		"approvalpolicies",
+		"externalworkloads",
+		"memberclusters",
+		"protectedresources",
+		"resourceclasses",
+		"subjectclasses",
+	)
 	for _, kind := range []string{"approvalpolicies", "externalworkloads", "protectedresources", "resourceclasses", "subjectclasses"} {
 		for _, verb := range []string{"get", "create", "update", "delete"} {
 			unused[verb+" acp.io/"+kind] = "tickets about objects, owners and platforms: the tests of internal/portal/host write each kind"

@@ -164,10 +164,20 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	once := oncestore.New(db)
-	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Granted: h.Granted, MostAddresses: o.workloadAddresses, Now: wallclock.Now,
-		Record: func(ctx context.Context, e ...ledger.Entry) error {
-			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
-		}})
+	registrar := workloads.New(
+		workloads.Config{
+			Cluster:       h.Workloads(),
+			State:         h.Workloads().State,
+			Catalog:       directory.Catalog,
+			Covered:       h.SubjectCovered,
+			Granted:       h.Granted,
+			MostAddresses: o.workloadAddresses,
+			Now:           wallclock.Now,
+			Record: func(ctx context.Context, e ...ledger.Entry) error {
+				return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
+			},
+		},
+	)
 	traces, err := otlp.Open(ctx, otlp.Config{Settings: o.tracing, Service: "acp-portal", Version: version.String(), Log: log, Metrics: registry})
 	if err != nil {
 		return err
@@ -176,35 +186,93 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	var outbox []*approval.Worker
 	finish := make(chan struct{}) // closed when no request can make a job any more
 	states := rolloutstore.New(db)
-	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Enforced: h.Enforced, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Workloads: registrar, Now: wallclock.Now, Tracer: traces.Tracer(),
-		OnChange: func(t *approval.Ticket) {
-			hub.Ticket(t)
-			times.Changed(t)
+	seen := rollout.NewInsight(
+		rollout.InsightConfig{
+			Flows:     flows,
+			Snapshot:  h.Snapshot,
+			Fleet:     h.Fleet,
+			Enforced:  h.Enforced,
+			Store:     states,
+			Window:    o.evidenceWindow,
+			Threshold: o.evidenceThreshold,
+			Now:       wallclock.Now,
 		},
-		Wake: func() {
-			for _, w := range outbox {
-				w.Wake()
-			}
-		}})
+	)
+	tickets, err := approval.NewService(
+		approval.Config{
+			Store:       store,
+			Delegations: store,
+			Catalog:     directory.Catalog,
+			Host:        h,
+			Evidence:    seen,
+			Workloads:   registrar,
+			Now:         wallclock.Now,
+			Tracer:      traces.Tracer(),
+			OnChange: func(t *approval.Ticket) {
+				hub.Ticket(t)
+				times.Changed(t)
+			},
+			Wake: func() {
+				for _, w := range outbox {
+					w.Wake()
+				}
+			},
+		},
+	)
 	if err != nil {
 		return err
 	}
 	objects := outsidestore.New(db)
 	h.Noting(objects.AddOwnChange)
-	recorder := &externalchanges.Recorder{Host: h, Store: objects, Now: wallclock.Now, Log: log, Settle: externalchanges.DefaultSettle, Every: externalchanges.DefaultEvery, Compare: externalchanges.DefaultCompare}
+	recorder := &externalchanges.Recorder{
+		Host:    h,
+		Store:   objects,
+		Now:     wallclock.Now,
+		Log:     log,
+		Settle:  externalchanges.DefaultSettle,
+		Every:   externalchanges.DefaultEvery,
+		Compare: externalchanges.DefaultCompare,
+	}
 	h.OnObject(recorder.Notice)
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
-	downgrades := &rollout.Downgrades{Service: rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
-		Objects: rolloutapi.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
-	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
+	downgrades := &rollout.Downgrades{
+		Service:  rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
+		Objects:  rolloutapi.ProtectedBy(h),
+		ClassOf:  h.ClassOf,
+		Patience: downgradePatience,
+		Running:  ctx,
+	}
+	guard := &rollout.Watcher{
+		Service:   rollouts,
+		Name:      replica,
+		Denials:   seen,
+		Tickets:   rollout.Requests{Service: tickets},
+		Resources: h.Enforced,
+		Every:     guardEvery,
+		Log:       log,
+	}
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Outbox: store, Writer: writer, Objects: writer,
-			PolicyName: policy.PolicyNameFor, DefaultMode: h.DefaultMode, Log: log, Lease: jobLease, Poll: storeEvery, Finish: finish, Wrote: follower.Look}))
+		outbox = append(
+			outbox,
+			approval.NewWorker(approval.WorkerConfig{
+				Name:        fmt.Sprintf("%s-%d", replica, i),
+				Service:     tickets,
+				Outbox:      store,
+				Writer:      writer,
+				Objects:     writer,
+				PolicyName:  policy.PolicyNameFor,
+				DefaultMode: h.DefaultMode,
+				Log:         log,
+				Lease:       jobLease,
+				Poll:        storeEvery,
+				Finish:      finish,
+				Wrote:       follower.Look,
+			}),
+		)
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
 	if err != nil {
@@ -225,9 +293,19 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
 			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Metrics: registry, Stats: counted(store, credentials),
 			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
-		Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Inbox: notifications, Channels: channels.People,
-		Workloads: registrar, Ledger: ledgerstore.NewReader(db), Demo: o.demo,
-		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }})
+		Host:           h,
+		Flows:          flows,
+		EvidenceWindow: o.evidenceWindow,
+		Insight:        seen,
+		Rollout:        rollouts,
+		Downgrades:     downgrades,
+		Inbox:          notifications,
+		Channels:       channels.People,
+		Workloads:      registrar,
+		Ledger:         ledgerstore.NewReader(db),
+		Demo:           o.demo,
+		Witnesses:      func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) },
+	})
 	if err != nil {
 		return err
 	}
@@ -266,7 +344,17 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	probes.Started()
 	log.Info("portal is served", "address", o.publicURL)
 
-	end := ending{delay: o.shutdownDelay, grace: o.shutdownGrace, probes: probes, endStreams: endStreams, entry: entry, finish: func() { close(finish) }, working: &working, closeTraces: traces.Close, log: log}
+	end := ending{
+		delay:       o.shutdownDelay,
+		grace:       o.shutdownGrace,
+		probes:      probes,
+		endStreams:  endStreams,
+		entry:       entry,
+		finish:      func() { close(finish) },
+		working:     &working,
+		closeTraces: traces.Close,
+		log:         log,
+	}
 	err = end.wait(signal, served, ended, beside.Failed())
 	err = errors.Join(err, end.run(ctx))
 	cancel()
@@ -289,7 +377,11 @@ func prune(ctx context.Context, s credential.Store, once idempotency.Store, log 
 	t := time.NewTicker(pruneEvery)
 	defer t.Stop()
 	for {
-		if err := errors.Join(s.Prune(ctx, wallclock.Now()), once.Prune(ctx, wallclock.Now().Add(-idempotency.AnswerRetention))); err != nil && ctx.Err() == nil {
+		if err := errors.Join(
+			s.Prune(ctx, wallclock.Now()),
+			once.Prune(ctx, wallclock.Now().Add(-idempotency.AnswerRetention)),
+		); err != nil &&
+			ctx.Err() == nil {
 			log.Warn("expired sessions, tokens and idempotency keys could not be removed", "error", err)
 		}
 		select {

@@ -222,7 +222,11 @@ func TestStory(t *testing.T) {
 		people[who].Get("/api/v1/tickets/"+id).Into(t, &x)
 		return x
 	}
-	body := map[string]any{"reason": "checkout", "durationSeconds": 86400, "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}}
+	body := map[string]any{
+		"reason":          "checkout",
+		"durationSeconds": 86400,
+		"items":           []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}},
+	}
 	made := people["alice"].Post("/api/v1/tickets", body)
 	if made.Status != http.StatusCreated {
 		t.Fatalf("create: %d %s", made.Status, made.Body)
@@ -241,7 +245,8 @@ func TestStory(t *testing.T) {
 	}
 	eventually(t, "the statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	acp, _ := f.policy()
-	if st := acp.Spec.Statements[0]; st.SID != "t-1-1" || st.NotAfter == nil || st.Subjects[0] != portaltest.App888 || acp.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal {
+	if st := acp.Spec.Statements[0]; st.SID != "t-1-1" || st.NotAfter == nil || st.Subjects[0] != portaltest.App888 ||
+		acp.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal {
 		t.Errorf("statement: %+v in %+v", st, acp.ObjectMeta)
 	}
 
@@ -295,7 +300,10 @@ func TestVanishedStatement(t *testing.T) {
 		who[n] = portaltest.NewBrowser(t, p.base)
 		who[n].Login(provider, "/", n)
 	}
-	who["alice"].Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}})
+	who["alice"].Post(
+		"/api/v1/tickets",
+		map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}},
+	)
 	for i, n := range []string{"carol", "bob"} {
 		if a := who[n].Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i + 1}); a.Status != http.StatusOK {
 			t.Fatalf("%s: %d %s", n, a.Status, a.Body)

@@ -30,8 +30,14 @@ func crowd(of func(i int) v1alpha1.MemberState) []v1alpha1.ClusterState {
 	var out []v1alpha1.ClusterState
 	for i := range manyMembers {
 		at := metav1.NewMicroTime(start.Add(time.Duration(i) * 17 * time.Hour))
-		c := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("m%062d", i)), State: of(i), Mode: []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}[i%2],
-			DesiredRevision: fmt.Sprintf("%016x", 1<<60+i), ObservedRevision: fmt.Sprintf("%016x", 1<<61+i), Since: &at}
+		c := v1alpha1.ClusterState{
+			Name:             v1alpha1.ClusterName(fmt.Sprintf("m%062d", i)),
+			State:            of(i),
+			Mode:             []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}[i%2],
+			DesiredRevision:  fmt.Sprintf("%016x", 1<<60+i),
+			ObservedRevision: fmt.Sprintf("%016x", 1<<61+i),
+			Since:            &at,
+		}
 		if c.State != v1alpha1.MemberRealized {
 			c.Message, c.MessageCode, c.MessageParams = strings.Repeat("<", 200), "member.no-answer", strings.Repeat("<", 130)
 		}
@@ -100,7 +106,14 @@ func TestStatusIsBounded(t *testing.T) {
 					SIDs: map[string][]string{"p": sids(tc.sids)}, Clusters: tc.of(i)})
 			}
 			for _, sid := range sids(tc.refused) {
-				f.Refusals = append(f.Refusals, policy.Refusal{Ref: policy.Ref{Policy: "p", SID: sid}, Reason: "Unsupported", Message: message.RefusalPart(strings.Repeat("<", 150), message.RefusalEffect())})
+				f.Refusals = append(
+					f.Refusals,
+					policy.Refusal{
+						Ref:     policy.Ref{Policy: "p", SID: sid},
+						Reason:  "Unsupported",
+						Message: message.RefusalPart(strings.Repeat("<", 150), message.RefusalEffect()),
+					},
+				)
 			}
 			s := status(f)
 			size, whole, named := sizeOf(t, s), 0, 0
@@ -131,7 +144,8 @@ func TestStatusIsBounded(t *testing.T) {
 				t.Errorf("%s: %d of %d refused statements are named", tc.reason, len(refused), tc.refused)
 			}
 			last := &s.Units[len(s.Units)-1]
-			if name == "OneMissing" && (len(last.Clusters) == 0 || !strings.HasSuffix(string(last.Resource), "511") || last.Clusters[0].State != v1alpha1.MemberPending) {
+			if name == "OneMissing" &&
+				(len(last.Clusters) == 0 || !strings.HasSuffix(string(last.Resource), "511") || last.Clusters[0].State != v1alpha1.MemberPending) {
 				t.Errorf("%s: the status tells of %s and %+v instead", tc.reason, last.Resource, last.Clusters)
 			}
 			if last.Unlisted() > 0 && name == "One" && last.Details != "ProtectedResource/of-000" {
@@ -152,7 +166,10 @@ func TestRealizedIsNotConcludedFromAShortList(t *testing.T) {
 	f := factsOf()
 	all := crowd(always(v1alpha1.MemberRealized))
 	for i := range manyUnits {
-		f.Reports = append(f.Reports, statuscache.Report{Resource: fmt.Sprintf("r%0511d", i), Wanted: true, SIDs: map[string][]string{"p": {"s"}}, Clusters: all})
+		f.Reports = append(
+			f.Reports,
+			statuscache.Report{Resource: fmt.Sprintf("r%0511d", i), Wanted: true, SIDs: map[string][]string{"p": {"s"}}, Clusters: all},
+		)
 	}
 	if s := status(f); !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionRealized) || s.UnitsRealized != manyUnits || s.UnitsUnlisted() == 0 {
 		t.Fatalf("%d of %d units are realized, %d are not listed", s.UnitsRealized, s.UnitsTotal, s.UnitsUnlisted())
@@ -186,7 +203,10 @@ func BenchmarkStatusOf(b *testing.B) {
 		f := factsOf()
 		all := crowd(always(v1alpha1.MemberRealized))[:members]
 		for i := range units {
-			f.Reports = append(f.Reports, statuscache.Report{Resource: fmt.Sprintf("r%040d", i), Wanted: true, SIDs: map[string][]string{"p": {"s"}}, Clusters: all})
+			f.Reports = append(
+				f.Reports,
+				statuscache.Report{Resource: fmt.Sprintf("r%040d", i), Wanted: true, SIDs: map[string][]string{"p": {"s"}}, Clusters: all},
+			)
 		}
 		b.Run(fmt.Sprint(units, "x", members), func(b *testing.B) {
 			for b.Loop() {

@@ -50,7 +50,8 @@ func TestStatus(t *testing.T) {
 				}
 				versions[o.ResourceVersion] = true
 				got := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionAccepted)
-				if got == nil || got.Status != tc.status || !strings.Contains(got.Message, tc.message) || got.ObservedGeneration != 3 || o.Status.ObservedGeneration != 3 {
+				if got == nil || got.Status != tc.status || !strings.Contains(got.Message, tc.message) || got.ObservedGeneration != 3 ||
+					o.Status.ObservedGeneration != 3 {
 					t.Errorf("%s: %+v", tc.reason, o.Status)
 				}
 			}

@@ -36,7 +36,12 @@ func (unread) Observe(string, string) federation.Observation {
 func TestExceeds(t *testing.T) {
 	const limit = 2
 	host := objects{all: map[string]*federation.Object{}}
-	tracker := &Tracker{Queue: writequeue.New("test", writequeue.DefaultLimits), Objects: host, Members: unread{}, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
+	tracker := &Tracker{
+		Queue:   writequeue.New("test", writequeue.DefaultLimits),
+		Objects: host,
+		Members: unread{},
+		Clock:   clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+	}
 	for i := range 2*limit + 1 {
 		if tracker.Exceeds(limit) {
 			t.Fatalf("%d objects exceed twice %d", i, limit)

@@ -47,7 +47,14 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
-func Setup(mgr manager.Manager, x *policycache.Cache, queues policycache.Queues, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
+func Setup(
+	mgr manager.Manager,
+	x *policycache.Cache,
+	queues policycache.Queues,
+	time clock.PassiveClock,
+	waiting func() []string,
+	ready func(context.Context) error,
+) error {
 	for _, k := range []struct {
 		kind  string
 		queue *requestqueue.Queue

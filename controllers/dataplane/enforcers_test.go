@@ -33,12 +33,18 @@ func world(t *testing.T, more ...client.Object) (*policycache.Cache, *testenv.Ob
 		t.Fatal(err)
 	}
 	class := func(name, stem, key string) *v1alpha1.ResourceClass {
-		return &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(stem + "*"), LabelKey: v1alpha1.LabelKey(key),
-			Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
-			Actions: []v1alpha1.ClassAction{{Name: name + ":call", Ports: []v1alpha1.Port{{Port: 9000, Protocol: v1alpha1.ProtocolTCP}}}}}}
+		return &v1alpha1.ResourceClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(stem + "*"), LabelKey: v1alpha1.LabelKey(key),
+				Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+				Actions: []v1alpha1.ClassAction{{Name: name + ":call", Ports: []v1alpha1.Port{{Port: 9000, Protocol: v1alpha1.ProtocolTCP}}}}},
+		}
 	}
 	protect := func(name, resource string) *v1alpha1.ProtectedResource {
-		return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce}}
+		return &v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce},
+		}
 	}
 	for _, o := range append([]client.Object{class("grpc", services, "s"), class("batch", jobs, "j"), protect("a", services+"a"), protect("b", jobs+"b"),
 		&v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: apps + "*", LabelKey: "a", ServiceAccountTemplate: "app-{id}"}},
@@ -51,8 +57,15 @@ func world(t *testing.T, more ...client.Object) (*policycache.Cache, *testenv.Ob
 }
 
 func statement(name string, effect v1alpha1.Effect, subject, action, resource string) *v1alpha1.AccessControlPolicy {
-	return &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
-		SID: "s", Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}}}}
+	return &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+		{
+			SID:       "s",
+			Effect:    effect,
+			Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+			Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+			Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+		},
+	}}}
 }
 
 func members(declared ...string) []federation.Cluster {
@@ -87,7 +100,11 @@ func rules(t *testing.T, d *Enforcers, x *policycache.Cache, clusters []federati
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
 	woken := 0
-	d := &Enforcers{IstioSupport: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() { woken++ }, NoHTTP: func(string) message.Message { return message.Message{} }}
+	d := &Enforcers{
+		IstioSupport: func() (bool, message.Message) { return true, message.Message{} },
+		Changed:      func() { woken++ },
+		NoHTTP:       func(string) message.Message { return message.Message{} },
+	}
 	fleet := members(lax, lax)
 	if n := rules(t, d, x, fleet, at); n != 1 {
 		t.Fatalf("%d rules before there is a deny, want 1", n)
@@ -109,7 +126,11 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 func TestAvailableEnforcers(t *testing.T) {
 	x, _ := world(t)
 	carried, why := false, message.Verbatim("apply it")
-	d := &Enforcers{NoHTTP: func(string) message.Message { return message.Message{} }, Changed: func() {}, IstioSupport: func() (bool, message.Message) { return carried, why }}
+	d := &Enforcers{
+		NoHTTP:       func(string) message.Message { return message.Message{} },
+		Changed:      func() {},
+		IstioSupport: func() (bool, message.Message) { return carried, why },
+	}
 	of := func(name v1alpha1.EnforcerName) *Reason {
 		_, r := d.Of(name, x.View(), members(able), at)
 		return r

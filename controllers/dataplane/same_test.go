@@ -40,24 +40,55 @@ func sameNamed(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: n
 // sameObjects are a class, an enforced resource in members with the label zone=a, statements of each kind, and machines.
 func sameObjects() []client.Object {
 	say := func(sid string, effect v1alpha1.Effect, action string, subjects ...v1alpha1.Subject) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: subjects, Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{sameHead + "bobs"}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    effect,
+			Subjects:  subjects,
+			Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+			Resources: []v1alpha1.ResourceName{sameHead + "bobs"},
+		}
 	}
-	grants := []v1alpha1.Statement{say("two", v1alpha1.EffectAllow, "redis:connect", sameApps+"1", sameApps+"2"), say("class", v1alpha1.EffectAllow, "redis:admin", sameApps+"*"),
-		say("requests", v1alpha1.EffectAllow, "redis:read", sameApps+"3"), say("far", v1alpha1.EffectAllow, "redis:connect", sameApps+"far"),
-		say("never", v1alpha1.EffectDeny, "redis:connect", sameApps+"foe"), say("world", v1alpha1.EffectAllow, "redis:connect", "trnv1:rsc:o:net:cidr:198.51.100.0/24"),
-		say("machines", v1alpha1.EffectDeny, "redis:admin", sameApps+"1")}
+	grants := []v1alpha1.Statement{
+		say("two", v1alpha1.EffectAllow, "redis:connect", sameApps+"1", sameApps+"2"),
+		say("class", v1alpha1.EffectAllow, "redis:admin", sameApps+"*"),
+		say("requests", v1alpha1.EffectAllow, "redis:read", sameApps+"3"),
+		say("far", v1alpha1.EffectAllow, "redis:connect", sameApps+"far"),
+		say(
+			"never",
+			v1alpha1.EffectDeny,
+			"redis:connect",
+			sameApps+"foe",
+		),
+		say("world", v1alpha1.EffectAllow, "redis:connect", "trnv1:rsc:o:net:cidr:198.51.100.0/24"),
+		say("machines", v1alpha1.EffectDeny, "redis:admin", sameApps+"1"),
+	}
 	for i := range 30 {
 		grants = append(grants, say(fmt.Sprint("one-", i), v1alpha1.EffectAllow, "redis:connect", v1alpha1.Subject(fmt.Sprint(sameApps, 100+i))))
 	}
 	return []client.Object{
 		&v1alpha1.SubjectClass{ObjectMeta: sameNamed("app"), Spec: v1alpha1.SubjectClassSpec{Pattern: sameApps + "*", LabelKey: "example.com/app"}},
-		&v1alpha1.ResourceClass{ObjectMeta: sameNamed("redis"), Spec: v1alpha1.ResourceClassSpec{Pattern: sameHead + "*", LabelKey: "example.com/redis",
-			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}}, OtherPorts: v1alpha1.OtherPortsAllow,
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}, {Name: "redis:admin", Ports: []v1alpha1.Port{{Port: 6380, Protocol: "TCP"}}},
-				{Name: "redis:read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: "TCP"}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}},
-		&v1alpha1.ProtectedResource{ObjectMeta: sameNamed("bobs"), Spec: v1alpha1.ProtectedResourceSpec{Resource: sameHead + "bobs", Mode: v1alpha1.ModeEnforce}},
+		&v1alpha1.ResourceClass{ObjectMeta: sameNamed("redis"), Spec: v1alpha1.ResourceClassSpec{
+			Pattern:  sameHead + "*",
+			LabelKey: "example.com/redis",
+			Placement: v1alpha1.Placement{
+				ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+			},
+			OtherPorts: v1alpha1.OtherPortsAllow,
+			Actions: []v1alpha1.ClassAction{
+				{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}},
+				{Name: "redis:admin", Ports: []v1alpha1.Port{{Port: 6380, Protocol: "TCP"}}},
+				{Name: "redis:read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: "TCP"}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+			},
+		}},
+		&v1alpha1.ProtectedResource{
+			ObjectMeta: sameNamed("bobs"),
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: sameHead + "bobs", Mode: v1alpha1.ModeEnforce},
+		},
 		&v1alpha1.AccessControlPolicy{ObjectMeta: sameNamed("p"), Spec: v1alpha1.AccessControlPolicySpec{Statements: grants}},
-		&v1alpha1.ExternalWorkload{ObjectMeta: sameNamed("vm"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: sameApps + "1", Addresses: []string{"10.5.0.0/24"}}},
+		&v1alpha1.ExternalWorkload{
+			ObjectMeta: sameNamed("vm"),
+			Spec:       v1alpha1.ExternalWorkloadSpec{Subject: sameApps + "1", Addresses: []string{"10.5.0.0/24"}},
+		},
 	}
 }
 
@@ -86,7 +117,13 @@ func (f sameFleet) annotations(i int) map[string]string {
 // cluster is a member as the adapter reads it.
 func (f sameFleet) cluster(i int) federation.Cluster {
 	a := f.annotations(i)
-	return federation.Cluster{Name: f.name(i), Labels: f.labels(i), Mesh: mesh(f.reported[i]), Istio: a[federation.AnnotationIstio], Locations: federation.ParseLocations(a)}
+	return federation.Cluster{
+		Name:      f.name(i),
+		Labels:    f.labels(i),
+		Mesh:      mesh(f.reported[i]),
+		Istio:     a[federation.AnnotationIstio],
+		Locations: federation.ParseLocations(a),
+	}
 }
 
 func (f sameFleet) name(i int) string { return fmt.Sprint("m", i+1) }
@@ -186,8 +223,11 @@ func (f sameFleet) report(i int) *v1alpha1.MemberCluster {
 		d.NoGroups = f.noGroups
 	}
 	c := f.cluster(i)
-	return &v1alpha1.MemberCluster{ObjectMeta: sameNamed(f.name(i)), Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: f.labels(i), Dataplane: d,
-		Istio: c.Istio, IstioRootNamespace: c.Locations.NonDefaultIstioRoot()}}
+	return &v1alpha1.MemberCluster{
+		ObjectMeta: sameNamed(f.name(i)),
+		Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: f.labels(i), Dataplane: d,
+			Istio: c.Istio, IstioRootNamespace: c.Locations.NonDefaultIstioRoot()},
+	}
 }
 
 // portal compiles from the host cluster's cache, as the flow collector does.
@@ -238,8 +278,11 @@ func (f sameFleet) filed(t *testing.T, registered bool) *policy.Snapshot {
 			if err != nil {
 				t.Fatal(err)
 			}
-			docs = append(docs, fmt.Sprintf("apiVersion: core.kubefed.io/v1beta1\nkind: KubeFedCluster\nmetadata: {name: %s, labels: {zone: %s}, annotations: %s}\n",
-				f.name(i), f.labels(i)["zone"], annotations))
+			docs = append(
+				docs,
+				fmt.Sprintf("apiVersion: core.kubefed.io/v1beta1\nkind: KubeFedCluster\nmetadata: {name: %s, labels: {zone: %s}, annotations: %s}\n",
+					f.name(i), f.labels(i)["zone"], annotations),
+			)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -330,7 +373,8 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := c.fleet.adapter(t, at)
-			if c.holds != "" && !strings.Contains(want, strings.ReplaceAll(c.holds, "\"", "\\\"")) && !strings.Contains(want, c.holds) || c.lacks != "" && strings.Contains(want, c.lacks) {
+			if c.holds != "" && !strings.Contains(want, strings.ReplaceAll(c.holds, "\"", "\\\"")) && !strings.Contains(want, c.holds) ||
+				c.lacks != "" && strings.Contains(want, c.lacks) {
 				t.Errorf("the adapter's text has to have %q and not %q:\n%s", c.holds, c.lacks, want)
 			}
 			for who, got := range map[string]string{"the portal": c.fleet.portal(t, at), "the command line": c.fleet.line(t, at, true), "the command line without registrations": c.fleet.line(t, at, false)} {
@@ -346,29 +390,76 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 func sameMesh() []client.Object {
 	const sites, users = "trnv1:rsc:o:web:sites:", "trnv1:rsc:o:iam:user:"
 	say := func(sid string, effect v1alpha1.Effect, action string, resource string, subjects ...v1alpha1.Subject) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: subjects, Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    effect,
+			Subjects:  subjects,
+			Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+			Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+		}
 	}
 	class := func(name, stem string, enforcers ...v1alpha1.EnforcerName) *v1alpha1.ResourceClass {
-		return &v1alpha1.ResourceClass{ObjectMeta: sameNamed(name), Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(stem + "*"), LabelKey: v1alpha1.LabelKey("example.com/" + name),
-			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, Enforcers: enforcers, OtherPorts: v1alpha1.OtherPortsDeny,
-			Actions: []v1alpha1.ClassAction{{Name: name + ":visit", Ports: []v1alpha1.Port{{Port: 80, Protocol: "TCP"}}}, {Name: name + ":stream", Ports: []v1alpha1.Port{{Port: 443, Protocol: "UDP"}}},
-				{Name: name + ":admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: "TCP"}}}, {Name: name + ":read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: "TCP"}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}}
+		return &v1alpha1.ResourceClass{
+			ObjectMeta: sameNamed(name),
+			Spec: v1alpha1.ResourceClassSpec{
+				Pattern:    v1alpha1.NamePattern(stem + "*"),
+				LabelKey:   v1alpha1.LabelKey("example.com/" + name),
+				Placement:  v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+				Enforcers:  enforcers,
+				OtherPorts: v1alpha1.OtherPortsDeny,
+				Actions: []v1alpha1.ClassAction{
+					{Name: name + ":visit", Ports: []v1alpha1.Port{{Port: 80, Protocol: "TCP"}}},
+					{Name: name + ":stream", Ports: []v1alpha1.Port{{Port: 443, Protocol: "UDP"}}},
+					{
+						Name:  name + ":admin",
+						Ports: []v1alpha1.Port{{Port: 9090, Protocol: "TCP"}},
+					},
+					{Name: name + ":read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: "TCP"}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+				},
+			},
+		}
 	}
 	enforce := func(name, resource string) *v1alpha1.ProtectedResource {
-		return &v1alpha1.ProtectedResource{ObjectMeta: sameNamed(name), Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce}}
+		return &v1alpha1.ProtectedResource{
+			ObjectMeta: sameNamed(name),
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce},
+		}
 	}
 	var grants []v1alpha1.Statement
 	for _, kind := range []string{"meshed", "double"} {
 		shop := sites + kind + "-shop"
-		grants = append(grants, say(kind+"-service", v1alpha1.EffectAllow, kind+":visit", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-user", v1alpha1.EffectAllow, kind+":visit", shop, users+"bob"),
-			say(kind+"-read", v1alpha1.EffectAllow, kind+":read", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-stream", v1alpha1.EffectAllow, kind+":stream", shop, "trnv1:rsc:o:mesh:svc:cart"),
-			say(kind+"-admin", v1alpha1.EffectAllow, kind+":admin", shop, "trnv1:rsc:o:mesh:svc:cart"), say(kind+"-never", v1alpha1.EffectDeny, kind+":admin", shop, "trnv1:rsc:o:mesh:svc:cart", users+"eve"))
+		grants = append(
+			grants,
+			say(kind+"-service", v1alpha1.EffectAllow, kind+":visit", shop, "trnv1:rsc:o:mesh:svc:cart"),
+			say(kind+"-user", v1alpha1.EffectAllow, kind+":visit", shop, users+"bob"),
+			say(
+				kind+"-read",
+				v1alpha1.EffectAllow,
+				kind+":read",
+				shop,
+				"trnv1:rsc:o:mesh:svc:cart",
+			),
+			say(kind+"-stream", v1alpha1.EffectAllow, kind+":stream", shop, "trnv1:rsc:o:mesh:svc:cart"),
+			say(
+				kind+"-admin",
+				v1alpha1.EffectAllow,
+				kind+":admin",
+				shop,
+				"trnv1:rsc:o:mesh:svc:cart",
+			),
+			say(kind+"-never", v1alpha1.EffectDeny, kind+":admin", shop, "trnv1:rsc:o:mesh:svc:cart", users+"eve"),
+		)
 	}
 	return []client.Object{
-		&v1alpha1.SubjectClass{ObjectMeta: sameNamed("svc"), Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:mesh:svc:*", LabelKey: "example.com/svc", ServiceAccountTemplate: "svc-{id}"}},
+		&v1alpha1.SubjectClass{
+			ObjectMeta: sameNamed("svc"),
+			Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:mesh:svc:*", LabelKey: "example.com/svc", ServiceAccountTemplate: "svc-{id}"},
+		},
 		&v1alpha1.SubjectClass{ObjectMeta: sameNamed("user"), Spec: v1alpha1.SubjectClassSpec{Pattern: users + "*", LabelKey: "example.com/user"}},
-		class("meshed", sites+"meshed-", v1alpha1.EnforcerIstio), class("double", sites+"double-", v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio),
-		enforce("meshed-shop", sites+"meshed-shop"), enforce("double-shop", sites+"double-shop"),
+		class("meshed", sites+"meshed-", v1alpha1.EnforcerIstio),
+		class("double", sites+"double-", v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio),
+		enforce("meshed-shop", sites+"meshed-shop"),
+		enforce("double-shop", sites+"double-shop"),
 		&v1alpha1.AccessControlPolicy{ObjectMeta: sameNamed("shops"), Spec: v1alpha1.AccessControlPolicySpec{Statements: grants}},
 	}
 }
@@ -381,9 +472,30 @@ func sameDecisions(t *testing.T, s *policy.Snapshot, at time.Time, e enforcer.En
 		for _, subject := range []string{"trnv1:rsc:o:mesh:svc:cart", "trnv1:rsc:o:iam:user:bob", "trnv1:rsc:o:iam:user:eve"} {
 			for _, resources := range [][]string{{"trnv1:rsc:o:web:sites:meshed-shop"}, {"trnv1:rsc:o:web:sites:double-shop"}, {"trnv1:rsc:o:web:sites:meshed-shop", sameHead + "bobs"}} {
 				for _, p := range []v1alpha1.Port{{Port: 80, Protocol: "TCP"}, {Port: 443, Protocol: "UDP"}, {Port: 8080, Protocol: "TCP"}, {Port: 9090, Protocol: "TCP"}} {
-					q := policy.Query{Subjects: []string{subject}, Resources: resources, Cluster: cluster, Protocol: p.Protocol, Port: uint16(p.Port), Identified: true, At: at}
+					q := policy.Query{
+						Subjects:   []string{subject},
+						Resources:  resources,
+						Cluster:    cluster,
+						Protocol:   p.Protocol,
+						Port:       uint16(p.Port),
+						Identified: true,
+						At:         at,
+					}
 					d := s.DecideEffective(&q)
-					all = append(all, fmt.Sprintf("%s: %s to %v on %d: %s, written %s: %s; in Enforce %s", cluster, subject, resources, p.Port, d.Verdict, d.Written.Verdict, d.Explain(), s.EffectiveEnforced(&q, nil).Verdict))
+					all = append(
+						all,
+						fmt.Sprintf(
+							"%s: %s to %v on %d: %s, written %s: %s; in Enforce %s",
+							cluster,
+							subject,
+							resources,
+							p.Port,
+							d.Verdict,
+							d.Written.Verdict,
+							d.Explain(),
+							s.EffectiveEnforced(&q, nil).Verdict,
+						),
+					)
 				}
 			}
 		}
@@ -421,7 +533,11 @@ func TestEveryProgramDecidesTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := sameFleet{reported: reported, istio: c.istio, roots: c.roots, more: sameMesh()}
 			x, clusters := f.cached(t)
-			d := &Enforcers{IstioSupport: func() (bool, message.Message) { return true, message.Message{} }, Changed: func() {}, NoHTTP: func(string) message.Message { return message.Message{} }}
+			d := &Enforcers{
+				IstioSupport: func() (bool, message.Message) { return true, message.Message{} },
+				Changed:      func() {},
+				NoHTTP:       func(string) message.Message { return message.Message{} },
+			}
 			e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, at)
 			if why != nil {
 				t.Fatalf("%+v", why)

@@ -109,7 +109,8 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
 		return false, errHandover
 	}
-	if len(writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.priorityOf(writes, requested), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
+	if len(writes) > 0 &&
+		!r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.priorityOf(writes, requested), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {

@@ -93,8 +93,20 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 	queues := policycache.NewQueues()
 	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(queues),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
-	m.groups = &Reconciler{Cache: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Queue: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), PendingWrites: func(string) {}, Subjects: queues.Groups, Clock: clock.RealClock{}}
+	m.groups = &Reconciler{
+		Cache:     m.index,
+		Fleet:     two{},
+		Federated: m.host,
+		Render:    cilium.RenderGroup,
+		Effect:    cilium.GroupEffectOf,
+		Queue: writequeue.New(
+			"test",
+			writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour},
+		),
+		PendingWrites: func(string) {},
+		Subjects:      queues.Groups,
+		Clock:         clock.RealClock{},
+	}
 	if _, err := m.index.Listen(t.Context(), &m.objects); err != nil {
 		t.Fatal(err)
 	}

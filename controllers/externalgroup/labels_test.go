@@ -42,7 +42,8 @@ func TestLabelsOfGroupsStay(t *testing.T) {
 		}
 	}
 	now := m.host.objects[name]
-	if !maps.Equal(now.TemplateLabels, after.TemplateLabels) || now.Meta.Labels[v1alpha1.LabelRevision] != "" || now.RevisionIn("m1") != after.RevisionIn("m1") {
+	if !maps.Equal(now.TemplateLabels, after.TemplateLabels) || now.Meta.Labels[v1alpha1.LabelRevision] != "" ||
+		now.RevisionIn("m1") != after.RevisionIn("m1") {
 		t.Errorf("labels %v and %v, revision %q", now.Meta.Labels, now.TemplateLabels, now.RevisionIn("m1"))
 	}
 	if n := m.host.writes - writes; n != 1 {

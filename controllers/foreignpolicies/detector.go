@@ -46,7 +46,10 @@ type Config struct {
 
 // AddToManager adds the detectors of both dataplanes to a manager.
 func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
-	out := Detectors{cilium: newDetector[foreignpolicy.OpenedPods](config.Objects, &config), istio: newDetector[federation.OpenedPods](config.Istio.Objects, &config)}
+	out := Detectors{
+		cilium: newDetector[foreignpolicy.OpenedPods](config.Objects, &config),
+		istio:  newDetector[federation.OpenedPods](config.Istio.Objects, &config),
+	}
 	reading := func(changed func(cluster string)) federation.FleetConfig {
 		fleet := config.Fleet
 		fleet.Changed = func(cluster, _ string) { changed(cluster) }
@@ -131,7 +134,10 @@ func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(clu
 			detector = foreignpolicy.NewDetector()
 			detectors[cluster] = detector
 		}
-		in := foreignpolicy.Input{Keys: classKeys(config.Cache, v1alpha1.EnforcerCilium), Each: func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) }}
+		in := foreignpolicy.Input{
+			Keys: classKeys(config.Cache, v1alpha1.EnforcerCilium),
+			Each: func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) },
+		}
 		in.Foreign, in.Groups = foreign.In(cluster)
 		if config.IgnoresClusterNetworkPolicies(cluster) {
 			in.Foreign = slices.DeleteFunc(in.Foreign, func(p *foreignpolicy.Policy) bool { return p.Kind == foreignpolicy.KindClusterNetworkPolicy })

@@ -27,10 +27,19 @@ func TestCount(t *testing.T) {
 	}
 	got := count(board)
 	want := map[string]*Units{
-		"m1": {Objects: v1alpha1.MemberObjects{Managed: 8, Realized: 2, Pending: 3, Drifted: 1, Leaked: 1, Overridden: 1},
-			States: map[v1alpha1.MemberState]int{v1alpha1.MemberRealized: 2, v1alpha1.MemberPending: 1, v1alpha1.MemberDrifted: 1, v1alpha1.MemberUnreachable: 1,
-				v1alpha1.MemberLeaked: 1, v1alpha1.MemberOverridden: 1, v1alpha1.MemberQuarantined: 1},
-			Heaviest: &v1alpha1.MemberPolicyMap{Highest: 70, Limit: policy.MapEntries, Unit: "r0"}},
+		"m1": {
+			Objects: v1alpha1.MemberObjects{Managed: 8, Realized: 2, Pending: 3, Drifted: 1, Leaked: 1, Overridden: 1},
+			States: map[v1alpha1.MemberState]int{
+				v1alpha1.MemberRealized:    2,
+				v1alpha1.MemberPending:     1,
+				v1alpha1.MemberDrifted:     1,
+				v1alpha1.MemberUnreachable: 1,
+				v1alpha1.MemberLeaked:      1,
+				v1alpha1.MemberOverridden:  1,
+				v1alpha1.MemberQuarantined: 1,
+			},
+			Heaviest: &v1alpha1.MemberPolicyMap{Highest: 70, Limit: policy.MapEntries, Unit: "r0"},
+		},
 		// What should not be there any more is no reason to say that it is heavy.
 		"m2": {Objects: v1alpha1.MemberObjects{Managed: 1, Leaked: 1}, States: map[v1alpha1.MemberState]int{v1alpha1.MemberLeaked: 1}},
 	}
@@ -42,15 +51,18 @@ func TestCount(t *testing.T) {
 func TestIdentities(t *testing.T) {
 	var pods [][]federation.Handle
 	reads := 0
-	i := &Identities{Keys: func() map[string]bool { return map[string]bool{"app": true, "nobody": true} }, Each: func(cluster string, do func([]federation.Handle)) {
-		if cluster != "m1" {
-			return
-		}
-		reads++
-		for _, p := range pods {
-			do(p)
-		}
-	}}
+	i := &Identities{
+		Keys: func() map[string]bool { return map[string]bool{"app": true, "nobody": true} },
+		Each: func(cluster string, do func([]federation.Handle)) {
+			if cluster != "m1" {
+				return
+			}
+			reads++
+			for _, p := range pods {
+				do(p)
+			}
+		},
+	}
 	label := func(key string, value int) federation.Handle {
 		return unique.Make(federation.Label{Key: key, Value: fmt.Sprint(value)})
 	}
@@ -69,7 +81,10 @@ func TestIdentities(t *testing.T) {
 		if got == nil || got.Used != 30 || got.Limit != 100 || len(got.Labels) != maxReportedLabels {
 			t.Fatalf("%+v", got)
 		}
-		if d := cmp.Diff([]v1alpha1.IdentityLabel{{Key: "build", Values: 30}, {Key: "app", Values: 15}, {Key: "namespace", Values: 1}}, got.Labels[:3]); d != "" {
+		if d := cmp.Diff(
+			[]v1alpha1.IdentityLabel{{Key: "build", Values: 30}, {Key: "app", Values: 15}, {Key: "namespace", Values: 1}},
+			got.Labels[:3],
+		); d != "" {
 			t.Error(d)
 		}
 	}

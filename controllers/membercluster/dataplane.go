@@ -57,7 +57,14 @@ func (f *facts) dataplane(before *v1alpha1.MemberDataplane) *v1alpha1.MemberData
 			if i := slices.IndexFunc(before.Labels, func(b v1alpha1.MemberLabel) bool { return b.Key == l.Key }); i >= 0 {
 				was = before.Labels[i]
 			}
-			d.Labels = append(d.Labels, v1alpha1.MemberLabel{Key: l.Key, Identities: hysteresis(was.Identities, l.Identities, roundUp(l.Identities), 5, 4), Most: hysteresis(was.Most, l.Most, powerOfTwo(l.Most), 2, 1)})
+			d.Labels = append(
+				d.Labels,
+				v1alpha1.MemberLabel{
+					Key:        l.Key,
+					Identities: hysteresis(was.Identities, l.Identities, roundUp(l.Identities), 5, 4),
+					Most:       hysteresis(was.Most, l.Most, powerOfTwo(l.Most), 2, 1),
+				},
+			)
 		}
 	}
 	f.values(d)
@@ -78,7 +85,11 @@ func (f *facts) values(d *v1alpha1.MemberDataplane) {
 		values := f.Dataplane.Values[key]
 		i, ok := slices.BinarySearchFunc(d.Labels, key, func(l v1alpha1.MemberLabel, key string) int { return cmp.Compare(string(l.Key), key) })
 		if !ok {
-			d.Labels = slices.Insert(d.Labels, i, v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(key), Identities: int32(len(values)), Most: 1}) //nolint:gosec // bounded above
+			d.Labels = slices.Insert(
+				d.Labels,
+				i,
+				v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(key), Identities: int32(len(values)), Most: 1},
+			) //nolint:gosec // bounded above
 		}
 		d.Labels[i].Values = values
 	}

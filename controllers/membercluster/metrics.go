@@ -7,15 +7,25 @@ import (
 )
 
 var (
-	descState      = prometheus.NewDesc("acp_member_state", "1 for the state that a member is in, as in its MemberCluster.", []string{"cluster", "state"}, nil)
-	descGuard      = prometheus.NewDesc("acp_member_guard", "1 for how the guard of a member stands.", []string{"cluster", "state"}, nil)
-	descFindings   = prometheus.NewDesc("acp_member_findings", "Findings in a member, as in its MemberCluster.", []string{"cluster", "severity"}, nil)
-	descUnits      = prometheus.NewDesc("acp_units", "Units that a member has to have, has, or may have, by state.", []string{"cluster", "state"}, nil)
-	descLeaked     = prometheus.NewDesc("acp_leaked", "Units that are in a member though they should not be.", []string{"cluster"}, nil)
-	descUsed       = prometheus.NewDesc("acp_identities_used", "Identities of pods in a member.", []string{"cluster"}, nil)
-	descLimit      = prometheus.NewDesc("acp_identities_limit", "Identities of pods that a member can have.", []string{"cluster"}, nil)
-	descLabel      = prometheus.NewDesc("acp_identity_label_values", "Values of the label keys with the most values in a member's identities.", []string{"cluster", "key"}, nil)
-	descMapEntries = prometheus.NewDesc("acp_policymap_entries", "Policy-map entries that the heaviest unit of a member needs, estimated.", []string{"cluster"}, nil)
+	descState    = prometheus.NewDesc("acp_member_state", "1 for the state that a member is in, as in its MemberCluster.", []string{"cluster", "state"}, nil)
+	descGuard    = prometheus.NewDesc("acp_member_guard", "1 for how the guard of a member stands.", []string{"cluster", "state"}, nil)
+	descFindings = prometheus.NewDesc("acp_member_findings", "Findings in a member, as in its MemberCluster.", []string{"cluster", "severity"}, nil)
+	descUnits    = prometheus.NewDesc("acp_units", "Units that a member has to have, has, or may have, by state.", []string{"cluster", "state"}, nil)
+	descLeaked   = prometheus.NewDesc("acp_leaked", "Units that are in a member though they should not be.", []string{"cluster"}, nil)
+	descUsed     = prometheus.NewDesc("acp_identities_used", "Identities of pods in a member.", []string{"cluster"}, nil)
+	descLimit    = prometheus.NewDesc("acp_identities_limit", "Identities of pods that a member can have.", []string{"cluster"}, nil)
+	descLabel    = prometheus.NewDesc(
+		"acp_identity_label_values",
+		"Values of the label keys with the most values in a member's identities.",
+		[]string{"cluster", "key"},
+		nil,
+	)
+	descMapEntries = prometheus.NewDesc(
+		"acp_policymap_entries",
+		"Policy-map entries that the heaviest unit of a member needs, estimated.",
+		[]string{"cluster"},
+		nil,
+	)
 )
 
 var (

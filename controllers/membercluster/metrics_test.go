@@ -16,8 +16,16 @@ func TestCollect(t *testing.T) {
 	}
 	w.latest = map[string]latest{
 		"m1": {States: map[v1alpha1.MemberState]int{v1alpha1.MemberRealized: 7, v1alpha1.MemberLeaked: 1}, Status: v1alpha1.MemberClusterStatus{
-			State: v1alpha1.MemberClusterReady, Guard: v1alpha1.GuardMissing, Findings: []v1alpha1.MemberFinding{{Severity: v1alpha1.FindingWarns}, {Severity: v1alpha1.FindingWarns}},
-			Identities: &v1alpha1.MemberIdentities{Used: 5, Limit: 10, Labels: []v1alpha1.IdentityLabel{{Key: "app", Values: 4}}}, PolicyMap: &v1alpha1.MemberPolicyMap{Highest: 3, Limit: 9}}},
+			State:    v1alpha1.MemberClusterReady,
+			Guard:    v1alpha1.GuardMissing,
+			Findings: []v1alpha1.MemberFinding{{Severity: v1alpha1.FindingWarns}, {Severity: v1alpha1.FindingWarns}},
+			Identities: &v1alpha1.MemberIdentities{
+				Used:   5,
+				Limit:  10,
+				Labels: []v1alpha1.IdentityLabel{{Key: "app", Values: 4}},
+			},
+			PolicyMap: &v1alpha1.MemberPolicyMap{Highest: 3, Limit: 9},
+		}},
 		"m2": {Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterUnreachable}},
 	}
 	const want = `

@@ -25,8 +25,19 @@ var (
 )
 
 func healthy() *facts {
-	return &facts{Cluster: federation.Cluster{Name: "m1"}, Seen: federation.Observation{Registered: true, Reachable: true},
-		Check: memberhealth.CheckResult{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
+	return &facts{
+		Cluster: federation.Cluster{Name: "m1"},
+		Seen:    federation.Observation{Registered: true, Reachable: true},
+		Check: memberhealth.CheckResult{
+			Kubernetes:    "v1.36.3",
+			Cilium:        "v1.20.2",
+			IdentityLimit: 65536,
+			Guard:         guard.Present,
+			Marked:        true,
+		},
+		Units: &Units{},
+		Now:   now,
+	}
 }
 
 func TestState(t *testing.T) {
@@ -71,7 +82,12 @@ func TestState(t *testing.T) {
 // What classes place by, and what decides what is rendered, is told as it is registered, also of a member that is away.
 func TestRegistrationIsTold(t *testing.T) {
 	f := healthy()
-	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{"zone": "a"}, `{"dataplane": "none"}`, federation.Observation{Registered: true, Message: message.Verbatim("away")}
+	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{
+		"zone": "a",
+	}, `{"dataplane": "none"}`, federation.Observation{
+		Registered: true,
+		Message:    message.Verbatim("away"),
+	}
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels["zone"] != "a" || s.Istio != f.Cluster.Istio {
 		t.Errorf("labels %v, Istio %q", s.Labels, s.Istio)
 	}
@@ -162,7 +178,13 @@ func TestGuardAndDowngrade(t *testing.T) {
 func TestFindings(t *testing.T) {
 	f := healthy()
 	f.Check.Findings = []preflight.Finding{
-		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, Class: "redis", Message: message.Verbatim("the label is not there"), Do: message.Verbatim("add it")},
+		{
+			Severity: preflight.Fails,
+			Code:     preflight.LabelNotIdentity,
+			Class:    "redis",
+			Message:  message.Verbatim("the label is not there"),
+			Do:       message.Verbatim("add it"),
+		},
 		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: message.Verbatim("Istio is there"), Do: message.RemedyNothing()},
 	}
 	f.Check.Guard = guard.Missing
@@ -203,7 +225,10 @@ func TestFilling(t *testing.T) {
 		{"and above", 91, 100, v1alpha1.FindingIdentitiesFull, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			s := &v1alpha1.MemberClusterStatus{Identities: &v1alpha1.MemberIdentities{Used: c.used, Limit: 100}, PolicyMap: &v1alpha1.MemberPolicyMap{Highest: c.highest, Limit: 100}}
+			s := &v1alpha1.MemberClusterStatus{
+				Identities: &v1alpha1.MemberIdentities{Used: c.used, Limit: 100},
+				PolicyMap:  &v1alpha1.MemberPolicyMap{Highest: c.highest, Limit: 100},
+			}
 			var want []string
 			if c.identities != "" {
 				want = append(want, c.identities)

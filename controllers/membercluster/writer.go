@@ -83,7 +83,8 @@ func (w *Writer) Prepare() error {
 	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.SupportsGroups == nil {
 		return errors.New("membercluster: Labels, Values, NoHTTP and SupportsGroups are needed")
 	}
-	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Reports == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
+	if w.Client == nil || w.Fleet == nil || w.LastCheck == nil || w.Reports == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil ||
+		w.Clock == nil {
 		return errors.New("membercluster: Client, Fleet, LastCheck, Reports, Complete, Ready, Identities and Clock are needed")
 	}
 	if w.Interval == 0 {

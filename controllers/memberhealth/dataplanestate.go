@@ -258,7 +258,19 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		return
 	}
 	for _, f := range now.invalidating {
-		i.Log.Info("Pushed policies do not have their intended effect in this member", "member", cluster, "code", f.Code, "class", f.Class, "message", f.Message.Text, "do", f.Do.Text)
+		i.Log.Info(
+			"Pushed policies do not have their intended effect in this member",
+			"member",
+			cluster,
+			"code",
+			f.Code,
+			"class",
+			f.Class,
+			"message",
+			f.Message.Text,
+			"do",
+			f.Do.Text,
+		)
 	}
 	if i.Changed != nil {
 		i.Changed(cluster)

@@ -146,7 +146,11 @@ func keys() []preflight.Key {
 
 // configured are the facts of a member whose agents have these settings.
 func configured(settings map[string]string) preflight.Facts {
-	return preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}, Cilium: preflight.ParseCilium(settings)}
+	return preflight.Facts{
+		Member: "m1",
+		Kinds:  []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}},
+		Cilium: preflight.ParseCilium(settings),
+	}
 }
 
 func TestUnenforced(t *testing.T) {
@@ -190,7 +194,11 @@ func TestUnenforced(t *testing.T) {
 	} {
 		c.change()
 		i.checkAll(t.Context())
-		if redis, app := !i.Unenforced("m1", redisKey).IsZero(), !i.Unenforced("m1", appKey).IsZero(); redis != c.redis || app != c.app || changes != c.changes {
+		if redis, app := !i.Unenforced("m1", redisKey).
+			IsZero(),
+			!i.Unenforced("m1", appKey).
+				IsZero(); redis != c.redis || app != c.app ||
+			changes != c.changes {
 			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
 		}
 		lacks := ""
@@ -234,8 +242,14 @@ var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
 // TestInspectorToleratesARestartOfTheProxy checks that HTTP rules are removed only if two checks in a row find no proxy.
 func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	facts := configured(nil)
-	i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
-		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }}
+	i := &Inspector{
+		Clusters:      func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} },
+		Kinds:         kinds,
+		Keys:          keys,
+		Registrations: &host{},
+		Log:           logr.Discard(),
+		Read:          func(context.Context, federation.Cluster) preflight.Facts { return facts },
+	}
 	if err := i.Prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +268,19 @@ func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 // TestInspectorDoesNotWaitForASlowMember checks that the state of a fast member is known before a slow member answers.
 func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		i := &Inspector{
+			Clusters:      func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} },
+			Kinds:         kinds,
+			Keys:          keys,
+			Registrations: &host{},
+			Log:           logr.Discard(),
 			Read: func(ctx context.Context, c federation.Cluster) preflight.Facts {
 				if c.Name == "m2" {
 					<-ctx.Done()
 				}
 				return configured(nil)
-			}}
+			},
+		}
 		if err := i.Prepare(); err != nil {
 			t.Fatal(err)
 		}

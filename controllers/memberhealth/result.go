@@ -32,8 +32,16 @@ func (i *Inspector) LastResult(cluster string) (CheckResult, bool) {
 
 // storeResult stores a result for the reports about members.
 func (i *Inspector) storeResult(f preflight.Facts, n preflight.Needs, findings []preflight.Finding) {
-	l := CheckResult{Findings: findings, Kubernetes: f.Version, Cilium: f.Cilium.Version, Istio: f.Istio.Version, IdentityLimit: f.Cilium.IdentityLimit(), PolicyMapMax: f.Cilium.PolicyMapMax(),
-		Marked: f.Unreachable == "" && f.MarkUnread.IsZero(), Mark: f.Mark}
+	l := CheckResult{
+		Findings:      findings,
+		Kubernetes:    f.Version,
+		Cilium:        f.Cilium.Version,
+		Istio:         f.Istio.Version,
+		IdentityLimit: f.Cilium.IdentityLimit(),
+		PolicyMapMax:  f.Cilium.PolicyMapMax(),
+		Marked:        f.Unreachable == "" && f.MarkUnread.IsZero(),
+		Mark:          f.Mark,
+	}
 	l.Guard, _ = preflight.GuardState(f, n)
 	i.mu.Lock()
 	defer i.mu.Unlock()

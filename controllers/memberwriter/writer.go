@@ -320,12 +320,16 @@ func (w *Writer) write(ctx context.Context, at place, o *federation.Object) erro
 	if o.Kind.Namespace != "" {
 		to = c.Resource(o.Kind.TargetResource).Namespace(o.Kind.Namespace)
 	}
-	w.recordSent(at, sent{seen.Object.Label, o.RevisionIn(at.cluster)}) // It is recorded before the write, because it is not always known whether a failed write was made.
+	w.recordSent(
+		at,
+		sent{seen.Object.Label, o.RevisionIn(at.cluster)},
+	) // It is recorded before the write, because it is not always known whether a failed write was made.
 	_, err = to.Patch(ctx, o.Meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsUnauthorized(err) {
 		w.forget(at.cluster)
 	}
-	if refused := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err); refused {
+	if refused := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) &&
+		!apierrors.IsInternalError(err); refused {
 		w.recordSent(at, sent{})
 	}
 	return err

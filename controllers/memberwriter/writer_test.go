@@ -152,8 +152,13 @@ func TestRevertedAtOnce(t *testing.T) {
 func TestReplacedObjectsAreNotWritten(t *testing.T) {
 	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
 	object := func(uid, version, revision string, spec map[string]any) *federation.Object {
-		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", UID: types.UID(uid), ResourceVersion: version, Generation: 1}, Placement: []string{"m1"},
-			TemplateLabels: map[string]string{v1alpha1.LabelRevision: revision}, TemplateSpec: spec}
+		return &federation.Object{
+			Kind:           federation.CiliumPolicy,
+			Meta:           metav1.ObjectMeta{Name: "acp-x", UID: types.UID(uid), ResourceVersion: version, Generation: 1},
+			Placement:      []string{"m1"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: revision},
+			TemplateSpec:   spec,
+		}
 	}
 	key := federation.CiliumPolicy.Key("acp-x")
 	for _, c := range []struct {
@@ -207,7 +212,11 @@ func TestOlderObjectReplacesNoNewer(t *testing.T) {
 	w := &Writer{Members: fleet{{Name: "m1"}}, Host: host{}, Behind: func() bool { return true }}
 	w.begin()
 	o := func(uid string, generation int64) *federation.Object {
-		return &federation.Object{Meta: metav1.ObjectMeta{Name: "x", UID: types.UID(uid), Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{}}
+		return &federation.Object{
+			Meta:         metav1.ObjectMeta{Name: "x", UID: types.UID(uid), Generation: generation},
+			Placement:    []string{"m1"},
+			TemplateSpec: map[string]any{},
+		}
 	}
 	for _, step := range []struct{ sent, want *federation.Object }{{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)}} {
 		w.Send(step.sent)
@@ -257,8 +266,16 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 	}
 	objects := func(n int) (all []*federation.Object) {
 		for i := range n {
-			all = append(all, &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1}, Placement: []string{"slow", "m2"},
-				TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}})
+			all = append(
+				all,
+				&federation.Object{
+					Kind:           federation.CiliumPolicy,
+					Meta:           metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1},
+					Placement:      []string{"slow", "m2"},
+					TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"},
+					TemplateSpec:   map[string]any{},
+				},
+			)
 		}
 		return all
 	}

@@ -41,13 +41,21 @@ type wait struct {
 // New creates the metrics, and registers them unless reg is nil.
 func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 	m := &UnitMetrics{
-		drift: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_drift_total", Help: "Times that an object of ACP's was found changed in a member."}, []string{"cluster"}),
+		drift: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "acp_drift_total", Help: "Times that an object of ACP's was found changed in a member."},
+			[]string{"cluster"},
+		),
 		realize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_realize_seconds", Buckets: latencyBuckets,
 			Help: "Time from the change of what a member has to have until it was read back there."}, []string{"cluster"}),
-		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_propagate_seconds", Buckets: latencyBuckets,
-			Help: "Time from the change of what a member has to have until KubeFed itself reported that it is there, which may be after it was read back."}, []string{"cluster"}),
-		expiry: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(latencyBuckets[:len(latencyBuckets):len(latencyBuckets)], 3600*6, 3600*24),
-			Help: "Time from the end of a statement until what is pushed to the members was without it."}),
+		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "acp_propagate_seconds",
+			Buckets: latencyBuckets,
+			Help:    "Time from the change of what a member has to have until KubeFed itself reported that it is there, which may be after it was read back.",
+		}, []string{"cluster"}),
+		expiry: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(latencyBuckets[:len(latencyBuckets):len(latencyBuckets)], 3600*6, 3600*24),
+				Help: "Time from the end of a statement until what is pushed to the members was without it."},
+		),
 		waiting: map[unitInMember]wait{},
 	}
 	if reg == nil {

@@ -60,7 +60,14 @@ type Config struct {
 
 // New returns a Reader that is idle until it is added to a manager.
 func New(config Config) (*Reader, error) {
-	r := &Reader{cache: config.Cache, objects: config.Objects, meshesChanged: config.MeshesChanged, log: config.Fleet.Log, wake: make(chan struct{}, 1), known: make(chan struct{})}
+	r := &Reader{
+		cache:         config.Cache,
+		objects:       config.Objects,
+		meshesChanged: config.MeshesChanged,
+		log:           config.Fleet.Log,
+		wake:          make(chan struct{}, 1),
+		known:         make(chan struct{}),
+	}
 	changed := config.Fleet.Changed
 	config.Fleet.Changed = func(cluster, object string) {
 		r.Counts.Changed(cluster)

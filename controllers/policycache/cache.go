@@ -240,10 +240,11 @@ func (x *Cache) StatementBlockingDeletion(pattern string, now time.Time) string 
 	for name, p := range x.policies {
 		for i := range p.Spec.Statements {
 			s := &p.Spec.Statements[i]
-			if ref := name + "/" + s.SID; (holder == "" || ref < holder) && !isOver(s, now) && slices.ContainsFunc(s.Subjects, func(subject v1alpha1.Subject) bool {
-				n, err := policy.ParseName(string(subject))
-				return err == nil && class.Overlaps(n)
-			}) {
+			if ref := name + "/" + s.SID; (holder == "" || ref < holder) && !isOver(s, now) &&
+				slices.ContainsFunc(s.Subjects, func(subject v1alpha1.Subject) bool {
+					n, err := policy.ParseName(string(subject))
+					return err == nil && class.Overlaps(n)
+				}) {
 				holder = ref
 			}
 		}

@@ -29,7 +29,14 @@ type Queues struct {
 
 // NewQueues returns empty queues.
 func NewQueues() Queues {
-	return Queues{Units: requestqueue.New(), Policies: requestqueue.New(), ResourceClasses: requestqueue.New(), SubjectClasses: requestqueue.New(), Workloads: requestqueue.New(), Groups: requestqueue.New()}
+	return Queues{
+		Units:           requestqueue.New(),
+		Policies:        requestqueue.New(),
+		ResourceClasses: requestqueue.New(),
+		SubjectClasses:  requestqueue.New(),
+		Workloads:       requestqueue.New(),
+		Groups:          requestqueue.New(),
+	}
 }
 
 // Listen makes the cache follow the API server. The function that it returns waits until the cache contains what

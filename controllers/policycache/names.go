@@ -55,7 +55,8 @@ func (x *Cache) fleet() policy.Fleet {
 func (x *Cache) memberChanged(old, now *v1alpha1.MemberCluster) {
 	x.mu.Lock()
 	store(x.members, either(old, now), now)
-	same := old != nil && now != nil && policy.SameCapacity(registry.FleetOf([]*v1alpha1.MemberCluster{old}).Clusters[0], registry.FleetOf([]*v1alpha1.MemberCluster{now}).Clusters[0])
+	same := old != nil && now != nil &&
+		policy.SameCapacity(registry.FleetOf([]*v1alpha1.MemberCluster{old}).Clusters[0], registry.FleetOf([]*v1alpha1.MemberCluster{now}).Clusters[0])
 	if !same {
 		x.nextVersion()
 	}

@@ -134,12 +134,27 @@ type hostObject struct {
 
 // clusterState returns the state of the unit in one member, and whether KubeFed confirms it. relevant is false for a
 // member that has nothing of the unit and needs nothing.
-func (f *facts) clusterState(done *outcome, byKey map[string]hostObject, objects []string, cluster string) (out v1alpha1.ClusterState, confirmed, relevant bool) {
+func (f *facts) clusterState(
+	done *outcome,
+	byKey map[string]hostObject,
+	objects []string,
+	cluster string,
+) (out v1alpha1.ClusterState, confirmed, relevant bool) {
 	p := &done.Plan
 	var sight []objectState
 	for _, name := range objects {
-		s := objectState{Label: objectLabel(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observed.of(cluster, name), Settled: true, Frozen: p.Frozen,
-			Orphan: p.Frozen && f.orphaned(), Wildcard: f.wildcard(), Deferred: done.deferred(), MissingGroup: done.MissingGroup}
+		s := objectState{
+			Label:        objectLabel(name),
+			Name:         name,
+			Desired:      p.Desired[name][cluster],
+			Observation:  f.Observed.of(cluster, name),
+			Settled:      true,
+			Frozen:       p.Frozen,
+			Orphan:       p.Frozen && f.orphaned(),
+			Wildcard:     f.wildcard(),
+			Deferred:     done.deferred(),
+			MissingGroup: done.MissingGroup,
+		}
 		e := byKey[name]
 		_, s.MayExist = slices.BinarySearch(e.everPlaced, cluster)
 		if e.Object != nil {

@@ -89,7 +89,10 @@ func (c *crowd) worst(states ...int) {
 	c.own = true
 	long := strings.Repeat("\"<&\\", 500)
 	for i, name := range c.names {
-		c.spec.ClusterModes = append(c.spec.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(name), Mode: []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}[i%2]})
+		c.spec.ClusterModes = append(
+			c.spec.ClusterModes,
+			v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(name), Mode: []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}[i%2]},
+		)
 		has := fmt.Sprintf("%016x", 1<<61+i)
 		switch states[i%len(states)] {
 		case 0: // pending, as KubeFed says at length
@@ -148,7 +151,13 @@ func TestStatusIsBounded(t *testing.T) {
 			}
 			t.Logf("%d bytes, %d members in full, %d groups", len(text), len(s.Clusters), len(s.Groups))
 			if len(text) > tc.most {
-				t.Errorf("%s: the status has %d bytes, of which %d members with messages take a part, want at most %d", tc.reason, len(text), len(s.Clusters), tc.most)
+				t.Errorf(
+					"%s: the status has %d bytes, of which %d members with messages take a part, want at most %d",
+					tc.reason,
+					len(text),
+					len(s.Clusters),
+					tc.most,
+				)
 			}
 			if len(s.Clusters) < 2 || s.Unlisted() != 0 || s.Members.Total != manyMembers {
 				t.Errorf("%s: %d members in full, %d not listed, %+v", tc.reason, len(s.Clusters), s.Unlisted(), s.Members)

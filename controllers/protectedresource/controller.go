@@ -117,7 +117,11 @@ const graceCheckInterval = time.Second
 
 // SetupWithManager registers the controller; its requests come from Units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
-	return r.Units.AddController(mgr, requestqueue.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
+	return r.Units.AddController(
+		mgr,
+		requestqueue.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r},
+		ready,
+	)
 }
 
 // Reconcile takes the next step for one resource and reports its state: it reads the facts, plans, applies the plan, and

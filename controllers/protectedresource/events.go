@@ -37,7 +37,12 @@ func changes(f *facts, now *statuscache.Report) []v1alpha1.ClusterState {
 	var out []v1alpha1.ClusterState
 	for _, c := range now.Clusters {
 		switch c.State {
-		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined, v1alpha1.MemberOverridden, v1alpha1.MemberDowngraded:
+		case v1alpha1.MemberDrifted,
+			v1alpha1.MemberLeaked,
+			v1alpha1.MemberUnreachable,
+			v1alpha1.MemberQuarantined,
+			v1alpha1.MemberOverridden,
+			v1alpha1.MemberDowngraded:
 			if f.LastStates[string(c.Name)].State != c.State {
 				out = append(out, c)
 			}

@@ -221,7 +221,14 @@ func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforce
 	if !ok || r.Has == nil {
 		return e, policy.CrossMeshLimits{}
 	}
-	return c.ForUnit(f.View.Snapshot, &f.Unit, dataplane.Meshes(f.Clusters, r.Has), f.targets(), func(member string) bool { return f.mode(member) == v1alpha1.ModeEnforce }, f.Now)
+	return c.ForUnit(
+		f.View.Snapshot,
+		&f.Unit,
+		dataplane.Meshes(f.Clusters, r.Has),
+		f.targets(),
+		func(member string) bool { return f.mode(member) == v1alpha1.ModeEnforce },
+		f.Now,
+	)
 }
 
 // groups collects the groups that take effect together with the unit.

@@ -91,12 +91,30 @@ func TestUnreadableRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	host := &singleObject{object: &federation.Object{Kind: federation.CiliumPolicy, Placement: []string{"m1"},
+	host := &singleObject{object: &federation.Object{
+		Kind:         federation.CiliumPolicy,
+		Placement:    []string{"m1"},
 		TemplateSpec: map[string]any{"enableDefaultDeny": map[string]any{"ingress": true}},
-		Meta:         metav1.ObjectMeta{Name: objectName(sceneResource), ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationResource: sceneResource}}}}
-	r := &Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host, Groups: &externalgroup.Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host},
-		Reports: statuscache.New(), Queue: writequeue.New("test", writequeue.DefaultLimits), Units: queues.Units, Enforcers: enforcersOf{}, Members: sound{},
-		Clock: clock.RealClock{}, UpdatePending: func(string) {}, MaxInFlight: time.Second}
+		Meta: metav1.ObjectMeta{
+			Name:            objectName(sceneResource),
+			ResourceVersion: "1",
+			Annotations:     map[string]string{federation.AnnotationResource: sceneResource},
+		},
+	}}
+	r := &Reconciler{
+		Cache:         index,
+		Fleet:         unreadableRegistry{},
+		Federated:     host,
+		Groups:        &externalgroup.Reconciler{Cache: index, Fleet: unreadableRegistry{}, Federated: host},
+		Reports:       statuscache.New(),
+		Queue:         writequeue.New("test", writequeue.DefaultLimits),
+		Units:         queues.Units,
+		Enforcers:     enforcersOf{},
+		Members:       sound{},
+		Clock:         clock.RealClock{},
+		UpdatePending: func(string) {},
+		MaxInFlight:   time.Second,
+	}
 	out := r.attempt(t.Context(), sceneResource, false)
 	if out.Err != nil || host.writes != 0 || !out.Plan.Frozen {
 		t.Fatalf("%d writes, frozen %t, %v", host.writes, out.Plan.Frozen, out.Err)

@@ -28,11 +28,23 @@ func meshed(t *testing.T) *facts {
 		}
 		return r
 	}
-	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Clusters: []federation.Cluster{{Name: "m1"}},
-		Unit:         policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
-		Rendered:     []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, Observed: observations{"acp-x": {"m1": {Registered: true, Reachable: true}}, meshKey: {"m1": {Registered: true, Reachable: true}}},
-		Enforcement: map[string]enforcement{"m1": {Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerCilium: {}, v1alpha1.EnforcerIstio: {}}}}}
+	return &facts{
+		Resource:  "r:*",
+		Wanted:    true,
+		View:      policycache.New(policycache.NewQueues()).View(),
+		Placement: []string{"m1"},
+		Clusters:  []federation.Cluster{{Name: "m1"}},
+		Unit:      policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
+		Rendered: []enforcer.Rendered{
+			render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}),
+			render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"}),
+		},
+		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
+		Observed:     observations{"acp-x": {"m1": {Registered: true, Reachable: true}}, meshKey: {"m1": {Registered: true, Reachable: true}}},
+		Enforcement: map[string]enforcement{
+			"m1": {Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerCilium: {}, v1alpha1.EnforcerIstio: {}}},
+		},
+	}
 }
 
 // observed is the observation of an object with a revision and a label.
@@ -179,7 +191,11 @@ func TestEnforcementState(t *testing.T) {
 func TestFoldWildcards(t *testing.T) {
 	exact, wide := policy.Ref{Policy: "p", SID: "exact"}, policy.Ref{Policy: "a", SID: "wide"}
 	istioOnly, both := []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
-	f := &facts{Resource: "r:x", Wanted: true, Unit: policy.Unit{Enforcers: both, From: []policy.Ref{exact}, Statements: []policy.UnitStatement{{Ref: exact}, {Ref: wide}}}}
+	f := &facts{
+		Resource: "r:x",
+		Wanted:   true,
+		Unit:     policy.Unit{Enforcers: both, From: []policy.Ref{exact}, Statements: []policy.UnitStatement{{Ref: exact}, {Ref: wide}}},
+	}
 	f.foldWildcards()
 	if diff := cmp.Diff([]policy.Ref{wide, exact}, f.Unit.From); diff != "" || !f.Wanted {
 		t.Errorf("wanted %t, -want +got\n%s", f.Wanted, diff)

@@ -22,8 +22,16 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-new", Revision: rendered.Revision, Label: rendered.Revision}}
-	refused := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-new", Revision: rendered.Revision, Label: rendered.Revision, Invalid: "no"}}
+	there := federation.Observation{
+		Registered: true,
+		Reachable:  true,
+		Object:     &federation.Observed{Name: "acp-new", Revision: rendered.Revision, Label: rendered.Revision},
+	}
+	refused := federation.Observation{
+		Registered: true,
+		Reachable:  true,
+		Object:     &federation.Observed{Name: "acp-new", Revision: rendered.Revision, Label: rendered.Revision, Invalid: "no"},
+	}
 	absent := federation.Observation{Registered: true, Reachable: true}
 	away := federation.Observation{Registered: true}
 	former := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-old"}}

@@ -110,8 +110,15 @@ func (s *scene) facts() *facts {
 	for _, c := range s.clusters {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
-	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
-		Existing: s.existing, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}}
+	f := &facts{
+		Resource:     sceneResource,
+		Now:          time.Unix(1e9, 0),
+		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
+		Objects:      in.Resources,
+		Clusters:     s.clusters,
+		Existing:     s.existing,
+		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
+	}
 	if f.Unit, f.Wanted = f.View.CompileResource(sceneResource, f.Now); !f.Wanted {
 		s.Fatal("nothing is wanted")
 	}

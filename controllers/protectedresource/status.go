@@ -135,7 +135,12 @@ const sizeOfRest = 700
 
 // status computes the whole status of one object. It is pure.
 func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) v1alpha1.ProtectedResourceStatus {
-	s := v1alpha1.ProtectedResourceStatus{ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Conditions: conditions(f, o, report)}
+	s := v1alpha1.ProtectedResourceStatus{
+		ObservedGeneration: o.Generation,
+		Revision:           report.Revision,
+		EffectiveMode:      f.mode(""),
+		Conditions:         conditions(f, o, report),
+	}
 	if len(report.Clusters) > 0 {
 		s.Members = new(v1alpha1.CountMembers(report.Clusters))
 	}
@@ -148,6 +153,13 @@ func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report)
 
 func conditions(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) []metav1.Condition {
 	reports := []statuscache.Report{*report}
-	return statusfields.SetConditions(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now), accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
-		statusfields.Propagated(reports, nothing), statusfields.Realized(reports, nothing))
+	return statusfields.SetConditions(
+		o.Status.Conditions,
+		o.Generation,
+		metav1.NewTime(f.Now),
+		accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)),
+		compiled(report),
+		statusfields.Propagated(reports, nothing),
+		statusfields.Realized(reports, nothing),
+	)
 }

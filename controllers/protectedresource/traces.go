@@ -173,7 +173,12 @@ func (x *changeTraces) begin(ctx context.Context, t *tracing.Tracer, c tracedCha
 		}
 		m := &memberTrace{}
 		name := string(report.Clusters[i].Name)
-		_, m.span = t.Start(ctx, "member.realize", trace.WithTimestamp(times.Acted), trace.WithAttributes(tracing.Member.String(name), tracing.Resource.String(f.Resource)))
+		_, m.span = t.Start(
+			ctx,
+			"member.realize",
+			trace.WithTimestamp(times.Acted),
+			trace.WithAttributes(tracing.Member.String(name), tracing.Resource.String(f.Resource)),
+		)
 		followed.members[name] = m
 	}
 	x.followed[f.Resource] = append(x.followed[f.Resource], followed)

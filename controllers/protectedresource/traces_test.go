@@ -24,7 +24,12 @@ type tracedScene struct {
 
 func newTracedScene(t *testing.T) *tracedScene {
 	r := tracetest.NewSpanRecorder()
-	return &tracedScene{Reconciler: &Reconciler{Reports: statuscache.New(), Tracer: tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(r)))}, t: t, recorder: r, now: time.Unix(1e9, 0)}
+	return &tracedScene{
+		Reconciler: &Reconciler{Reports: statuscache.New(), Tracer: tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(r)))},
+		t:          t,
+		recorder:   r,
+		now:        time.Unix(1e9, 0),
+	}
 }
 
 func (s *tracedScene) change(sid string) tracedChange {
@@ -40,7 +45,15 @@ func (s *tracedScene) reconcile(resource string, err error, states []v1alpha1.Me
 		report.Clusters = append(report.Clusters, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprint("m", i)), State: state})
 	}
 	s.Reports.Put(report)
-	s.trace(s.t.Context(), &outcome{Step: stepApplied, Facts: &facts{Resource: resource, Now: s.now, Changes: changes}, Err: err, Times: reconcileTimes{time.Now(), time.Now(), time.Now()}})
+	s.trace(
+		s.t.Context(),
+		&outcome{
+			Step:  stepApplied,
+			Facts: &facts{Resource: resource, Now: s.now, Changes: changes},
+			Err:   err,
+			Times: reconcileTimes{time.Now(), time.Now(), time.Now()},
+		},
+	)
 }
 
 func (s *tracedScene) ended(name string) (out []sdk.ReadOnlySpan) {

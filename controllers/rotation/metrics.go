@@ -26,8 +26,11 @@ func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 		until: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_token_end_timestamp_seconds",
 			Help: "When the token of an account in a member expires; absent if it does not expire."}, labels),
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_renewals_total", Help: "Tokens that were renewed."}, labels),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_failures_total", Help: "Failed attempts to renew a token or to notify KubeFed of it."}, labels),
-		known:    map[string]bool{},
+		failures: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "acp_member_token_failures_total", Help: "Failed attempts to renew a token or to notify KubeFed of it."},
+			labels,
+		),
+		known: map[string]bool{},
 	}
 	if to == nil {
 		return m, nil

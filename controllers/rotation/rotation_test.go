@@ -99,7 +99,11 @@ func newWorld(t *testing.T) *world {
 		w.make(w.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}))
 	}
 	for _, a := range []string{tokens.Pusher, tokens.Reader} {
-		w.make(w.core.CoreV1().ServiceAccounts(tokens.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: a}}, metav1.CreateOptions{}))
+		w.make(
+			w.core.CoreV1().
+				ServiceAccounts(tokens.Namespace).
+				Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: a}}, metav1.CreateOptions{}),
+		)
 		w.allow(a)
 	}
 	w.put(kubeFed, "acp-pusher-m1", w.issue(tokens.Pusher))
@@ -255,7 +259,11 @@ func TestReplacedTokenIsAnnounced(t *testing.T) {
 
 func TestAnAccountRenewsOnlyItself(t *testing.T) {
 	w := newWorld(t)
-	w.make(w.core.CoreV1().ServiceAccounts(tokens.Namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}))
+	w.make(
+		w.core.CoreV1().
+			ServiceAccounts(tokens.Namespace).
+			Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}),
+	)
 	other := w.issue("other")
 	w.put(kubeFed, "acp-pusher-m1", other)
 	w.clock.Step(week/2 + time.Hour)

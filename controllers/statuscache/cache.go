@@ -94,8 +94,14 @@ type Cache struct {
 
 // New returns an empty cache.
 func New() *Cache {
-	return &Cache{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
-		waiting: map[string]map[string]struct{}{}, decided: map[string]struct{}{}}
+	return &Cache{
+		reports:  map[string]Report{},
+		byPolicy: map[string]map[string]struct{}{},
+		byObject: map[string]string{},
+		byGroup:  map[string]map[string]struct{}{},
+		waiting:  map[string]map[string]struct{}{},
+		decided:  map[string]struct{}{},
+	}
 }
 
 // Put stores a report and returns the previous one.

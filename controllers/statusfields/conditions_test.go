@@ -60,7 +60,10 @@ func TestTruncateBoundsTheJSON(t *testing.T) {
 func TestManyMembersMakeOneMessage(t *testing.T) {
 	var r statuscache.Report
 	for i := range 500 {
-		r.Clusters = append(r.Clusters, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprint("m", i)), State: v1alpha1.MemberPending, DesiredRevision: "a"})
+		r.Clusters = append(
+			r.Clusters,
+			v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprint("m", i)), State: v1alpha1.MemberPending, DesiredRevision: "a"},
+		)
 	}
 	var all []string
 	for _, c := range r.Clusters {

@@ -15,16 +15,31 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-var states = []v1alpha1.MemberState{v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined, v1alpha1.MemberLeaked,
-	v1alpha1.MemberDrifted, v1alpha1.MemberDowngraded, v1alpha1.MemberOverridden}
+var states = []v1alpha1.MemberState{
+	v1alpha1.MemberRealized,
+	v1alpha1.MemberPending,
+	v1alpha1.MemberUnreachable,
+	v1alpha1.MemberQuarantined,
+	v1alpha1.MemberLeaked,
+	v1alpha1.MemberDrifted,
+	v1alpha1.MemberDowngraded,
+	v1alpha1.MemberOverridden,
+}
 
 // members returns members of random states, sorted by name, of which few are equal.
 func members(r *rand.Rand, n int) []v1alpha1.ClusterState {
 	var out []v1alpha1.ClusterState
 	for i := range n {
 		at := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, r.IntN(1e9), time.UTC).Add(time.Duration(r.Int64N(1e17))).Truncate(time.Millisecond))
-		c := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprintf("%063d", i)), State: states[r.IntN(len(states))], Mode: v1alpha1.ModeEnforce, Since: &at,
-			DesiredRevision: fmt.Sprintf("%016x", r.Uint64()), ObservedRevision: fmt.Sprintf("%016x", r.Uint64()), Propagated: r.IntN(2) == 0}
+		c := v1alpha1.ClusterState{
+			Name:             v1alpha1.ClusterName(fmt.Sprintf("%063d", i)),
+			State:            states[r.IntN(len(states))],
+			Mode:             v1alpha1.ModeEnforce,
+			Since:            &at,
+			DesiredRevision:  fmt.Sprintf("%016x", r.Uint64()),
+			ObservedRevision: fmt.Sprintf("%016x", r.Uint64()),
+			Propagated:       r.IntN(2) == 0,
+		}
 		if c.State != v1alpha1.MemberRealized {
 			c.Message = strings.Repeat([]string{"a", "\"", "<", "界", "\x01", "\xff", "\u2028"}[r.IntN(7)], r.IntN(300))
 			if r.IntN(2) == 0 {

@@ -48,7 +48,15 @@ type Limits struct {
 // DefaultLimits are those of KubeFed v0.10.0, whose client of a member writes 20 objects a second, and 30 at once. The rate is one
 // percent lower, which leaves room for objects that KubeFed writes twice, so that a revocation finds KubeFed ready to write. Where
 // KubeFed is slower, because it or the host is, at most about one second's writes are pending.
-var DefaultLimits = Limits{MaxPending: 20, PendingTimeout: 5 * time.Second, LagTimeout: time.Second, Rate: 19.8, Burst: 30, Reserved: 10, MaxInFlight: 200 * time.Millisecond}
+var DefaultLimits = Limits{
+	MaxPending:     20,
+	PendingTimeout: 5 * time.Second,
+	LagTimeout:     time.Second,
+	Rate:           19.8,
+	Burst:          30,
+	Reserved:       10,
+	MaxInFlight:    200 * time.Millisecond,
+}
 
 // bulkShare is the share of bulk while grants wait: one of every bulkShare admissions, so that neither starves.
 const bulkShare = 8

@@ -33,9 +33,11 @@ func joinMember(t *testing.T, host, joined *cluster, prefix string, with func(*m
 		t.Fatal(err)
 	}
 	labels := map[string]string{"k8s-app": "cilium"}
-	agents, err := core.AppsV1().DaemonSets("kube-system").Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: prefix + "cilium"}, Spec: appsv1.DaemonSetSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}, metav1.CreateOptions{})
+	agents, err := core.AppsV1().
+		DaemonSets("kube-system").
+		Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: prefix + "cilium"}, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +50,18 @@ func joinMember(t *testing.T, host, joined *cluster, prefix string, with func(*m
 		t.Fatal(err)
 	}
 	var steps []membership.Step
-	join := &membership.Join{Host: h, Cluster: federation.Cluster{Name: "m1", Endpoint: joined.Config.Host, CABundle: joined.Config.CAData, Locations: federation.DefaultLocations()},
-		Member: joined.Config, Lifetime: 24 * time.Hour, Now: time.Now, Told: func(s membership.Step) {
+	join := &membership.Join{
+		Host:     h,
+		Cluster:  federation.Cluster{Name: "m1", Endpoint: joined.Config.Host, CABundle: joined.Config.CAData, Locations: federation.DefaultLocations()},
+		Member:   joined.Config,
+		Lifetime: 24 * time.Hour,
+		Now:      time.Now,
+		Told: func(s membership.Step) {
 			if s.In == "m1" {
 				steps = append(steps, s)
 			}
-		}}
+		},
+	}
 	if with != nil {
 		with(join)
 	}

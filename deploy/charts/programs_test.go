@@ -247,8 +247,11 @@ func trusting(t *testing.T, authority []byte, name string) *http.Client {
 	if !pool.AppendCertsFromPEM(authority) {
 		t.Fatal("the authority is no PEM")
 	}
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Timeout:       5 * time.Second,
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // TestDefaultsWork installs acp alone with its defaults, without KubeFed and without an OIDC provider, and runs the real portal and adapter with
@@ -277,9 +280,25 @@ func TestDefaultsWork(t *testing.T) {
 		return f
 	}
 	listen, health := address(t), address(t)
-	log := run(t, portal, "--config="+file("acp-portal"), "--kubeconfig="+c.account(t, "acp-system", "acp-portal"), "--listen="+listen, "--health-address="+health, "--metrics-address="+address(t))
+	log := run(
+		t,
+		portal,
+		"--config="+file("acp-portal"),
+		"--kubeconfig="+c.account(t, "acp-system", "acp-portal"),
+		"--listen="+listen,
+		"--health-address="+health,
+		"--metrics-address="+address(t),
+	)
 	hook, adapterHealth := address(t), address(t)
-	adapterLog := run(t, adapter, "--config="+file("acp-adapter"), "--kubeconfig="+c.account(t, "acp-system", "acp-adapter"), "--webhook-address="+hook, "--health-address="+adapterHealth, "--metrics-address="+address(t))
+	adapterLog := run(
+		t,
+		adapter,
+		"--config="+file("acp-adapter"),
+		"--kubeconfig="+c.account(t, "acp-system", "acp-adapter"),
+		"--webhook-address="+hook,
+		"--health-address="+adapterHealth,
+		"--metrics-address="+address(t),
+	)
 	plain := &http.Client{Timeout: 5 * time.Second}
 	for what, url := range map[string]string{"the portal is ready": "http://" + health + "/readyz", "the adapter is ready": "http://" + adapterHealth + "/readyz"} {
 		eventually(t, what, func() error {
@@ -331,8 +350,15 @@ func TestKubeFedWorksWithTheChart(t *testing.T) {
 	host.install(t, "acp", nil)
 	joined := start(t, "controllers/testdata/member")
 	joinMember(t, host, joined, "", nil)
-	log := run(t, hyperfed, "controller-manager", "--kubeconfig="+host.account(t, "kube-federation-system", "kubefed-controller"), "--kubefed-namespace=kube-federation-system",
-		"--healthz-addr="+address(t), "--metrics-addr="+address(t))
+	log := run(
+		t,
+		hyperfed,
+		"controller-manager",
+		"--kubeconfig="+host.account(t, "kube-federation-system", "kubefed-controller"),
+		"--kubefed-namespace=kube-federation-system",
+		"--healthz-addr="+address(t),
+		"--metrics-addr="+address(t),
+	)
 	eventually(t, "the member is ready", func() error {
 		u, _ := host.get(t, "core.kubefed.io/v1beta1", "KubeFedCluster", "kube-federation-system", "m1")
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -348,10 +374,23 @@ func TestKubeFedWorksWithTheChart(t *testing.T) {
 		return joined.get(t, "cilium.io/v2", "CiliumClusterwideNetworkPolicy", "", name)
 	}
 	spec := func(value string) map[string]any {
-		return map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{"com.trip/redis-cluster": value}}, "ingress": []any{map[string]any{}}}
+		return map[string]any{
+			"endpointSelector": map[string]any{"matchLabels": map[string]any{"com.trip/redis-cluster": value}},
+			"ingress":          []any{map[string]any{}},
+		}
 	}
-	host.create(t, map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "FederatedCiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"template": map[string]any{"spec": spec("bobs")}, "placement": map[string]any{"clusters": []any{map[string]any{"name": "m1"}}}}})
+	host.create(
+		t,
+		map[string]any{
+			"apiVersion": "types.kubefed.io/v1beta1",
+			"kind":       "FederatedCiliumClusterwideNetworkPolicy",
+			"metadata":   map[string]any{"name": name},
+			"spec": map[string]any{
+				"template":  map[string]any{"spec": spec("bobs")},
+				"placement": map[string]any{"clusters": []any{map[string]any{"name": "m1"}}},
+			},
+		},
+	)
 	selects := func(value string) func() error {
 		return func() error {
 			u, ok := in()

@@ -15,7 +15,12 @@ func rights(all []*unstructured.Unstructured) map[string]any {
 	for _, o := range all {
 		switch o.GetKind() {
 		case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
-			out[id(o)] = map[string]any{"rules": o.Object["rules"], "roleRef": o.Object["roleRef"], "subjects": o.Object["subjects"], "aggregation": o.Object["aggregationRule"]}
+			out[id(o)] = map[string]any{
+				"rules":       o.Object["rules"],
+				"roleRef":     o.Object["roleRef"],
+				"subjects":    o.Object["subjects"],
+				"aggregation": o.Object["aggregationRule"],
+			}
 		}
 	}
 	return out
@@ -28,13 +33,19 @@ func TestRolesAreThoseThatAreTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collector := map[string]any{"enabled": true, "hubble": map[string]any{"relays": map[string]any{"m1": "r:4245"}, "tls": map[string]any{"existingSecret": "h", "serverName": "s"}}}
+	collector := map[string]any{
+		"enabled": true,
+		"hubble":  map[string]any{"relays": map[string]any{"m1": "r:4245"}, "tls": map[string]any{"existingSecret": "h", "serverName": "s"}},
+	}
 	got := rights(rendered(t, "acp", map[string]any{"collector": collector}))
 	if d := cmp.Diff(rights(objects(t, text)), got); d != "" {
 		t.Errorf("the chart grants something else than deploy/rbac/host: %s", d)
 	}
 	renamed := map[string]any{"collector": collector, "fullnameOverride": "fence", "kubefed": map[string]any{"namespace": "federation"}}
-	if text, err = deploy.Render("rbac/host", deploy.Names{KubeFedNamespace: "federation", Adapter: "fence-adapter", Portal: "fence-portal", Collector: "fence-flow-collector"}); err != nil {
+	if text, err = deploy.Render(
+		"rbac/host",
+		deploy.Names{KubeFedNamespace: "federation", Adapter: "fence-adapter", Portal: "fence-portal", Collector: "fence-flow-collector"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(rights(objects(t, text)), rights(rendered(t, "acp", renamed))); d != "" {
@@ -46,7 +57,12 @@ func TestRolesAreThoseThatAreTested(t *testing.T) {
 func TestAProgramThatDoesNotRunHasNoRights(t *testing.T) {
 	for name := range rights(rendered(t, "acp", map[string]any{"adapter": map[string]any{"enabled": false}})) {
 		switch name {
-		case "ClusterRole/acp-portal", "ClusterRoleBinding/acp-portal", "acp-system/Role/acp-portal", "acp-system/RoleBinding/acp-portal", "default/Role/acp-portal", "default/RoleBinding/acp-portal":
+		case "ClusterRole/acp-portal",
+			"ClusterRoleBinding/acp-portal",
+			"acp-system/Role/acp-portal",
+			"acp-system/RoleBinding/acp-portal",
+			"default/Role/acp-portal",
+			"default/RoleBinding/acp-portal":
 		default:
 			t.Errorf("%s is rendered, though only the portal runs", name)
 		}

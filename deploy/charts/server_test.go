@@ -218,7 +218,12 @@ func TestEveryObjectIsAccepted(t *testing.T) {
 				}
 				force := true
 				if _, err := c.resource(t, o.GetAPIVersion(), o.GetKind(), o.GetNamespace()).Patch(t.Context(), o.GetName(), types.ApplyPatchType, data,
-					metav1.PatchOptions{FieldManager: "test", Force: &force, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+					metav1.PatchOptions{
+						FieldManager:    "test",
+						Force:           &force,
+						DryRun:          []string{metav1.DryRunAll},
+						FieldValidation: metav1.FieldValidationStrict,
+					}); err != nil {
 					t.Errorf("%s: %s is refused: %v", set, id(o), err)
 				}
 				if o.GetKind() != "Deployment" {
@@ -262,7 +267,9 @@ func dryRunPod(ctx context.Context, core kubernetes.Interface, deployment *unstr
 	}
 	pod.Name = "template"
 	pod.Spec.PriorityClassName = "" // that of the set is the cluster's own, and reserved for its namespace
-	_, err = core.CoreV1().Pods(deployment.GetNamespace()).Create(ctx, &pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = core.CoreV1().
+		Pods(deployment.GetNamespace()).
+		Create(ctx, &pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 
@@ -276,16 +283,38 @@ func TestLifeOfARelease(t *testing.T) {
 	c.install(t, "acp", nil)
 
 	policy := func(kind, name string) map[string]any {
-		return map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": kind, "metadata": map[string]any{"name": name},
-			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}, "placement": map[string]any{"clusters": []any{map[string]any{"name": "m1"}}}}}
+		return map[string]any{
+			"apiVersion": "types.kubefed.io/v1beta1",
+			"kind":       kind,
+			"metadata":   map[string]any{"name": name},
+			"spec": map[string]any{
+				"template":  map[string]any{"spec": map[string]any{}},
+				"placement": map[string]any{"clusters": []any{map[string]any{"name": "m1"}}},
+			},
+		}
 	}
 	c.create(t, policy("FederatedCiliumClusterwideNetworkPolicy", "acp-redis-bobs"))
 	c.create(t, policy("FederatedCiliumCIDRGroup", "acp-group"))
 	c.create(t, map[string]any{"apiVersion": "acp.io/v1alpha1", "kind": "ProtectedResource", "metadata": map[string]any{"name": "bobs"},
 		"spec": map[string]any{"resource": "trnv1:rsc:trip-com:redis:clusters:bobs", "mode": "Enforce"}})
-	c.create(t, map[string]any{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster", "metadata": map[string]any{"name": "m1", "namespace": "kube-federation-system"},
-		"spec": map[string]any{"apiEndpoint": "https://m1.example:6443", "secretRef": map[string]any{"name": "acp-pusher-m1"}}})
-	c.create(t, map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "acp-reader-m1", "namespace": "acp-system"}, "data": map[string]any{"token": "eA=="}})
+	c.create(
+		t,
+		map[string]any{
+			"apiVersion": "core.kubefed.io/v1beta1",
+			"kind":       "KubeFedCluster",
+			"metadata":   map[string]any{"name": "m1", "namespace": "kube-federation-system"},
+			"spec":       map[string]any{"apiEndpoint": "https://m1.example:6443", "secretRef": map[string]any{"name": "acp-pusher-m1"}},
+		},
+	)
+	c.create(
+		t,
+		map[string]any{
+			"apiVersion": "v1",
+			"kind":       "Secret",
+			"metadata":   map[string]any{"name": "acp-reader-m1", "namespace": "acp-system"},
+			"data":       map[string]any{"token": "eA=="},
+		},
+	)
 	c.create(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "acp-ledger-anchor", "namespace": "acp-system"}})
 	kept := [][4]string{
 		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "protectedresources.acp.io"},

@@ -89,7 +89,10 @@ func types(root string, files map[string]string) error {
 		if err != nil {
 			return err
 		}
-		files["deploy/charts/acp/templates/generated/types-"+map[bool]string{true: "istio", false: "cilium"}[strings.HasSuffix(folder, "istio")]+".yaml"] = when(condition, text)
+		files["deploy/charts/acp/templates/generated/types-"+map[bool]string{true: "istio", false: "cilium"}[strings.HasSuffix(folder, "istio")]+".yaml"] = when(
+			condition,
+			text,
+		)
 	}
 	return nil
 }
@@ -113,7 +116,10 @@ var marks = map[string]string{
 
 // roles writes the roles of the programs, as deploy/rbac/host has them, and those for Istio.
 func roles(root string, files map[string]string) error {
-	text, err := deploy.Render("rbac/host", deploy.Names{Namespace: namespaceMark, KubeFedNamespace: kubeFedMark, Adapter: adapterMark, Portal: portalMark, Collector: collectorMark})
+	text, err := deploy.Render(
+		"rbac/host",
+		deploy.Names{Namespace: namespaceMark, KubeFedNamespace: kubeFedMark, Adapter: adapterMark, Portal: portalMark, Collector: collectorMark},
+	)
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,48 @@ import (
 
 // passed lists the settings of each program that a release may give as they are. The chart makes all others itself, from values of its own.
 var passed = map[string][]string{
-	"portal": {"catalog-backstage-every", "evidence-threshold", "evidence-window", "ledger-anchor", "ledger-anchor-every", "log-format", "log-level", "session-idle",
-		"shutdown-delay", "shutdown-grace", "workload-addresses"},
-	"acp-adapter": {"direct-writes", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period", "log-format", "log-level", "push-burst",
-		"push-in-flight", "push-in-flight-timeout", "push-lag", "push-rate", "push-reserve", "shutdown-grace", "token-check-interval", "workers"},
-	"flow-collector": {"flow-retention", "flows", "log-format", "log-level", "retention", "shutdown-grace", "spool-size", "tap", "tap-file-size", "tap-token-file"},
+	"portal": {
+		"catalog-backstage-every",
+		"evidence-threshold",
+		"evidence-window",
+		"ledger-anchor",
+		"ledger-anchor-every",
+		"log-format",
+		"log-level",
+		"session-idle",
+		"shutdown-delay",
+		"shutdown-grace",
+		"workload-addresses",
+	},
+	"acp-adapter": {
+		"direct-writes",
+		"leader-elect-lease-duration",
+		"leader-elect-renew-deadline",
+		"leader-elect-retry-period",
+		"log-format",
+		"log-level",
+		"push-burst",
+		"push-in-flight",
+		"push-in-flight-timeout",
+		"push-lag",
+		"push-rate",
+		"push-reserve",
+		"shutdown-grace",
+		"token-check-interval",
+		"workers",
+	},
+	"flow-collector": {
+		"flow-retention",
+		"flows",
+		"log-format",
+		"log-level",
+		"retention",
+		"shutdown-grace",
+		"spool-size",
+		"tap",
+		"tap-file-size",
+		"tap-token-file",
+	},
 }
 
 // schemas writes values.schema.json of each chart from values.schema.yaml beside it.

@@ -31,7 +31,11 @@ var control = map[string]bool{"query": true, "database": true, "default_format":
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in := r.URL.Query()
 	if !s.knows(r) {
-		fail(w, in, errors.New("Code: 516. DB::Exception: Authentication failed: password is incorrect, or there is no user with such name. (AUTHENTICATION_FAILED)"))
+		fail(
+			w,
+			in,
+			errors.New("Code: 516. DB::Exception: Authentication failed: password is incorrect, or there is no user with such name. (AUTHENTICATION_FAILED)"),
+		)
 		return
 	}
 	query, data, err := queryOf(r, in)

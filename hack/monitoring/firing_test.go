@@ -165,7 +165,8 @@ func load(instead string) string {
 // results returns the number of series of an expression after the hour.
 func results(t *testing.T, data storage.Queryable, expr string) int {
 	t.Helper()
-	q, err := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery).NewInstantQuery(t.Context(), data, nil, expr, time.Unix(0, 0).Add(hour))
+	q, err := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery).
+		NewInstantQuery(t.Context(), data, nil, expr, time.Unix(0, 0).Add(hour))
 	if err != nil {
 		t.Fatal(err)
 	}

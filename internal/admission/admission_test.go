@@ -24,9 +24,14 @@ var (
 
 func resourceClass(name, pattern string, change ...func(*v1alpha1.ResourceClass)) *v1alpha1.ResourceClass {
 	c := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourceClassSpec{
-		Pattern: v1alpha1.NamePattern(pattern), LabelKey: v1alpha1.LabelKey("key/" + name),
-		Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}, {Name: "redis:admin", Ports: []v1alpha1.Port{{Port: 6380}}}},
-		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}}
+		Pattern:  v1alpha1.NamePattern(pattern),
+		LabelKey: v1alpha1.LabelKey("key/" + name),
+		Actions: []v1alpha1.ClassAction{
+			{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}},
+			{Name: "redis:admin", Ports: []v1alpha1.Port{{Port: 6380}}},
+		},
+		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+	}}
 	for _, f := range change {
 		f(c)
 	}
@@ -84,10 +89,18 @@ func TestVerdicts(t *testing.T) {
 		"Grant": {reason: "an ordinary grant", got: Policy(nil, grant("Allow", app888, bobs), base(), now)},
 		"UnknownResource": {reason: "a pattern in no class", denials: []string{"no ResourceClass covers any of it"},
 			got: Policy(nil, grant("Allow", app888, "trnv1:rsc:trip-com:kafka:topics:*", forAnHour), base(), now), warns: []string{""}},
-		"BadLabelValue": {reason: "it can be no pod's label", got: Policy(nil, grant("Allow", app888+"/x", bobs), base(), now), denials: []string{"cannot be a label value"}},
+		"BadLabelValue": {
+			reason:  "it can be no pod's label",
+			got:     Policy(nil, grant("Allow", app888+"/x", bobs), base(), now),
+			denials: []string{"cannot be a label value"},
+		},
 		"WildcardForever": {reason: "nobody would remember it", got: Policy(nil, grant("Allow", "trnv1:rsc:trip-com:iam:sa:app/*", bobs), base(), now),
 			warns: []string{"never expires"}},
-		"Expired": {reason: "it does nothing", got: Policy(nil, grant("Allow", app888, bobs, func(st *v1alpha1.Statement) { st.NotAfter = &past }), base(), now), warns: []string{"expired at"}},
+		"Expired": {
+			reason: "it does nothing",
+			got:    Policy(nil, grant("Allow", app888, bobs, func(st *v1alpha1.Statement) { st.NotAfter = &past }), base(), now),
+			warns:  []string{"expired at"},
+		},
 		"DenyInAudit": {reason: "it refuses nothing yet", got: Policy(nil, grant("Deny", app888, bobs), with(func(in *policy.Input) {
 			in.Resources = append(in.Resources, protected(v1alpha1.ModeAudit))
 		}), now), warns: []string{"refuses nothing while"}},
@@ -99,13 +112,36 @@ func TestVerdicts(t *testing.T) {
 				o.Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeEnforce}}
 			}))
 		}), now)},
-		"HugeRange": {reason: "hardly anyone is outside it", got: Policy(nil, grant("Allow", "trnv1:rsc:trip-com:net:cidr:0.0.0.0/0", bobs), base(), now), warns: []string{"very large part"}},
+		"HugeRange": {
+			reason: "hardly anyone is outside it",
+			got:    Policy(nil, grant("Allow", "trnv1:rsc:trip-com:net:cidr:0.0.0.0/0", bobs), base(), now),
+			warns:  []string{"very large part"},
+		},
 
-		"ClosedResource":  {reason: "nobody can connect", got: ProtectedResource(nil, protected(v1alpha1.ModeEnforce), base(), now), warns: []string{"no statement allows anyone"}},
-		"ReachedResource": {reason: "somebody can", got: ProtectedResource(nil, protected(v1alpha1.ModeEnforce), with(func(in *policy.Input) { in.Policies = append(in.Policies, grant("Allow", app888, bobs)) }), now)},
-		"NoClass":         {reason: "it could never be closed", got: ProtectedResource(nil, protected(v1alpha1.ModeEnforce), policy.Input{}, now), denials: []string{"no ResourceClass covers"}},
-		"NoClassAnyMore": {reason: "its mode has to be changeable all the same", got: ProtectedResource(protected(v1alpha1.ModeEnforce), protected(v1alpha1.ModeObserve), policy.Input{}, now),
-			warns: []string{"no ResourceClass covers"}},
+		"ClosedResource": {
+			reason: "nobody can connect",
+			got:    ProtectedResource(nil, protected(v1alpha1.ModeEnforce), base(), now),
+			warns:  []string{"no statement allows anyone"},
+		},
+		"ReachedResource": {
+			reason: "somebody can",
+			got: ProtectedResource(
+				nil,
+				protected(v1alpha1.ModeEnforce),
+				with(func(in *policy.Input) { in.Policies = append(in.Policies, grant("Allow", app888, bobs)) }),
+				now,
+			),
+		},
+		"NoClass": {
+			reason:  "it could never be closed",
+			got:     ProtectedResource(nil, protected(v1alpha1.ModeEnforce), policy.Input{}, now),
+			denials: []string{"no ResourceClass covers"},
+		},
+		"NoClassAnyMore": {
+			reason: "its mode has to be changeable all the same",
+			got:    ProtectedResource(protected(v1alpha1.ModeEnforce), protected(v1alpha1.ModeObserve), policy.Input{}, now),
+			warns:  []string{"no ResourceClass covers"},
+		},
 		"AuditThatIsOver": {reason: "it is a left-over", got: ProtectedResource(nil, protected(v1alpha1.ModeAudit, func(o *v1alpha1.ProtectedResource) {
 			o.Spec.TemporaryAudit = &v1alpha1.TemporaryAudit{Until: past}
 		}), base(), now), warns: []string{"was over at"}},
@@ -118,25 +154,61 @@ func TestVerdicts(t *testing.T) {
 		})), denials: []string{"is in Audit"}},
 		"DeleteObserved": {reason: "that is the way", got: DeleteProtectedResource(protected(v1alpha1.ModeObserve))},
 
-		"Overlap":        {reason: "a name must be in one class", got: ResourceClass(nil, resourceClass("a", "trnv1:rsc:trip-com:redis:clusters:a-*"), base()), denials: []string{"overlaps with"}},
-		"SubjectOverlap": {reason: "the same for clients", got: SubjectClass(nil, subjectClass("all", "trnv1:rsc:trip-com:iam:sa:*"), base()), denials: []string{"overlaps with"}},
-		"Itself":         {reason: "a class does not overlap with itself", got: ResourceClass(base().ResourceClasses[0], base().ResourceClasses[0], base())},
-		"ActionGone": {reason: "statements that name it stop", got: ResourceClass(base().ResourceClasses[0], resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
-			c.Spec.Actions = c.Spec.Actions[:1]
-		}), base()), warns: []string{"redis:admin is gone"}},
-		"OpenPorts": {reason: "more is open than is named", got: ResourceClass(nil, resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
-			c.Spec.OtherPorts = v1alpha1.OtherPortsAllow
-		}), base()), warns: []string{"opens every port"}},
-		"BadExpression": {reason: "the action would be left out", got: ResourceClass(nil, resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
-			c.Spec.Actions[0].HTTP = []v1alpha1.HTTPMatch{{Path: "("}}
-		}), base()), denials: []string{"action redis:connect is left out"}},
-		"ClassInUseByWildcard": {reason: "a wildcard covers names of the class", got: DeleteResourceClass(base().ResourceClasses[0], with(func(in *policy.Input) {
-			in.Policies = append(in.Policies, grant("Deny", app888, "trnv1:rsc:trip-com:redis:clusters:bob*"))
-		})), denials: []string{"in use by statement p/s"}},
-		"ClassUnused":        {reason: "nothing needs it", got: DeleteResourceClass(base().ResourceClasses[0], policy.Input{})},
-		"SubjectClassInUse":  {reason: "the workload would lose its identity", got: DeleteSubjectClass(base().SubjectClasses[0], policy.Input{Workloads: []*v1alpha1.ExternalWorkload{workload("vm", app888, "10.0.0.1")}}), denials: []string{"ExternalWorkload vm"}},
-		"WorkloadHostBits":   {reason: "one machine or 256", got: ExternalWorkload(nil, workload("vm", app888, "10.5.0.7/24"), base()), denials: []string{"host bits"}},
-		"WorkloadEverything": {reason: "everybody outside would be that subject", got: ExternalWorkload(nil, workload("vm", app888, "0.0.0.0/0"), base()), warns: []string{"very large part"}},
+		"Overlap": {
+			reason:  "a name must be in one class",
+			got:     ResourceClass(nil, resourceClass("a", "trnv1:rsc:trip-com:redis:clusters:a-*"), base()),
+			denials: []string{"overlaps with"},
+		},
+		"SubjectOverlap": {
+			reason:  "the same for clients",
+			got:     SubjectClass(nil, subjectClass("all", "trnv1:rsc:trip-com:iam:sa:*"), base()),
+			denials: []string{"overlaps with"},
+		},
+		"Itself": {reason: "a class does not overlap with itself", got: ResourceClass(base().ResourceClasses[0], base().ResourceClasses[0], base())},
+		"ActionGone": {
+			reason: "statements that name it stop",
+			got: ResourceClass(base().ResourceClasses[0], resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
+				c.Spec.Actions = c.Spec.Actions[:1]
+			}), base()),
+			warns: []string{"redis:admin is gone"},
+		},
+		"OpenPorts": {
+			reason: "more is open than is named",
+			got: ResourceClass(nil, resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
+				c.Spec.OtherPorts = v1alpha1.OtherPortsAllow
+			}), base()),
+			warns: []string{"opens every port"},
+		},
+		"BadExpression": {
+			reason: "the action would be left out",
+			got: ResourceClass(nil, resourceClass("redis", "trnv1:rsc:trip-com:redis:clusters:*", func(c *v1alpha1.ResourceClass) {
+				c.Spec.Actions[0].HTTP = []v1alpha1.HTTPMatch{{Path: "("}}
+			}), base()),
+			denials: []string{"action redis:connect is left out"},
+		},
+		"ClassInUseByWildcard": {
+			reason: "a wildcard covers names of the class",
+			got: DeleteResourceClass(base().ResourceClasses[0], with(func(in *policy.Input) {
+				in.Policies = append(in.Policies, grant("Deny", app888, "trnv1:rsc:trip-com:redis:clusters:bob*"))
+			})),
+			denials: []string{"in use by statement p/s"},
+		},
+		"ClassUnused": {reason: "nothing needs it", got: DeleteResourceClass(base().ResourceClasses[0], policy.Input{})},
+		"SubjectClassInUse": {
+			reason:  "the workload would lose its identity",
+			got:     DeleteSubjectClass(base().SubjectClasses[0], policy.Input{Workloads: []*v1alpha1.ExternalWorkload{workload("vm", app888, "10.0.0.1")}}),
+			denials: []string{"ExternalWorkload vm"},
+		},
+		"WorkloadHostBits": {
+			reason:  "one machine or 256",
+			got:     ExternalWorkload(nil, workload("vm", app888, "10.5.0.7/24"), base()),
+			denials: []string{"host bits"},
+		},
+		"WorkloadEverything": {
+			reason: "everybody outside would be that subject",
+			got:    ExternalWorkload(nil, workload("vm", app888, "0.0.0.0/0"), base()),
+			warns:  []string{"very large part"},
+		},
 		"WorkloadConflict": {reason: "the denies of both count", got: ExternalWorkload(nil, workload("vm", app888, "10.0.0.1"), with(func(in *policy.Input) {
 			in.Workloads = append(in.Workloads, workload("other", "trnv1:rsc:trip-com:iam:sa:app/1", "10.0.0.1"))
 		})), warns: []string{"several subjects"}},

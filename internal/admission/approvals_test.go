@@ -27,7 +27,8 @@ func TestApprovalPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := ApprovalPolicy(tc.old, tc.now)
 			denials, warnings := strings.Join(v.Denials, "; "), strings.Join(v.Warnings, "; ")
-			if (denials == "") != tc.wantNoDenial || !strings.Contains(denials, tc.denial) || !strings.Contains(warnings, tc.odd) || tc.odd == "" && warnings != "" {
+			if (denials == "") != tc.wantNoDenial || !strings.Contains(denials, tc.denial) || !strings.Contains(warnings, tc.odd) ||
+				tc.odd == "" && warnings != "" {
 				t.Errorf("%s: denials %q, warnings %q", tc.reason, denials, warnings)
 			}
 		})

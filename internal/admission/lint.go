@@ -54,7 +54,10 @@ func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time
 	for i := range p.Spec.Statements {
 		st := &p.Spec.Statements[i]
 		note := func(format string, args ...any) {
-			out = append(out, Note{Kind: "AccessControlPolicy", Name: p.Name, Ref: policy.Ref{Policy: p.Name, SID: st.SID}, Message: fmt.Sprintf(format, args...)})
+			out = append(
+				out,
+				Note{Kind: "AccessControlPolicy", Name: p.Name, Ref: policy.Ref{Policy: p.Name, SID: st.SID}, Message: fmt.Sprintf(format, args...)},
+			)
 		}
 		if st.NotAfter != nil && !at.Before(st.NotAfter.Time) {
 			note("it expired at %s and does nothing: remove it", st.NotAfter.UTC().Format(time.RFC3339))
@@ -79,7 +82,11 @@ func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time
 		}
 		for _, r := range st.Resources {
 			if mode := notOnboarded(s, p.Name, string(r)); mode != "" {
-				note("%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource", r, mode)
+				note(
+					"%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource",
+					r,
+					mode,
+				)
 			}
 		}
 		if st.Effect == v1alpha1.EffectDeny {
@@ -159,7 +166,14 @@ func lintWorkload(w *v1alpha1.ExternalWorkload) []Note {
 	var out []Note
 	for _, a := range w.Spec.Addresses {
 		if broad(a) {
-			out = append(out, Note{Kind: "ExternalWorkload", Name: w.Name, Message: a + " is a very large part of all addresses: all of them act as " + string(w.Spec.Subject)})
+			out = append(
+				out,
+				Note{
+					Kind:    "ExternalWorkload",
+					Name:    w.Name,
+					Message: a + " is a very large part of all addresses: all of them act as " + string(w.Spec.Subject),
+				},
+			)
 		}
 	}
 	return out

@@ -12,8 +12,13 @@ import (
 
 func glass(people ...string) *v1alpha1.ApprovalPolicy {
 	return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "glass"}, Spec: v1alpha1.ApprovalPolicySpec{
-		Steps:      []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}},
-		BreakGlass: &v1alpha1.BreakGlass{People: people, MaxDuration: metav1.Duration{Duration: 4 * time.Hour}, Reviewers: []v1alpha1.Approver{"group:security"}}}}
+		Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}},
+		BreakGlass: &v1alpha1.BreakGlass{
+			People:      people,
+			MaxDuration: metav1.Duration{Duration: 4 * time.Hour},
+			Reviewers:   []v1alpha1.Approver{"group:security"},
+		},
+	}}
 }
 
 func TestBreakGlass(t *testing.T) {

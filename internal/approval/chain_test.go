@@ -38,7 +38,9 @@ func org(people map[string]string, security, auditors []string, owner, sensitivi
 	b.WriteString("{kind: Group, metadata: {name: security}, spec: {members: [" + strings.Join(security, ",") + "]}}\n---\n")
 	b.WriteString("{kind: Group, metadata: {name: auditors}, spec: {members: [" + strings.Join(auditors, ",") + "]}}\n---\n")
 	b.WriteString("{kind: Group, metadata: {name: team}, spec: {members: [bob, dan]}}\n---\n")
-	b.WriteString("{kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:r', acp.io/sensitivity: " + sensitivity + "}}, spec: {owner: '" + owner + "'}}\n")
+	b.WriteString(
+		"{kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:r', acp.io/sensitivity: " + sensitivity + "}}, spec: {owner: '" + owner + "'}}\n",
+	)
 	return b.String()
 }
 

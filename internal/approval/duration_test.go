@@ -121,7 +121,11 @@ func TestTotalInConditions(t *testing.T) {
 func TestBreakGlassIsBounded(t *testing.T) {
 	glass := func(limit time.Duration) *v1alpha1.ApprovalPolicy {
 		p := policyOf("glass", 1, "", asked("owner", "resource.owner"))
-		p.Spec.BreakGlass = &v1alpha1.BreakGlass{People: []string{"alice"}, MaxDuration: metav1.Duration{Duration: limit}, Reviewers: []v1alpha1.Approver{"group:security"}}
+		p.Spec.BreakGlass = &v1alpha1.BreakGlass{
+			People:      []string{"alice"},
+			MaxDuration: metav1.Duration{Duration: limit},
+			Reviewers:   []v1alpha1.Approver{"group:security"},
+		}
 		return p
 	}
 	ask := func(d time.Duration) approval.Request {
@@ -138,7 +142,12 @@ func TestBreakGlassIsBounded(t *testing.T) {
 	m.settle()
 	m.is(first.Number, approval.StateEffective)
 	m.now = m.now.Add(2 * time.Hour)
-	if p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), ask(4*time.Hour)); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid || !strings.Contains(p.Items[0].Err.Error(), "at most 2h") {
+	if p, err := m.svc.Plan(
+		t.Context(),
+		m.actorOf("alice"),
+		ask(4*time.Hour),
+	); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid ||
+		!strings.Contains(p.Items[0].Err.Error(), "at most 2h") {
 		t.Errorf("6 h in all: %+v, %v", p, err)
 	}
 	m.submit("alice", ask(2*time.Hour))

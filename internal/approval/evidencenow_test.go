@@ -69,8 +69,14 @@ func TestClassChangesThatClose(t *testing.T) {
 	port := func(n int32) []v1alpha1.Port { return []v1alpha1.Port{{Port: n, Protocol: v1alpha1.ProtocolTCP}} }
 	in := func(names ...v1alpha1.ClusterName) v1alpha1.Placement { return v1alpha1.Placement{Clusters: &names} }
 	base := func() v1alpha1.ResourceClassSpec {
-		return v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: "redis", OtherPorts: v1alpha1.OtherPortsDeny, Placement: in("m1", "m2"),
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: port(6379)}}, Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}}
+		return v1alpha1.ResourceClassSpec{
+			Pattern:    "trnv1:rsc:o:redis:clusters:*",
+			LabelKey:   "redis",
+			OtherPorts: v1alpha1.OtherPortsDeny,
+			Placement:  in("m1", "m2"),
+			Actions:    []v1alpha1.ClassAction{{Name: "redis:connect", Ports: port(6379)}},
+			Enforcers:  []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium},
+		}
 	}
 	type change func(*v1alpha1.ResourceClassSpec)
 	open := change(func(c *v1alpha1.ResourceClassSpec) { c.OtherPorts = v1alpha1.OtherPortsAllow })
@@ -123,11 +129,21 @@ func TestClassChangesThatClose(t *testing.T) {
 // A class change that closes what is enforced needs the evidence of the resources that it closes further.
 func TestAClassChangeThatClosesNeedsEvidence(t *testing.T) {
 	spec := func(ports v1alpha1.OtherPorts) json.RawMessage {
-		return json.RawMessage(`{"pattern":"trnv1:rsc:o:redis:clusters:*","labelKey":"redis","otherPorts":"` + string(ports) + `","actions":[{"name":"redis:connect","ports":[{"port":6379,"protocol":"TCP"}]}],"placement":{"clusters":["m1"]}}`)
+		return json.RawMessage(
+			`{"pattern":"trnv1:rsc:o:redis:clusters:*","labelKey":"redis","otherPorts":"` + string(
+				ports,
+			) + `","actions":[{"name":"redis:connect","ports":[{"port":6379,"protocol":"TCP"}]}],"placement":{"clusters":["m1"]}}`,
+		)
 	}
 	ask := func(ports v1alpha1.OtherPorts, override string) approval.Request {
-		return approval.Request{Kind: approval.KindClass, Override: override, Reason: "because",
-			Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Spec: spec(ports)}}}}
+		return approval.Request{
+			Kind:     approval.KindClass,
+			Override: override,
+			Reason:   "because",
+			Items: []approval.RequestItem{
+				{Object: &approval.ObjectChange{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Spec: spec(ports)}},
+			},
+		}
 	}
 	little := approval.ClassEvidence{Resource: lowRes, Score: approval.Score{Value: 0, Threshold: 70}}
 	for name, tc := range map[string]struct {

@@ -305,7 +305,15 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 		return err
 	}
 	if seen.Items[i].tampered(p) {
-		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Items[i].Policy, "message", probe.Items[i].Message.Text)
+		f.Log.Warn(
+			"a ticket's statement was changed outside the portal",
+			"ticket",
+			seen.ID(),
+			"policy",
+			seen.Items[i].Policy,
+			"message",
+			probe.Items[i].Message.Text,
+		)
 	}
 	_, err := f.Service.Apply(ctx, seen.Number, move)
 	return err

@@ -50,7 +50,11 @@ func TestReviewEndsWhatExtends(t *testing.T) {
 // change who has to agree.
 func TestEscalationIsNotTheSecurityTeam(t *testing.T) {
 	handed := asked("security", "group:security")
-	handed.Timeout = &v1alpha1.StepTimeout{After: metav1.Duration{Duration: time.Hour}, Action: v1alpha1.TimeoutEscalate, EscalateTo: []v1alpha1.Approver{"person:dan"}}
+	handed.Timeout = &v1alpha1.StepTimeout{
+		After:      metav1.Duration{Duration: time.Hour},
+		Action:     v1alpha1.TimeoutEscalate,
+		EscalateTo: []v1alpha1.Approver{"person:dan"},
+	}
 	m := quiet(t, policyOf("everything", 1, "", handed))
 	spec, err := json.Marshal(v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{asked("mine", "person:dan")}})
 	if err != nil {

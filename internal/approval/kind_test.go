@@ -28,7 +28,12 @@ func TestEveryKindIsComplete(t *testing.T) {
 		if !rules.HasKind(string(k)) {
 			t.Errorf("approval policies cannot be evaluated for %s", k)
 		}
-		if _, err := builtin(about{c: people, requester: "alice", reached: &Reached{}}, k, Item{Change: &Change{}}); err != nil && strings.Contains(err.Error(), "built-in chain") {
+		if _, err := builtin(
+			about{c: people, requester: "alice", reached: &Reached{}},
+			k,
+			Item{Change: &Change{}},
+		); err != nil &&
+			strings.Contains(err.Error(), "built-in chain") {
 			t.Errorf("%s: %v", k, err)
 		}
 	}

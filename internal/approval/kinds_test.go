@@ -94,7 +94,13 @@ func TestRevocationTicket(t *testing.T) {
 	m := quiet(t)
 	n := m.granted(0)
 	ask := approval.Request{Kind: approval.KindRevoke, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}}}}
-	if _, err := m.svc.Submit(t.Context(), m.actorOf("bob"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"}); approval.CodeOf(err) != approval.CodeConflict {
+	if _, err := m.svc.Submit(
+		t.Context(),
+		m.actorOf("bob"),
+		approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"},
+	); approval.CodeOf(
+		err,
+	) != approval.CodeConflict {
 		t.Errorf("an owner revokes himself: %v", err)
 	}
 	if _, err := m.svc.Submit(t.Context(), m.actorOf("frank"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"}); err == nil {
@@ -123,7 +129,10 @@ func TestExtension(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
-	x := m.submit("alice", approval.Request{Kind: approval.KindExtend, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}, Duration: 100 * time.Hour}}})
+	x := m.submit(
+		"alice",
+		approval.Request{Kind: approval.KindExtend, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}, Duration: 100 * time.Hour}}},
+	)
 	m.approve(x.Number, "carol", "bob", "erin")
 	m.settle()
 	m.is(x.Number, approval.StateEffective)

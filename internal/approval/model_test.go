@@ -35,9 +35,21 @@ func TestModel(t *testing.T) {
 	reached := map[approval.State]bool{}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "why", Items: []approval.Item{{
-			Application: "a", ApplicationName: "na", Resource: "r", ResourceName: "nr", Actions: []string{"x:y"}, Duration: time.Duration(r.IntN(2)) * time.Hour,
-			Steps: []approval.Step{{Name: "leader", Approvers: subset(r)}, {Name: "owner", Approvers: subset(r), Quorum: 1 + r.IntN(2)}, {Name: "security", Approvers: subset(r)}}}}},
+		x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "why", Items: []approval.Item{
+			{
+				Application:     "a",
+				ApplicationName: "na",
+				Resource:        "r",
+				ResourceName:    "nr",
+				Actions:         []string{"x:y"},
+				Duration:        time.Duration(r.IntN(2)) * time.Hour,
+				Steps: []approval.Step{
+					{Name: "leader", Approvers: subset(r)},
+					{Name: "owner", Approvers: subset(r), Quorum: 1 + r.IntN(2)},
+					{Name: "security", Approvers: subset(r)},
+				},
+			},
+		}},
 			approvaltest.Start)
 		x.Numbered(7)
 		x.Stored()
@@ -164,7 +176,8 @@ func broken(before, after *approval.Ticket, err error) string {
 	if after.Dirty() != (after.Version == before.Version+1) || !after.Dirty() && after.Version != before.Version {
 		return "the version rises by one with each change, and only then"
 	}
-	if len(after.Events) < len(before.Events) || (before.State() != after.State() && len(after.Events) == len(before.Events) && after.State() != approval.StateApplying) {
+	if len(after.Events) < len(before.Events) ||
+		(before.State() != after.State() && len(after.Events) == len(before.Events) && after.State() != approval.StateApplying) {
 		return "the timeline does not tell of the change"
 	}
 	seen := map[string]bool{}
@@ -186,7 +199,8 @@ func broken(before, after *approval.Ticket, err error) string {
 	if after.State().Grants() && slices.ContainsFunc(after.Items[0].Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
 		return "a grant without every approval"
 	}
-	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Message == message.TicketStatementReturned() && len(after.Events) > len(before.Events)
+	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Message == message.TicketStatementReturned() &&
+		len(after.Events) > len(before.Events)
 	if (len(after.Jobs()) > 0) != (returned || before.State() != after.State() && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State())) {
 		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State())
 	}

@@ -17,7 +17,8 @@ func (m *model) timeline(was, t *approval.Ticket) {
 		return
 	}
 	for i, e := range was.Events {
-		if e.Kind != t.Events[i].Kind || e.Actor != t.Events[i].Actor || e.Comment != t.Events[i].Comment || e.Message != t.Events[i].Message || !e.At.Equal(t.Events[i].At) {
+		if e.Kind != t.Events[i].Kind || e.Actor != t.Events[i].Actor || e.Comment != t.Events[i].Comment || e.Message != t.Events[i].Message ||
+			!e.At.Equal(t.Events[i].At) {
 			m.fail("%s has another line %d of its timeline", t.ID(), i)
 		}
 	}

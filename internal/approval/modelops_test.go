@@ -196,7 +196,12 @@ func (m *model) request(n int64, item int) approval.Request {
 	r := m.r
 	hours := func() time.Duration { return time.Duration(pickOf(r, 0, 1, 3, 30, 100, 1000)) * time.Hour }
 	access := func() approval.RequestItem {
-		return approval.RequestItem{Application: pickOf(r, "a", "b"), Resource: pickOf(r, "high", "low"), Actions: pickOf(r, []string{"x:read"}, []string{"x:read", "x:write"}), Duration: hours()}
+		return approval.RequestItem{
+			Application: pickOf(r, "a", "b"),
+			Resource:    pickOf(r, "high", "low"),
+			Actions:     pickOf(r, []string{"x:read"}, []string{"x:read", "x:write"}),
+			Duration:    hours(),
+		}
 	}
 	req := approval.Request{Kind: approval.KindGrant, Reason: "work", BreakGlass: r.IntN(6) == 0, Items: []approval.RequestItem{access()}}
 	if r.IntN(4) == 0 {
@@ -215,24 +220,37 @@ func (m *model) request(n int64, item int) approval.Request {
 	case k < 6:
 		req.Items = append(req.Items, access())
 	case k < 11:
-		req.Kind, req.BreakGlass, req.Items = approval.KindExtend, false, []approval.RequestItem{{Target: target, Duration: pickOf(r, 300*time.Hour, 1000*time.Hour, hours())}}
+		req.Kind, req.BreakGlass, req.Items = approval.KindExtend, false, []approval.RequestItem{
+			{Target: target, Duration: pickOf(r, 300*time.Hour, 1000*time.Hour, hours())},
+		}
 	case k < 13:
 		req.Kind, req.BreakGlass, req.Items = approval.KindRevoke, false, []approval.RequestItem{{Target: target}}
 	case k < 17:
 		req.Kind = pickOf(r, approval.KindMode, approval.KindOnboard, approval.KindOffboard)
 		req.BreakGlass = false
-		req.Items = []approval.RequestItem{{Resource: pickOf(r, "high", "low"), Mode: pickOf(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce)}}
+		req.Items = []approval.RequestItem{
+			{Resource: pickOf(r, "high", "low"), Mode: pickOf(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce)},
+		}
 	case k == 17:
 		req.Kind, req.BreakGlass = approval.KindClass, false
 		spec, _ := json.Marshal(v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*", LabelKey: v1alpha1.LabelKey(pickOf(r, "x", "y", "z"))})
-		req.Items = []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectSubjectClass, Name: "apps", Verb: pickOf(r, "create", "update", "update"), Spec: spec}}}
+		req.Items = []approval.RequestItem{
+			{Object: &approval.ObjectChange{Kind: approval.ObjectSubjectClass, Name: "apps", Verb: pickOf(r, "create", "update", "update"), Spec: spec}},
+		}
 	case k == 18:
 		req.Kind, req.BreakGlass = approval.KindWorkload, false
-		req.Items = []approval.RequestItem{{Application: pickOf(r, "a", "b"), Workload: &approval.Registration{ID: pickOf(r, "vm-1", "vm-2"), Addresses: []string{pickOf(r, "192.0.2.0/24", "192.0.2.7")}}}}
+		req.Items = []approval.RequestItem{
+			{
+				Application: pickOf(r, "a", "b"),
+				Workload:    &approval.Registration{ID: pickOf(r, "vm-1", "vm-2"), Addresses: []string{pickOf(r, "192.0.2.0/24", "192.0.2.7")}},
+			},
+		}
 	default:
 		req.Kind, req.BreakGlass = approval.KindApprovalPolicy, false
 		spec, _ := json.Marshal(v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}}})
-		req.Items = []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "new", Verb: pickOf(r, "create", "delete"), Spec: spec}}}
+		req.Items = []approval.RequestItem{
+			{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "new", Verb: pickOf(r, "create", "delete"), Spec: spec}},
+		}
 	}
 	return req
 }

@@ -169,7 +169,8 @@ func (m *model) lookAt(was, t *approval.Ticket, i int, open string) {
 	if before.State != it.State && !follows(before.State, it.State) {
 		m.fail("%s was %s and is %s", it.SID, before.State, it.State)
 	}
-	if strings.HasPrefix(m.op, "time passes") && before.State == approval.StatePending && it.State != approval.StatePending && it.State != approval.StateTimedOut {
+	if strings.HasPrefix(m.op, "time passes") && before.State == approval.StatePending && it.State != approval.StatePending &&
+		it.State != approval.StateTimedOut {
 		m.fail("time made %s %s", it.SID, it.State)
 	}
 }
@@ -252,7 +253,10 @@ func (m *model) mayBeWritten(sid string) {
 				continue
 			}
 			lines, err := m.host.Compiled(it)
-			if grown := it.Shown.Grown(approval.NewShown(lines)); err != nil || len(grown) > len(approval.StatementLines(it)) && !t.BreakGlass && it.WrittenGeneration == 0 {
+			if grown := it.Shown.Grown(
+				approval.NewShown(lines),
+			); err != nil ||
+				len(grown) > len(approval.StatementLines(it)) && !t.BreakGlass && it.WrittenGeneration == 0 {
 				m.fail("%s is written with %q, which nobody was shown", sid, grown)
 			}
 			if why := fullChain(t, i); why != "" || !it.State.Grants() {

@@ -72,10 +72,17 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	}
 	with := func(s v1alpha1.ApprovalStep, f func(*v1alpha1.ApprovalStep)) v1alpha1.ApprovalStep { f(&s); return s }
 	policy := func(name string, priority int32, match string, steps ...v1alpha1.ApprovalStep) *v1alpha1.ApprovalPolicy {
-		return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: name}, Spec: v1alpha1.ApprovalPolicySpec{Priority: priority, Match: match, Steps: steps}}
+		return &v1alpha1.ApprovalPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: name},
+			Spec:       v1alpha1.ApprovalPolicySpec{Priority: priority, Match: match, Steps: steps},
+		}
 	}
 	glass := policy("glass", 1, `request.breakGlass`, by("never", "group:security"))
-	glass.Spec.BreakGlass = &v1alpha1.BreakGlass{People: []string{"alice", "bob"}, MaxDuration: hour(4), Reviewers: []v1alpha1.Approver{"group:security", "requester.leader"}}
+	glass.Spec.BreakGlass = &v1alpha1.BreakGlass{
+		People:      []string{"alice", "bob"},
+		MaxDuration: hour(4),
+		Reviewers:   []v1alpha1.Approver{"group:security", "requester.leader"},
+	}
 	quorum := policy("quorum", 5, `request.kind in ["grant", "extend"]`,
 		with(by("owners", "resource.owner", "application.owner"), func(s *v1alpha1.ApprovalStep) { s.Quorum, s.Count = "Count", &two }),
 		with(by("security", "group:security"), func(s *v1alpha1.ApprovalStep) {
@@ -85,7 +92,11 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	quorum.Spec.MaxDuration = &metav1.Duration{Duration: 400 * time.Hour}
 	patient := policy("patient", 7, "",
 		with(by("owner", "resource.owner", "application.owner", "group:security"), func(s *v1alpha1.ApprovalStep) {
-			s.Timeout = &v1alpha1.StepTimeout{After: hour(6), Action: v1alpha1.TimeoutEscalate, EscalateTo: []v1alpha1.Approver{"person:zoe", "requester.leader", "person:alice"}}
+			s.Timeout = &v1alpha1.StepTimeout{
+				After:      hour(6),
+				Action:     v1alpha1.TimeoutEscalate,
+				EscalateTo: []v1alpha1.Approver{"person:zoe", "requester.leader", "person:alice"},
+			}
 		}),
 		with(by("second", "group:team", "group:security"), func(s *v1alpha1.ApprovalStep) {
 			s.Timeout = &v1alpha1.StepTimeout{After: hour(12), Action: v1alpha1.TimeoutRemind}
@@ -100,7 +111,16 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	for _, p := range []*v1alpha1.ApprovalPolicy{patient, easy, same, team} {
 		p.Spec.MaxDuration = &metav1.Duration{Duration: 3000 * time.Hour}
 	}
-	return [][]*v1alpha1.ApprovalPolicy{nil, {glass}, {glass, quorum}, {glass, patient}, {easy, glass}, {same, glass}, {broken, team, glass}, {easy, quorum, patient, glass}}
+	return [][]*v1alpha1.ApprovalPolicy{
+		nil,
+		{glass},
+		{glass, quorum},
+		{glass, patient},
+		{easy, glass},
+		{same, glass},
+		{broken, team, glass},
+		{easy, quorum, patient, glass},
+	}
 }
 
 // model is one walk.
@@ -133,7 +153,15 @@ func newModel(t *testing.T) *model {
 	m.catalog = m.catalogs[0]
 	var err error
 	memory := &approvaltest.Memory{}
-	m.svc, err = approval.NewService(approval.Config{Store: memory, Delegations: memory, Host: &approvaltest.Host{}, Now: func() time.Time { return m.now }, Catalog: func() *catalog.Catalog { return m.catalog }})
+	m.svc, err = approval.NewService(
+		approval.Config{
+			Store:       memory,
+			Delegations: memory,
+			Host:        &approvaltest.Host{},
+			Now:         func() time.Time { return m.now },
+			Catalog:     func() *catalog.Catalog { return m.catalog },
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +177,19 @@ func (m *model) begin(seed uint64, store approvaltest.Store, lines func() []ledg
 	m.host.SetObject(approval.ObjectSubjectClass, "apps", class)
 	m.svc.Store, m.svc.Config.Delegations, m.svc.Host, m.svc.Workloads = store, store, m.host, m.host
 	log := slog.New(slog.DiscardHandler)
-	m.worker = approval.NewWorker(approval.WorkerConfig{Name: "w", Service: m.svc, Outbox: store, Writer: &guard{m.host, m}, Objects: &guard{m.host, m}, Log: log, Lease: time.Minute, Poll: time.Second,
-		PolicyName: func(r string) string { return "p-" + r }})
+	m.worker = approval.NewWorker(
+		approval.WorkerConfig{
+			Name:       "w",
+			Service:    m.svc,
+			Outbox:     store,
+			Writer:     &guard{m.host, m},
+			Objects:    &guard{m.host, m},
+			Log:        log,
+			Lease:      time.Minute,
+			Poll:       time.Second,
+			PolicyName: func(r string) string { return "p-" + r },
+		},
+	)
 	m.follower = approval.NewFollower(m.svc, m.host, nil, time.Minute, log)
 	m.log.Reset()
 	m.before, m.all, m.fault = map[int64]*approval.Ticket{}, nil, ""
@@ -193,7 +232,9 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 		}
 		for _, t := range g.m.tickets() {
 			for i, it := range t.Items {
-				if it.Change != nil && it.Change.Kind == c.Kind && it.Change.Name == c.Name && it.State.Grants() && string(it.Change.After) == string(c.After) && it.Change.Verb == c.Verb {
+				if it.Change != nil && it.Change.Kind == c.Kind && it.Change.Name == c.Name && it.State.Grants() &&
+					string(it.Change.After) == string(c.After) &&
+					it.Change.Verb == c.Verb {
 					if why := fullChain(t, i); why == "" {
 						g.m.ownersAgreed(t, i)
 						return nil

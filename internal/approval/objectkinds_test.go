@@ -15,7 +15,10 @@ func classChange(verb, key string) approval.Request {
 	if err != nil {
 		panic(err)
 	}
-	return approval.Request{Kind: approval.KindClass, Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectSubjectClass, Name: "apps", Verb: verb, Spec: spec}}}}
+	return approval.Request{
+		Kind:  approval.KindClass,
+		Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectSubjectClass, Name: "apps", Verb: verb, Spec: spec}}},
+	}
 }
 
 func TestClassChange(t *testing.T) {
@@ -84,7 +87,13 @@ func TestRevocationsDoNotGrow(t *testing.T) {
 	m := quiet(t)
 	n := m.granted(0)
 	x := m.submit("carol", approval.Request{Kind: approval.KindRevoke, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}}}})
-	if got := strings.Join(x.Items[0].Shown.Lines, "\n"); !strings.Contains(got, "takes away: allow trnv1:rsc:o:iam:sa:app/a to trnv1:rsc:o:redis:clusters:high") {
+	if got := strings.Join(
+		x.Items[0].Shown.Lines,
+		"\n",
+	); !strings.Contains(
+		got,
+		"takes away: allow trnv1:rsc:o:iam:sa:app/a to trnv1:rsc:o:redis:clusters:high",
+	) {
 		t.Errorf("it is shown what goes: %s", got)
 	}
 	m.host.Grow("allow port 22")
@@ -109,7 +118,13 @@ func TestClassChangedBeforeTheWrite(t *testing.T) {
 func TestApprovalPolicyChange(t *testing.T) {
 	m := quiet(t)
 	ask := func(spec string) approval.Request {
-		return approval.Request{Kind: approval.KindApprovalPolicy, Reason: "work", Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: "create", Spec: json.RawMessage(spec)}}}}
+		return approval.Request{
+			Kind:   approval.KindApprovalPolicy,
+			Reason: "work",
+			Items: []approval.RequestItem{
+				{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: "create", Spec: json.RawMessage(spec)}},
+			},
+		}
 	}
 	for reason, spec := range map[string]string{
 		"does not compile": `{"priority":1,"match":"request.knd","steps":[{"name":"s","approvers":["group:security"]}]}`,
@@ -135,8 +150,11 @@ func TestApprovalPolicyChange(t *testing.T) {
 
 // TestApprovalPoliciesNeedTheSecurityTeam: whatever policy matches.
 func TestApprovalPoliciesNeedTheSecurityTeam(t *testing.T) {
-	ask := approval.Request{Kind: approval.KindApprovalPolicy, Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: "create",
-		Spec: json.RawMessage(`{"priority":1,"steps":[{"name":"s","approvers":["group:security"]}]}`)}}}}
+	ask := approval.Request{
+		Kind: approval.KindApprovalPolicy,
+		Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: "create",
+			Spec: json.RawMessage(`{"priority":1,"steps":[{"name":"s","approvers":["group:security"]}]}`)}}},
+	}
 	auto := asked("security", "group:security")
 	auto.AutoApprove = "true"
 	for name, tc := range map[string]struct {

@@ -90,8 +90,18 @@ func TestObjectProgressOfARemoval(t *testing.T) {
 			[]line{{0, approval.EventEffective, ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r",
-				Change: &approval.Change{Kind: approval.ObjectProtectedResource, Name: "r", Verb: approval.VerbUpdate, After: json.RawMessage(tc.after)}}}}, approvaltest.Start)
+			x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{
+				{
+					Resource:     "r",
+					ResourceName: "r",
+					Change: &approval.Change{
+						Kind:  approval.ObjectProtectedResource,
+						Name:  "r",
+						Verb:  approval.VerbUpdate,
+						After: json.RawMessage(tc.after),
+					},
+				},
+			}}, approvaltest.Start)
 			x.Items[0].State, x.Items[0].WrittenGeneration, x.Items[0].PolicyUID = approval.StateApplying, 2, "u"
 			for second, seen := range tc.seen {
 				seen.Exists, seen.UID, seen.Generation, seen.Spec = true, "u", 2, json.RawMessage(tc.after)
@@ -112,7 +122,10 @@ func TestObjectProgressOfARemoval(t *testing.T) {
 
 // TestAFailureIsRecordedOnce checks that a failure that an earlier version stored as a text is no news, and that another reason is.
 func TestAFailureIsRecordedOnce(t *testing.T) {
-	x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r"}}}, approvaltest.Start)
+	x := approval.NewTicket(
+		approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r"}}},
+		approvaltest.Start,
+	)
 	x.Items[0].State, x.Items[0].Message = approval.StateFailed, message.Verbatim(message.TicketObjectVanished().Text)
 	failures := func() (n int) {
 		for _, e := range x.Events {

@@ -69,14 +69,25 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
 		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
 	}
-	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration, Adopt: x.request.Adopt}, nil
+	return Item{
+		Application:     app.ID,
+		ApplicationName: app.Name,
+		Resource:        res.ID,
+		ResourceName:    res.Name,
+		Actions:         actions,
+		Duration:        r.Duration,
+		Adopt:           x.request.Adopt,
+	}, nil
 }
 
 // covering returns the grant in force that covers all of an item and lasts longest; nil if there is none. The item
 // continues every grant that covers a part of it, so that another choice of actions does not restart the access's
 // duration.
 func (x *asking) covering(it *Item) (Item, *Target, error) {
-	list, err := x.Store.List(x.ctx, Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}})
+	list, err := x.Store.List(
+		x.ctx,
+		Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}},
+	)
 	if err != nil {
 		return Item{}, nil, err
 	}
@@ -85,7 +96,8 @@ func (x *asking) covering(it *Item) (Item, *Target, error) {
 	for _, t := range list {
 		for i, had := range t.Items {
 			given := func(a string) bool { return slices.Contains(had.Actions, a) }
-			if !t.Kind.Access() || !had.State.Grants() || had.ApplicationName != it.ApplicationName || had.ResourceName != it.ResourceName || !slices.ContainsFunc(it.Actions, given) {
+			if !t.Kind.Access() || !had.State.Grants() || had.ApplicationName != it.ApplicationName || had.ResourceName != it.ResourceName ||
+				!slices.ContainsFunc(it.Actions, given) {
 				continue
 			}
 			if err := x.follows(it, t, i); err != nil {

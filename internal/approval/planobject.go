@@ -145,7 +145,14 @@ func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, 
 	}
 	before := has.Spec
 	before.TemporaryAudit = nil
-	return &Change{Kind: ObjectProtectedResource, Name: has.Name, Verb: VerbDelete, Base: has.ResourceVersion, Before: canonical(before), FromMode: has.Spec.Mode}, nil
+	return &Change{
+		Kind:     ObjectProtectedResource,
+		Name:     has.Name,
+		Verb:     VerbDelete,
+		Base:     has.ResourceVersion,
+		Before:   canonical(before),
+		FromMode: has.Spec.Mode,
+	}, nil
 }
 
 // object plans a change of a class or an approval policy, which the security team may request.

@@ -41,7 +41,8 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 // resolve sets the item's chain, or its review, by the policy that applies to it.
 func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, asked time.Time) (Item, error) {
 	p, err := firstMatch(all, r)
-	if err != nil && (kind != KindApprovalPolicy || breakGlass) { // otherwise a policy with an error could not be corrected: the security team decides about that
+	if err != nil &&
+		(kind != KindApprovalPolicy || breakGlass) { // otherwise a policy with an error could not be corrected: the security team decides about that
 		return it, err
 	}
 	if breakGlass {
@@ -200,7 +201,15 @@ func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, erro
 		return it, cannotFill(p.Object.Name, StepReview, message.StepNobodyNamed(join(spec.Reviewers)))
 	}
 	it.Approval = p.Object.Name
-	it.Review = &Step{Name: StepReview, State: StepWaiting, Approvers: reviewers, From: spec.Reviewers, Quorum: 1, Timeout: remindReview, OnTimeout: v1alpha1.TimeoutRemind}
+	it.Review = &Step{
+		Name:      StepReview,
+		State:     StepWaiting,
+		Approvers: reviewers,
+		From:      spec.Reviewers,
+		Quorum:    1,
+		Timeout:   remindReview,
+		OnTimeout: v1alpha1.TimeoutRemind,
+	}
 	return it, nil
 }
 

@@ -24,7 +24,10 @@ func needing(n int32, s v1alpha1.ApprovalStep) v1alpha1.ApprovalStep {
 }
 
 func policyOf(name string, priority int32, match string, steps ...v1alpha1.ApprovalStep) *v1alpha1.ApprovalPolicy {
-	return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ApprovalPolicySpec{Priority: priority, Match: match, Steps: steps}}
+	return &v1alpha1.ApprovalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ApprovalPolicySpec{Priority: priority, Match: match, Steps: steps},
+	}
 }
 
 // chainOf says a chain as "policy: step(people)/quorum, ...".
@@ -148,7 +151,8 @@ func TestAuditorsDecideThroughNobody(t *testing.T) {
 	company := strings.NewReplacer("SECURITY", "erin, frank", "OWNER", "user:bob").Replace(modelCompany)
 	m.catalog = readCatalog(t, strings.Replace(company, "members: [otto]", "members: [otto, bob]", 1))
 	_, err := m.svc.Decide(t.Context(), m.actorOf("dan"), x.Number, 0, m.version(x.Number), true, "")
-	if steps := m.get(x.Number).Items[0].Steps; err == nil || slices.ContainsFunc(steps, func(s approval.Step) bool { return s.Name == "owner" && len(s.Votes) > 0 }) {
+	if steps := m.get(x.Number).Items[0].Steps; err == nil ||
+		slices.ContainsFunc(steps, func(s approval.Step) bool { return s.Name == "owner" && len(s.Votes) > 0 }) {
 		t.Errorf("dan decided for an auditor: %v, %+v", err, steps)
 	}
 }
@@ -262,17 +266,33 @@ func TestGrowth(t *testing.T) {
 
 func TestDecideManyAndItems(t *testing.T) {
 	m := quiet(t)
-	two := approval.Request{Items: []approval.RequestItem{{Application: "a", Resource: "high", Actions: []string{"x:read"}}, {Application: "a", Resource: "low", Actions: []string{"x:read"}}}}
+	two := approval.Request{
+		Items: []approval.RequestItem{
+			{Application: "a", Resource: "high", Actions: []string{"x:read"}},
+			{Application: "a", Resource: "low", Actions: []string{"x:read"}},
+		},
+	}
 	x := m.submit("alice", two)
 	twice := approval.Request{Items: []approval.RequestItem{two.Items[0], two.Items[0]}}
-	if p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), twice); err != nil || approval.CodeOf(p.Items[1].Err) != approval.CodeInvalid || p.Items[0].Duplicate != x.Number {
+	if p, err := m.svc.Plan(
+		t.Context(),
+		m.actorOf("alice"),
+		twice,
+	); err != nil || approval.CodeOf(p.Items[1].Err) != approval.CodeInvalid ||
+		p.Items[0].Duplicate != x.Number {
 		t.Errorf("the same twice: %+v, %v", p, err)
 	}
 	m.approve(x.Number, "carol") // both items wait for her
 	if got := m.get(x.Number); got.Items[0].Current() != 1 || got.Items[1].Current() != 1 {
 		t.Fatalf("one decision for both: %+v", got.Items)
 	}
-	results, err := m.svc.DecideMany(t.Context(), m.actorOf("bob"), []approval.Choice{{Ticket: x.Number, Item: approval.EveryItem, Version: m.version(x.Number)}, {Ticket: 99, Item: 0, Version: 1}}, true, "")
+	results, err := m.svc.DecideMany(
+		t.Context(),
+		m.actorOf("bob"),
+		[]approval.Choice{{Ticket: x.Number, Item: approval.EveryItem, Version: m.version(x.Number)}, {Ticket: 99, Item: 0, Version: 1}},
+		true,
+		"",
+	)
 	if err != nil || results[0].Err != nil || approval.CodeOf(results[1].Err) != approval.CodeNotFound {
 		t.Fatalf("each is a decision of its own: %+v, %v", results, err)
 	}

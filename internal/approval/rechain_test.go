@@ -66,7 +66,11 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 			if tc.old != "" && tc.old != dave {
 				o.text = strings.Replace(o.text, high, tc.old, 1)
 			}
-			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}})
+			x, err := o.Submit(
+				t.Context(),
+				approval.Actor{ID: "alice"},
+				approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +121,11 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 func TestRaisedSensitivityNeedsSecurity(t *testing.T) {
 	o := newOffice(t)
 	o.text = strings.Replace(o.text, "acp.io/sensitivity: high", "acp.io/sensitivity: low", 1)
-	x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}})
+	x, err := o.Submit(
+		t.Context(),
+		approval.Actor{ID: "alice"},
+		approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,13 @@ func TestMembersAreReadWhereTheyAre(t *testing.T) {
 			if err := w.client.Update(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			f := approval.NewFollower(w.svc, seesMembers{statuses{w}, approval.ObjectSeen{Exists: true, Revision: tc.revision, Clusters: tc.members}}, nil, time.Minute, slog.New(slog.DiscardHandler))
+			f := approval.NewFollower(
+				w.svc,
+				seesMembers{statuses{w}, approval.ObjectSeen{Exists: true, Revision: tc.revision, Clusters: tc.members}},
+				nil,
+				time.Minute,
+				slog.New(slog.DiscardHandler),
+			)
 			if err := f.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -188,7 +188,11 @@ func TestForeignStatementWithATicketsName(t *testing.T) {
 	other := w.approved("b", "q")
 	w.drain(x)
 	w.edit("q", 1, func(p *v1alpha1.AccessControlPolicy) {
-		p.Spec.Statements = append(p.Spec.Statements, v1alpha1.Statement{SID: approval.SID(n, 0), Effect: v1alpha1.EffectAllow}, v1alpha1.Statement{SID: "t-99-1"})
+		p.Spec.Statements = append(
+			p.Spec.Statements,
+			v1alpha1.Statement{SID: approval.SID(n, 0), Effect: v1alpha1.EffectAllow},
+			v1alpha1.Statement{SID: "t-99-1"},
+		)
 	})
 	w.follow("q")
 	if got := w.state(n); got != approval.StateEffective {

@@ -78,8 +78,19 @@ func (s *Service) create(ctx context.Context, t *Ticket) (*Ticket, error) {
 // traceJob starts the span of one attempt of a job, which began when the job was leased. Later attempts follow a failure, and
 // have a higher number.
 func (s *Service) traceJob(ctx context.Context, t *Ticket, j *Job, begin time.Time) (context.Context, trace.Span) {
-	return s.Tracer.Continue(ctx, t.TraceParent, "outbox."+string(j.Kind), trace.WithTimestamp(begin), trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(tracing.Ticket.String(t.ID()), tracing.TicketKind.String(string(t.Kind)), tracing.Item.Int(j.Item), tracing.Attempt.Int(j.Attempts)))
+	return s.Tracer.Continue(
+		ctx,
+		t.TraceParent,
+		"outbox."+string(j.Kind),
+		trace.WithTimestamp(begin),
+		trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(
+			tracing.Ticket.String(t.ID()),
+			tracing.TicketKind.String(string(t.Kind)),
+			tracing.Item.Int(j.Item),
+			tracing.Attempt.Int(j.Attempts),
+		),
+	)
 }
 
 // traceOutcome records what became of an attempt. Errors are named by their kind, because their texts can be long and name

@@ -37,7 +37,11 @@ func attributeOf(s sdk.ReadOnlySpan, key attribute.Key) string {
 
 func (w *world) submit() *approval.Ticket {
 	w.t.Helper()
-	x, err := w.svc.Submit(w.t.Context(), approval.Actor{ID: "alice"}, approval.Request{Reason: "secret reason", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"redis:connect"}}}})
+	x, err := w.svc.Submit(
+		w.t.Context(),
+		approval.Actor{ID: "alice"},
+		approval.Request{Reason: "secret reason", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"redis:connect"}}}},
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,8 +111,18 @@ func TestTicketHasOneTrace(t *testing.T) {
 			t.Errorf("%s failed with %s", s.Name(), s.Status().Description)
 		}
 	}
-	want := []string{"ticket.submit", "ticket.step-approved", "ticket.approved", "host.write", "outbox.apply 1 failed, and tried again", "host.write", "outbox.apply 2 written",
-		"ticket.revoke-requested", "host.write", "outbox.remove 1 written"}
+	want := []string{
+		"ticket.submit",
+		"ticket.step-approved",
+		"ticket.approved",
+		"host.write",
+		"outbox.apply 1 failed, and tried again",
+		"host.write",
+		"outbox.apply 2 written",
+		"ticket.revoke-requested",
+		"host.write",
+		"outbox.remove 1 written",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("spans (-want +got)\n%s", d)
 	}

@@ -172,7 +172,8 @@ func settled(err error) bool {
 	var grew *grewError
 	var stricter *stricterError
 	var refused *RefusedError
-	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &stricter) || errors.As(err, &refused) && refused.Final
+	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &stricter) ||
+		errors.As(err, &refused) && refused.Final
 }
 
 // settle applies the result of a finished job to its item.

@@ -55,7 +55,10 @@ func (x *asking) registration(r RequestItem, path string) (Item, error) {
 	case x.Workloads == nil:
 		return Item{}, fail(CodeUnavailable, message.RequestWorkloadNotHere())
 	}
-	w, err := x.Workloads.Propose(x.actor.ID, workloads.Workload{ID: r.Workload.ID, Subject: app.Name, Addresses: r.Workload.Addresses, Description: r.Workload.Description})
+	w, err := x.Workloads.Propose(
+		x.actor.ID,
+		workloads.Workload{ID: r.Workload.ID, Subject: app.Name, Addresses: r.Workload.Addresses, Description: r.Workload.Description},
+	)
 	switch {
 	case errors.Is(err, workloads.ErrUnknown), CodeOf(err) == CodeUnavailable:
 		return Item{}, HostUnknown()
@@ -80,7 +83,13 @@ func (c *Change) Workload() (workloads.Workload, bool) {
 	if c == nil || c.Kind != ObjectExternalWorkload || json.Unmarshal(c.After, &spec) != nil {
 		return workloads.Workload{}, false
 	}
-	return workloads.Workload{ID: strings.TrimPrefix(c.Name, workloads.Portal+"."), Source: workloads.Portal, Subject: string(spec.Subject), Addresses: spec.Addresses, Description: c.Description}, true
+	return workloads.Workload{
+		ID:          strings.TrimPrefix(c.Name, workloads.Portal+"."),
+		Source:      workloads.Portal,
+		Subject:     string(spec.Subject),
+		Addresses:   spec.Addresses,
+		Description: c.Description,
+	}, true
 }
 
 // registrable checks before a write that the approved client can still be registered: weeks may have passed, and another

@@ -22,7 +22,10 @@ const (
 )
 
 func registers(id string, addresses ...string) approval.Request {
-	return approval.Request{Kind: approval.KindWorkload, Items: []approval.RequestItem{{Application: "a", Workload: &approval.Registration{ID: id, Addresses: addresses}}}}
+	return approval.Request{
+		Kind:  approval.KindWorkload,
+		Items: []approval.RequestItem{{Application: "a", Workload: &approval.Registration{ID: id, Addresses: addresses}}},
+	}
 }
 
 func (m *model) reaches(resources ...string) {
@@ -37,7 +40,11 @@ func TestRegistrationChains(t *testing.T) {
 	auto := asked("own", "resource.owner")
 	auto.AutoApprove = "true"
 	late := asked("own", "resource.owner", "person:zoe")
-	late.Timeout = &v1alpha1.StepTimeout{After: metav1.Duration{Duration: time.Hour}, Action: v1alpha1.TimeoutEscalate, EscalateTo: []v1alpha1.Approver{"person:zoe"}}
+	late.Timeout = &v1alpha1.StepTimeout{
+		After:      metav1.Duration{Duration: time.Hour},
+		Action:     v1alpha1.TimeoutEscalate,
+		EscalateTo: []v1alpha1.Approver{"person:zoe"},
+	}
 	for name, tc := range map[string]struct {
 		reason   string
 		policies []*v1alpha1.ApprovalPolicy
@@ -84,7 +91,13 @@ func TestOwnersOfDifferentResourcesAllAgree(t *testing.T) {
 	var reached []string
 	for i := range 22 {
 		who := fmt.Sprintf("p%02d", i)
-		company += fmt.Sprintf("\n---\n{kind: User, metadata: {name: %s}}\n---\n{kind: Resource, metadata: {name: r%02d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r%02d\"}}, spec: {owner: \"user:%s\"}}", who, i, i, who)
+		company += fmt.Sprintf(
+			"\n---\n{kind: User, metadata: {name: %s}}\n---\n{kind: Resource, metadata: {name: r%02d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r%02d\"}}, spec: {owner: \"user:%s\"}}",
+			who,
+			i,
+			i,
+			who,
+		)
 		reached = append(reached, fmt.Sprintf("trnv1:rsc:o:redis:clusters:r%02d", i))
 	}
 	m := quiet(t)
@@ -103,7 +116,8 @@ func TestOwnersOfDifferentResourcesAllAgree(t *testing.T) {
 
 	m.reaches(reached...)
 	p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), registers("vm-2", "192.0.2.1"))
-	if err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeNoApprover || !strings.Contains(p.Items[0].Err.Error(), "ask the security team to register") {
+	if err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeNoApprover ||
+		!strings.Contains(p.Items[0].Err.Error(), "ask the security team to register") {
 		t.Errorf("22 owners are not asked at once: %v, %v", p.Items[0].Err, err)
 	}
 }
@@ -130,10 +144,17 @@ func TestRegistration(t *testing.T) {
 		}
 	}
 	x := m.submit("alice", registers("vm", "192.0.2.0/24"))
-	if it := x.Items[0]; !slices.Contains(it.Shown.Lines, `+ spec.addresses[0]: "192.0.2.0/24"`) || it.Change.Name != "portal.vm" || it.ApplicationName != nameA {
+	if it := x.Items[0]; !slices.Contains(it.Shown.Lines, `+ spec.addresses[0]: "192.0.2.0/24"`) || it.Change.Name != "portal.vm" ||
+		it.ApplicationName != nameA {
 		t.Errorf("the approvers see the addresses: %+v", it)
 	}
-	if _, err := m.svc.Submit(t.Context(), m.actorOf("alice"), func() approval.Request { r := registers("vm", "192.0.2.1"); r.Reason = "again"; return r }()); approval.CodeOf(err) != approval.CodeDuplicate {
+	if _, err := m.svc.Submit(
+		t.Context(),
+		m.actorOf("alice"),
+		func() approval.Request { r := registers("vm", "192.0.2.1"); r.Reason = "again"; return r }(),
+	); approval.CodeOf(
+		err,
+	) != approval.CodeDuplicate {
 		t.Errorf("a second ticket about the same workload: %v", err)
 	}
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("alice"), x.Number, 0, x.Version, true, ""); approval.CodeOf(err) != approval.CodeForbidden {
@@ -157,7 +178,13 @@ func TestRegistration(t *testing.T) {
 func manyNetworks(n int) approval.Request {
 	r := approval.Request{Kind: approval.KindWorkload}
 	for i := range n {
-		r.Items = append(r.Items, approval.RequestItem{Application: "a", Workload: &approval.Registration{ID: fmt.Sprint("n-", i), Addresses: []string{fmt.Sprintf("10.0.%d.0/24", i)}}})
+		r.Items = append(
+			r.Items,
+			approval.RequestItem{
+				Application: "a",
+				Workload:    &approval.Registration{ID: fmt.Sprint("n-", i), Addresses: []string{fmt.Sprintf("10.0.%d.0/24", i)}},
+			},
+		)
 	}
 	if n > approval.MaxItems { // as few items as can hold them
 		for len(r.Items) > approval.MaxItems {
@@ -234,7 +261,10 @@ func TestRequesterLosesTheApplication(t *testing.T) {
 	m := quiet(t)
 	m.reaches(nameLow)
 	x := m.submit("alice", registers("vm", "192.0.2.0/24"))
-	m.catalog = readCatalog(t, strings.NewReplacer("SECURITY", "erin, frank", "OWNER", "user:bob", `spec: {owner: "user:alice"}`, `spec: {owner: "user:zoe"}`).Replace(modelCompany))
+	m.catalog = readCatalog(
+		t,
+		strings.NewReplacer("SECURITY", "erin, frank", "OWNER", "user:bob", `spec: {owner: "user:alice"}`, `spec: {owner: "user:zoe"}`).Replace(modelCompany),
+	)
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("dan"), x.Number, 0, x.Version, true, ""); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("alice may not ask any more: %v", err)
 	}

@@ -69,7 +69,14 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, host: &approvaltest.Host{}, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
+	w := &world{
+		t:      t,
+		host:   &approvaltest.Host{},
+		store:  s,
+		clock:  &clock{now: approvaltest.Start.Add(time.Hour)},
+		down:   func() error { return nil },
+		refuse: func() error { return nil },
+	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := w.down(); err != nil {
@@ -84,7 +91,12 @@ func newWorld(t *testing.T) *world {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	w.records = []catalog.Record{{Kind: catalog.KindPerson, ID: "alice", Leader: "carol"}, {Kind: catalog.KindPerson, ID: "carol"}, {Kind: catalog.KindPerson, ID: "bob"}, {Kind: catalog.KindPerson, ID: "dan"}}
+	w.records = []catalog.Record{
+		{Kind: catalog.KindPerson, ID: "alice", Leader: "carol"},
+		{Kind: catalog.KindPerson, ID: "carol"},
+		{Kind: catalog.KindPerson, ID: "bob"},
+		{Kind: catalog.KindPerson, ID: "dan"},
+	}
 	for _, a := range []string{"a", "b"} {
 		w.records = append(w.records, catalog.Record{Kind: catalog.KindApplication, ID: a, Name: "name:" + a, Owners: ownedBy("alice")})
 	}
@@ -92,7 +104,9 @@ func newWorld(t *testing.T) *world {
 		w.records = append(w.records, catalog.Record{Kind: catalog.KindResource, ID: r, Name: "name:" + r, Owners: ownedBy("bob", "dan")})
 	}
 	var err error
-	w.svc, err = approval.NewService(approval.Config{Store: s, Delegations: s, Catalog: func() *catalog.Catalog { return catalog.Build(w.records) }, Host: w.host, Now: w.clock.Now})
+	w.svc, err = approval.NewService(
+		approval.Config{Store: s, Delegations: s, Catalog: func() *catalog.Catalog { return catalog.Build(w.records) }, Host: w.host, Now: w.clock.Now},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +114,19 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) worker(name string) *approval.Worker {
-	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Outbox: w.store, Writer: &host.Writer{Client: w.client}, Objects: w.host, Log: slog.New(slog.DiscardHandler),
-		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
+	return approval.NewWorker(
+		approval.WorkerConfig{
+			Name:       name,
+			Service:    w.svc,
+			Outbox:     w.store,
+			Writer:     &host.Writer{Client: w.client},
+			Objects:    w.host,
+			Log:        slog.New(slog.DiscardHandler),
+			PolicyName: func(r string) string { return "p-" + r[len("name:"):] },
+			Lease:      lease,
+			Poll:       time.Second,
+		},
+	)
 }
 
 func (w *world) approved(app, resource string) int64 {

@@ -134,7 +134,15 @@ func (r Record) actionOn(e Evaluator, resource string) string {
 	if len(actions) == 0 {
 		return ""
 	}
-	q := policy.Query{Cluster: r.Cluster, Protocol: r.Protocol, Port: r.Destination.Port, Subjects: r.Subjects, Resources: []string{resource}, At: r.Time, Identified: r.Source.Kind == KindWorkload}
+	q := policy.Query{
+		Cluster:    r.Cluster,
+		Protocol:   r.Protocol,
+		Port:       r.Destination.Port,
+		Subjects:   r.Subjects,
+		Resources:  []string{resource},
+		At:         r.Time,
+		Identified: r.Source.Kind == KindWorkload,
+	}
 	if r.Source.Kind == KindOutside {
 		q.Source, q.Subjects = r.Source.Address, nil
 	}

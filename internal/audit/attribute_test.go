@@ -37,9 +37,27 @@ func fleet() *policy.Snapshot {
 		return r
 	}
 	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-		{SID: "app888", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "888"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
-		{SID: "vms", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{cidr, app + "vm"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
-		{SID: "no777", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{app + "777"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+		{
+			SID:       "app888",
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{app + "888"},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		},
+		{
+			SID:       "vms",
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{cidr, app + "vm"},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		},
+		{
+			SID:       "no777",
+			Effect:    v1alpha1.EffectDeny,
+			Subjects:  []v1alpha1.Subject{app + "777"},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		},
 	}}}
 	p.Name = "p"
 	w := &v1alpha1.ExternalWorkload{Spec: v1alpha1.ExternalWorkloadSpec{Subject: app + "vm", Addresses: []string{"10.6.0.0/24"}}}
@@ -73,7 +91,17 @@ func server(name string, port uint16) Endpoint {
 func TestAttribute(t *testing.T) {
 	s := fleet()
 	edge := func(subject, resource string, w policy.Verdict, v Verdict, sid string, change ...func(*Edge)) Edge {
-		e := Edge{Cluster: "m1", SourceCluster: "m2", Subject: subject, Resource: resource, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: w, Verdict: v}
+		e := Edge{
+			Cluster:       "m1",
+			SourceCluster: "m2",
+			Subject:       subject,
+			Resource:      resource,
+			Action:        "redis:connect",
+			Port:          6379,
+			Protocol:      "TCP",
+			Decision:      w,
+			Verdict:       v,
+		}
 		if sid != "" {
 			e.Statement = policy.Ref{Policy: "p", SID: sid}
 		}
@@ -240,8 +268,20 @@ func TestAttributeExplainsRefusals(t *testing.T) {
 	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
 		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
 	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-		{SID: "allow", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "888"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
-		{SID: "deny", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:team:blue"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+		{
+			SID:       "allow",
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{app + "888"},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		},
+		{
+			SID:       "deny",
+			Effect:    v1alpha1.EffectDeny,
+			Subjects:  []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:team:blue"},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		},
 	}}}
 	p.Name = "p"
 	r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce}}
@@ -249,7 +289,8 @@ func TestAttributeExplainsRefusals(t *testing.T) {
 		Policies: []*v1alpha1.AccessControlPolicy{p}, Resources: []*v1alpha1.ProtectedResource{r}, NamesUnknown: true})
 	got := Attribute(s, Observation{Cluster: "m1", Time: noon, Protocol: v1alpha1.ProtocolTCP, Source: pod("com.trip/appid", "888"),
 		Destination: func() Endpoint { e := pod("com.trip/redis-cluster", "bobs-cluster"); e.Port = 6379; return e }()})
-	if got.Decision != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") || !strings.Contains(got.Reason, "the statements mean allowed") {
+	if got.Decision != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") ||
+		!strings.Contains(got.Reason, "the statements mean allowed") {
 		t.Errorf("got decision %s by %v with reason %q", got.Decision, got.Statements, got.Reason)
 	}
 }
@@ -277,7 +318,14 @@ func TestVerdictsOfOneOfSeveralEnforcers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enforcedBy(tc.enforcers...)
-			o := Observation{Cluster: "m1", Time: noon, Protocol: v1alpha1.ProtocolTCP, Source: pod("com.trip/appid", tc.subject), Destination: server("bobs-cluster", 6379), Verdict: tc.seen}
+			o := Observation{
+				Cluster:     "m1",
+				Time:        noon,
+				Protocol:    v1alpha1.ProtocolTCP,
+				Source:      pod("com.trip/appid", tc.subject),
+				Destination: server("bobs-cluster", 6379),
+				Verdict:     tc.seen,
+			}
 			if tc.subject == "user" {
 				o.Source = pod("com.trip/user", "bob")
 			}
@@ -288,7 +336,16 @@ func TestVerdictsOfOneOfSeveralEnforcers(t *testing.T) {
 			older := Lags{bobs: {{Kind: LagOlder, Has: s, At: noon, From: noon.Add(-time.Minute)}}}
 			r, _ = AttributeRealized(s, older, o)
 			if r.Decision != tc.decision || r.Verdict != tc.want || r.Disagrees() != tc.disagrees {
-				t.Errorf("%s: by what the member has: %s, %s, disagrees %t, want %s, %s, %t", tc.reason, r.Decision, r.Verdict, r.Disagrees(), tc.decision, tc.want, tc.disagrees)
+				t.Errorf(
+					"%s: by what the member has: %s, %s, disagrees %t, want %s, %s, %t",
+					tc.reason,
+					r.Decision,
+					r.Verdict,
+					r.Disagrees(),
+					tc.decision,
+					tc.want,
+					tc.disagrees,
+				)
 			}
 			opened := Lags{bobs: {{Kind: LagOpen, From: noon.Add(-time.Minute)}}}
 			if r, _ = AttributeRealized(s, opened, o); !r.Decision.LetsThrough() || r.Verdict != tc.seen {
@@ -302,20 +359,36 @@ func TestVerdictsOfOneOfSeveralEnforcers(t *testing.T) {
 func enforcedBy(enforcers ...v1alpha1.EnforcerName) *policy.Snapshot {
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	allow := func(sid, subject string) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{bobs},
+		}
 	}
 	const user = "trnv1:rsc:trip-com:iam:user:"
 	fleet := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: named("m1"),
 		Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: `{"dataplane": "sidecar", "version": "1.31.0", "strictMTLS": true}`}}})
 	return policy.NewSnapshot(policy.NewInput(policy.Objects{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: named("redis"), Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
-			Enforcers: enforcers, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: named("redis"), Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
+				Enforcers: enforcers, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}},
+		},
 		SubjectClasses: []*v1alpha1.SubjectClass{
-			{ObjectMeta: named("applications"), Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid", ServiceAccountTemplate: "app-{id}"}},
+			{
+				ObjectMeta: named("applications"),
+				Spec:       v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid", ServiceAccountTemplate: "app-{id}"},
+			},
 			{ObjectMeta: named("users"), Spec: v1alpha1.SubjectClassSpec{Pattern: user + "*", LabelKey: "com.trip/user"}},
 		},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: named("bobs"), Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce}}},
-		Policies:  []*v1alpha1.AccessControlPolicy{{ObjectMeta: named("p"), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{allow("app", app+"888"), allow("user", user+"bob")}}}},
+		Policies: []*v1alpha1.AccessControlPolicy{
+			{
+				ObjectMeta: named("p"),
+				Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{allow("app", app+"888"), allow("user", user+"bob")}},
+			},
+		},
 	}, fleet))
 }

@@ -69,7 +69,11 @@ func backedUp(t *testing.T, db *database.DB) string {
 	}
 	path := filepath.Join(t.TempDir(), "acp.backup")
 	// The host cluster is empty; TestRestoredBackupBringsNoRevokedGrantBack in cmd/portal has a real one.
-	if _, err := Write(t.Context(), Source{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Version: "test", Now: func() time.Time { return now }}, path); err != nil {
+	if _, err := Write(
+		t.Context(),
+		Source{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Version: "test", Now: func() time.Time { return now }},
+		path,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -86,7 +90,11 @@ func restored(t *testing.T, path string, db *database.DB, mode Mode) (Report, er
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return Restore(t.Context(), a, Target{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Mode: mode, Withheld: io.Discard, Now: func() time.Time { return now }})
+	return Restore(
+		t.Context(),
+		a,
+		Target{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Mode: mode, Withheld: io.Discard, Now: func() time.Time { return now }},
+	)
 }
 
 // contents returns the rows of all tables that a backup contains, without the line of the restore.
@@ -126,7 +134,10 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := store.Delegate(t.Context(), approval.Delegation{From: "a", To: "b", Start: now, End: now.Add(time.Hour), Reason: "x <&> \u2028 ü", CreatedBy: "a", CreatedAt: now}); err != nil {
+		if _, err := store.Delegate(
+			t.Context(),
+			approval.Delegation{From: "a", To: "b", Start: now, End: now.Add(time.Hour), Reason: "x <&> \u2028 ü", CreatedBy: "a", CreatedAt: now},
+		); err != nil {
 			t.Fatal(err)
 		}
 		path := backedUp(t, source)

@@ -51,7 +51,15 @@ func readLedgerExport(lines iter.Seq2[ledger.Line, error], after int64) (*ledger
 }
 
 func newLedgerExport() *ledgerExport {
-	return &ledgerExport{items: map[int64]map[int]approval.State{}, ended: map[int64]bool{}, withdrawn: map[int64]bool{}, objects: map[string]bool{}, workloads: map[string]bool{}, delegations: map[string]bool{}, other: map[string]int{}}
+	return &ledgerExport{
+		items:       map[int64]map[int]approval.State{},
+		ended:       map[int64]bool{},
+		withdrawn:   map[int64]bool{},
+		objects:     map[string]bool{},
+		workloads:   map[string]bool{},
+		delegations: map[string]bool{},
+		other:       map[string]int{},
+	}
 }
 
 func (l *ledgerExport) add(e ledger.Entry) {
@@ -92,7 +100,10 @@ func (l *ledgerExport) ticket(e ledger.Entry) {
 	}
 	// The line is about the whole ticket, and its state is the sum of the items' states.
 	l.withdrawn[number] = l.withdrawn[number] || e.Action == "ticket."+string(approval.EventWithdrawn)
-	l.ended[number] = slices.Contains([]approval.State{approval.StateRevoked, approval.StateExpired, approval.StateRejected, approval.StateTimedOut, approval.StateWithdrawn}, state)
+	l.ended[number] = slices.Contains(
+		[]approval.State{approval.StateRevoked, approval.StateExpired, approval.StateRejected, approval.StateTimedOut, approval.StateWithdrawn},
+		state,
+	)
 }
 
 // stands reports whether an item that a backup has in a state is, as far as the later lines tell, still in it or further on. A grant

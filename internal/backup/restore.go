@@ -155,7 +155,10 @@ func checkTarget(ctx context.Context, a *Archive, db *database.DB) error {
 			return err
 		}
 		if !slices.Equal(have, a.Schema) {
-			return fmt.Errorf("the backup was written by %s, whose database has another schema: restore it with that version, then start the newer portal", a.Version)
+			return fmt.Errorf(
+				"the backup was written by %s, whose database has another schema: restore it with that version, then start the newer portal",
+				a.Version,
+			)
 		}
 		return nil
 	})
@@ -185,7 +188,12 @@ func (t Target) readLedger(a *Archive, r *Report) (*ledgerExport, error) {
 	case ModeNothingSince:
 		for _, h := range heads {
 			if h.Seq > last {
-				return nil, fmt.Errorf("%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, or hold the grants", h.Anchor, h.Seq, last)
+				return nil, fmt.Errorf(
+					"%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, or hold the grants",
+					h.Anchor,
+					h.Seq,
+					last,
+				)
 			}
 		}
 	case ModeHoldGrants:
@@ -284,7 +292,13 @@ func (t Target) end(ctx context.Context, a *Archive, l *ledgerExport, scratch *d
 		why = message.TicketRestoredEnded(a.At.Format(time.RFC3339))
 	}
 	now := t.Now()
-	list, err := store.List(ctx, approval.Filter{Oldest: true, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}})
+	list, err := store.List(
+		ctx,
+		approval.Filter{
+			Oldest:     true,
+			ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed},
+		},
+	)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,12 @@ func restart(tx *gorm.DB, postgres bool, t table, after int64) error {
 		return nil
 	}
 	if postgres {
-		return database.Rows(tx, func(*sql.Rows) error { return nil }, "SELECT setval(pg_get_serial_sequence('"+t.name+"', '"+t.serial+"'), CAST(? AS BIGINT))", after)
+		return database.Rows(
+			tx,
+			func(*sql.Rows) error { return nil },
+			"SELECT setval(pg_get_serial_sequence('"+t.name+"', '"+t.serial+"'), CAST(? AS BIGINT))",
+			after,
+		)
 	}
 	if _, err := database.Exec(tx, "DELETE FROM sqlite_sequence WHERE name = ?", t.name); err != nil {
 		return err

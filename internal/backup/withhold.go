@@ -15,7 +15,12 @@ import (
 // withhold removes the allows from a policy that are not known to be still approved: those of the portal whose ticket does not grant
 // them any more, and others depending on the Mode. Denies stay. It returns a policy with the removed statements that are not the
 // portal's, or nil if there are none. Those of the portal can be requested again.
-func (t Target) withhold(ctx context.Context, tickets approval.TicketStore, l *ledgerExport, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
+func (t Target) withhold(
+	ctx context.Context,
+	tickets approval.TicketStore,
+	l *ledgerExport,
+	p *v1alpha1.AccessControlPolicy,
+) (*v1alpha1.AccessControlPolicy, error) {
 	changed := t.Mode == ModeHoldGrants || l.objects["AccessControlPolicy/"+p.Name]
 	var stay, held []v1alpha1.Statement
 	for _, s := range p.Spec.Statements {

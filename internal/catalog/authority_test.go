@@ -44,7 +44,11 @@ func TestOwnershipIsInTheLedger(t *testing.T) {
 	if len(w.lines) != 2 {
 		t.Fatalf("one line for the sync and one for the owner: %+v", w.lines)
 	}
-	want := map[string]string{"source": "hr", "before": "name: " + cacheName + "; sensitivity: low; owners: user:bob", "after": "name: " + cacheName + "; sensitivity: low; owners: user:frank"}
+	want := map[string]string{
+		"source": "hr",
+		"before": "name: " + cacheName + "; sensitivity: low; owners: user:bob",
+		"after":  "name: " + cacheName + "; sensitivity: low; owners: user:frank",
+	}
 	if diff := cmp.Diff(want, w.lines[1].Details); diff != "" || w.lines[1].Actor != "dave" || w.lines[1].Object != "resource/cache" {
 		t.Errorf("%+v: -want +got\n%s", w.lines[1], diff)
 	}
@@ -61,7 +65,8 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 	w.lines = nil
 	moved[i].Environment = "dev"
 	w.sync("hr", moved...)
-	if len(w.lines) != 2 || !strings.Contains(w.lines[1].Details["before"], "environment: prod") || !strings.Contains(w.lines[1].Details["after"], "environment: dev") {
+	if len(w.lines) != 2 || !strings.Contains(w.lines[1].Details["before"], "environment: prod") ||
+		!strings.Contains(w.lines[1].Details["after"], "environment: dev") {
 		t.Errorf("before and after: %+v", w.lines)
 	}
 }
@@ -72,7 +77,12 @@ func TestNobodyTakesAName(t *testing.T) {
 	w := newWorld(t)
 	const toyName = "trnv1:rsc:trip-com:redis:clusters:toy"
 	with := func(ofCache, ofToy string) catalog.SourceContent {
-		return reading(append(without(company(), "cache"), owned(catalog.KindResource, "cache", ofCache, user("bob")), owned(catalog.KindResource, "toy", ofToy, user("dave")))...)
+		return reading(
+			append(
+				without(company(), "cache"),
+				owned(catalog.KindResource, "cache", ofCache, user("bob")),
+				owned(catalog.KindResource, "toy", ofToy, user("dave")),
+			)...)
 	}
 	take := func(who catalog.Actor, r catalog.SourceContent) error {
 		_, token, err := w.Preview(t.Context(), who, "hr", r)
@@ -84,7 +94,11 @@ func TestNobodyTakesAName(t *testing.T) {
 	if err := take(dora, with(cacheName, toyName)); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(dave, with(toyName, cacheName)); !errors.Is(err, catalog.ErrForbidden) || !strings.Contains(err.Error(), "owner of resource/toy ("+cacheName+")") {
+	if err := take(
+		dave,
+		with(toyName, cacheName),
+	); !errors.Is(err, catalog.ErrForbidden) ||
+		!strings.Contains(err.Error(), "owner of resource/toy ("+cacheName+")") {
 		t.Errorf("dave would decide over the grants of bob's cache: %v", err)
 	}
 	if err := take(dora, with(toyName, cacheName)); err != nil {

@@ -14,8 +14,15 @@ func TestCSV(t *testing.T) {
 		`cache,trnv1:rsc:a:redis:clusters:cache," user:bob; group:default/storage ;payments",HIGH,"The ""cache"""`+"\n"))
 	r.AddCSV(KindPerson, "people.csv", []byte("id,title,jobTitle,groups,leader\nbob,Bob T,Engineer,storage;all;storage,user:frank\n"))
 	want := []Record{
-		{Kind: KindResource, ID: "cache", Title: `The "cache"`, Name: "trnv1:rsc:a:redis:clusters:cache", Sensitivity: SensitivityHigh, Where: "resources.csv, line 2",
-			Owners: []Owner{{OwnerGroup, "payments"}, {OwnerGroup, "storage"}, {OwnerPerson, "bob"}}},
+		{
+			Kind:        KindResource,
+			ID:          "cache",
+			Title:       `The "cache"`,
+			Name:        "trnv1:rsc:a:redis:clusters:cache",
+			Sensitivity: SensitivityHigh,
+			Where:       "resources.csv, line 2",
+			Owners:      []Owner{{OwnerGroup, "payments"}, {OwnerGroup, "storage"}, {OwnerPerson, "bob"}},
+		},
 		{Kind: KindPerson, ID: "bob", Title: "Bob T", JobTitle: "Engineer", Groups: []string{"all", "storage"}, Leader: "frank", Where: "people.csv, line 2"},
 	}
 	if d := cmp.Diff(want, r.Records); d != "" || len(r.Problems) != 0 {

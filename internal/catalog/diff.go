@@ -212,7 +212,10 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 			case known && before.Source != source:
 				refused = append(refused, problemOf(rec.Where, ref, message.CatalogEntityOfAnotherSource(ref.String(), before.Source)))
 			case rec.Name != "" && held:
-				refused = append(refused, problemOf(rec.Where, ref, message.CatalogNameOfAnotherSource(ref.String(), holder.Ref().String(), holder.Source, rec.Name)))
+				refused = append(
+					refused,
+					problemOf(rec.Where, ref, message.CatalogNameOfAnotherSource(ref.String(), holder.Ref().String(), holder.Source, rec.Name)),
+				)
 				if known && before.Name != "" {
 					names[before.Name], again = before, true
 				}

@@ -121,7 +121,11 @@ func (f folder) read(dir string) (SourceContent, error) {
 	}
 	r.Unique()
 	if len(r.Records)+len(r.Problems) == 0 {
-		return SourceContent{}, fmt.Errorf("catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files, or CSV files", dir, ErrEmpty)
+		return SourceContent{}, fmt.Errorf(
+			"catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files, or CSV files",
+			dir,
+			ErrEmpty,
+		)
 	}
 	return r, nil
 }

@@ -12,7 +12,16 @@ import (
 
 func searchable() *Index {
 	resource := func(id, title, about, env string, s Sensitivity, owners ...Owner) Record {
-		return Record{Kind: KindResource, ID: id, Title: title, Description: about, Name: "trnv1:rsc:trip-com:redis:clusters:" + id, Environment: env, Sensitivity: s, Owners: owners}
+		return Record{
+			Kind:        KindResource,
+			ID:          id,
+			Title:       title,
+			Description: about,
+			Name:        "trnv1:rsc:trip-com:redis:clusters:" + id,
+			Environment: env,
+			Sensitivity: s,
+			Owners:      owners,
+		}
 	}
 	bob, storage := Owner{OwnerPerson, "bob"}, Owner{OwnerGroup, "storage"}
 	return NewIndex(Build([]Record{
@@ -173,7 +182,24 @@ func FuzzSearch(f *testing.F) {
 
 // large returns a catalog of 10,000 applications and 10,000 resources.
 func large() *Catalog {
-	words := []string{"checkout", "orders", "billing", "search", "suggest", "session", "ledger", "profile", "price", "hotel", "flight", "train", "ticket", "review", "photo", "coupon"}
+	words := []string{
+		"checkout",
+		"orders",
+		"billing",
+		"search",
+		"suggest",
+		"session",
+		"ledger",
+		"profile",
+		"price",
+		"hotel",
+		"flight",
+		"train",
+		"ticket",
+		"review",
+		"photo",
+		"coupon",
+	}
 	var out []Record
 	for i := range 500 {
 		out = append(out, Record{Kind: KindPerson, ID: fmt.Sprintf("person-%d", i), Title: fmt.Sprintf("Person %d", i)})
@@ -181,11 +207,33 @@ func large() *Catalog {
 	for i := range 10_000 {
 		a, b := words[i%16], words[i/16%16]
 		owner := []Owner{{OwnerPerson, fmt.Sprintf("person-%d", i%500)}}
-		out = append(out,
-			Record{Kind: KindApplication, ID: fmt.Sprintf("app-%d", i), Title: fmt.Sprintf("%s %s (%d)", a, b, i), Description: "Serves the " + a + " of the " + b + ".",
-				Name: fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", i), Owners: owner, Environment: "production"},
-			Record{Kind: KindResource, ID: fmt.Sprintf("%s-%s-%d", a, b, i), Title: fmt.Sprintf("%s %s %d", a, b, i), Description: "Keeps the " + a + " of the " + b + ".",
-				Name: fmt.Sprintf("trnv1:rsc:trip-com:redis:clusters:%s-%s-%d", a, b, i), Owners: owner, Environment: "production", Sensitivity: SensitivityLow})
+		out = append(
+			out,
+			Record{
+				Kind:        KindApplication,
+				ID:          fmt.Sprintf("app-%d", i),
+				Title:       fmt.Sprintf("%s %s (%d)", a, b, i),
+				Description: "Serves the " + a + " of the " + b + ".",
+				Name:        fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", i),
+				Owners:      owner,
+				Environment: "production",
+			},
+			Record{
+				Kind:        KindResource,
+				ID:          fmt.Sprintf("%s-%s-%d", a, b, i),
+				Title:       fmt.Sprintf("%s %s %d", a, b, i),
+				Description: "Keeps the " + a + " of the " + b + ".",
+				Name: fmt.Sprintf(
+					"trnv1:rsc:trip-com:redis:clusters:%s-%s-%d",
+					a,
+					b,
+					i,
+				),
+				Owners:      owner,
+				Environment: "production",
+				Sensitivity: SensitivityLow,
+			},
+		)
 	}
 	return Build(out)
 }
@@ -220,8 +268,11 @@ func TestPagesTogetherAreAll(t *testing.T) {
 	var records []Record
 	for i := range 300 {
 		title := [...]string{"Shop checkout", "Orders cache", "Shop", "The shop", "Workshop"}[i%5]
-		records = append(records, Record{Kind: KindResource, ID: fmt.Sprintf("r-%03d", i), Title: title, Name: fmt.Sprint("trnv1:rsc:a:b:c:", i), Description: "for the checkout",
-			Environment: [...]string{"production", "staging"}[i%2]})
+		records = append(
+			records,
+			Record{Kind: KindResource, ID: fmt.Sprintf("r-%03d", i), Title: title, Name: fmt.Sprint("trnv1:rsc:a:b:c:", i), Description: "for the checkout",
+				Environment: [...]string{"production", "staging"}[i%2]},
+		)
 	}
 	x := NewIndex(Build(records))
 	for _, text := range []string{"", "shop", "checkout", "the shop", "shpo", "r-", "r-12", "orders cache", "nothing of it"} {

@@ -82,7 +82,8 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	last, known := s.last[source]
-	settled := known && last.err == nil && last.revision == s.Revision() && (last.status.PendingPreview == "" || s.Now().Sub(last.previewed) < PreviewLifetime/2)
+	settled := known && last.err == nil && last.revision == s.Revision() &&
+		(last.status.PendingPreview == "" || s.Now().Sub(last.previewed) < PreviewLifetime/2)
 	var fingerprint string
 	if f, ok := s.Sources[i].(Fingerprinted); ok {
 		var err error

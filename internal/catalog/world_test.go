@@ -83,10 +83,18 @@ func owned(kind catalog.Kind, id, name string, owners ...catalog.Owner) catalog.
 func user(id string) catalog.Owner { return catalog.Owner{Kind: catalog.OwnerPerson, ID: id} }
 
 func company() []catalog.Record {
-	return []catalog.Record{group("security", ""), group("storage", "frank"), person("dave", "security"), person("dora", "security"), person("frank", "storage"),
-		person("bob", "storage"), person("alice"), person("zoe"),
+	return []catalog.Record{
+		group("security", ""),
+		group("storage", "frank"),
+		person("dave", "security"),
+		person("dora", "security"),
+		person("frank", "storage"),
+		person("bob", "storage"),
+		person("alice"),
+		person("zoe"),
 		owned(catalog.KindResource, "cache", cacheName, user("bob")),
-		owned(catalog.KindApplication, "app", "trnv1:rsc:trip-com:iam:sa:app/1", user("alice"))}
+		owned(catalog.KindApplication, "app", "trnv1:rsc:trip-com:iam:sa:app/1", user("alice")),
+	}
 }
 
 func reading(records ...catalog.Record) catalog.SourceContent {

@@ -49,17 +49,48 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the authority of that address; empty: that of the context")
 	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
-	f.StringVar(&j.mesh, "mesh", "", "`NAME` of the cluster mesh that the cluster is in, or none: pods of other meshes have no identity there; empty: what is registered, else none "+
-		"if Cilium's cluster-id is 0, else the mesh of all members that name none")
-	f.StringVar(&j.enforcer, "enforcer", "", "`NAME` of what enforces there: cilium, with or without Istio, or istio, where there is no Cilium: then Cilium's kinds are brought for KubeFed, "+
-		"and nothing of Cilium's counts as enforced there; empty: what is registered, else cilium")
+	f.StringVar(
+		&j.mesh,
+		"mesh",
+		"",
+		"`NAME` of the cluster mesh that the cluster is in, or none: pods of other meshes have no identity there; empty: what is registered, else none "+
+			"if Cilium's cluster-id is 0, else the mesh of all members that name none",
+	)
+	f.StringVar(
+		&j.enforcer,
+		"enforcer",
+		"",
+		"`NAME` of what enforces there: cilium, with or without Istio, or istio, where there is no Cilium: then Cilium's kinds are brought for KubeFed, "+
+			"and nothing of Cilium's counts as enforced there; empty: what is registered, else cilium",
+	)
 	j.places = map[string]*string{
-		federation.AnnotationCiliumConfig: f.String("cilium-config", "", "`NAMESPACE/NAME` of the agents' ConfigMap; empty: what is registered, else kube-system/cilium-config"),
-		federation.AnnotationCiliumAgents: f.String("cilium-agents", "", "`NAMESPACE/NAME` of the agents' DaemonSet; empty: what is registered, else kube-system/cilium"),
-		federation.AnnotationCiliumEnvoy:  f.String("cilium-envoy", "", "`NAMESPACE/NAME` of Envoy's DaemonSet; empty: what is registered, else kube-system/cilium-envoy"),
-		federation.AnnotationIstioRoot:    f.String("istio-root-namespace", "", "`NAMESPACE` that is Istio's root there; empty: what is registered, else istio-system"),
+		federation.AnnotationCiliumConfig: f.String(
+			"cilium-config",
+			"",
+			"`NAMESPACE/NAME` of the agents' ConfigMap; empty: what is registered, else kube-system/cilium-config",
+		),
+		federation.AnnotationCiliumAgents: f.String(
+			"cilium-agents",
+			"",
+			"`NAMESPACE/NAME` of the agents' DaemonSet; empty: what is registered, else kube-system/cilium",
+		),
+		federation.AnnotationCiliumEnvoy: f.String(
+			"cilium-envoy",
+			"",
+			"`NAMESPACE/NAME` of Envoy's DaemonSet; empty: what is registered, else kube-system/cilium-envoy",
+		),
+		federation.AnnotationIstioRoot: f.String(
+			"istio-root-namespace",
+			"",
+			"`NAMESPACE` that is Istio's root there; empty: what is registered, else istio-system",
+		),
 	}
-	f.DurationVar(&j.lifetime, "token-lifetime", 7*24*time.Hour, "`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it")
+	f.DurationVar(
+		&j.lifetime,
+		"token-lifetime",
+		7*24*time.Hour,
+		"`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it",
+	)
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
 	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and tell what would be written; write nothing")
@@ -98,8 +129,18 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, ClassLabels: j.classLabels, Istio: j.istio, Lifetime: j.lifetime, DryRun: j.dryRun,
-		Now: j.streams.Now, Told: j.streams.step}
+	join := &membership.Join{
+		Host:        host,
+		Cluster:     cluster,
+		Member:      member,
+		Keys:        labels,
+		ClassLabels: j.classLabels,
+		Istio:       j.istio,
+		Lifetime:    j.lifetime,
+		DryRun:      j.dryRun,
+		Now:         j.streams.Now,
+		Told:        j.streams.step,
+	}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {
 		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message.Render(language()), f.Do.Render(language()))
@@ -121,7 +162,15 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 			declared[annotation] = *value
 		}
 	}
-	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Enforcer: j.enforcer, Locations: federation.ParseLocations(declared)}
+	c := federation.Cluster{
+		Name:      name,
+		Endpoint:  either(j.endpoint, member.Host),
+		ProxyURL:  j.proxy,
+		Labels:    j.labels,
+		Mesh:      j.mesh,
+		Enforcer:  j.enforcer,
+		Locations: federation.ParseLocations(declared),
+	}
 	if !c.Locations.Problem.IsZero() {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}

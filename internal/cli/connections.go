@@ -40,9 +40,23 @@ const (
 func compareConnections(before, after policy.Input, at time.Time) []connection {
 	out := []connection{}
 	for _, ch := range policy.Compare(policy.NewSnapshot(before), policy.NewSnapshot(after), at) {
-		c := connection{Subject: ch.Subject, Resource: ch.Resource, Action: ch.Action, Cluster: ch.Cluster, Change: changeOf(ch.Before.Verdict, ch.After.Verdict),
-			Before: ch.Before.Verdict, After: ch.After.Verdict, Statements: ch.After.Statements,
-			Example: query{Subjects: ch.Example.Subjects, Resources: ch.Example.Resources, Cluster: ch.Cluster, Port: ch.Example.Port, Protocol: ch.Example.Protocol}}
+		c := connection{
+			Subject:    ch.Subject,
+			Resource:   ch.Resource,
+			Action:     ch.Action,
+			Cluster:    ch.Cluster,
+			Change:     changeOf(ch.Before.Verdict, ch.After.Verdict),
+			Before:     ch.Before.Verdict,
+			After:      ch.After.Verdict,
+			Statements: ch.After.Statements,
+			Example: query{
+				Subjects:  ch.Example.Subjects,
+				Resources: ch.Example.Resources,
+				Cluster:   ch.Cluster,
+				Port:      ch.Example.Port,
+				Protocol:  ch.Example.Protocol,
+			},
+		}
 		if ch.Example.Source.IsValid() {
 			c.Example.SourceIP = ch.Example.Source.String()
 		}

@@ -103,7 +103,13 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 		return invalid(err)
 	}
 	out := d.streams.Out
-	fmt.Fprintf(out, "%s has %d policies of ACP, and %d of them refuse clients or requests; all of these would be opened for everyone\n", d.title(), extent.Policies, extent.Closing)
+	fmt.Fprintf(
+		out,
+		"%s has %d policies of ACP, and %d of them refuse clients or requests; all of these would be opened for everyone\n",
+		d.title(),
+		extent.Policies,
+		extent.Closing,
+	)
 	if extent.Mark != nil {
 		fmt.Fprintf(out, "it is %s already; that mark stays\n", extent.Mark)
 	}
@@ -123,7 +129,10 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	if result.Guarded {
 		fmt.Fprintln(out, "the guard there refuses KubeFed: it stays so until kubectl acp resume")
 	} else {
-		fmt.Fprintln(out, "the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, keeps its hands off until kubectl acp resume")
+		fmt.Fprintln(
+			out,
+			"the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, keeps its hands off until kubectl acp resume",
+		)
 	}
 	return nil
 }
@@ -189,7 +198,12 @@ as they are now; until then everything stays open. Without a control plane nothi
 			if err != nil {
 				return invalid(err)
 			}
-			fmt.Fprintf(s.Out, "%s was %s; the control plane, when it runs, closes again what it should: kubectl get protectedresources on the host tells when\n", d.title(), mark)
+			fmt.Fprintf(
+				s.Out,
+				"%s was %s; the control plane, when it runs, closes again what it should: kubectl get protectedresources on the host tells when\n",
+				d.title(),
+				mark,
+			)
 			return nil
 		},
 	}

@@ -20,7 +20,9 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 	ctx := t.Context()
 	member := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member"}})
 	core, client := kubernetes.NewForConfigOrDie(member.Config), dynamic.NewForConfigOrDie(member.Config)
-	if _, err := core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guard.Namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.CoreV1().
+		Namespaces().
+		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guard.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// The pusher's rights, or nobody can tell whether it is the guard that refuses it.
@@ -33,8 +35,18 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": "acp-a"},
-		"spec": map[string]any{"endpointSelector": map[string]any{}, "enableDefaultDeny": map[string]any{"ingress": true}, "ingress": []any{map[string]any{}}}}}
+	closed := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "cilium.io/v2",
+			"kind":       "CiliumClusterwideNetworkPolicy",
+			"metadata":   map[string]any{"name": "acp-a"},
+			"spec": map[string]any{
+				"endpointSelector":  map[string]any{},
+				"enableDefaultDeny": map[string]any{"ingress": true},
+				"ingress":           []any{map[string]any{}},
+			},
+		},
+	}
 	if _, err := client.Resource(federation.CiliumPolicy.TargetResource).Create(ctx, closed, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +70,23 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 			t.Errorf("the answer %q: code %d\n%s%s", answer, code, out, errs)
 		}
 	}
-	if code, out, errs := with("x\n", "downgrade", "--reason", "the control plane is gone"); code != ExitFine || !strings.Contains(out, "1 policies were opened") || !strings.Contains(out, "refuses KubeFed") {
+	if code, out, errs := with(
+		"x\n",
+		"downgrade",
+		"--reason",
+		"the control plane is gone",
+	); code != ExitFine || !strings.Contains(out, "1 policies were opened") ||
+		!strings.Contains(out, "refuses KubeFed") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs := with("", "downgrade", "--reason", "again", "--yes"); code != ExitFine || !strings.Contains(out, "(the control plane is gone) already") {
+	if code, out, errs := with(
+		"",
+		"downgrade",
+		"--reason",
+		"again",
+		"--yes",
+	); code != ExitFine ||
+		!strings.Contains(out, "(the control plane is gone) already") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := with("", "resume"); code != ExitFine || !strings.Contains(out, "(the control plane is gone)") {

@@ -26,8 +26,12 @@ func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, e
 		differing = slices.DeleteFunc(differing, func(c string) bool { return !slices.Contains(targets, c) })
 	}
 	o := federation.Object{
-		Kind:           federation.Kind{Federated: schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "Federated" + r.object.Object.Kind}},
-		TemplateLabels: r.object.Object.Labels, TemplateSpec: r.object.Object.Spec, Placement: targets,
+		Kind: federation.Kind{
+			Federated: schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "Federated" + r.object.Object.Kind},
+		},
+		TemplateLabels: r.object.Object.Labels,
+		TemplateSpec:   r.object.Object.Spec,
+		Placement:      targets,
 	}
 	o.Meta.Namespace, o.Meta.Name, o.Meta.Labels = r.object.Object.Namespace, r.object.Object.Name, r.object.Object.Labels
 	o.Meta.Annotations = map[string]string{federation.AnnotationResource: r.about}

@@ -119,8 +119,10 @@ func (o *flowsOptions) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := audit.ConnectionQuery{Filter: audit.Filter{Since: since, Until: until, Subjects: o.subjects, Resources: o.resources, Clusters: o.clusters, Actions: o.actions,
-		Policy: o.policy, SID: o.sid, Unattributed: o.unattributed, Disagree: o.disagree, Text: o.text}}
+	q := audit.ConnectionQuery{
+		Filter: audit.Filter{Since: since, Until: until, Subjects: o.subjects, Resources: o.resources, Clusters: o.clusters, Actions: o.actions,
+			Policy: o.policy, SID: o.sid, Unattributed: o.unattributed, Disagree: o.disagree, Text: o.text},
+	}
 	for _, d := range o.decisions {
 		q.Decisions = append(q.Decisions, policy.Verdict(d))
 	}
@@ -158,8 +160,22 @@ func (o *flowsOptions) work(ctx context.Context) error {
 }
 
 func seenFlowOf(c audit.Connection) seenFlow {
-	f := seenFlow{Cluster: c.Cluster, SourceCluster: c.SourceCluster, Subject: c.Subject, Source: c.Source, Resource: c.Resource, Destination: c.Destination, Action: c.Action,
-		Port: c.Port, Protocol: string(c.Protocol), Decision: c.Decision, Verdict: c.Verdict, Count: c.Count, First: c.FirstSeen.UTC(), Last: c.LastSeen.UTC()}
+	f := seenFlow{
+		Cluster:       c.Cluster,
+		SourceCluster: c.SourceCluster,
+		Subject:       c.Subject,
+		Source:        c.Source,
+		Resource:      c.Resource,
+		Destination:   c.Destination,
+		Action:        c.Action,
+		Port:          c.Port,
+		Protocol:      string(c.Protocol),
+		Decision:      c.Decision,
+		Verdict:       c.Verdict,
+		Count:         c.Count,
+		First:         c.FirstSeen.UTC(),
+		Last:          c.LastSeen.UTC(),
+	}
 	if c.Statement != (policy.Ref{}) {
 		f.Statement = &c.Statement
 	}
@@ -173,8 +189,21 @@ func (o *flowsOptions) printFlows(found []seenFlow, more bool) error {
 		if f.Statement != nil {
 			statement = f.Statement.String()
 		}
-		rows = append(rows, []string{moment(f.Last), cmp.Or(f.Subject, f.Source), cmp.Or(f.Resource, f.Destination), portOf(f.Protocol, f.Port), f.Cluster, string(f.Decision), string(f.Verdict),
-			fmt.Sprint(f.Count), moment(f.First), statement})
+		rows = append(
+			rows,
+			[]string{
+				moment(f.Last),
+				cmp.Or(f.Subject, f.Source),
+				cmp.Or(f.Resource, f.Destination),
+				portOf(f.Protocol, f.Port),
+				f.Cluster,
+				string(f.Decision),
+				string(f.Verdict),
+				fmt.Sprint(f.Count),
+				moment(f.First),
+				statement,
+			},
+		)
 	}
 	if o.format == asTable && len(found) == 0 {
 		fmt.Fprintln(o.streams.Err, "No connections.")
@@ -197,8 +226,16 @@ func (o *flowsOptions) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := url.Values{"since": {since.UTC().Format(time.RFC3339)}, "until": {until.UTC().Format(time.RFC3339)}, "subject": o.subjects, "resource": o.resources, "cluster": o.clusters,
-		"action": o.actions, "decision": o.decisions, "verdict": o.verdicts}
+	q := url.Values{
+		"since":    {since.UTC().Format(time.RFC3339)},
+		"until":    {until.UTC().Format(time.RFC3339)},
+		"subject":  o.subjects,
+		"resource": o.resources,
+		"cluster":  o.clusters,
+		"action":   o.actions,
+		"decision": o.decisions,
+		"verdict":  o.verdicts,
+	}
 	for _, p := range o.ports {
 		q.Add("port", fmt.Sprint(p))
 	}
@@ -242,8 +279,22 @@ func (o *flowsOptions) ask(ctx context.Context) error {
 		if sid := text(f.Sid); sid != "" {
 			statement += "/" + sid
 		}
-		rows = append(rows, []string{moment(f.LastSeen), f.Subject.Name, cmp.Or(text(f.Resource.Id), f.Resource.Name), portOf(f.Protocol, f.Port), f.Cluster, string(f.Decision), string(f.Verdict),
-			fmt.Sprint(f.Count), moment(f.FirstSeen), statement, text(f.Ticket)})
+		rows = append(
+			rows,
+			[]string{
+				moment(f.LastSeen),
+				f.Subject.Name,
+				cmp.Or(text(f.Resource.Id), f.Resource.Name),
+				portOf(f.Protocol, f.Port),
+				f.Cluster,
+				string(f.Decision),
+				string(f.Verdict),
+				fmt.Sprint(f.Count),
+				moment(f.FirstSeen),
+				statement,
+				text(f.Ticket),
+			},
+		)
 	}
 	if o.format == asTable && len(found) == 0 {
 		fmt.Fprintln(o.streams.Err, "No connections.")

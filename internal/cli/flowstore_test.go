@@ -22,9 +22,23 @@ func flowsOf(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edge := audit.Edge{Cluster: "m1", SourceCluster: "m2", Resource: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster", Action: "redis:connect", Port: 6379, Protocol: "TCP",
-		Decision: policy.Audited, Verdict: audit.VerdictForwarded}
-	b := &audit.Batch{ID: "1", Watched: []audit.WatchedSpan{{Source: "m1", From: goldenTime.AddDate(0, 0, -14), To: goldenTime}, {Source: "m2", From: goldenTime.AddDate(0, 0, -11), To: goldenTime}}}
+	edge := audit.Edge{
+		Cluster:       "m1",
+		SourceCluster: "m2",
+		Resource:      "trnv1:rsc:trip-com:redis:clusters:bobs-cluster",
+		Action:        "redis:connect",
+		Port:          6379,
+		Protocol:      "TCP",
+		Decision:      policy.Audited,
+		Verdict:       audit.VerdictForwarded,
+	}
+	b := &audit.Batch{
+		ID: "1",
+		Watched: []audit.WatchedSpan{
+			{Source: "m1", From: goldenTime.AddDate(0, 0, -14), To: goldenTime},
+			{Source: "m2", From: goldenTime.AddDate(0, 0, -11), To: goldenTime},
+		},
+	}
 	add := func(count int64, days []int, change func(*audit.Edge)) {
 		e := edge
 		change(&e)

@@ -150,7 +150,10 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})
 	}
 	for _, a := range snapshot.Analyze(at) {
-		out = append(out, about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}))
+		out = append(
+			out,
+			about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}),
+		)
 	}
 	for _, n := range admission.Lint(snapshot, set.Input, at) {
 		f := finding{Severity: severityWarning, Kind: "odd", Message: message.Verbatim(n.Message)}

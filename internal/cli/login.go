@@ -45,7 +45,13 @@ func (r *remote) login(ctx context.Context) error {
 	if err := c.Post(ctx, "/auth/device", "", portalclient.NewDevice{Client: callsItself()}, &start); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.streams.Err, "Open   %s\nEnter  %s\n\nWaiting for you to agree there (at most %s) ...\n", start.VerificationUri, start.UserCode, time.Duration(start.ExpiresIn)*time.Second)
+	fmt.Fprintf(
+		r.streams.Err,
+		"Open   %s\nEnter  %s\n\nWaiting for you to agree there (at most %s) ...\n",
+		start.VerificationUri,
+		start.UserCode,
+		time.Duration(start.ExpiresIn)*time.Second,
+	)
 	token, err := poll(ctx, c, start)
 	if err != nil {
 		return err

@@ -165,8 +165,14 @@ func (o *proposeOptions) ask(ctx context.Context) error {
 }
 
 func proposalTables(p *portalclient.Proposal) []section {
-	clients, unnamed, ports := [][]string{append([]string{"ACTION", "SUBJECT", "STATE"}, seenColumns...)}, [][]string{append([]string{"SOURCE", "PORTS"}, seenColumns...)},
-		[][]string{append([]string{"PORT", "SOURCE"}, seenColumns...)}
+	clients, unnamed, ports := [][]string{
+		append([]string{"ACTION", "SUBJECT", "STATE"}, seenColumns...),
+	}, [][]string{
+		append([]string{"SOURCE", "PORTS"}, seenColumns...),
+	},
+		[][]string{
+			append([]string{"PORT", "SOURCE"}, seenColumns...),
+		}
 	for _, l := range p.Lines {
 		clients = append(clients, append([]string{l.Action, l.Subject.Name, string(l.State)}, seenCells(l.Evidence)...))
 	}

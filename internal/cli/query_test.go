@@ -21,12 +21,20 @@ func TestDecodeQuery(t *testing.T) {
 		line   string
 		err    string
 	}{
-		"Full":          {"every field of the issue", `{` + names + `,"sourceIP":"","cluster":"m1","port":6379,"protocol":"TCP","at":"2026-01-31T12:00:00Z","expect":"allowed"}`, ""},
-		"ICMP":          {"it has no port", `{` + names + `,"protocol":"ICMP"}`, ""},
-		"Outside":       {"an address without names", `{"sourceIP":"2001:db8::1","port":1}`, ""},
-		"Misspelt":      {"it would ask another question", `{` + names + `,"prot":6379,"port":1}`, `unknown field "prot"`},
-		"Twice":         {"the second would win silently", `{` + names + `,"port":1,"port":2}`, `duplicate field "port"`},
-		"WrongType":     {"it names no type of the program", `{` + names + `,"port":"x"}`, "field port: a string where a whole number from 0 to 65535 is expected"},
+		"Full": {
+			"every field of the issue",
+			`{` + names + `,"sourceIP":"","cluster":"m1","port":6379,"protocol":"TCP","at":"2026-01-31T12:00:00Z","expect":"allowed"}`,
+			"",
+		},
+		"ICMP":     {"it has no port", `{` + names + `,"protocol":"ICMP"}`, ""},
+		"Outside":  {"an address without names", `{"sourceIP":"2001:db8::1","port":1}`, ""},
+		"Misspelt": {"it would ask another question", `{` + names + `,"prot":6379,"port":1}`, `unknown field "prot"`},
+		"Twice":    {"the second would win silently", `{` + names + `,"port":1,"port":2}`, `duplicate field "port"`},
+		"WrongType": {
+			"it names no type of the program",
+			`{` + names + `,"port":"x"}`,
+			"field port: a string where a whole number from 0 to 65535 is expected",
+		},
 		"NoPort":        {"every port would be a guess", `{` + names + `}`, "a port from 1"},
 		"PortOfICMP":    {"it means nothing", `{` + names + `,"protocol":"ICMP","port":1}`, "ICMP has none"},
 		"HugePort":      {"there is none", `{` + names + `,"port":65536}`, "not a query"},
@@ -191,7 +199,12 @@ spec: {apiEndpoint: "https://m2", secretRef: {name: m2}}
 		t.Fatal(err)
 	}
 	ask := func(app, resource, cluster string) string {
-		return fmt.Sprintf(`{"subjects":["trnv1:rsc:o:iam:sa:app/%s"],"resources":["trnv1:rsc:o:redis:clusters:%s"],"port":6379,"cluster":%q}`, app, resource, cluster)
+		return fmt.Sprintf(
+			`{"subjects":["trnv1:rsc:o:iam:sa:app/%s"],"resources":["trnv1:rsc:o:redis:clusters:%s"],"port":6379,"cluster":%q}`,
+			app,
+			resource,
+			cluster,
+		)
 	}
 	for name, tc := range map[string]struct {
 		reason, query string

@@ -70,13 +70,39 @@ func problem(status int, code, detail string) answerOf {
 }
 
 func ticket(id string, state portalclient.TicketState, version int64) portalclient.Ticket {
-	step := portalclient.Step{Name: "leader", State: portalclient.StepStateCurrent, Quorum: 1, Approvers: []portalclient.Person{{Id: "carol", DisplayName: "Carol"}}, Votes: []portalclient.Vote{}}
+	step := portalclient.Step{
+		Name:      "leader",
+		State:     portalclient.StepStateCurrent,
+		Quorum:    1,
+		Approvers: []portalclient.Person{{Id: "carol", DisplayName: "Carol"}},
+		Votes:     []portalclient.Vote{},
+	}
 	if state != portalclient.TicketStatePending {
 		step.State = portalclient.StepStateApproved
 	}
-	return portalclient.Ticket{Id: id, Kind: portalclient.TicketKindGrant, State: state, Version: version, Requester: portalclient.Person{Id: "alice", DisplayName: "Alice"},
-		Reason: "cache", Events: []portalclient.Event{}, Items: []portalclient.TicketItem{{Position: 0, State: state, Steps: []portalclient.Step{step}, Clusters: []portalclient.ClusterState{},
-			Application: &portalclient.CatalogRef{Title: "App 888"}, Resource: &portalclient.CatalogRef{Title: "Bob's cluster"}, Actions: &[]string{"redis:connect"}, Can: portalclient.ItemMay{Extend: true}}}}
+	return portalclient.Ticket{
+		Id:        id,
+		Kind:      portalclient.TicketKindGrant,
+		State:     state,
+		Version:   version,
+		Requester: portalclient.Person{Id: "alice", DisplayName: "Alice"},
+		Reason:    "cache",
+		Events:    []portalclient.Event{},
+		Items: []portalclient.TicketItem{
+			{
+				Position: 0,
+				State:    state,
+				Steps:    []portalclient.Step{step},
+				Clusters: []portalclient.ClusterState{},
+				Application: &portalclient.CatalogRef{
+					Title: "App 888",
+				},
+				Resource: &portalclient.CatalogRef{Title: "Bob's cluster"},
+				Actions:  &[]string{"redis:connect"},
+				Can:      portalclient.ItemMay{Extend: true},
+			},
+		},
+	}
 }
 
 type outcome struct {
@@ -94,9 +120,17 @@ func TestLogin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "acp", "credentials.yaml")
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	s := newStandIn(t, map[string][]answerOf{
-		"POST /auth/device":       {ok(portalclient.DeviceStart{DeviceCode: "dev", UserCode: "BCDF-GHJK", VerificationUri: "https://acp.example/device", ExpiresIn: 60})},
-		"POST /auth/device/token": {problem(400, "authorization-pending", "Nobody agreed yet."), ok(portalclient.DeviceToken{Token: "acp_device", ExpiresAt: until})},
-		"GET /me":                 {ok(portalclient.Me{Person: portalclient.Person{Id: "alice", DisplayName: "Alice"}}), ok(portalclient.Me{Person: portalclient.Person{Id: "alice", DisplayName: "Alice"}})},
+		"POST /auth/device": {
+			ok(portalclient.DeviceStart{DeviceCode: "dev", UserCode: "BCDF-GHJK", VerificationUri: "https://acp.example/device", ExpiresIn: 60}),
+		},
+		"POST /auth/device/token": {
+			problem(400, "authorization-pending", "Nobody agreed yet."),
+			ok(portalclient.DeviceToken{Token: "acp_device", ExpiresAt: until}),
+		},
+		"GET /me": {
+			ok(portalclient.Me{Person: portalclient.Person{Id: "alice", DisplayName: "Alice"}}),
+			ok(portalclient.Me{Person: portalclient.Person{Id: "alice", DisplayName: "Alice"}}),
+		},
 	})
 	t.Setenv(envToken, "")
 	if o := portalRun(t, "", "whoami", "--credentials", file); o.code != ExitFailed || !strings.Contains(o.err, "kubectl acp login") {
@@ -269,7 +303,10 @@ func TestApprove(t *testing.T) {
 // TestApproveManyGoesOn: one ticket that is refused does not stop the others, and the exit code tells of it.
 func TestApproveManyGoesOn(t *testing.T) {
 	newStandIn(t, map[string][]answerOf{
-		"GET /tickets/T-1": {ok(ticket("T-1", portalclient.TicketStatePending, 1))}, "GET /tickets/T-2": {ok(ticket("T-2", portalclient.TicketStatePending, 1))},
+		"GET /tickets/T-1": {
+			ok(ticket("T-1", portalclient.TicketStatePending, 1)),
+		},
+		"GET /tickets/T-2":           {ok(ticket("T-2", portalclient.TicketStatePending, 1))},
 		"POST /tickets/T-1/decision": {problem(409, "stale", "The ticket changed since you looked.")},
 		"POST /tickets/T-2/decision": {ok(ticket("T-2", portalclient.TicketStateApproved, 2))},
 	})
@@ -345,7 +382,17 @@ func TestExtendAsksForWhatMayBeExtended(t *testing.T) {
 		t.Error(d)
 	}
 	newStandIn(t, map[string][]answerOf{"GET /tickets/T-1": {ok(ticket("T-1", portalclient.TicketStateEffective, 5))}})
-	if o := portalRun(t, "", "extend", "T-1", "--item", "3", "--reason", "longer"); o.code != ExitFailed || !strings.Contains(o.err, "nothing that you could extend") {
+	if o := portalRun(
+		t,
+		"",
+		"extend",
+		"T-1",
+		"--item",
+		"3",
+		"--reason",
+		"longer",
+	); o.code != ExitFailed ||
+		!strings.Contains(o.err, "nothing that you could extend") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -92,7 +92,15 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	for _, p := range snapshot.Problems() {
-		fmt.Fprintf(o.streams.Err, "%s: %s/%s: %s: %s\n", set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}), p.Kind, p.Name, p.Reason, p.Message.Render(language()))
+		fmt.Fprintf(
+			o.streams.Err,
+			"%s: %s/%s: %s: %s\n",
+			set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}),
+			p.Kind,
+			p.Name,
+			p.Reason,
+			p.Message.Render(language()),
+		)
 	}
 	for _, w := range result.warnings {
 		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message.Render(language()))
@@ -128,7 +136,10 @@ func refusalLines(set *manifest.Set, refused []refusal, r *rendering) []string {
 			out = append(out, fmt.Sprintf("not everything is rendered%s: %s: %s", where, f.Reason, f.Message.Render(language())))
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(f.Ref), f.Ref, where, f.Reason, f.Message.Render(language())))
+		out = append(
+			out,
+			fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(f.Ref), f.Ref, where, f.Reason, f.Message.Render(language())),
+		)
 	}
 	return out
 }

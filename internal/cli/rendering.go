@@ -106,8 +106,17 @@ func (r *renderer) render() (rendering, error) {
 	}
 	for _, list := range []*[]refusal{&out.refused, &out.granted} {
 		slices.SortStableFunc(*list, func(a, b refusal) int {
-			return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
-				cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Message.Text, b.Message.Text))
+			return cmp.Or(
+				cmp.Compare(a.Ref.Policy, b.Ref.Policy),
+				cmp.Compare(a.Ref.SID, b.Ref.SID),
+				cmp.Compare(
+					a.Reason,
+					b.Reason,
+				),
+				cmp.Compare(a.Resource, b.Resource),
+				cmp.Compare(a.cluster, b.cluster),
+				cmp.Compare(a.Message.Text, b.Message.Text),
+			)
 		})
 		*list = slices.Compact(*list)
 	}

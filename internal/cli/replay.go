@@ -117,8 +117,16 @@ func (o *replayOptions) sides(ctx context.Context) (before, after *manifest.Set,
 
 func (o *replayOptions) printImpact(im *insight.Impact) error {
 	if o.format == asTable {
-		fmt.Fprintf(o.streams.Err, "From %s to %s: %d connections newly allowed, %d newly denied, %d decided otherwise, %d as before.\n", moment(im.Since), moment(im.Until),
-			im.Allowed.Connections, im.Denied.Connections, im.OtherwiseTotal.Connections, im.Unchanged)
+		fmt.Fprintf(
+			o.streams.Err,
+			"From %s to %s: %d connections newly allowed, %d newly denied, %d decided otherwise, %d as before.\n",
+			moment(im.Since),
+			moment(im.Until),
+			im.Allowed.Connections,
+			im.Denied.Connections,
+			im.OtherwiseTotal.Connections,
+			im.Unchanged,
+		)
 		if im.Truncated {
 			fmt.Fprintln(o.streams.Err, "There are more lines: --lines shows them.")
 		}
@@ -126,13 +134,32 @@ func (o *replayOptions) printImpact(im *insight.Impact) error {
 	lines := func(list []insight.ImpactLine) [][]string {
 		rows := [][]string{{"CLIENT", "RESOURCE", "ACTION", "PORT", "CLUSTER", "CONNECTIONS", "FIRST", "LAST", "BEFORE", "AFTER", "STATEMENTS"}}
 		for _, l := range list {
-			rows = append(rows, []string{cmp.Or(l.Subject, l.Source), cmp.Or(l.Resource, l.Destination), l.Action, portOf(string(l.Protocol), l.Port), l.Cluster, fmt.Sprint(l.Count),
-				moment(l.First), moment(l.Last), string(l.Before), string(l.After), joinRefs(l.Statements)})
+			rows = append(
+				rows,
+				[]string{
+					cmp.Or(l.Subject, l.Source),
+					cmp.Or(l.Resource, l.Destination),
+					l.Action,
+					portOf(string(l.Protocol), l.Port),
+					l.Cluster,
+					fmt.Sprint(l.Count),
+					moment(l.First),
+					moment(l.Last),
+					string(l.Before),
+					string(l.After),
+					joinRefs(l.Statements),
+				},
+			)
 		}
 		return rows
 	}
-	return o.print(im, section{"Newly denied", lines(im.NewlyDenied)}, section{"Newly allowed", lines(im.NewlyAllowed)}, section{"Decided otherwise", lines(im.Otherwise)},
-		section{"Uncertain", uncertainRows(im.Uncertain)})
+	return o.print(
+		im,
+		section{"Newly denied", lines(im.NewlyDenied)},
+		section{"Newly allowed", lines(im.NewlyAllowed)},
+		section{"Decided otherwise", lines(im.Otherwise)},
+		section{"Uncertain", uncertainRows(im.Uncertain)},
+	)
 }
 
 func uncertainRows(list []insight.Uncertain) [][]string {
@@ -183,12 +210,30 @@ func (o *replayOptions) ask(ctx context.Context) error {
 	lines := func(list []portalclient.ImpactLine) [][]string {
 		rows := [][]string{{"CLIENT", "RESOURCE", "ACTION", "PORT", "CLUSTER", "CONNECTIONS", "FIRST", "LAST", "BEFORE", "AFTER"}}
 		for _, l := range list {
-			rows = append(rows, []string{l.Subject.Name, l.Resource.Name, text(l.Action), portOf(l.Protocol, l.Port), text(l.Cluster), fmt.Sprint(l.Count), moment(l.FirstSeen), moment(l.LastSeen),
-				string(l.Before), string(l.After)})
+			rows = append(
+				rows,
+				[]string{
+					l.Subject.Name,
+					l.Resource.Name,
+					text(l.Action),
+					portOf(l.Protocol, l.Port),
+					text(l.Cluster),
+					fmt.Sprint(l.Count),
+					moment(l.FirstSeen),
+					moment(l.LastSeen),
+					string(l.Before),
+					string(l.After),
+				},
+			)
 		}
 		return rows
 	}
-	if err := o.print(im, section{"Newly denied", lines(im.NewlyDenied)}, section{"Newly allowed", lines(im.NewlyAllowed)}, section{"Uncertain", uncertain}); err != nil {
+	if err := o.print(
+		im,
+		section{"Newly denied", lines(im.NewlyDenied)},
+		section{"Newly allowed", lines(im.NewlyAllowed)},
+		section{"Uncertain", uncertain},
+	); err != nil {
 		return err
 	}
 	if len(im.NewlyAllowed)+len(im.NewlyDenied) > 0 {

@@ -31,7 +31,12 @@ func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 		_ = hold.Close()
 	}
 	var out, errs bytes.Buffer
-	if code := RunUntil(nil, []string{"--version"}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now}); code != ExitFine || out.Len() == 0 {
+	if code := RunUntil(
+		nil,
+		[]string{"--version"},
+		Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now},
+	); code != ExitFine ||
+		out.Len() == 0 {
 		t.Errorf("without a signal: code %d, %q", code, out.String())
 	}
 }

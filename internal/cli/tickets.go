@@ -152,9 +152,16 @@ func checkTicket(id string) error {
 const mostMembers = 20
 
 // worstStates are the states of members, the worst first.
-var worstStates = []portalclient.ClusterStateState{portalclient.ClusterStateStateLeaked, portalclient.ClusterStateStateDowngraded, portalclient.ClusterStateStateUnreachable,
-	portalclient.ClusterStateStateQuarantined, portalclient.ClusterStateStateDrifted, portalclient.ClusterStateStateOverridden, portalclient.ClusterStateStatePending,
-	portalclient.ClusterStateStateRealized}
+var worstStates = []portalclient.ClusterStateState{
+	portalclient.ClusterStateStateLeaked,
+	portalclient.ClusterStateStateDowngraded,
+	portalclient.ClusterStateStateUnreachable,
+	portalclient.ClusterStateStateQuarantined,
+	portalclient.ClusterStateStateDrifted,
+	portalclient.ClusterStateStateOverridden,
+	portalclient.ClusterStateStatePending,
+	portalclient.ClusterStateStateRealized,
+}
 
 // printMembers prints the members of an item. If there are very many, it prints the number of members by state, and the
 // worst.

@@ -85,7 +85,11 @@ func (o *unusedOptions) work(ctx context.Context) error {
 		return err
 	}
 	fleet := fleetOf(r.set, o.clusters)
-	found, err := insight.Unused(ctx, r, insight.UnusedInput{Snapshot: r.snapshot, Fleet: fleet, Resources: o.resources, Policy: o.policy, QuietFor: quiet, Now: r.now})
+	found, err := insight.Unused(
+		ctx,
+		r,
+		insight.UnusedInput{Snapshot: r.snapshot, Fleet: fleet, Resources: o.resources, Policy: o.policy, QuietFor: quiet, Now: r.now},
+	)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,12 @@ func (o *unusedOptions) work(ctx context.Context) error {
 	for _, name := range statedResources(r.snapshot, o.resources) {
 		if !watch.Covers(fleet, r.snapshot, name) {
 			silent = true
-			fmt.Fprintf(o.streams.Err, "The last %s were not watched from end to end in every member that %s is placed in, so nothing is said about it: see kubectl acp evidence.\n", o.quiet, name)
+			fmt.Fprintf(
+				o.streams.Err,
+				"The last %s were not watched from end to end in every member that %s is placed in, so nothing is said about it: see kubectl acp evidence.\n",
+				o.quiet,
+				name,
+			)
 		}
 	}
 	rows := [][]string{{"STATEMENT", "SUBJECTS", "ACTIONS", "RESOURCES", "LAST USED", "WHY"}}
@@ -102,7 +111,10 @@ func (o *unusedOptions) work(ctx context.Context) error {
 		if u.LastUsed != nil {
 			last = moment(*u.LastUsed)
 		}
-		rows = append(rows, []string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Why.Render(language())})
+		rows = append(
+			rows,
+			[]string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Why.Render(language())},
+		)
 	}
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err
@@ -181,7 +193,10 @@ func (o *unusedOptions) ask(ctx context.Context) error {
 		if u.LastUsed != nil {
 			last = moment(*u.LastUsed)
 		}
-		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Reason.Render(language())})
+		rows = append(
+			rows,
+			[]string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Reason.Render(language())},
+		)
 	}
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err

@@ -76,7 +76,12 @@ func (s *Settings) SecretsBelong(name, instead string) { s.hints[name] = instead
 // Parse reads the settings. It returns ErrAnswered after it has written the help or the version to out.
 func (s *Settings) Parse(args, environ []string, out io.Writer) error {
 	general := s.Group("Configuration")
-	general.StringVar(&s.file, configFlag, "", "YAML `file` with settings; its keys are the names of the flags. A flag overrides the environment, which overrides the file")
+	general.StringVar(
+		&s.file,
+		configFlag,
+		"",
+		"YAML `file` with settings; its keys are the names of the flags. A flag overrides the environment, which overrides the file",
+	)
 	general.BoolVar(&s.show, printFlag, false, "print the effective settings as such a file, with where each comes from, and exit")
 	general.BoolVar(&s.asked, versionFlag, false, "print the version and exit")
 	for _, g := range s.groups {

@@ -152,7 +152,12 @@ func TestRefused(t *testing.T) {
 
 func TestLargeFile(t *testing.T) {
 	s, _ := settings()
-	if err := s.Parse([]string{"--config=" + write(t, "# "+strings.Repeat("x", maxFile))}, nil, t.Output()); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if err := s.Parse(
+		[]string{"--config=" + write(t, "# "+strings.Repeat("x", maxFile))},
+		nil,
+		t.Output(),
+	); err == nil ||
+		!strings.Contains(err.Error(), "larger than") {
 		t.Errorf("%v", err)
 	}
 }
@@ -246,8 +251,19 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s has no description", name)
 		}
 	}
-	want := map[string]string{"listen": "string", "trusted-proxies": "array", "database": "string", "client-secret-file": "string", "every": "string", "many": "integer",
-		"share": "number", "on": "boolean", "anchor": "array", "log-format": "string", "log-level": "string"}
+	want := map[string]string{
+		"listen":             "string",
+		"trusted-proxies":    "array",
+		"database":           "string",
+		"client-secret-file": "string",
+		"every":              "string",
+		"many":               "integer",
+		"share":              "number",
+		"on":                 "boolean",
+		"anchor":             "array",
+		"log-format":         "string",
+		"log-level":          "string",
+	}
 	if d := cmp.Diff(want, types); d != "" || schema.AdditionalProperties {
 		t.Errorf("%s; additional properties %v", d, schema.AdditionalProperties)
 	}

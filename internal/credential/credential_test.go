@@ -280,7 +280,10 @@ func TestSessions(t *testing.T) {
 		m := d.store.Manager()
 		keep := func(ctx context.Context, token, person string, life time.Duration) {
 			t.Helper()
-			data, err := scs.GobCodec{}.Encode(time.Now().Add(life), map[string]any{credential.SessionPerson: person, credential.SessionAgent: "Firefox", credential.SessionCreated: d.Now().Unix()})
+			data, err := scs.GobCodec{}.Encode(
+				time.Now().Add(life),
+				map[string]any{credential.SessionPerson: person, credential.SessionAgent: "Firefox", credential.SessionCreated: d.Now().Unix()},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,8 +67,11 @@ func (s *Service) StartDevice(ctx context.Context, client, address string) (Devi
 	}
 	codes := DeviceCodes{DeviceCode: newSecret(), UserCode: user, Lifetime: DeviceLifetime, Interval: DeviceInterval}
 	now := s.Now().UTC().Truncate(time.Microsecond)
-	err = s.Store.AddDevice(ctx, Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(normalizeUserCode(user)), Client: Printable(client, MaxClient), Address: address,
-		State: DeviceWaiting, CreatedAt: now, ExpiresAt: now.Add(DeviceLifetime), Interval: DeviceInterval})
+	err = s.Store.AddDevice(
+		ctx,
+		Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(normalizeUserCode(user)), Client: Printable(client, MaxClient), Address: address,
+			State: DeviceWaiting, CreatedAt: now, ExpiresAt: now.Add(DeviceLifetime), Interval: DeviceInterval},
+	)
 	return codes, err
 }
 

@@ -110,7 +110,8 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		check := func(t *testing.T, db *database.DB, dsn string, stop func()) {
 			t.Helper()
 			err := db.Write(t.Context(), insert)
-			if !errors.Is(err, database.ErrOutcomeUnknown) || errors.Is(err, database.ErrUnavailable) || strings.Contains(strings.ToLower(database.Detail(err).Text), "nothing was changed") {
+			if !errors.Is(err, database.ErrOutcomeUnknown) || errors.Is(err, database.ErrUnavailable) ||
+				strings.Contains(strings.ToLower(database.Detail(err).Text), "nothing was changed") {
 				t.Errorf("connection cut %s the commit: got %v, want only ErrOutcomeUnknown", when, err)
 			}
 			if stop(); count(t, databasetest.Open(t, dsn), "sessions") != rows {

@@ -60,7 +60,14 @@ func (db *DB) migrateAlone(ctx context.Context, pool *sql.DB) error {
 	if db.postgres {
 		dialect = goose.DialectPostgres
 	}
-	p, err := goose.NewProvider(dialect, pool, dialectFS{dir, db.postgres}, goose.WithAllowOutofOrder(true), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(fillWords()))
+	p, err := goose.NewProvider(
+		dialect,
+		pool,
+		dialectFS{dir, db.postgres},
+		goose.WithAllowOutofOrder(true),
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(fillWords()),
+	)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}

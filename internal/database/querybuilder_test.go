@@ -23,7 +23,8 @@ var builderMethods = map[string]bool{"Model": true, "Table": true, "Where": true
 func TestStoresWriteSQL(t *testing.T) {
 	root, files := filepath.Join(testenv.Root(), "internal"), 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == filepath.Join(root, "database", "query.go") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			path == filepath.Join(root, "database", "query.go") {
 			return err
 		}
 		set := token.NewFileSet()

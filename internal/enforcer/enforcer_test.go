@@ -16,8 +16,12 @@ func TestRevision(t *testing.T) {
 		spec   map[string]any
 		same   bool
 	}{
-		"Ints":    {reason: "as written", spec: map[string]any{"b": []any{int64(6379), true}, "a": map[string]any{"x": "<&>"}}, same: true},
-		"Floats":  {reason: "as some decoders read it back", spec: map[string]any{"a": map[string]any{"x": "<&>"}, "b": []any{float64(6379), true}}, same: true},
+		"Ints": {reason: "as written", spec: map[string]any{"b": []any{int64(6379), true}, "a": map[string]any{"x": "<&>"}}, same: true},
+		"Floats": {
+			reason: "as some decoders read it back",
+			spec:   map[string]any{"a": map[string]any{"x": "<&>"}, "b": []any{float64(6379), true}},
+			same:   true,
+		},
 		"Order":   {reason: "the order of a list counts", spec: map[string]any{"b": []any{true, int64(6379)}, "a": map[string]any{"x": "<&>"}}},
 		"Value":   {reason: "another value", spec: map[string]any{"b": []any{int64(6380), true}, "a": map[string]any{"x": "<&>"}}},
 		"NotJSON": {reason: "what JSON cannot hold has no revision", spec: map[string]any{"f": func() {}}},

@@ -34,7 +34,10 @@ func (toy) Render(u policy.Unit) (enforcer.Rendering, error) {
 		written, why := toyLines(&st)
 		if why != "" {
 			deniesRefused = deniesRefused || st.Effect == policy.Deny
-			out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim(why)})
+			out.Refused = append(
+				out.Refused,
+				policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim(why)},
+			)
 			continue
 		}
 		lines = append(lines, written...)
@@ -44,7 +47,10 @@ func (toy) Render(u policy.Unit) (enforcer.Rendering, error) {
 		lines = nil
 		for _, st := range u.Statements {
 			if st.Effect == policy.Allow {
-				out.Refused = append(out.Refused, policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedShadowingDeny, Message: message.Verbatim("a deny is refused")})
+				out.Refused = append(
+					out.Refused,
+					policy.Refusal{Ref: st.Ref, Resource: u.Resource, Reason: v1alpha1.RefusedShadowingDeny, Message: message.Verbatim("a deny is refused")},
+				)
 			}
 		}
 	}
@@ -55,7 +61,11 @@ func (toy) Render(u policy.Unit) (enforcer.Rendering, error) {
 	for cluster, mode := range u.ClusterModes {
 		specs[cluster] = spec(mode)
 	}
-	object, err := enforcer.Render(enforcer.Object{GroupVersion: "toy.example/v1", Kind: "ToyPolicy", Name: v1alpha1.ObjectPrefix + u.ID, Spec: spec(u.Mode)}, u.ID, specs)
+	object, err := enforcer.Render(
+		enforcer.Object{GroupVersion: "toy.example/v1", Kind: "ToyPolicy", Name: v1alpha1.ObjectPrefix + u.ID, Spec: spec(u.Mode)},
+		u.ID,
+		specs,
+	)
 	if err != nil {
 		return enforcer.Rendering{}, err
 	}
@@ -91,12 +101,18 @@ func TestToyEnforcer(t *testing.T) {
 			Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{redis + "bobs-cluster"}}
 	}
 	s := policy.NewSnapshot(policy.Input{
-		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid"}}},
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
-			Enforcers: []v1alpha1.EnforcerName{toy{}.Name()},
-			Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
-		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: redis + "bobs-cluster", Mode: v1alpha1.ModeEnforce,
-			ClusterModes: []v1alpha1.ClusterMode{{Cluster: "m2", Mode: v1alpha1.ModeAudit}}}}},
+		SubjectClasses: []*v1alpha1.SubjectClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid"}},
+		},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
+				Enforcers: []v1alpha1.EnforcerName{toy{}.Name()},
+				Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}},
+		},
+		Resources: []*v1alpha1.ProtectedResource{
+			{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: redis + "bobs-cluster", Mode: v1alpha1.ModeEnforce,
+				ClusterModes: []v1alpha1.ClusterMode{{Cluster: "m2", Mode: v1alpha1.ModeAudit}}}},
+		},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "grants"}, Spec: v1alpha1.AccessControlPolicySpec{
 			Statements: []v1alpha1.Statement{grant("a", app+"888"), grant("b", "*")}}}},
 	})

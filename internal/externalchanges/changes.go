@@ -135,7 +135,9 @@ func (v version) until(known int64, seen *LiveObject) []ledger.Entry {
 	case seen.Generation == known:
 		return nil
 	case seen.Generation < known: // The host cluster was restored from a backup.
-		return []ledger.Entry{v.line(ActionUpdated, nil, map[string]string{"generation": number(seen.Generation), "before": number(known), "manager": seen.Manager})}
+		return []ledger.Entry{
+			v.line(ActionUpdated, nil, map[string]string{"generation": number(seen.Generation), "before": number(known), "manager": seen.Manager}),
+		}
 	}
 	reported := v.between(known, seen.Generation)
 	if seen.Digest != "" {

@@ -26,7 +26,16 @@ func seen(uid string, generation int64) *externalchanges.LiveObject {
 }
 
 func did(user string, operation event.Operation, generation int64, digest string) event.Change {
-	return event.Change{At: now.Add(-time.Second), User: user, Kind: key.Kind, Name: key.Name, UID: "u1", Operation: operation, Generation: generation, Digest: digest}
+	return event.Change{
+		At:         now.Add(-time.Second),
+		User:       user,
+		Kind:       key.Kind,
+		Name:       key.Name,
+		UID:        "u1",
+		Operation:  operation,
+		Generation: generation,
+		Digest:     digest,
+	}
 }
 
 // said formats entries as "ACTION ACTOR GENERATION [MANAGER] [ONE OF]".

@@ -236,7 +236,12 @@ func (r *Recorder) recordObject(ctx context.Context, k Key, n notice) error {
 		}
 		return nil
 	}
-	observation := Observation{Before: before, Current: current, At: r.Now(), Intermediate: slices.SortedFunc(maps.Values(n.seen), func(a, b Row) int { return strings.Compare(a.UID, b.UID) })}
+	observation := Observation{
+		Before:       before,
+		Current:      current,
+		At:           r.Now(),
+		Intermediate: slices.SortedFunc(maps.Values(n.seen), func(a, b Row) int { return strings.Compare(a.UID, b.UID) }),
+	}
 	own, err := r.Store.OwnChanges(ctx, observation.UIDs())
 	if err != nil {
 		return err

@@ -71,10 +71,24 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	if c.Annotations[AnnotationEnforcer] == string(v1alpha1.EnforcerIstio) {
 		mesh = NoMesh // without Cilium, its pods have no identities for other members
 	}
-	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
-		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
-		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Quarantined: held, QuarantineReason: c.Annotations[AnnotationQuarantineReason],
-		Istio: c.Annotations[AnnotationIstio], Mesh: mesh, Enforcer: c.Annotations[AnnotationEnforcer], Locations: ParseLocations(c.Annotations), AnnouncedToken: c.Annotations[AnnotationRenewed]}, nil
+	return Cluster{
+		Downgrade:        mark,
+		Name:             c.Name,
+		Labels:           c.Labels,
+		Endpoint:         c.Spec.APIEndpoint,
+		CABundle:         c.Spec.CABundle,
+		ProxyURL:         c.Spec.ProxyURL,
+		LaxTLS:           len(c.Spec.DisabledTLSValidations) > 0,
+		Leaving:          c.Annotations[AnnotationLeaving] != "",
+		Secret:           secret,
+		Quarantined:      held,
+		QuarantineReason: c.Annotations[AnnotationQuarantineReason],
+		Istio:            c.Annotations[AnnotationIstio],
+		Mesh:             mesh,
+		Enforcer:         c.Annotations[AnnotationEnforcer],
+		Locations:        ParseLocations(c.Annotations),
+		AnnouncedToken:   c.Annotations[AnnotationRenewed],
+	}, nil
 }
 
 // ErrPlacement is returned for a placement that cannot be resolved.
@@ -118,7 +132,12 @@ func (c Cluster) SameConnection(d Cluster) bool {
 
 // samePlacementAndStatus reports whether placement and status of the two are the same.
 func (c Cluster) samePlacementAndStatus(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Quarantined == d.Quarantined && c.QuarantineReason == d.QuarantineReason && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Enforcer == d.Enforcer && c.Locations == d.Locations && sameMark(c.Downgrade, d.Downgrade)
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Quarantined == d.Quarantined && c.QuarantineReason == d.QuarantineReason &&
+		c.Istio == d.Istio &&
+		c.Mesh == d.Mesh &&
+		c.Enforcer == d.Enforcer &&
+		c.Locations == d.Locations &&
+		sameMark(c.Downgrade, d.Downgrade)
 }
 
 func sameMark(a, b *guard.Downgrade) bool {

@@ -27,7 +27,13 @@ func TestPresent(t *testing.T) {
 		{"it is being listed", true, nil, false, false},
 	} {
 		m := &member[*foreignpolicy.Policy]{cluster: Cluster{Name: "m1"}, kind: clusterNetworkPolicy, alive: c.alive, why: c.why}
-		m.watch = NewWatch(nil, "clusternetworkpolicies", logr.Discard(), func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return foreignpolicy.Parse(u), nil }, func(string) {})
+		m.watch = NewWatch(
+			nil,
+			"clusternetworkpolicies",
+			logr.Discard(),
+			func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return foreignpolicy.Parse(u), nil },
+			func(string) {},
+		)
 		f := &fleet[*foreignpolicy.Policy]{members: map[string]*member[*foreignpolicy.Policy]{"m1": m}}
 		o, _ := f.present("m1")
 		if o.Reachable != c.reachable || o.Unknown == c.known || !o.Reachable && o.Message.IsZero() {
@@ -38,7 +44,9 @@ func TestPresent(t *testing.T) {
 
 func TestParseGroup(t *testing.T) {
 	group := func(name string, cidrs ...any) foreignpolicy.Group {
-		g, err := parseGroup(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"externalCIDRs": cidrs}}})
+		g, err := parseGroup(
+			&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"externalCIDRs": cidrs}}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,12 @@ func TestIdentityLabels(t *testing.T) {
 		labels = append(labels, h.Value())
 	}
 	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
-	want := []Label{{Key: "com.trip/appid", Value: "888"}, {Key: "container:com.trip/appid", Value: "x"}, {Key: "empty", Value: ""}, {Key: "reserved:host", Value: ""}}
+	want := []Label{
+		{Key: "com.trip/appid", Value: "888"},
+		{Key: "container:com.trip/appid", Value: "x"},
+		{Key: "empty", Value: ""},
+		{Key: "reserved:host", Value: ""},
+	}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -84,7 +89,9 @@ func BenchmarkIdentities50k(b *testing.B) {
 		for j := range 8 {
 			labels["k8s:example.org/label-"+strconv.Itoa(j)] = "value-" + strconv.Itoa(i%(100*(j+1)))
 		}
-		list[i] = unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels}}
+		list[i] = unstructured.Unstructured{
+			Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels},
+		}
 	}
 	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
 	clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)

@@ -101,5 +101,6 @@ func (o OpenedPods) OpenedBy(key, value string) string {
 
 // Equal reports whether two values are equal.
 func (o OpenedPods) Equal(p OpenedPods) bool {
-	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) && slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal)
+	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) &&
+		slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal)
 }

@@ -87,7 +87,12 @@ func TestOpenedBesideOwn(t *testing.T) {
 		return &Object{Kind: IstioPolicy, Meta: metav1.ObjectMeta{Name: name}, Placement: placement, TemplateSpec: parse(spec)}
 	}
 	own := []*Object{
-		object("acp-fraud", `{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*/sa/app-888"]}}], to: [{operation: {ports: ["9000"]}}]}]}`, "m1", "m2"),
+		object(
+			"acp-fraud",
+			`{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*/sa/app-888"]}}], to: [{operation: {ports: ["9000"]}}]}]}`,
+			"m1",
+			"m2",
+		),
 		object("acp-risk", `{action: ALLOW, selector: {matchLabels: {com.trip/grpc: risk}}}`, "m1", "m2"),
 		object("acp-risk-denies", `{action: DENY, selector: {matchLabels: {com.trip/grpc: risk}}, rules: [{}]}`, "m1", "m2"),
 	}
@@ -129,7 +134,13 @@ func TestOpenedBesideOwn(t *testing.T) {
 			if fraud, risk := found.OpenedBy(key, "fraud") != "", found.OpenedBy(key, "risk") != ""; fraud != c.fraud || risk != c.risk {
 				t.Errorf("%s, pods known %v: fraud %v, risk %v", c.reason, known, fraud, risk)
 			}
-			if everything := FindOpenedPods([]IstioAllow{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {}); !known && !c.fraud && found.Equal(everything) {
+			if everything := FindOpenedPods(
+				[]IstioAllow{o},
+				nil,
+				map[string]bool{key: true},
+				func(func([]Handle)) {},
+			); !known && !c.fraud &&
+				found.Equal(everything) {
 				t.Errorf("%s: it is the same as without ACP's policies", c.reason)
 			}
 		}

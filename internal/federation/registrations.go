@@ -31,7 +31,12 @@ type Registrations struct {
 // Suspend quarantines a member and records the reason.
 func (r Registrations) Suspend(ctx context.Context, cluster, why string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return quarantineSecret, map[string]any{AnnotationQuarantinedSecret: c.Secret, AnnotationQuarantineReason: why, AnnotationDowngraded: nil}, !c.Quarantined || c.QuarantineReason != why || c.Downgrade != nil
+		return quarantineSecret, map[string]any{
+				AnnotationQuarantinedSecret: c.Secret,
+				AnnotationQuarantineReason:  why,
+				AnnotationDowngraded:        nil,
+			}, !c.Quarantined || c.QuarantineReason != why ||
+				c.Downgrade != nil
 	})
 }
 
@@ -44,8 +49,13 @@ func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, ma
 		return fmt.Errorf("encode the mark of member %s: %w", cluster, err)
 	}
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return quarantineSecret, map[string]any{AnnotationQuarantinedSecret: c.Secret, AnnotationQuarantineReason: mark.String(), AnnotationDowngraded: string(text)},
-			!c.Quarantined || c.Downgrade == nil || !c.Downgrade.Same(mark)
+		return quarantineSecret, map[string]any{
+				AnnotationQuarantinedSecret: c.Secret,
+				AnnotationQuarantineReason:  mark.String(),
+				AnnotationDowngraded:        string(text),
+			},
+			!c.Quarantined || c.Downgrade == nil ||
+				!c.Downgrade.Same(mark)
 	})
 }
 

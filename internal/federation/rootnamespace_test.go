@@ -43,8 +43,12 @@ func TestRootIsMended(t *testing.T) {
 		"More": {"who adds an annotation of his own takes nothing away", func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{"kubefed.io/orphan": "true", "a": "b"})
 		}, true},
-		"Narrowed":    {"an empty list of clusters is none", func(u *unstructured.Unstructured) { u.Object["spec"] = narrowed }, false},
-		"Template":    {"a template would be brought to the members' namespaces", func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["template"] = map[string]any{} }, false},
+		"Narrowed": {"an empty list of clusters is none", func(u *unstructured.Unstructured) { u.Object["spec"] = narrowed }, false},
+		"Template": {
+			"a template would be brought to the members' namespaces",
+			func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["template"] = map[string]any{} },
+			false,
+		},
 		"NoOrphan":    {"deleting it could delete the members' namespaces", func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }, false},
 		"NoFinalizer": {"deleting it would take the policies away", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) }, false},
 		"Deleting": {"what is being deleted gets no finalizer again", func(u *unstructured.Unstructured) {

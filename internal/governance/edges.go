@@ -59,7 +59,12 @@ func Edges(s *policy.Snapshot, at time.Time, keep func(*Edge) bool) (edges []Edg
 		}
 	}
 	slices.SortFunc(edges, func(a, b Edge) int {
-		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID))
+		return cmp.Or(
+			cmp.Compare(a.Subject, b.Subject),
+			cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Ref.Policy, b.Ref.Policy),
+			cmp.Compare(a.Ref.SID, b.Ref.SID),
+		)
 	})
 	return edges, cut
 }

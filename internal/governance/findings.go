@@ -56,7 +56,12 @@ type Finding struct {
 // Key orders findings by severity and kind, and is unique.
 func (f *Finding) Key() string {
 	rank := map[v1alpha1.FindingSeverity]int{v1alpha1.FindingStops: 0, v1alpha1.FindingFails: 1, v1alpha1.FindingWarns: 2}[f.Severity]
-	return fmt.Sprintf("%d/%02d/%s", rank, slices.Index(FindingKinds(), f.Kind), strings.Join([]string{f.Member, f.Resource, f.Statement.Policy, f.Statement.SID, f.Object}, "/"))
+	return fmt.Sprintf(
+		"%d/%02d/%s",
+		rank,
+		slices.Index(FindingKinds(), f.Kind),
+		strings.Join([]string{f.Member, f.Resource, f.Statement.Policy, f.Statement.SID, f.Object}, "/"),
+	)
 }
 
 // SortFindings sorts findings by Key and removes duplicates.
@@ -91,10 +96,27 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 			}
 		}
 		for _, r := range p.Status.Refused {
-			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: message.Restore(r.Message, r.MessageCode, r.MessageParams), Statement: policy.Ref{Policy: p.Name, SID: r.SID}, Object: r.Reason})
+			out = append(
+				out,
+				Finding{
+					Kind:      NotPushed,
+					Severity:  v1alpha1.FindingFails,
+					Message:   message.Restore(r.Message, r.MessageCode, r.MessageParams),
+					Statement: policy.Ref{Policy: p.Name, SID: r.SID},
+					Object:    r.Reason,
+				},
+			)
 		}
 		for _, sid := range p.Status.RefusedOthers {
-			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: message.FindingRefusalLeftOut(), Statement: policy.Ref{Policy: p.Name, SID: sid}})
+			out = append(
+				out,
+				Finding{
+					Kind:      NotPushed,
+					Severity:  v1alpha1.FindingFails,
+					Message:   message.FindingRefusalLeftOut(),
+					Statement: policy.Ref{Policy: p.Name, SID: sid},
+				},
+			)
 		}
 		if len(p.Status.Refused) == 0 {
 			out = append(out, rejected("AccessControlPolicy/"+p.Name, "", p.Status.Conditions)...)
@@ -112,7 +134,12 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 // ofState returns the findings of one unit in one member. What applies to the whole member is reported once, with the
 // member.
 func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
-	f := Finding{Severity: v1alpha1.FindingFails, Message: cmp.Or(message.Restore(c.Message, c.MessageCode, c.MessageParams), message.FindingReasonLeftOut()), Member: string(c.Name), Resource: resource}
+	f := Finding{
+		Severity: v1alpha1.FindingFails,
+		Message:  cmp.Or(message.Restore(c.Message, c.MessageCode, c.MessageParams), message.FindingReasonLeftOut()),
+		Member:   string(c.Name),
+		Resource: resource,
+	}
 	if c.Since != nil {
 		f.Since = c.Since.Time
 	}
@@ -143,7 +170,16 @@ func rejected(object, resource string, conditions []metav1.Condition) []Finding 
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return []Finding{{Kind: Rejected, Severity: v1alpha1.FindingFails, Message: message.Verbatim(c.Message), Resource: resource, Object: object, Since: c.LastTransitionTime.Time}}
+	return []Finding{
+		{
+			Kind:     Rejected,
+			Severity: v1alpha1.FindingFails,
+			Message:  message.Verbatim(c.Message),
+			Resource: resource,
+			Object:   object,
+			Since:    c.LastTransitionTime.Time,
+		},
+	}
 }
 
 // codes are the finding codes that do not come from the preflight.
@@ -171,7 +207,10 @@ func ofMember(m *v1alpha1.MemberCluster) []Finding {
 		if f.Object != "" {
 			object += " " + f.Object
 		}
-		out = append(out, Finding{Kind: kind, Severity: f.Severity, Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Member: m.Name, Object: object})
+		out = append(
+			out,
+			Finding{Kind: kind, Severity: f.Severity, Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Member: m.Name, Object: object},
+		)
 	}
 	f := Finding{Severity: v1alpha1.FindingFails, Member: m.Name, Message: message.Restore(s.Message, s.MessageCode, s.MessageParams)}
 	if s.Since != nil {

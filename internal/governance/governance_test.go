@@ -22,7 +22,13 @@ const (
 var at = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 
 func say(sid string, effect policy.Effect, subject, resource string) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{"x:use"}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+	return v1alpha1.Statement{
+		SID:       sid,
+		Effect:    effect,
+		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+		Actions:   []v1alpha1.Action{"x:use"},
+		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+	}
 }
 
 func acp(name string, statements ...v1alpha1.Statement) *v1alpha1.AccessControlPolicy {
@@ -36,14 +42,32 @@ func acp(name string, statements ...v1alpha1.Statement) *v1alpha1.AccessControlP
 func world(policies ...*v1alpha1.AccessControlPolicy) policy.Input {
 	in := policy.Input{Policies: policies}
 	for _, c := range []struct{ name, pattern, key, action string }{{"redis", redis + "*", "redis", "redis:use"}, {"web", web + "*", "web", "http:use"}} {
-		in.ResourceClasses = append(in.ResourceClasses, &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(c.pattern), LabelKey: v1alpha1.LabelKey(c.key),
-			Actions: []v1alpha1.ClassAction{{Name: c.action, Ports: []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}}}}})
+		in.ResourceClasses = append(
+			in.ResourceClasses,
+			&v1alpha1.ResourceClass{
+				ObjectMeta: metav1.ObjectMeta{Name: c.name},
+				Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(c.pattern), LabelKey: v1alpha1.LabelKey(c.key),
+					Actions: []v1alpha1.ClassAction{{Name: c.action, Ports: []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}}}},
+			},
+		)
 	}
 	for _, c := range []struct{ name, pattern, key string }{{"app", apps + "*", "app"}, {"service", web + "*", "service"}} {
-		in.SubjectClasses = append(in.SubjectClasses, &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Spec: v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(c.pattern), LabelKey: v1alpha1.LabelKey(c.key)}})
+		in.SubjectClasses = append(
+			in.SubjectClasses,
+			&v1alpha1.SubjectClass{
+				ObjectMeta: metav1.ObjectMeta{Name: c.name},
+				Spec:       v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(c.pattern), LabelKey: v1alpha1.LabelKey(c.key)},
+			},
+		)
 	}
 	for _, name := range []string{redis + "a", redis + "b", web + "one", web + "two"} {
-		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, ":", "-")}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce}})
+		in.Resources = append(
+			in.Resources,
+			&v1alpha1.ProtectedResource{
+				ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, ":", "-")},
+				Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce},
+			},
+		)
 	}
 	return in
 }
@@ -61,8 +85,24 @@ func names(chains [][]Edge) []string {
 }
 
 func TestFindPath(t *testing.T) {
-	in := world(acp("p", say("in", policy.Allow, apps+"1", web+"one"), say("over", policy.Allow, web+"one", web+"two"), say("out", policy.Allow, web+"two", redis+"a"), say("short", policy.Allow, web+"one", redis+"a"),
-		say("back", policy.Allow, web+"two", web+"one"), say("broad", policy.Allow, apps+"*", redis+"b"), say("no", policy.Deny, apps+"1", redis+"b"), say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"b")))
+	in := world(
+		acp(
+			"p",
+			say("in", policy.Allow, apps+"1", web+"one"),
+			say("over", policy.Allow, web+"one", web+"two"),
+			say("out", policy.Allow, web+"two", redis+"a"),
+			say("short", policy.Allow, web+"one", redis+"a"),
+			say(
+				"back",
+				policy.Allow,
+				web+"two",
+				web+"one",
+			),
+			say("broad", policy.Allow, apps+"*", redis+"b"),
+			say("no", policy.Deny, apps+"1", redis+"b"),
+			say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"b"),
+		),
+	)
 	in.Resources[1].Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m2", Mode: v1alpha1.ModeAudit}}
 	s := policy.NewSnapshot(in)
 	for name, tc := range map[string]struct {
@@ -120,7 +160,13 @@ func TestManyWays(t *testing.T) {
 	}
 	in := world(acp("p", statements[:500]...), acp("q", statements[500:1000]...), acp("r", statements[1000:]...))
 	for i := range 40 {
-		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(fmt.Sprint(web, i)), Mode: v1alpha1.ModeEnforce}})
+		in.Resources = append(
+			in.Resources,
+			&v1alpha1.ProtectedResource{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
+				Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(fmt.Sprint(web, i)), Mode: v1alpha1.ModeEnforce},
+			},
+		)
 	}
 	p, err := FindPath(policy.NewSnapshot(in), web+"0", web+"39", nil, at)
 	if err != nil || !p.Cut || len(p.Chains) != mostChains || len(p.Chains[0]) != 2 {
@@ -131,7 +177,9 @@ func TestManyWays(t *testing.T) {
 func TestEdgesAndLinks(t *testing.T) {
 	over := say("over", policy.Allow, apps+"1", redis+"a")
 	over.NotAfter = &metav1.Time{Time: at}
-	in := world(acp("p", say("b", policy.Allow, apps+"1", redis+"a"), say("a", policy.Deny, apps+"1", redis+"a"), say("all", policy.Allow, "*", redis+"*"), over))
+	in := world(
+		acp("p", say("b", policy.Allow, apps+"1", redis+"a"), say("a", policy.Deny, apps+"1", redis+"a"), say("all", policy.Allow, "*", redis+"*"), over),
+	)
 	s := policy.NewSnapshot(in)
 	edges, cut := Edges(s, at, func(*Edge) bool { return true })
 	if cut || len(edges) != 3 {
@@ -143,7 +191,10 @@ func TestEdgesAndLinks(t *testing.T) {
 	if e := edges[1]; e.Ref.SID != "a" || e.SubjectKind != Application || e.Mode != v1alpha1.ModeEnforce || e.Broad() {
 		t.Errorf("%+v", e)
 	}
-	want := []Link{{From: "*", To: redis + "*", Statements: 1, Allow: true, Counting: true, Broad: true}, {From: apps + "1", To: redis + "a", Statements: 2, Allow: true, Deny: true, Counting: true}}
+	want := []Link{
+		{From: "*", To: redis + "*", Statements: 1, Allow: true, Counting: true, Broad: true},
+		{From: apps + "1", To: redis + "a", Statements: 2, Allow: true, Deny: true, Counting: true},
+	}
 	if d := cmp.Diff(want, Links(edges)); d != "" {
 		t.Error(d)
 	}
@@ -203,9 +254,38 @@ func TestOriginOf(t *testing.T) {
 }
 
 func TestIssues(t *testing.T) {
-	soon, gone, late := say("soon", policy.Allow, apps+"1", redis+"a"), say("gone", policy.Allow, apps+"2", redis+"a"), say("late", policy.Allow, apps+"3", redis+"a")
-	soon.NotAfter, gone.NotAfter, late.NotAfter = &metav1.Time{Time: at.Add(ExpiresSoon)}, &metav1.Time{Time: at}, &metav1.Time{Time: at.Add(ExpiresSoon + time.Second)}
-	p := acp("p", soon, gone, late, say("twice", policy.Allow, apps+"9", redis+"b"), say("shut", policy.Allow, apps+"8", redis+"b"), say("no", policy.Deny, apps+"8", redis+"b"))
+	soon, gone, late := say(
+		"soon",
+		policy.Allow,
+		apps+"1",
+		redis+"a",
+	), say(
+		"gone",
+		policy.Allow,
+		apps+"2",
+		redis+"a",
+	), say(
+		"late",
+		policy.Allow,
+		apps+"3",
+		redis+"a",
+	)
+	soon.NotAfter, gone.NotAfter, late.NotAfter = &metav1.Time{
+		Time: at.Add(ExpiresSoon),
+	}, &metav1.Time{
+		Time: at,
+	}, &metav1.Time{
+		Time: at.Add(ExpiresSoon + time.Second),
+	}
+	p := acp(
+		"p",
+		soon,
+		gone,
+		late,
+		say("twice", policy.Allow, apps+"9", redis+"b"),
+		say("shut", policy.Allow, apps+"8", redis+"b"),
+		say("no", policy.Deny, apps+"8", redis+"b"),
+	)
 	p.Status.Refused = []v1alpha1.RefusedStatement{{SID: "late", Message: "m1 cannot"}, {SID: "removed", Message: "it is not there any more"}}
 	kinds := map[string][]IssueKind{}
 	for ref, list := range Issues(policy.NewSnapshot(world(p, acp("o", say("first", policy.Allow, apps+"9", redis+"b")))), at) {
@@ -227,20 +307,56 @@ func TestFindings(t *testing.T) {
 	state := func(name string, s v1alpha1.MemberState) v1alpha1.ClusterState {
 		return v1alpha1.ClusterState{Name: v1alpha1.ClusterName(name), State: s, Message: string(s)}
 	}
-	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{state("m1", v1alpha1.MemberLeaked), state("m2", v1alpha1.MemberUnreachable), state("m3", v1alpha1.MemberRealized), state("m4", v1alpha1.MemberPending)}
-	in.Resources[1].Status.Clusters = []v1alpha1.ClusterState{state("m1", v1alpha1.MemberOverridden), state("m2", v1alpha1.MemberUnreachable), state("m5", v1alpha1.MemberQuarantined)}
+	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{
+		state("m1", v1alpha1.MemberLeaked),
+		state("m2", v1alpha1.MemberUnreachable),
+		state("m3", v1alpha1.MemberRealized),
+		state("m4", v1alpha1.MemberPending),
+	}
+	in.Resources[1].Status.Clusters = []v1alpha1.ClusterState{
+		state("m1", v1alpha1.MemberOverridden),
+		state("m2", v1alpha1.MemberUnreachable),
+		state("m5", v1alpha1.MemberQuarantined),
+	}
 	in.Resources[2].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: "two of a name"}}
-	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{state("m1", v1alpha1.MemberDrifted)}}, {Resource: redis + "a", Clusters: in.Resources[0].Status.Clusters}}
+	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{
+		{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{state("m1", v1alpha1.MemberDrifted)}},
+		{Resource: redis + "a", Clusters: in.Resources[0].Status.Clusters},
+	}
 	in.Policies[0].Status.Refused = []v1alpha1.RefusedStatement{{SID: "s", Reason: "Unsupported", Message: "no"}}
-	members := []*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m5"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterQuarantined, Findings: []v1alpha1.MemberFinding{
-		{Code: "KindMissing", Severity: v1alpha1.FindingStops}, {Code: "GuardMissing", Severity: v1alpha1.FindingWarns}, {Code: v1alpha1.FindingIdentitiesFull, Severity: v1alpha1.FindingFails}, {Code: "Orphaned", Severity: v1alpha1.FindingWarns}}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "m6"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterDowngraded}}}
+	members := []*v1alpha1.MemberCluster{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "m5"},
+			Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterQuarantined, Findings: []v1alpha1.MemberFinding{
+				{
+					Code:     "KindMissing",
+					Severity: v1alpha1.FindingStops,
+				},
+				{Code: "GuardMissing", Severity: v1alpha1.FindingWarns},
+				{Code: v1alpha1.FindingIdentitiesFull, Severity: v1alpha1.FindingFails},
+				{Code: "Orphaned", Severity: v1alpha1.FindingWarns},
+			}},
+		},
+		{ObjectMeta: metav1.ObjectMeta{Name: "m6"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterDowngraded}},
+	}
 	got := []string{}
 	for _, f := range SortFindings(Findings(in, members)) {
 		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Member))
 	}
-	want := []string{"Stops quarantined m5", "Stops preflight m5", "Fails leak m1", "Fails drift m1", "Fails overridden m1", "Fails downgraded m6", "Fails unreachable m2", "Fails refused ", "Fails rejected ", "Fails capacity m5",
-		"Warns orphan m5", "Warns guard m5"}
+	want := []string{
+		"Stops quarantined m5",
+		"Stops preflight m5",
+		"Fails leak m1",
+		"Fails drift m1",
+		"Fails overridden m1",
+		"Fails downgraded m6",
+		"Fails unreachable m2",
+		"Fails refused ",
+		"Fails rejected ",
+		"Fails capacity m5",
+		"Warns orphan m5",
+		"Warns guard m5",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the worst first, and what holds for a member once: %s", d)
 	}
@@ -279,8 +395,13 @@ func inGroups(in policy.Input) policy.Input {
 
 func TestUnits(t *testing.T) {
 	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
-	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a"}, {Name: "m2", State: v1alpha1.MemberPending, DesiredRevision: "a", ObservedRevision: "a"}}
-	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable, DesiredRevision: "a"}}}}
+	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{
+		{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a"},
+		{Name: "m2", State: v1alpha1.MemberPending, DesiredRevision: "a", ObservedRevision: "a"},
+	}
+	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{
+		{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable, DesiredRevision: "a"}}},
+	}
 	in.Policies = append(in.Policies, in.Policies[0]) // another policy about the same wildcard
 	for name, in := range map[string]policy.Input{"Listed": in, "Grouped": inGroups(in)} {
 		got := map[string]string{}
@@ -296,7 +417,17 @@ func TestUnits(t *testing.T) {
 }
 
 func TestUses(t *testing.T) {
-	s := policy.NewSnapshot(world(acp("p", say("exact", policy.Allow, apps+"1", redis+"a"), say("wide", policy.Allow, apps+"1", redis+"*"), say("all", policy.Allow, "*", redis+"*"), say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"a"))))
+	s := policy.NewSnapshot(
+		world(
+			acp(
+				"p",
+				say("exact", policy.Allow, apps+"1", redis+"a"),
+				say("wide", policy.Allow, apps+"1", redis+"*"),
+				say("all", policy.Allow, "*", redis+"*"),
+				say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"a"),
+			),
+		),
+	)
 	edges, _ := Edges(s, at, func(*Edge) bool { return true })
 	u := NewUses(edges)
 	filters := u.Filters()

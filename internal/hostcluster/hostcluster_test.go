@@ -84,7 +84,10 @@ func TestAffectsDecisions(t *testing.T) {
 	report := func(d v1alpha1.MemberDataplane) *v1alpha1.MemberCluster {
 		return &v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: &d}}
 	}
-	if was := report(v1alpha1.MemberDataplane{PolicyMapEntries: 512}); AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 512})) || !AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 1024})) {
+	if was := report(
+		v1alpha1.MemberDataplane{PolicyMapEntries: 512},
+	); AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 512})) ||
+		!AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 1024})) {
 		t.Error("what is reported of a member's dataplane decides what fits, and nothing else of its status does")
 	}
 }

@@ -45,7 +45,8 @@ func TestDescribe(t *testing.T) {
 				continue // It accepts a number where a string is expected.
 			}
 			got := Describe(err)
-			if strings.Contains(got, "Go ") || strings.Contains(got, "outer") || strings.Contains(got, "uint") || strings.Contains(got, "unmarshal") || !strings.Contains(got, "is expected") {
+			if strings.Contains(got, "Go ") || strings.Contains(got, "outer") || strings.Contains(got, "uint") || strings.Contains(got, "unmarshal") ||
+				!strings.Contains(got, "is expected") {
 				t.Errorf("%s %s: %q", reader, text, got)
 			}
 		}

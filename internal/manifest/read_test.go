@@ -80,8 +80,14 @@ func TestIssues(t *testing.T) {
 			want: []string{"-:1 (document 1): SubjectClass/application: acp.io/v1 is not served: write acp.io/v1alpha1"}},
 		"DuplicateName": {reason: "which of them counts is not said", failed: true, text: goodClass + "---\n" + goodClass,
 			want: []string{"-:9 (document 2): SubjectClass/application: the same name is already at -:1 (document 1): names are unique per kind"}},
-		"UnknownField": {reason: "a misspelt field would mean nothing", failed: true, text: strings.Replace(goodPolicy, "    effect", "    notafter: x\n    effect", 1),
-			want: []string{"-:8 (document 1): AccessControlPolicy/grants: spec.statements[0].notafter: Forbidden: unknown field: correct its name or its indentation"}},
+		"UnknownField": {
+			reason: "a misspelt field would mean nothing",
+			failed: true,
+			text:   strings.Replace(goodPolicy, "    effect", "    notafter: x\n    effect", 1),
+			want: []string{
+				"-:8 (document 1): AccessControlPolicy/grants: spec.statements[0].notafter: Forbidden: unknown field: correct its name or its indentation",
+			},
+		},
 		"BadName": {reason: "the schema's pattern", failed: true, text: strings.Replace(goodPolicy, "app/888", "a*b", 1),
 			want: []string{"-:9 (document 1): AccessControlPolicy/grants: spec.statements[0].subjects[0]: Invalid value: \"trnv1:rsc:trip-com:iam:sa:a*b\""}},
 		"CEL": {reason: "the rules of the CRD are evaluated", failed: true,
@@ -91,34 +97,67 @@ func TestIssues(t *testing.T) {
 			want: []string{"-:12 (document 1): AccessControlPolicy/grants: spec.statements[1]: Duplicate value: {\"sid\":\"one\"}"}},
 		"NoName": {reason: "an API server would refuse it", failed: true, text: strings.Replace(goodClass, "name: application", "labels: {}", 1),
 			want: []string{"-:4 (document 1): SubjectClass/: metadata.name: Required value: every object needs a name"}},
-		"JSONStream": {reason: "each value counts, as with kubectl", failed: true,
-			text: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}} {"kind":"x"}` + "\n",
-			want: []string{"-:1 (document 1): warning: ConfigMap/a: v1 is not one of ACP's kinds and is ignored", "-:2 (document 2): warning: ConfigMap/b: v1 is not one of ACP's kinds and is ignored",
-				"-:2 (document 3): x/: apiVersion and kind must be set"}},
+		"JSONStream": {
+			reason: "each value counts, as with kubectl",
+			failed: true,
+			text:   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}} {"kind":"x"}` + "\n",
+			want: []string{
+				"-:1 (document 1): warning: ConfigMap/a: v1 is not one of ACP's kinds and is ignored",
+				"-:2 (document 2): warning: ConfigMap/b: v1 is not one of ACP's kinds and is ignored",
+				"-:2 (document 3): x/: apiVersion and kind must be set",
+			},
+		},
 		"JSONKeyTwice": {reason: "the second would win silently", failed: true, text: `{"apiVersion":"v1","kind":"ConfigMap","kind":"Secret"}`,
 			want: []string{`-:1 (document 1): not JSON: duplicate field "kind"`}},
-		"JSONThenText": {reason: "what follows the object is read or refused", failed: true, text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\nkind: AccessControlPolicy\n",
-			want: []string{"-:1 (document 1): not YAML: text follows the end of the document: begin another document with a line ---"}},
+		"JSONThenText": {
+			reason: "what follows the object is read or refused",
+			failed: true,
+			text:   "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\nkind: AccessControlPolicy\n",
+			want:   []string{"-:1 (document 1): not YAML: text follows the end of the document: begin another document with a line ---"},
+		},
 		"AfterDocumentEnd": {reason: "three dots end a document, not the file", failed: true, text: goodClass + "...\n" + goodPolicy,
 			want: []string{"-:1 (document 1): not YAML: text follows the end of the document: begin another document with a line ---"}},
-		"CarriageReturns": {reason: "they end lines, also those of comments", failed: true, text: "# comment\r" + strings.ReplaceAll(goodClass, "\n", "\r") + "---\rkind: x\r",
-			want: []string{"-:10 (document 2): x/: apiVersion and kind must be set"}},
+		"CarriageReturns": {
+			reason: "they end lines, also those of comments",
+			failed: true,
+			text:   "# comment\r" + strings.ReplaceAll(goodClass, "\n", "\r") + "---\rkind: x\r",
+			want:   []string{"-:10 (document 2): x/: apiVersion and kind must be set"},
+		},
 		"LineSeparator": {reason: "it ends a comment, as in the YAML parser", failed: true, text: "# comment\u2028kind: x\n",
 			want: []string{"-:1 (document 1): x/: apiVersion and kind must be set"}},
 		"UTF16": {reason: "it looks empty to who reads bytes", failed: true, text: "\xff\xfea\x00:\x00 \x001\x00\n\x00",
 			want: []string{"-:1: not UTF-8 but UTF-16 or UTF-32: convert the file to UTF-8"}},
-		"UTF16WithoutMark": {reason: "zero bytes are no text", failed: true, text: "a: 1\n\x00b", want: []string{"-:2: it contains a zero byte: objects are read as UTF-8 text"}},
-		"Latin1":           {reason: "bytes that are no text", failed: true, text: "a: 1\nb: \xe9\n", want: []string{"-:2: not UTF-8: convert the file to UTF-8"}},
-		"ByteOrderMark":    {reason: "editors write it", text: "\ufeff" + goodClass},
-		"Aliases": {reason: "a small file must not take all memory", failed: true,
-			text: "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
-			want: []string{"-:1 (document 1): not YAML: its aliases expand to more than the document may have: write the parts out"}},
+		"UTF16WithoutMark": {
+			reason: "zero bytes are no text",
+			failed: true,
+			text:   "a: 1\n\x00b",
+			want:   []string{"-:2: it contains a zero byte: objects are read as UTF-8 text"},
+		},
+		"Latin1": {
+			reason: "bytes that are no text",
+			failed: true,
+			text:   "a: 1\nb: \xe9\n",
+			want:   []string{"-:2: not UTF-8: convert the file to UTF-8"},
+		},
+		"ByteOrderMark": {reason: "editors write it", text: "\ufeff" + goodClass},
+		"Aliases": {
+			reason: "a small file must not take all memory",
+			failed: true,
+			text:   "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
+			want:   []string{"-:1 (document 1): not YAML: its aliases expand to more than the document may have: write the parts out"},
+		},
 		"NoTypeNames": {reason: "people do not know the types of the program", failed: true, text: strings.Replace(goodClass, "\nspec:", "\nspec: []\nx:", 1),
 			want: []string{"-:5 (document 1): SubjectClass/application: spec: Invalid value: \"array\": spec in body must be of type object: \"array\"",
 				"-:7 (document 1): SubjectClass/application: x: Forbidden: unknown field: correct its name or its indentation"}},
-		"List": {reason: "what kubectl get -o yaml prints", failed: true,
-			text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n- x\n",
-			want: []string{"-:4 (document 1): warning: Secret/s: v1 is not one of ACP's kinds and is ignored", "-:7 (document 1): item 2 of the list is not an object"}},
+		"List": {
+			reason: "what kubectl get -o yaml prints",
+			failed: true,
+			text:   "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n- x\n",
+			want: []string{
+				"-:4 (document 1): warning: Secret/s: v1 is not one of ACP's kinds and is ignored",
+				"-:7 (document 1): item 2 of the list is not an object",
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +252,22 @@ func FuzzRead(f *testing.F) {
 	r := &Reader{}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := read(t, r, text)
-		lines := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\u2028") + strings.Count(text, "\u2029") + strings.Count(text, "\u0085") + 1
+		lines := strings.Count(
+			text,
+			"\n",
+		) + strings.Count(
+			text,
+			"\r",
+		) + strings.Count(
+			text,
+			"\u2028",
+		) + strings.Count(
+			text,
+			"\u2029",
+		) + strings.Count(
+			text,
+			"\u0085",
+		) + 1
 		for _, i := range s.Issues {
 			if i.Position.Line < 1 || i.Position.Line > lines+1 || i.Message == "" {
 				t.Errorf("issue %v of %d lines", i, lines)

@@ -20,7 +20,9 @@ import (
 const Prefix = "acp_"
 
 // descriptor matches the text of a Desc, whose fields are not accessible otherwise.
-var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`)
+var descriptor = regexp.MustCompile(
+	`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`,
+)
 
 // row matches a row of the table: name, program, labels.
 var row = regexp.MustCompile("^\\| `([a-z0-9_:]+)` \\| ([a-z]+) \\|([^|]*)\\|")

@@ -143,7 +143,12 @@ func (x *outbox) to() (out []string) {
 }
 
 func TestTicketIsSentToInboxesMailAndReceivers(t *testing.T) {
-	o := open(t, []notify.Channel{notify.ChannelMail}, notify.Broadcast{Channel: "webhook:siem"}, notify.Broadcast{Channel: "webhook:glass", Kinds: []notify.Kind{notify.KindBreakGlass}})
+	o := open(
+		t,
+		[]notify.Channel{notify.ChannelMail},
+		notify.Broadcast{Channel: "webhook:siem"},
+		notify.Broadcast{Channel: "webhook:glass", Kinds: []notify.Kind{notify.KindBreakGlass}},
+	)
 	x := o.submit("cache")
 	approver := x.Items[0].Steps[0].Approvers[0]
 	if n, err := o.store.Unread(t.Context(), approver); err != nil || n != 0 {
@@ -162,10 +167,14 @@ func TestTicketIsSentToInboxesMailAndReceivers(t *testing.T) {
 	if d := cmp.Diff(x.Items[0].Steps[0].Approvers, mail.to()); d != "" || !strings.Contains(mail.sent[0].Text.Title, x.ID()) {
 		t.Errorf("mail (-want +got): %s", d)
 	}
-	if len(siem.sent) != 1 || siem.sent[0].To != (notify.Recipient{}) || siem.sent[0].Message.Facts.Recipients[approver] != notify.KindNeeded || len(glass.sent) != 0 {
+	if len(siem.sent) != 1 || siem.sent[0].To != (notify.Recipient{}) || siem.sent[0].Message.Facts.Recipients[approver] != notify.KindNeeded ||
+		len(glass.sent) != 0 {
 		t.Errorf("got posts %+v and %+v, want one to the receiver of the kind", siem.sent, glass.sent)
 	}
-	if _, err := o.tickets.Delegate(t.Context(), approval.Delegation{From: approver, To: "deputy", Start: start, End: start.Add(time.Hour), CreatedBy: approver, CreatedAt: start}); err != nil {
+	if _, err := o.tickets.Delegate(
+		t.Context(),
+		approval.Delegation{From: approver, To: "deputy", Start: start, End: start.Add(time.Hour), CreatedBy: approver, CreatedAt: start},
+	); err != nil {
 		t.Fatal(err)
 	}
 	o.route()
@@ -290,7 +299,11 @@ acp_notifications_unrouted 1
 func TestPeopleWithoutAddressBecomeDeadLetters(t *testing.T) {
 	o := open(t, nil)
 	for _, p := range []string{"stranger", "nomail"} {
-		m := notify.QueuedMessage{Message: notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1}, Channel: notify.ChannelMail, RunAfter: start}
+		m := notify.QueuedMessage{
+			Message:  notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1},
+			Channel:  notify.ChannelMail,
+			RunAfter: start,
+		}
 		o.submit(p)
 		changes, err := o.store.Changes(t.Context(), 1)
 		if err != nil || len(changes) != 1 {

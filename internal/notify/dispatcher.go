@@ -136,10 +136,34 @@ func (c *Dispatcher) failed(ctx context.Context, d []Delivery, cause error) erro
 	now, attempts := c.Now(), d[0].Attempts
 	problem := cut(Line(cause.Error()), maxText)
 	if p.Permanent || attempts >= maxAttempts {
-		c.Log.Error("a notification failed permanently", "channel", c.Channel, "person", d[0].Person, "event", d[0].Event, "attempt", attempts, "error", problem)
+		c.Log.Error(
+			"a notification failed permanently",
+			"channel",
+			c.Channel,
+			"person",
+			d[0].Person,
+			"event",
+			d[0].Event,
+			"attempt",
+			attempts,
+			"error",
+			problem,
+		)
 		return c.Store.MarkDead(ctx, d, now, problem)
 	}
-	c.Log.Warn("a notification could not be sent; it is retried", "channel", c.Channel, "person", d[0].Person, "event", d[0].Event, "attempt", attempts, "error", problem)
+	c.Log.Warn(
+		"a notification could not be sent; it is retried",
+		"channel",
+		c.Channel,
+		"person",
+		d[0].Person,
+		"event",
+		d[0].Event,
+		"attempt",
+		attempts,
+		"error",
+		problem,
+	)
 	if p.RetryAfter > 0 {
 		c.pausedUntil = now.Add(min(p.RetryAfter, maxPause))
 	}

@@ -9,9 +9,24 @@ import (
 )
 
 var (
-	descQueued  = prometheus.NewDesc("acp_notifications_queued", "Notifications that wait to be sent, including those that wait for a digest.", []string{"channel"}, nil)
-	descOverdue = prometheus.NewDesc("acp_notifications_overdue_seconds", "Time for which the oldest queued notification has been due.", []string{"channel"}, nil)
-	descDead    = prometheus.NewDesc("acp_notifications_dead", "Notifications that failed permanently; the reasons are in the log and in the table notifications.", []string{"channel"}, nil)
+	descQueued = prometheus.NewDesc(
+		"acp_notifications_queued",
+		"Notifications that wait to be sent, including those that wait for a digest.",
+		[]string{"channel"},
+		nil,
+	)
+	descOverdue = prometheus.NewDesc(
+		"acp_notifications_overdue_seconds",
+		"Time for which the oldest queued notification has been due.",
+		[]string{"channel"},
+		nil,
+	)
+	descDead = prometheus.NewDesc(
+		"acp_notifications_dead",
+		"Notifications that failed permanently; the reasons are in the log and in the table notifications.",
+		[]string{"channel"},
+		nil,
+	)
 	descChanges = prometheus.NewDesc("acp_notifications_unrouted", "Changes whose recipients are not determined yet.", nil, nil)
 )
 

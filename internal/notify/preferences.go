@@ -49,12 +49,34 @@ const DefaultDigestHour = 9
 // informative ones in the digest. Slack is used for urgent kinds only.
 var defaultChoices = map[Channel]map[Kind]Timing{
 	ChannelMail: {
-		KindBreakGlass: Immediately, KindVoided: Immediately, KindEscalated: Immediately, KindNeeded: Immediately, KindFailed: Immediately, KindRollout: Immediately, KindDecided: Immediately,
-		KindEffective: Immediately, KindRevoked: Immediately, KindExpires: Immediately, KindColleague: Digest, KindComment: Immediately, KindDelegation: Immediately,
+		KindBreakGlass: Immediately,
+		KindVoided:     Immediately,
+		KindEscalated:  Immediately,
+		KindNeeded:     Immediately,
+		KindFailed:     Immediately,
+		KindRollout:    Immediately,
+		KindDecided:    Immediately,
+		KindEffective:  Immediately,
+		KindRevoked:    Immediately,
+		KindExpires:    Immediately,
+		KindColleague:  Digest,
+		KindComment:    Immediately,
+		KindDelegation: Immediately,
 	},
 	ChannelSlack: {
-		KindBreakGlass: Immediately, KindVoided: Immediately, KindEscalated: Immediately, KindNeeded: Immediately, KindFailed: Off, KindRollout: Immediately, KindDecided: Off,
-		KindEffective: Off, KindRevoked: Off, KindExpires: Off, KindColleague: Off, KindComment: Off, KindDelegation: Immediately,
+		KindBreakGlass: Immediately,
+		KindVoided:     Immediately,
+		KindEscalated:  Immediately,
+		KindNeeded:     Immediately,
+		KindFailed:     Off,
+		KindRollout:    Immediately,
+		KindDecided:    Off,
+		KindEffective:  Off,
+		KindRevoked:    Off,
+		KindExpires:    Off,
+		KindColleague:  Off,
+		KindComment:    Off,
+		KindDelegation: Immediately,
 	},
 }
 

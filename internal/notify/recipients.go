@@ -376,8 +376,17 @@ func (x *messageBuilder) result() []Message {
 // MessagesForDelegation returns messages to both sides of a delegation that has begun or ended, except the actor. The first
 // message has no person.
 func MessagesForDelegation(d approval.Delegation, people People) []Message {
-	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End,
-		RequesterID: d.From, ActorID: d.CreatedBy}
+	f := Facts{
+		Event:       "begun",
+		Actor:       people.Name(d.CreatedBy),
+		Requester:   people.Name(d.From),
+		For:         people.Name(d.To),
+		Reason:      d.Reason,
+		Begin:       d.Start,
+		Until:       d.End,
+		RequesterID: d.From,
+		ActorID:     d.CreatedBy,
+	}
 	actor, at := d.CreatedBy, d.CreatedAt
 	if !d.EndedAt.IsZero() {
 		f.Event, f.Actor, f.ActorID = "ended", people.Name(d.EndedBy), d.EndedBy

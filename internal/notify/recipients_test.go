@@ -30,7 +30,14 @@ func (c company) Delegates(p string) []string { return c.delegates[p] }
 func chain() []approval.Step {
 	return []approval.Step{
 		{Name: "leader", Approvers: []string{"leader"}, Quorum: 1},
-		{Name: "owner", Approvers: []string{"owner", "owner2", "owner3"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"boss"}},
+		{
+			Name:       "owner",
+			Approvers:  []string{"owner", "owner2", "owner3"},
+			Quorum:     2,
+			Timeout:    time.Hour,
+			OnTimeout:  v1alpha1.TimeoutEscalate,
+			EscalateTo: []string{"boss"},
+		},
 		{Name: "security", Approvers: []string{"sec1", "sec2"}, Quorum: 1, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny},
 	}
 }
@@ -78,8 +85,16 @@ func TestMessagesForTicket(t *testing.T) {
 	second := act{vote("leader", true, 0), map[string]string{"requester": "decided/step-approved",
 		"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted", "owner3": "approval-needed/submitted"}}
 	third := act{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}}
-	fourth := act{vote("owner3", true, 0), map[string]string{"requester": "decided/step-approved",
-		"owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}}
+	fourth := act{
+		vote("owner3", true, 0),
+		map[string]string{
+			"requester": "decided/step-approved",
+			"owner":     "decided-by-colleague/step-approved",
+			"owner2":    "decided-by-colleague/step-approved",
+			"sec1":      "approval-needed/submitted",
+			"sec2":      "approval-needed/submitted",
+		},
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		make   func() *approval.Ticket

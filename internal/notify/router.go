@@ -131,7 +131,15 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed
 			if !r.Gone(failed) {
 				break
 			}
-			r.Log.Error("a change is not notified, because its ticket or delegation does not exist", "ticket", c.Ticket, "delegation", c.Delegation, "error", failed)
+			r.Log.Error(
+				"a change is not notified, because its ticket or delegation does not exist",
+				"ticket",
+				c.Ticket,
+				"delegation",
+				c.Delegation,
+				"error",
+				failed,
+			)
 			ofChange, failed = nil, nil
 		}
 		messages = append(messages, ofChange)

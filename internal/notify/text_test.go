@@ -91,7 +91,8 @@ func TestWords(t *testing.T) {
 	}
 	m.Facts.Items, m.Facts.More = append(m.Facts.Items, About{Object: "ProtectedResource/cache", From: "Audit", To: "Enforce"}), 3
 	got, err = w.Render(m, Preferences{})
-	if err != nil || !strings.Contains(got.Title, "(redis:connect) and 4 more") || !strings.Contains(got.Body, "- ProtectedResource/cache: Audit → Enforce\n- and 3 more\n") {
+	if err != nil || !strings.Contains(got.Title, "(redis:connect) and 4 more") ||
+		!strings.Contains(got.Body, "- ProtectedResource/cache: Audit → Enforce\n- and 3 more\n") {
 		t.Errorf("many items: got %+v %v", got, err)
 	}
 }

@@ -168,7 +168,8 @@ func TestDecideWhereASubjectIsInAnotherMesh(t *testing.T) {
 				if got.Verdict != want || got.Differs() != (c.want == DefaultDenied) {
 					t.Errorf("%s in %s: %s, want %s: %s", c.reason, mode, got.Verdict, want, got.Explain())
 				}
-				if got.Differs() && (len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnsupported || !strings.Contains(got.Explain().Text, "has pods in m2 only, which is in another cluster mesh")) {
+				if got.Differs() &&
+					(len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnsupported || !strings.Contains(got.Explain().Text, "has pods in m2 only, which is in another cluster mesh")) {
 					t.Errorf("%s in %s: %s", c.reason, mode, got.Explain())
 				}
 				if d := s.EffectiveInto(&c.query, nil); d.Verdict != want {

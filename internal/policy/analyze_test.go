@@ -24,20 +24,84 @@ func TestAnalyze(t *testing.T) {
 		world  []any
 		want   []Finding
 	}{
-		"Nothing":   {reason: "different grants", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app889, "redis:connect", bobs), say("c", Allow, app888, "redis:admin", bobs), say("d", Allow, app888, "redis:connect", orders)}},
-		"Twice":     {reason: "of two that say the same one is redundant", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs)}, want: []Finding{finding(Redundant, "b", "a")}},
-		"Wider":     {reason: "a wider one makes the narrower redundant, whatever their order", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, appHead+"app/*", "redis:*", allRedis)}, want: []Finding{finding(Redundant, "a", "b")}},
-		"Together":  {reason: "several may say it together", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:admin", bobs), say("c", Allow, app888, "redis:*", bobs)}, want: []Finding{finding(Redundant, "c", "a", "b")}},
-		"Partly":    {reason: "not if one subject is not said by others", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(app889))}, want: []Finding{finding(Redundant, "a", "b")}},
-		"Sooner":    {reason: "not by one that ends sooner", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, until(hours(1)))}},
-		"NotYet":    {reason: "nor by one that has not begun", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, from(hours(1)))}},
-		"Refused":   {reason: "nor by one that is refused", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))}},
-		"Deny":      {reason: "denies may be redundant, too", world: []any{say("a", Deny, app888, "redis:connect", bobs), say("b", Deny, "*", "redis:connect", allRedis)}, want: []Finding{finding(Redundant, "a", "b")}},
-		"Shadowed":  {reason: "an allow of which a deny takes away everything", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, appHead+"app/*", "redis:*", allRedis)}, want: []Finding{finding(Shadowed, "a", "d")}},
-		"Part":      {reason: "an allow of which a deny takes away a part", world: []any{say("a", Allow, app888, "redis:*", bobs), say("d", Deny, "*", "redis:admin", allRedis)}, want: []Finding{finding(Contradictory, "a", "d")}},
-		"PartWild":  {reason: "also of a wildcard", world: []any{say("a", Allow, appHead+"app/*", "redis:*", allRedis), say("d", Deny, app888, "redis:admin", bobs)}, want: []Finding{finding(Contradictory, "a", "d")}},
-		"Ranges":    {reason: "ranges within ranges", world: []any{say("a", Allow, cidrHead+"10.0.0.0/8", "redis:connect", bobs), say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), say("d", Deny, cidrHead+"10.5.0.0/16", "redis:connect", orders)}, want: []Finding{finding(Redundant, "b", "a")}},
-		"Unrelated": {reason: "a range is no name", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs)}},
+		"Nothing": {
+			reason: "different grants",
+			world: []any{
+				say("a", Allow, app888, "redis:connect", bobs),
+				say("b", Allow, app889, "redis:connect", bobs),
+				say("c", Allow, app888, "redis:admin", bobs),
+				say("d", Allow, app888, "redis:connect", orders),
+			},
+		},
+		"Twice": {
+			reason: "of two that say the same one is redundant",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs)},
+			want:   []Finding{finding(Redundant, "b", "a")},
+		},
+		"Wider": {
+			reason: "a wider one makes the narrower redundant, whatever their order",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, appHead+"app/*", "redis:*", allRedis)},
+			want:   []Finding{finding(Redundant, "a", "b")},
+		},
+		"Together": {
+			reason: "several may say it together",
+			world: []any{
+				say("a", Allow, app888, "redis:connect", bobs),
+				say("b", Allow, app888, "redis:admin", bobs),
+				say("c", Allow, app888, "redis:*", bobs),
+			},
+			want: []Finding{finding(Redundant, "c", "a", "b")},
+		},
+		"Partly": {
+			reason: "not if one subject is not said by others",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(app889))},
+			want:   []Finding{finding(Redundant, "a", "b")},
+		},
+		"Sooner": {
+			reason: "not by one that ends sooner",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, until(hours(1)))},
+		},
+		"NotYet": {
+			reason: "nor by one that has not begun",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, from(hours(1)))},
+		},
+		"Refused": {
+			reason: "nor by one that is refused",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))},
+		},
+		"Deny": {
+			reason: "denies may be redundant, too",
+			world:  []any{say("a", Deny, app888, "redis:connect", bobs), say("b", Deny, "*", "redis:connect", allRedis)},
+			want:   []Finding{finding(Redundant, "a", "b")},
+		},
+		"Shadowed": {
+			reason: "an allow of which a deny takes away everything",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, appHead+"app/*", "redis:*", allRedis)},
+			want:   []Finding{finding(Shadowed, "a", "d")},
+		},
+		"Part": {
+			reason: "an allow of which a deny takes away a part",
+			world:  []any{say("a", Allow, app888, "redis:*", bobs), say("d", Deny, "*", "redis:admin", allRedis)},
+			want:   []Finding{finding(Contradictory, "a", "d")},
+		},
+		"PartWild": {
+			reason: "also of a wildcard",
+			world:  []any{say("a", Allow, appHead+"app/*", "redis:*", allRedis), say("d", Deny, app888, "redis:admin", bobs)},
+			want:   []Finding{finding(Contradictory, "a", "d")},
+		},
+		"Ranges": {
+			reason: "ranges within ranges",
+			world: []any{
+				say("a", Allow, cidrHead+"10.0.0.0/8", "redis:connect", bobs),
+				say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs),
+				say("d", Deny, cidrHead+"10.5.0.0/16", "redis:connect", orders),
+			},
+			want: []Finding{finding(Redundant, "b", "a")},
+		},
+		"Unrelated": {
+			reason: "a range is no name",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs)},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +247,16 @@ func TestCompareMissesNothing(t *testing.T) {
 					if !slices.ContainsFunc(changes, func(ch Change) bool {
 						return ch.Resource == resource && ch.Action == c.actions[i].name && (ch.Subject == anyone || nameCovers(ch.Subject, subject))
 					}) {
-						t.Fatalf("seed %d: %s to %s %s is %s and was %s, and not in %+v", seed, subject, resource, c.actions[i].name, new.Decide(q).Verdict, old.Decide(q).Verdict, changes)
+						t.Fatalf(
+							"seed %d: %s to %s %s is %s and was %s, and not in %+v",
+							seed,
+							subject,
+							resource,
+							c.actions[i].name,
+							new.Decide(q).Verdict,
+							old.Decide(q).Verdict,
+							changes,
+						)
 					}
 				}
 			}

@@ -15,7 +15,10 @@ func fleet(resources, grants int) Input {
 		in.Resources = append(in.Resources, protect(name, v1alpha1.ModeEnforce))
 		p := acp(PolicyNameFor(name))
 		for g := range grants {
-			p.Spec.Statements = append(p.Spec.Statements, say(fmt.Sprintf("t-%d-1", g), Allow, fmt.Sprintf("%sapp/%d", appHead, (r+g)%5000), "redis:connect", name))
+			p.Spec.Statements = append(
+				p.Spec.Statements,
+				say(fmt.Sprintf("t-%d-1", g), Allow, fmt.Sprintf("%sapp/%d", appHead, (r+g)%5000), "redis:connect", name),
+			)
 		}
 		in.Policies = append(in.Policies, p)
 	}

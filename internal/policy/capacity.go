@@ -69,12 +69,14 @@ func (c *Cluster) mapEntries() int {
 
 // SameCapacity reports whether the same units fit in both members, and placements select both or neither.
 func SameCapacity(a, b Cluster) bool {
-	if a.Name != b.Name || !sameLabels(a.Labels, b.Labels) || a.mesh() != b.mesh() || a.mapEntries() != b.mapEntries() || (a.Dataplane == nil) != (b.Dataplane == nil) {
+	if a.Name != b.Name || !sameLabels(a.Labels, b.Labels) || a.mesh() != b.mesh() || a.mapEntries() != b.mapEntries() ||
+		(a.Dataplane == nil) != (b.Dataplane == nil) {
 		return false
 	}
-	return a.Dataplane == b.Dataplane || a.Dataplane.Identities == b.Dataplane.Identities && slices.EqualFunc(a.Dataplane.Labels, b.Dataplane.Labels, func(a, b v1alpha1.MemberLabel) bool {
-		return a.Key == b.Key && a.Identities == b.Identities && a.Most == b.Most
-	})
+	return a.Dataplane == b.Dataplane ||
+		a.Dataplane.Identities == b.Dataplane.Identities && slices.EqualFunc(a.Dataplane.Labels, b.Dataplane.Labels, func(a, b v1alpha1.MemberLabel) bool {
+			return a.Key == b.Key && a.Identities == b.Identities && a.Most == b.Most
+		})
 }
 
 func sameLabels(a, b map[string]string) bool {

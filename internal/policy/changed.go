@@ -71,8 +71,12 @@ func (s *Snapshot) ChangedUnitsBetween(from, to time.Time) []string {
 
 // deltaOf compares all objects of two snapshots.
 func deltaOf(old, new *Snapshot) delta {
-	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.unsupported != new.unsupported || old.members != new.members || !slices.EqualFunc(old.fleet, new.fleet, SameCapacity),
-		known: onlyInOne(old.known, new.known)}
+	d := delta{
+		parent: old.identity,
+		all: !sameClasses(old, new) || old.unsupported != new.unsupported || old.members != new.members ||
+			!slices.EqualFunc(old.fleet, new.fleet, SameCapacity),
+		known: onlyInOne(old.known, new.known),
+	}
 	for p, list := range new.parsed {
 		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {
 			d.statements = append(d.statements, list...)

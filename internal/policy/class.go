@@ -153,7 +153,8 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		for i := range c.actions {
 			c.masked += maskedRanges(c.actions[i].ports)
-			c.hasHTTPActions = c.hasHTTPActions || len(c.actions[i].requests) > 0 && (len(o.Spec.Enforcers) == 0 || slices.Contains(o.Spec.Enforcers, v1alpha1.EnforcerCilium))
+			c.hasHTTPActions = c.hasHTTPActions ||
+				len(c.actions[i].requests) > 0 && (len(o.Spec.Enforcers) == 0 || slices.Contains(o.Spec.Enforcers, v1alpha1.EnforcerCilium))
 			for _, p := range c.actions[i].ports {
 				c.openings = append(c.openings, opening{uint16(p.Port), uint16(lastPort(p)), protocolNumber(p.Protocol), uint8(i)})
 			}

@@ -134,8 +134,9 @@ func changedStatements(old, new []*statement) []*statement {
 
 func (st *statement) hasSameContent(o *statement) bool {
 	a, b := st.written, o.written
-	return a == b || a.Effect == b.Effect && slices.Equal(a.Subjects, b.Subjects) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.Resources, b.Resources) &&
-		st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter)
+	return a == b ||
+		a.Effect == b.Effect && slices.Equal(a.Subjects, b.Subjects) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.Resources, b.Resources) &&
+			st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter)
 }
 
 // movedAddresses returns the first addresses of the prefixes whose owners differ, by their owners before and after.

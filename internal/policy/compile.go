@@ -135,7 +135,13 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 
 // selectStatements returns the statements in force that make up the unit, and the refusals of those that cannot be part
 // of it. What only Cilium cannot express is part of the units that other enforcers alone enforce.
-func (s *Snapshot) selectStatements(resource string, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) (selectStatements []*statement, refused []Refusal) {
+func (s *Snapshot) selectStatements(
+	resource string,
+	c *resourceClass,
+	about []*statement,
+	overriders map[*statement][]v1alpha1.Port,
+	at time.Time,
+) (selectStatements []*statement, refused []Refusal) {
 	for _, st := range about {
 		switch {
 		case !st.inForce(at):

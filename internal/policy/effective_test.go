@@ -208,7 +208,10 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 				continue
 			}
 			closed := in
-			closed.Resources = slices.DeleteFunc(slices.Clone(in.Resources), func(p *v1alpha1.ProtectedResource) bool { return slices.Contains(q.Resources, string(p.Spec.Resource)) })
+			closed.Resources = slices.DeleteFunc(
+				slices.Clone(in.Resources),
+				func(p *v1alpha1.ProtectedResource) bool { return slices.Contains(q.Resources, string(p.Spec.Resource)) },
+			)
 			for _, name := range q.Resources {
 				closed.Resources = append(closed.Resources, protect(name, v1alpha1.ModeEnforce))
 			}
@@ -284,7 +287,8 @@ func TestEffectiveWithoutRequests(t *testing.T) {
 			if got.Verdict != tc.want || got.Written.Verdict != Allowed {
 				t.Errorf("%s: %s of %s: %s", tc.reason, got.Verdict, got.Written.Verdict, got.Explain())
 			}
-			if got.Differs() && (len(got.LeftOut) != 1 || got.LeftOut[0].Ref != (Ref{"p-a", "a"}) || !strings.Contains(got.LeftOut[0].Message.Text, "enable-l7-proxy")) {
+			if got.Differs() &&
+				(len(got.LeftOut) != 1 || got.LeftOut[0].Ref != (Ref{"p-a", "a"}) || !strings.Contains(got.LeftOut[0].Message.Text, "enable-l7-proxy")) {
 				t.Errorf("%s: left out %+v", tc.reason, got.LeftOut)
 			}
 			if closed := s.EffectiveEnforced(&q, nil); closed.Verdict != tc.closed {
@@ -300,8 +304,17 @@ func TestFleetKnowsWhoLacksRequests(t *testing.T) {
 		return &v1alpha1.MemberCluster{ObjectMeta: named(name), Status: s}
 	}
 	f := FleetOf([]*v1alpha1.MemberCluster{
-		member("able", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: "OldServer", Message: "old"}}}),
-		member("unable", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: v1alpha1.FindingNoHTTP, Message: "no proxy"}}}),
+		member(
+			"able",
+			v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: "OldServer", Message: "old"}}},
+		),
+		member(
+			"unable",
+			v1alpha1.MemberClusterStatus{
+				State:    v1alpha1.MemberClusterReady,
+				Findings: []v1alpha1.MemberFinding{{Code: v1alpha1.FindingNoHTTP, Message: "no proxy"}},
+			},
+		),
 		member("unread", v1alpha1.MemberClusterStatus{}),
 	}, nil)
 	got := map[string]string{}
@@ -314,7 +327,12 @@ func TestFleetKnowsWhoLacksRequests(t *testing.T) {
 }
 
 func TestPlacedIn(t *testing.T) {
-	members := []Member{{Name: "m2", Labels: map[string]string{"zone": "a"}}, {Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m3"}, {Name: "m4", Labels: map[string]string{"zone": "a"}, Leaving: true}}
+	members := []Member{
+		{Name: "m2", Labels: map[string]string{"zone": "a"}},
+		{Name: "m1", Labels: map[string]string{"zone": "a"}},
+		{Name: "m3"},
+		{Name: "m4", Labels: map[string]string{"zone": "a"}, Leaving: true},
+	}
 	names := &[]v1alpha1.ClusterName{"m9", "m4", "m1", "m1"}
 	zone := &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}
 	for name, tc := range map[string]struct {

@@ -59,7 +59,10 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	for _, w := range in {
 		subject := string(w.Spec.Subject)
 		if reason, err := workloadSubject(subject, subjects); err != nil {
-			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: message.ProblemWorkloadLeftOut(message.Of(err)), LeftOut: true})
+			problems = append(
+				problems,
+				Problem{Kind: kind, Name: w.Name, Reason: reason, Message: message.ProblemWorkloadLeftOut(message.Of(err)), LeftOut: true},
+			)
 			subject = noOwner
 		} else if noGroups {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,

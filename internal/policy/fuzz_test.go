@@ -20,12 +20,28 @@ func FuzzDecide(f *testing.F) {
 		st := v1alpha1.Statement{SID: subject, Effect: Effect(effect), NotBefore: &start, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)},
 			Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
 		end := int32(portNumber) - int32(skew)
-		in := world(acp(resource, st), protect(where, v1alpha1.Mode(effect)), protect(bobs, v1alpha1.ModeEnforce), protect(resource, v1alpha1.ModeAudit),
+		in := world(
+			acp(resource, st),
+			protect(where, v1alpha1.Mode(effect)),
+			protect(bobs, v1alpha1.ModeEnforce),
+			protect(resource, v1alpha1.ModeAudit),
 			workload(who, subject, addr, resource),
-			&v1alpha1.ResourceClass{ObjectMeta: named("x"), Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(where), LabelKey: v1alpha1.LabelKey(who),
-				Actions: []v1alpha1.ClassAction{{Name: action, Ports: []v1alpha1.Port{{Port: int32(skew), EndPort: &end, Protocol: v1alpha1.Protocol(effect)}, port(int32(portNumber))},
-					HTTP: []v1alpha1.HTTPMatch{{Method: method, Path: path}}}}}},
-			&v1alpha1.SubjectClass{ObjectMeta: named("x"), Spec: v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(subject), LabelKey: v1alpha1.LabelKey(who)}})
+			&v1alpha1.ResourceClass{
+				ObjectMeta: named("x"),
+				Spec: v1alpha1.ResourceClassSpec{
+					Pattern:  v1alpha1.NamePattern(where),
+					LabelKey: v1alpha1.LabelKey(who),
+					Actions: []v1alpha1.ClassAction{
+						{Name: action, Ports: []v1alpha1.Port{{Port: int32(skew), EndPort: &end, Protocol: v1alpha1.Protocol(effect)}, port(int32(portNumber))},
+							HTTP: []v1alpha1.HTTPMatch{{Method: method, Path: path}}},
+					},
+				},
+			},
+			&v1alpha1.SubjectClass{
+				ObjectMeta: named("x"),
+				Spec:       v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(subject), LabelKey: v1alpha1.LabelKey(who)},
+			},
+		)
 		in.Policies, in.Resources, in.Workloads = append(in.Policies, nil), append(in.Resources, nil), append(in.Workloads, nil)
 		s := NewSnapshot(in)
 		source, _ := netip.ParseAddr(addr)

@@ -68,7 +68,12 @@ func (s *Snapshot) buildIndex() {
 	for name, p := range s.protected {
 		s.setProtection(s.resourceNumber(name), p)
 	}
-	b := indexBuilder{Snapshot: s, entries: make([]pendingEntry, 0, len(s.statements)), bySubject: make([]listItem, 0, len(s.statements)), byResource: make([]listItem, 0, len(s.statements))}
+	b := indexBuilder{
+		Snapshot:   s,
+		entries:    make([]pendingEntry, 0, len(s.statements)),
+		bySubject:  make([]listItem, 0, len(s.statements)),
+		byResource: make([]listItem, 0, len(s.statements)),
+	}
 	for i, st := range s.statements {
 		b.add(st, uint32(i))
 	}

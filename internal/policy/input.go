@@ -34,13 +34,30 @@ type Fleet struct {
 // NewInput combines objects and fleet. Every program builds its snapshots from it, so that the same objects and the
 // same fleet give the same units in every program.
 func NewInput(o Objects, f Fleet) Input {
-	return Input{Policies: o.Policies, ResourceClasses: o.ResourceClasses, SubjectClasses: o.SubjectClasses, Resources: o.Resources, Workloads: o.Workloads,
-		KnownNames: f.KnownNames, NamesUnknown: f.NamesUnknown, Unsupported: f.Unsupported, Members: len(f.Clusters), Clusters: f.Clusters, Translators: f.Translators}
+	return Input{
+		Policies:        o.Policies,
+		ResourceClasses: o.ResourceClasses,
+		SubjectClasses:  o.SubjectClasses,
+		Resources:       o.Resources,
+		Workloads:       o.Workloads,
+		KnownNames:      f.KnownNames,
+		NamesUnknown:    f.NamesUnknown,
+		Unsupported:     f.Unsupported,
+		Members:         len(f.Clusters),
+		Clusters:        f.Clusters,
+		Translators:     f.Translators,
+	}
 }
 
 // Objects returns the objects of the input.
 func (in *Input) Objects() Objects {
-	return Objects{Policies: in.Policies, ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Resources: in.Resources, Workloads: in.Workloads}
+	return Objects{
+		Policies:        in.Policies,
+		ResourceClasses: in.ResourceClasses,
+		SubjectClasses:  in.SubjectClasses,
+		Resources:       in.Resources,
+		Workloads:       in.Workloads,
+	}
 }
 
 // Fleet returns the fleet of the input.

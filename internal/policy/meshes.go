@@ -191,7 +191,8 @@ func (m Meshes) CrossMeshLimits(u *Unit, targets []string, enforces func(cluster
 	for target := range out.Denied {
 		out.Denied[target], out.DeniedBy[target] = JoinPorts(out.Denied[target]), sortedRefs(out.DeniedBy[target])
 		for i := range u.Statements {
-			if st := &u.Statements[i]; st.Effect == Allow && (st.Anyone || len(st.Ranges) > 0) && slices.ContainsFunc(st.Actions, func(a UnitAction) bool { return PortsOverlap(a.Ports, out.Denied[target]) }) {
+			if st := &u.Statements[i]; st.Effect == Allow && (st.Anyone || len(st.Ranges) > 0) &&
+				slices.ContainsFunc(st.Actions, func(a UnitAction) bool { return PortsOverlap(a.Ports, out.Denied[target]) }) {
 				refused[target] = append(refused[target], Refusal{Ref: st.Ref, Reason: v1alpha1.RefusedShadowingDeny, Resource: u.Resource,
 					Message: message.RefusalAddressesDenied()})
 			}

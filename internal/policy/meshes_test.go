@@ -67,10 +67,18 @@ func TestApart(t *testing.T) {
 			in := func(list []string, name string) bool {
 				return strings.Contains(" "+strings.Join(list, " ")+" ", " "+name+" ")
 			}
-			m := Meshes{Members: []MeshMember{{Name: "e1", Mesh: "east"}, {Name: "e2", Mesh: "east"}, {Name: "w1", Mesh: "west"}, {Name: "n1", Mesh: v1alpha1.NoMesh}, {Name: "x1", Mesh: v1alpha1.NoMesh}},
+			m := Meshes{
+				Members: []MeshMember{
+					{Name: "e1", Mesh: "east"},
+					{Name: "e2", Mesh: "east"},
+					{Name: "w1", Mesh: "west"},
+					{Name: "n1", Mesh: v1alpha1.NoMesh},
+					{Name: "x1", Mesh: v1alpha1.NoMesh},
+				},
 				Has: func(cluster, _, _ string) (bool, bool) {
 					return in(c.pods, cluster), !in(c.unread, cluster)
-				}}
+				},
+			}
 			st := UnitStatement{Ref: ref, Effect: c.effect, Actions: []UnitAction{{Name: "redis:connect", Ports: ports}}}
 			client := Client{Name: "app/888", Key: "app", Value: "888", Addressed: c.addressed}
 			if c.class {
@@ -80,8 +88,12 @@ func TestApart(t *testing.T) {
 			}
 			targets := []string{"e1", "n1", "w1"}
 			everyone := UnitStatement{Ref: Ref{Policy: "p", SID: "everyone"}, Effect: Allow, Anyone: true, Actions: st.Actions}
-			got := m.CrossMeshLimits(&Unit{Resource: "r", Statements: []UnitStatement{st, everyone}}, targets, func(cluster string) bool { return !in(c.audited, cluster) },
-				func(string) (Client, bool) { return client, true })
+			got := m.CrossMeshLimits(
+				&Unit{Resource: "r", Statements: []UnitStatement{st, everyone}},
+				targets,
+				func(cluster string) bool { return !in(c.audited, cluster) },
+				func(string) (Client, bool) { return client, true },
+			)
 			var denied []string
 			for _, target := range targets {
 				if d, ok := got.Denied[target]; ok {

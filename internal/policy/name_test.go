@@ -15,11 +15,27 @@ func TestParseName(t *testing.T) {
 		want   Name
 		err    bool
 	}{
-		"Exact":         {reason: "an application", in: app888, want: Name{Org: "trip-com", Service: "iam", Type: "sa", ID: "app/888"}},
-		"Prefix":        {reason: "a wildcard at the end of the id", in: appHead + "app/team-*", want: Name{Org: "trip-com", Service: "iam", Type: "sa", ID: "app/team-", Wildcard: true}},
-		"All":           {reason: "the id may be the wildcard alone", in: allRedis, want: Name{Org: "trip-com", Service: "redis", Type: "clusters", Wildcard: true}},
-		"Colons":        {reason: "the id is everything after the fifth colon", in: cidrHead + "2001:db8::/32", want: Name{Org: "trip-com", Service: "net", Type: "cidr", ID: "2001:db8::/32"}},
-		"Longest":       {reason: "512 bytes are admitted", in: redisHead + strings.Repeat("x", 512-len(redisHead)), want: Name{Org: "trip-com", Service: "redis", Type: "clusters", ID: strings.Repeat("x", 512-len(redisHead))}},
+		"Exact": {reason: "an application", in: app888, want: Name{Org: "trip-com", Service: "iam", Type: "sa", ID: "app/888"}},
+		"Prefix": {
+			reason: "a wildcard at the end of the id",
+			in:     appHead + "app/team-*",
+			want:   Name{Org: "trip-com", Service: "iam", Type: "sa", ID: "app/team-", Wildcard: true},
+		},
+		"All": {
+			reason: "the id may be the wildcard alone",
+			in:     allRedis,
+			want:   Name{Org: "trip-com", Service: "redis", Type: "clusters", Wildcard: true},
+		},
+		"Colons": {
+			reason: "the id is everything after the fifth colon",
+			in:     cidrHead + "2001:db8::/32",
+			want:   Name{Org: "trip-com", Service: "net", Type: "cidr", ID: "2001:db8::/32"},
+		},
+		"Longest": {
+			reason: "512 bytes are admitted",
+			in:     redisHead + strings.Repeat("x", 512-len(redisHead)),
+			want:   Name{Org: "trip-com", Service: "redis", Type: "clusters", ID: strings.Repeat("x", 512-len(redisHead))},
+		},
 		"TooLong":       {reason: "513 bytes are not", in: redisHead + strings.Repeat("x", 513-len(redisHead)), err: true},
 		"Empty":         {reason: "nothing is no name", in: "", err: true},
 		"OtherScheme":   {reason: "the scheme is fixed", in: "arn:rsc:trip-com:redis:clusters:x", err: true},

@@ -110,7 +110,8 @@ func (d dataplane) passes(q Query) bool {
 	for i := range d.units {
 		u := &d.units[i]
 		value, carries := destination[u.LabelKey]
-		if !carries || !u.Wildcard && value != u.LabelValue || len(u.LabelValues) > 0 && !slices.Contains(u.LabelValues, value) || u.Mode == v1alpha1.ModeObserve {
+		if !carries || !u.Wildcard && value != u.LabelValue || len(u.LabelValues) > 0 && !slices.Contains(u.LabelValues, value) ||
+			u.Mode == v1alpha1.ModeObserve {
 			continue
 		}
 		closed = closed || u.Mode == v1alpha1.ModeEnforce

@@ -73,7 +73,8 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium boo
 		if len(covering) == 0 {
 			st.unknownSubject(n.String(), message.RefusalSubjectsUnknown())
 		}
-		if byCilium && st.effect == Allow && s.unsupported.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+		if byCilium && st.effect == Allow && s.unsupported.Names &&
+			slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), message.RefusalPrefixUnknown(s.insteadOfPrefix(covering)))
 		}
 		if byCilium && st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {

@@ -87,7 +87,13 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // Next is like NewSnapshot, but reuses the parsed statements of policies that are the same pointers in s. After a
 // change of one policy among many this avoids most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members, len(in.Clusters)), namesUnknown: in.NamesUnknown, unsupported: in.Unsupported, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{
+		wildUnits:    map[string][]*statement{},
+		members:      max(1, in.Members, len(in.Clusters)),
+		namesUnknown: in.NamesUnknown,
+		unsupported:  in.Unsupported,
+		parsed:       make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies)),
+	}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.clusters, next.noRequests, next.fleet, next.known = clustersOf(in), noRequestsOf(in), fleetOf(in), knownNames(in)

@@ -95,24 +95,105 @@ func TestProblems(t *testing.T) {
 		want    []Problem
 	}{
 		"None": {reason: "a sound world", objects: []any{protect(bobs, v1alpha1.ModeEnforce)}},
-		"Overlap": {reason: "of two overlapping classes the older stays", objects: []any{aged("a-late", kafka+"*", time.Hour), aged("b-early", kafka+"x*", 2*time.Hour), protect(kafka+"y", v1alpha1.ModeEnforce)},
-			want: []Problem{{Kind: "ProtectedResource", Name: UnitID(kafka + "y"), Reason: v1alpha1.ReasonNoClass, LeftOut: true}, {Kind: "ResourceClass", Name: "a-late", Reason: v1alpha1.ReasonOverlap, LeftOut: true}}},
-		"Pattern": {reason: "a pattern without wildcard, and one about ranges", objects: []any{aged("exact", kafka+"x", 0), &v1alpha1.SubjectClass{ObjectMeta: named("cidr"), Spec: v1alpha1.SubjectClassSpec{Pattern: cidrHead + "*"}}},
-			want: []Problem{{Kind: "ResourceClass", Name: "exact", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "SubjectClass", Name: "cidr", Reason: v1alpha1.ReasonInvalid, LeftOut: true}}},
-		"Actions": {reason: "unusable actions are left out, the class is not", objects: []any{&v1alpha1.ResourceClass{ObjectMeta: named("k"), Spec: v1alpha1.ResourceClassSpec{Pattern: kafka + "*", LabelKey: "k", Actions: []v1alpha1.ClassAction{
-			{Name: "k:none"}, {Name: "k:zero", Ports: []v1alpha1.Port{port(0)}}, {Name: "k:back", Ports: []v1alpha1.Port{ports(9, 8, "TCP")}},
-			{Name: "k:expr", Ports: []v1alpha1.Port{port(80)}, HTTP: []v1alpha1.HTTPMatch{{Path: "a)|(b"}}}, {Name: "k:udp", Ports: []v1alpha1.Port{{Port: 80, Protocol: "UDP"}}, HTTP: []v1alpha1.HTTPMatch{{Path: "/"}}},
-			{Name: "k:proto", Ports: []v1alpha1.Port{{Port: 80, Protocol: "ICMP"}}}, {Name: "k:empty", Ports: []v1alpha1.Port{port(80)}, HTTP: []v1alpha1.HTTPMatch{{}}}, {Name: "k:good", Ports: []v1alpha1.Port{port(80)}}}}}},
-			want: []Problem{{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}, {Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}, {Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
-				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}, {Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}, {Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}, {Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid}}},
-		"Resources": {reason: "names and modes that cannot be protected", objects: []any{protect("x", "Enforce", as("a")), protect(allRedis, "Enforce", as("b")), protect(bobs, "Maybe", as("c")), protect(bobs, "Audit", in("m1", "Maybe"), as("d")), protect(redisHead+"a/b", "Enforce", as("e"))},
-			want: []Problem{{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "c", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "d", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "e", Reason: v1alpha1.ReasonInvalid, LeftOut: true}}},
-		"Duplicates": {reason: "both say so, and both count", objects: []any{protect(bobs, "Audit", as("a")), protect(bobs, "Enforce", as("b"))},
-			want: []Problem{{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonDuplicate}}},
-		"Workloads": {reason: "subjects that are none, and addresses that are none", objects: []any{workload("a", appHead+"app/*"), workload("b", bobs), workload("c", app888, "10.5.0.7/24", "10.5.0.0/24")},
-			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonNoClass, LeftOut: true}, {Kind: "ExternalWorkload", Name: "c", Reason: v1alpha1.ReasonInvalid}}},
-		"Contested": {reason: "one address for two subjects", objects: []any{workload("a", app888, "10.5.0.7"), workload("b", app889, "10.5.0.7/32")},
-			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonDuplicate}}},
+		"Overlap": {
+			reason:  "of two overlapping classes the older stays",
+			objects: []any{aged("a-late", kafka+"*", time.Hour), aged("b-early", kafka+"x*", 2*time.Hour), protect(kafka+"y", v1alpha1.ModeEnforce)},
+			want: []Problem{
+				{Kind: "ProtectedResource", Name: UnitID(kafka + "y"), Reason: v1alpha1.ReasonNoClass, LeftOut: true},
+				{Kind: "ResourceClass", Name: "a-late", Reason: v1alpha1.ReasonOverlap, LeftOut: true},
+			},
+		},
+		"Pattern": {
+			reason: "a pattern without wildcard, and one about ranges",
+			objects: []any{
+				aged("exact", kafka+"x", 0),
+				&v1alpha1.SubjectClass{ObjectMeta: named("cidr"), Spec: v1alpha1.SubjectClassSpec{Pattern: cidrHead + "*"}},
+			},
+			want: []Problem{
+				{Kind: "ResourceClass", Name: "exact", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "SubjectClass", Name: "cidr", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+			},
+		},
+		"Actions": {
+			reason: "unusable actions are left out, the class is not",
+			objects: []any{
+				&v1alpha1.ResourceClass{
+					ObjectMeta: named("k"),
+					Spec: v1alpha1.ResourceClassSpec{Pattern: kafka + "*", LabelKey: "k", Actions: []v1alpha1.ClassAction{
+						{Name: "k:none"},
+						{Name: "k:zero", Ports: []v1alpha1.Port{port(0)}},
+						{Name: "k:back", Ports: []v1alpha1.Port{ports(9, 8, "TCP")}},
+						{
+							Name:  "k:expr",
+							Ports: []v1alpha1.Port{port(80)},
+							HTTP:  []v1alpha1.HTTPMatch{{Path: "a)|(b"}},
+						},
+						{Name: "k:udp", Ports: []v1alpha1.Port{{Port: 80, Protocol: "UDP"}}, HTTP: []v1alpha1.HTTPMatch{{Path: "/"}}},
+						{
+							Name:  "k:proto",
+							Ports: []v1alpha1.Port{{Port: 80, Protocol: "ICMP"}},
+						},
+						{Name: "k:empty", Ports: []v1alpha1.Port{port(80)}, HTTP: []v1alpha1.HTTPMatch{{}}},
+						{Name: "k:good", Ports: []v1alpha1.Port{port(80)}},
+					}},
+				},
+			},
+			want: []Problem{
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+				{
+					Kind:   "ResourceClass",
+					Name:   "k",
+					Reason: v1alpha1.ReasonInvalid,
+				},
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+				{Kind: "ResourceClass", Name: "k", Reason: v1alpha1.ReasonInvalid},
+			},
+		},
+		"Resources": {
+			reason: "names and modes that cannot be protected",
+			objects: []any{
+				protect("x", "Enforce", as("a")),
+				protect(allRedis, "Enforce", as("b")),
+				protect(bobs, "Maybe", as("c")),
+				protect(bobs, "Audit", in("m1", "Maybe"), as("d")),
+				protect(redisHead+"a/b", "Enforce", as("e")),
+			},
+			want: []Problem{
+				{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "ProtectedResource", Name: "c", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "ProtectedResource", Name: "d", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "ProtectedResource", Name: "e", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+			},
+		},
+		"Duplicates": {
+			reason:  "both say so, and both count",
+			objects: []any{protect(bobs, "Audit", as("a")), protect(bobs, "Enforce", as("b"))},
+			want: []Problem{
+				{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonDuplicate},
+				{Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonDuplicate},
+			},
+		},
+		"Workloads": {
+			reason:  "subjects that are none, and addresses that are none",
+			objects: []any{workload("a", appHead+"app/*"), workload("b", bobs), workload("c", app888, "10.5.0.7/24", "10.5.0.0/24")},
+			want: []Problem{
+				{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true},
+				{Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonNoClass, LeftOut: true},
+				{Kind: "ExternalWorkload", Name: "c", Reason: v1alpha1.ReasonInvalid},
+			},
+		},
+		"Contested": {
+			reason:  "one address for two subjects",
+			objects: []any{workload("a", app888, "10.5.0.7"), workload("b", app889, "10.5.0.7/32")},
+			want: []Problem{
+				{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonDuplicate},
+				{Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonDuplicate},
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -221,7 +221,9 @@ func (s *Snapshot) possibleNames(stem string) []string {
 	if !s.namesUnknown {
 		return known
 	}
-	return sortedUnique(slices.Concat(known, slices.DeleteFunc(slices.Clone(s.index.subjects.names), func(n string) bool { return !strings.HasPrefix(n, stem) })))
+	return sortedUnique(
+		slices.Concat(known, slices.DeleteFunc(slices.Clone(s.index.subjects.names), func(n string) bool { return !strings.HasPrefix(n, stem) })),
+	)
 }
 
 // preparedTranslation is a translation during one epoch.
@@ -346,7 +348,13 @@ func (s *Snapshot) limitsOf(x *effectiveView, resource string) *enforcerLimits {
 	if member == "" {
 		member = x.other.translation.typicalMember(s, c)
 	}
-	key := limitsKey{enforcer: x.other.name, resource: resource, profile: x.other.translation.Profile(member), supposed: x.other.translation.supposed, isSupposed: x.supposed != nil}
+	key := limitsKey{
+		enforcer:   x.other.name,
+		resource:   resource,
+		profile:    x.other.translation.Profile(member),
+		supposed:   x.other.translation.supposed,
+		isSupposed: x.supposed != nil,
+	}
 	if kept, ok := s.limits.Load(key); ok && kept.(*enforcerLimits).epoch == x.other.translation.epoch {
 		return kept.(*enforcerLimits)
 	}

@@ -98,7 +98,18 @@ func TestUnitRangesAgreeWithDecide(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		effect := pick(d, Allow, Deny)
 		st := say("s", effect, app888, "redis:connect", bobs)
-		st.Subjects = several(d, 3, v1alpha1.Subject(app888), app889, teamApp, cart, appHead+"app/*", appHead+"app/team-*", cidrHead+"10.5.0.0/24", cidrHead+"2001:db8::/32")
+		st.Subjects = several(
+			d,
+			3,
+			v1alpha1.Subject(app888),
+			app889,
+			teamApp,
+			cart,
+			appHead+"app/*",
+			appHead+"app/team-*",
+			cidrHead+"10.5.0.0/24",
+			cidrHead+"2001:db8::/32",
+		)
 		in := istioWorld(protect(bobs, v1alpha1.ModeEnforce), st)
 		if effect == Deny {
 			in.Policies = append(in.Policies, acp("all", say("all", Allow, "*", "redis:connect", bobs)))

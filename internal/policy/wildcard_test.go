@@ -29,23 +29,60 @@ func TestWildcardUnits(t *testing.T) {
 	}{
 		"WholeClass": {reason: "an allow of a whole class selects by the presence of its label",
 			world: []any{say("a", Allow, app888, "redis:connect", allRedis)}, want: []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}}},
-		"Prefix": {reason: "a prefix is the known names that it covers",
-			world: []any{say("a", Allow, app888, "redis:connect", redisHead+"b*"), known{bobs, orders, redisHead + "b/d"}, protect(redisHead+"b2", v1alpha1.ModeObserve)},
-			want:  []unit{{redisHead + "b*", []string{"b2", "bobs-cluster"}, []Ref{{"p-a", "a"}}}}},
-		"NothingKnown": {reason: "a prefix that nothing known begins with selects nothing, never everything", world: []any{say("a", Allow, app888, "redis:connect", redisHead+"b*")}},
-		"Wider":        {reason: "a wildcard that is wider than its class is narrowed to it", world: []any{say("a", Allow, app888, "site:read", "trnv1:rsc:trip-com:web:shop:*"), shopClass("eu/*", "eu"), shopClass("us/*", "us")}, want: []unit{{"trnv1:rsc:trip-com:web:shop:eu/*", nil, []Ref{{"p-a", "a"}}}, {"trnv1:rsc:trip-com:web:shop:us/*", nil, []Ref{{"p-a", "a"}}}}},
-		"Deny":         {reason: "a deny is folded into exact units, and makes none", world: []any{say("a", Deny, app888, "redis:connect", allRedis)}},
-		"Over":         {reason: "the unit stays while an expired statement names it, and allows nobody", world: []any{say("a", Allow, app888, "redis:connect", allRedis, until(hours(0)))}, want: []unit{{allRedis, nil, nil}}},
-		"Refused":      {reason: "a refused statement makes none", world: []any{say("a", Allow, userBob, "redis:connect", allRedis)}},
-		"RefusedDeny": {reason: "a refused deny takes out the wildcard allows that it could have overridden",
-			world: []any{say("a", Allow, teamApp, "redis:connect", allRedis), say("b", Allow, app888, "redis:connect", allRedis), say("d", Deny, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, v1alpha1.ModeEnforce)},
-			want:  []unit{{allRedis, nil, []Ref{{"p-b", "b"}}}}},
-		"RefusedDenyElsewhere": {reason: "but not where its resource is not covered by the wildcard",
-			world: []any{say("a", Allow, teamApp, "redis:connect", redisHead+"o*"), say("d", Deny, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, v1alpha1.ModeEnforce), known{orders}},
-			want:  []unit{{redisHead + "o*", []string{"orders-cache"}, []Ref{{"p-a", "a"}}}}},
-		"RefusedDenyNoEnforce": {reason: "nor where nothing is enforced: a deny does not count there",
-			world: []any{say("a", Allow, teamApp, "redis:connect", allRedis), say("d", Deny, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, v1alpha1.ModeAudit)},
-			want:  []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}}},
+		"Prefix": {
+			reason: "a prefix is the known names that it covers",
+			world: []any{
+				say("a", Allow, app888, "redis:connect", redisHead+"b*"),
+				known{bobs, orders, redisHead + "b/d"},
+				protect(redisHead+"b2", v1alpha1.ModeObserve),
+			},
+			want: []unit{{redisHead + "b*", []string{"b2", "bobs-cluster"}, []Ref{{"p-a", "a"}}}},
+		},
+		"NothingKnown": {
+			reason: "a prefix that nothing known begins with selects nothing, never everything",
+			world:  []any{say("a", Allow, app888, "redis:connect", redisHead+"b*")},
+		},
+		"Wider": {
+			reason: "a wildcard that is wider than its class is narrowed to it",
+			world:  []any{say("a", Allow, app888, "site:read", "trnv1:rsc:trip-com:web:shop:*"), shopClass("eu/*", "eu"), shopClass("us/*", "us")},
+			want:   []unit{{"trnv1:rsc:trip-com:web:shop:eu/*", nil, []Ref{{"p-a", "a"}}}, {"trnv1:rsc:trip-com:web:shop:us/*", nil, []Ref{{"p-a", "a"}}}},
+		},
+		"Deny": {reason: "a deny is folded into exact units, and makes none", world: []any{say("a", Deny, app888, "redis:connect", allRedis)}},
+		"Over": {
+			reason: "the unit stays while an expired statement names it, and allows nobody",
+			world:  []any{say("a", Allow, app888, "redis:connect", allRedis, until(hours(0)))},
+			want:   []unit{{allRedis, nil, nil}},
+		},
+		"Refused": {reason: "a refused statement makes none", world: []any{say("a", Allow, userBob, "redis:connect", allRedis)}},
+		"RefusedDeny": {
+			reason: "a refused deny takes out the wildcard allows that it could have overridden",
+			world: []any{
+				say("a", Allow, teamApp, "redis:connect", allRedis),
+				say("b", Allow, app888, "redis:connect", allRedis),
+				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				protect(bobs, v1alpha1.ModeEnforce),
+			},
+			want: []unit{{allRedis, nil, []Ref{{"p-b", "b"}}}},
+		},
+		"RefusedDenyElsewhere": {
+			reason: "but not where its resource is not covered by the wildcard",
+			world: []any{
+				say("a", Allow, teamApp, "redis:connect", redisHead+"o*"),
+				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				protect(bobs, v1alpha1.ModeEnforce),
+				known{orders},
+			},
+			want: []unit{{redisHead + "o*", []string{"orders-cache"}, []Ref{{"p-a", "a"}}}},
+		},
+		"RefusedDenyNoEnforce": {
+			reason: "nor where nothing is enforced: a deny does not count there",
+			world: []any{
+				say("a", Allow, teamApp, "redis:connect", allRedis),
+				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				protect(bobs, v1alpha1.ModeAudit),
+			},
+			want: []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +108,11 @@ func TestWildcardUnits(t *testing.T) {
 }
 
 func shopClass(id, key string) *v1alpha1.ResourceClass {
-	return &v1alpha1.ResourceClass{ObjectMeta: named(key), Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern("trnv1:rsc:trip-com:web:shop:" + id), LabelKey: v1alpha1.LabelKey(key),
-		Actions: []v1alpha1.ClassAction{{Name: "site:read", Ports: []v1alpha1.Port{port(80)}}}}}
+	return &v1alpha1.ResourceClass{
+		ObjectMeta: named(key),
+		Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern("trnv1:rsc:trip-com:web:shop:" + id), LabelKey: v1alpha1.LabelKey(key),
+			Actions: []v1alpha1.ClassAction{{Name: "site:read", Ports: []v1alpha1.Port{port(80)}}}},
+	}
 }
 
 func TestExternalGroups(t *testing.T) {
@@ -80,7 +120,14 @@ func TestExternalGroups(t *testing.T) {
 		workload("same", app888, "10.0.0.2"), workload("other", teamApp, "10.0.0.8/32"), workload("nobody", userBob, "10.0.0.0/31")))
 	want := []ExternalGroup{
 		{ID: UnitID(app888), Subject: app888, Class: "application", ClassID: UnitID(appHead + "app/*"), Prefixes: prefixes("10.0.0.2/31", "2001:db8::/127")},
-		{ID: UnitID(app889), Subject: app889, Class: "application", ClassID: UnitID(appHead + "app/*"), Prefixes: prefixes("10.0.0.1/32"), Contested: prefixes("10.0.0.8/32")},
+		{
+			ID:        UnitID(app889),
+			Subject:   app889,
+			Class:     "application",
+			ClassID:   UnitID(appHead + "app/*"),
+			Prefixes:  prefixes("10.0.0.1/32"),
+			Contested: prefixes("10.0.0.8/32"),
+		},
 		{ID: UnitID(teamApp), Subject: teamApp, Class: "application", ClassID: UnitID(appHead + "app/*"), Contested: prefixes("10.0.0.8/32")},
 	}
 	if diff := cmp.Diff(want, s.ExternalGroups(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
@@ -168,7 +215,8 @@ func TestGrowthIsRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"t-10-1", "t-9-1"}, refused); diff != "" {
 		t.Errorf("refused -want +got:\n%s", diff)
 	}
-	if room := (&policyMap{entries: MapEntries}).limit(); u.Entries > room || !slices.Contains(u.From, Ref{"z-old", "s"}) || !slices.Contains(u.From, Ref{"a-young", "t-1-1"}) {
+	if room := (&policyMap{entries: MapEntries}).limit(); u.Entries > room || !slices.Contains(u.From, Ref{"z-old", "s"}) ||
+		!slices.Contains(u.From, Ref{"a-young", "t-1-1"}) {
 		t.Errorf("%d entries from %v, want the oldest grant and every deny within %d", u.Entries, u.From, room)
 	}
 }
@@ -205,9 +253,21 @@ func TestCompareNatural(t *testing.T) {
 
 // What a distributor cannot bring to the members is refused, above all a deny that would silently be missing.
 func TestLacks(t *testing.T) {
-	in := world(protect(bobs, v1alpha1.ModeEnforce), workload("vm", app889, "10.5.0.7"),
-		say("all", Allow, "*", "redis:connect", bobs), say("class", Allow, appHead+"app/*", "redis:admin", bobs), say("wild", Allow, app888, "redis:connect", allRedis),
-		say("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs), say("deny", Deny, app889, "redis:connect", bobs))
+	in := world(
+		protect(bobs, v1alpha1.ModeEnforce),
+		workload("vm", app889, "10.5.0.7"),
+		say(
+			"all",
+			Allow,
+			"*",
+			"redis:connect",
+			bobs,
+		),
+		say("class", Allow, appHead+"app/*", "redis:admin", bobs),
+		say("wild", Allow, app888, "redis:connect", allRedis),
+		say("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs),
+		say("deny", Deny, app889, "redis:connect", bobs),
+	)
 	reasons := func(s *Snapshot) (sids []string) {
 		for _, r := range s.Refusals() {
 			if r.Reason != v1alpha1.RefusedUnsupported {

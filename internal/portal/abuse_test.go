@@ -21,7 +21,8 @@ func TestSlowCallers(t *testing.T) {
 	x := newSite(t)
 	srv := &http.Server{}
 	x.Configure(srv)
-	if srv.ReadHeaderTimeout <= 0 || srv.ReadHeaderTimeout > 10*time.Second || srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.IdleTimeout <= 0 || srv.MaxHeaderBytes > 64<<10 {
+	if srv.ReadHeaderTimeout <= 0 || srv.ReadHeaderTimeout > 10*time.Second || srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.IdleTimeout <= 0 ||
+		srv.MaxHeaderBytes > 64<<10 {
 		t.Errorf("%+v", srv)
 	}
 	srv.ReadHeaderTimeout, srv.ReadTimeout = 50*time.Millisecond, 100*time.Millisecond // so that the test need not wait
@@ -86,7 +87,8 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 		h := x.as("").Get(path).Header
 		csp := h.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'self'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") ||
-			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" || h.Get("X-Request-Id") == "" || h.Get("Access-Control-Allow-Origin") != "" {
+			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" || h.Get("X-Request-Id") == "" ||
+			h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %v", path, h)
 		}
 	}
@@ -214,7 +216,11 @@ func TestExportBreaksOff(t *testing.T) {
 	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	dave := x.as("dave")
 	whole := dave.Get("/api/v1/ledger/export")
-	if lines := strings.Count(string(whole.Body), "\n"); whole.Status != http.StatusOK || lines < 1 || whole.Header.Get("Content-Type") != "application/x-ndjson" {
+	if lines := strings.Count(
+		string(whole.Body),
+		"\n",
+	); whole.Status != http.StatusOK || lines < 1 ||
+		whole.Header.Get("Content-Type") != "application/x-ndjson" {
 		t.Fatalf("%d %s", whole.Status, whole.Body)
 	}
 	x.broken.Store(true)

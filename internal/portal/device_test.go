@@ -53,13 +53,24 @@ func TestCommandLineLogin(t *testing.T) {
 		TokenSeconds    int
 	}
 	alice.Get("/api/v1/auth/device?userCode="+strings.ToLower(d.UserCode)).Into(t, &shown)
-	if shown.Client != "kubectl-acp on laptop" || shown.Address != "127.0.0.1" || slices.Contains(shown.Scopes, "catalog:write") || len(shown.Scopes) == 0 || shown.TokenSeconds == 0 {
+	if shown.Client != "kubectl-acp on laptop" || shown.Address != "127.0.0.1" || slices.Contains(shown.Scopes, "catalog:write") || len(shown.Scopes) == 0 ||
+		shown.TokenSeconds == 0 {
 		t.Errorf("she sees what she would allow: %+v", shown)
 	}
-	if a := program.Call(http.MethodPost, "/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusUnauthorized {
+	if a := program.Call(
+		http.MethodPost,
+		"/api/v1/auth/device/approve",
+		map[string]any{"userCode": d.UserCode},
+		http.Header{"X-Acp-Request": {"1"}},
+	); a.Status != http.StatusUnauthorized {
 		t.Errorf("the command line cannot agree for her: %d", a.Status)
 	}
-	if a := alice.Call(http.MethodPost, "/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}, http.Header{"Origin": {"https://evil.example"}}); a.Status != http.StatusForbidden {
+	if a := alice.Call(
+		http.MethodPost,
+		"/api/v1/auth/device/approve",
+		map[string]any{"userCode": d.UserCode},
+		http.Header{"Origin": {"https://evil.example"}},
+	); a.Status != http.StatusForbidden {
 		t.Errorf("nor can another site's page: %d", a.Status)
 	}
 	if a := alice.Post("/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}); a.Status != http.StatusNoContent {

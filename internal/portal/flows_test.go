@@ -46,7 +46,19 @@ func (l flowList) subjects() []string {
 func TestFlowsOfWhatIsOnesOwn(t *testing.T) {
 	x := newSite(t)
 	at := time.Now().Add(-30 * time.Minute)
-	x.flows.see(at, audit.Edge{Cluster: "m1", Source: "namespace=lost", Resource: portaltest.LedgerCache, Port: 6379, Protocol: "TCP", Decision: policy.Audited, Verdict: audit.VerdictForwarded}, 7)
+	x.flows.see(
+		at,
+		audit.Edge{
+			Cluster:  "m1",
+			Source:   "namespace=lost",
+			Resource: portaltest.LedgerCache,
+			Port:     6379,
+			Protocol: "TCP",
+			Decision: policy.Audited,
+			Verdict:  audit.VerdictForwarded,
+		},
+		7,
+	)
 	x.flows.append(&audit.Batch{Flows: []audit.Flow{{Time: at.UTC(), Node: "node-7", Edge: refused("m1", portaltest.App888), Count: 1}},
 		Losses: []audit.Loss{{Cluster: "m1", Node: "node-7", Reason: audit.LossRing, Count: 4, From: at.UTC(), To: at.UTC()}}})
 	all := []string{"namespace=lost", portaltest.App888, portaltest.App889}
@@ -126,7 +138,20 @@ func TestLossPages(t *testing.T) {
 	x := newSite(t)
 	at := time.Now().Add(-30 * time.Minute).UTC()
 	for i := range 3 {
-		x.flows.append(&audit.Batch{Losses: []audit.Loss{{Cluster: "m1", Node: fmt.Sprint("node-", i), Reason: audit.LossRing, Count: int64(i + 1), From: at, To: at.Add(time.Duration(i) * time.Minute)}}})
+		x.flows.append(
+			&audit.Batch{
+				Losses: []audit.Loss{
+					{
+						Cluster: "m1",
+						Node:    fmt.Sprint("node-", i),
+						Reason:  audit.LossRing,
+						Count:   int64(i + 1),
+						From:    at,
+						To:      at.Add(time.Duration(i) * time.Minute),
+					},
+				},
+			},
+		)
 	}
 	for who, secret := range map[string]bool{"dave": false, "carol": true} {
 		cursor, got := "", []int64{}
@@ -164,8 +189,12 @@ func TestLossPages(t *testing.T) {
 func TestFlowPages(t *testing.T) {
 	x := newSite(t)
 	for i := range 5 {
-		x.flows.see(time.Now().Add(-time.Duration(i+1)*time.Minute), audit.Edge{Cluster: "m1", Subject: fmt.Sprint("s", i), Resource: portaltest.BobsCluster, Port: 1, Protocol: "TCP",
-			Decision: policy.Allowed, Verdict: audit.VerdictDropped}, 1)
+		x.flows.see(
+			time.Now().Add(-time.Duration(i+1)*time.Minute),
+			audit.Edge{Cluster: "m1", Subject: fmt.Sprint("s", i), Resource: portaltest.BobsCluster, Port: 1, Protocol: "TCP",
+				Decision: policy.Allowed, Verdict: audit.VerdictDropped},
+			1,
+		)
 	}
 	var got []string
 	cursor := ""
@@ -262,8 +291,16 @@ func TestFlowToApprovers(t *testing.T) {
 		}
 	}
 	let := func(subject, sid string) audit.Edge {
-		return audit.Edge{Cluster: "m3", Subject: subject, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded,
-			Statement: policy.Ref{Policy: policy.PolicyNameFor(portaltest.BobsCluster), SID: sid}}
+		return audit.Edge{
+			Cluster:   "m3",
+			Subject:   subject,
+			Resource:  portaltest.BobsCluster,
+			Port:      6379,
+			Protocol:  "TCP",
+			Decision:  policy.Allowed,
+			Verdict:   audit.VerdictForwarded,
+			Statement: policy.Ref{Policy: policy.PolicyNameFor(portaltest.BobsCluster), SID: sid},
+		}
 	}
 	x.flows.see(time.Now().Add(-time.Minute), let(portaltest.App888, "t-1-1"), 1)
 	x.flows.see(time.Now().Add(-time.Minute), let(portaltest.App889, "t-1-1"), 1)

@@ -18,8 +18,13 @@ func TestStatementUnderAnotherTicketsName(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	statement := func(subject v1alpha1.Subject) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: "t-1-1", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{subject}, Actions: []v1alpha1.Action{"redis:connect"},
-			Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}}
+		return v1alpha1.Statement{
+			SID:       "t-1-1",
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{subject},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{portaltest.BobsCluster},
+		}
 	}
 	for name, tc := range map[string]struct {
 		reason  string

@@ -15,8 +15,13 @@ func TestPreviewOfBreakGlass(t *testing.T) {
 	x := newSite(t)
 	cap90 := metav1.Duration{Duration: 90 * 24 * time.Hour}
 	x.host.approvals = []*v1alpha1.ApprovalPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "glass"}, Spec: v1alpha1.ApprovalPolicySpec{
-		MaxDuration: &cap90, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}},
-		BreakGlass: &v1alpha1.BreakGlass{People: []string{"alice"}, MaxDuration: metav1.Duration{Duration: 4 * time.Hour}, Reviewers: []v1alpha1.Approver{"person:dave"}},
+		MaxDuration: &cap90,
+		Steps:       []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}},
+		BreakGlass: &v1alpha1.BreakGlass{
+			People:      []string{"alice"},
+			MaxDuration: metav1.Duration{Duration: 4 * time.Hour},
+			Reviewers:   []v1alpha1.Approver{"person:dave"},
+		},
 	}}}
 	alice := x.as("alice")
 	for name, tc := range map[string]struct {

@@ -42,16 +42,41 @@ func TestGovernors(t *testing.T) {
 func TestFleet(t *testing.T) {
 	x := newSite(t)
 	since := metav1.NewTime(time.Unix(1_700_000_000, 0))
-	x.host.members = []*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Since: &since, KubernetesVersion: "v1.34.2",
-		Findings:   []v1alpha1.MemberFinding{{Code: "GuardMissing", Severity: v1alpha1.FindingWarns, Message: "the objects were changed", MessageCode: "guard.changed", MessageParams: `{"objects":["a"]}`}},
-		Identities: &v1alpha1.MemberIdentities{Used: 5, Limit: 65535, Labels: []v1alpha1.IdentityLabel{{Key: "app", Values: 4}}, ObservedAt: since}, Guard: v1alpha1.GuardMissing}}}
+	x.host.members = []*v1alpha1.MemberCluster{
+		{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{
+			State:             v1alpha1.MemberClusterReady,
+			Since:             &since,
+			KubernetesVersion: "v1.34.2",
+			Findings: []v1alpha1.MemberFinding{
+				{
+					Code:          "GuardMissing",
+					Severity:      v1alpha1.FindingWarns,
+					Message:       "the objects were changed",
+					MessageCode:   "guard.changed",
+					MessageParams: `{"objects":["a"]}`,
+				},
+			},
+			Identities: &v1alpha1.MemberIdentities{
+				Used:       5,
+				Limit:      65535,
+				Labels:     []v1alpha1.IdentityLabel{{Key: "app", Values: 4}},
+				ObservedAt: since,
+			},
+			Guard: v1alpha1.GuardMissing,
+		}},
+	}
 	held := x.host.input.Resources[0].DeepCopy()
-	held.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a", Mode: v1alpha1.ModeEnforce},
-		{Name: "m2", State: v1alpha1.MemberUnreachable, DesiredRevision: "a", Message: "m2 does not answer"}}
+	held.Status.Clusters = []v1alpha1.ClusterState{
+		{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a", Mode: v1alpha1.ModeEnforce},
+		{Name: "m2", State: v1alpha1.MemberUnreachable, DesiredRevision: "a", Message: "m2 does not answer"},
+	}
 	x.host.input.Resources = []*v1alpha1.ProtectedResource{held}
 	dave := x.as("dave")
 	now := x.now()
-	if err := x.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Minute), To: now}}}); err != nil {
+	if err := x.flows.Append(
+		t.Context(),
+		&audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Minute), To: now}}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	type member struct {
@@ -67,7 +92,8 @@ func TestFleet(t *testing.T) {
 	if len(fleet.Items) != 2 || !fleet.Reported {
 		t.Fatalf("%+v", fleet)
 	}
-	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil || len(m.Identities.Labels) != 0 {
+	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil ||
+		len(m.Identities.Labels) != 0 {
 		t.Errorf("%+v", m)
 	}
 	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Behind != 1 || m.Warns != 1 {
@@ -125,7 +151,13 @@ func TestFleet(t *testing.T) {
 func wide() *v1alpha1.AccessControlPolicy {
 	ends := metav1.NewTime(time.Now().Add(48 * time.Hour))
 	say := func(sid, subject, resource string) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+		}
 	}
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "wide", Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "policies"}}}
 	p.Spec.Statements = []v1alpha1.Statement{
@@ -353,7 +385,11 @@ func TestDowngradeAndResume(t *testing.T) {
 	for range 2 { // the second time nothing is left to do
 		a := dave.Post("/api/v1/downgrade", map[string]any{"scope": "class", "class": "redis", "until": until, "reason": "an outage"})
 		var done extent
-		if a.Into(t, &done); a.Status != http.StatusOK || done.Open != 1 || len(done.Active) != 1 || done.Active[0].By.ID != "dave" || done.Run == nil || done.Run.FinishedAt == nil {
+		if a.Into(
+			t,
+			&done,
+		); a.Status != http.StatusOK || done.Open != 1 || len(done.Active) != 1 || done.Active[0].By.ID != "dave" || done.Run == nil ||
+			done.Run.FinishedAt == nil {
 			t.Fatalf("%d %s", a.Status, a.Body)
 		}
 	}

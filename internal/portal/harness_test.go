@@ -158,7 +158,12 @@ func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage
 func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return h.compiled, nil }
 
 // Toggle implements rollout.Switch.
-func (h *fakeHost) Toggle(ctx context.Context, name, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+func (h *fakeHost) Toggle(
+	ctx context.Context,
+	name, version string,
+	audit *v1alpha1.TemporaryAudit,
+	check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
+) (*v1alpha1.ProtectedResource, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, r := range h.input.Resources {
@@ -258,23 +263,63 @@ func newSite(t *testing.T) *site {
 	}
 	store := gormstore.New(db)
 	files := portaltest.Catalog(t)
-	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: files}}, Now: time.Now, Log: log})
+	directory, err := catalog.NewService(
+		t.Context(),
+		catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: files}}, Now: time.Now, Log: log},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{metrics: prometheus.NewRegistry(), t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: newFlowStore(t), host: &fakeHost{input: policy.Input{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
-			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
-		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
-		Resources:      []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}},
-		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-			{SID: "eight", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
-			{SID: "nine", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App889}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
-		}}}},
-	}}}
+	x := &site{
+		metrics:  prometheus.NewRegistry(),
+		t:        t,
+		files:    files,
+		db:       db,
+		provider: portaltest.NewProvider(t),
+		flows:    newFlowStore(t),
+		host: &fakeHost{input: policy.Input{
+			ResourceClasses: []*v1alpha1.ResourceClass{
+				{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+					Pattern:  "trnv1:rsc:trip-com:redis:clusters:*",
+					LabelKey: "com.trip/redis-cluster",
+					Actions:  []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
+				}},
+			},
+			SubjectClasses: []*v1alpha1.SubjectClass{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "application"},
+					Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"},
+				},
+			},
+			Resources: []*v1alpha1.ProtectedResource{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster", ResourceVersion: "1"},
+					Spec:       v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce},
+				},
+			},
+			Policies: []*v1alpha1.AccessControlPolicy{
+				{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+					{
+						SID:       "eight",
+						Effect:    v1alpha1.EffectAllow,
+						Subjects:  []v1alpha1.Subject{portaltest.App888},
+						Actions:   []v1alpha1.Action{"redis:connect"},
+						Resources: []v1alpha1.ResourceName{portaltest.BobsCluster},
+					},
+					{
+						SID:       "nine",
+						Effect:    v1alpha1.EffectAllow,
+						Subjects:  []v1alpha1.Subject{portaltest.App889},
+						Actions:   []v1alpha1.Action{"redis:connect"},
+						Resources: []v1alpha1.ResourceName{portaltest.BobsCluster},
+					},
+				}}},
+			},
+		}},
+	}
 	x.secret.Store(new(portaltest.ClientSecret))
 	front := httptest.NewUnstartedServer(nil)
 	x.base = "http://" + front.Listener.Addr().String()
@@ -287,18 +332,42 @@ func newSite(t *testing.T) *site {
 	inbox := notifystore.New(db)
 	x.registered = &registered{state: workloads.NewState()}
 	x.registered.state.SetReady()
-	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
-		Granted: func(application string) (bool, error) {
-			r, err := x.host.Reached(application)
-			return len(r.Resources)+len(r.Wildcards) > 0, err
-		},
-		Record: func(ctx context.Context, e ...ledger.Entry) error {
-			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
-		}})
+	registrar := workloads.New(
+		workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
+			Granted: func(application string) (bool, error) {
+				r, err := x.host.Reached(application)
+				return len(r.Resources)+len(r.Wildcards) > 0, err
+			},
+			Record: func(ctx context.Context, e ...ledger.Entry) error {
+				return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
+			}},
+	)
 	hub := core.NewHub()
 	states := rolloutstore.New(db)
-	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Enforced: x.host.Enforced, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Workloads: registrar, Now: x.now, OnChange: hub.Ticket})
+	x.insight = rollout.NewInsight(
+		rollout.InsightConfig{
+			Flows:     x.flows,
+			Snapshot:  x.host.Snapshot,
+			Fleet:     func() insight.Fleet { return insight.FleetOf(x.host.Members()) },
+			Enforced:  x.host.Enforced,
+			Store:     states,
+			Window:    14 * 24 * time.Hour,
+			Threshold: 70,
+			Now:       x.now,
+		},
+	)
+	tickets, err := approval.NewService(
+		approval.Config{
+			Store:       store,
+			Delegations: store,
+			Catalog:     directory.Catalog,
+			Host:        x.host,
+			Evidence:    x.insight,
+			Workloads:   registrar,
+			Now:         x.now,
+			OnChange:    hub.Ticket,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,10 +384,28 @@ func newSite(t *testing.T) *site {
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
 		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx},
 		Inbox:      inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
-	x.config.Config = core.Config{PublicURL: public, Tickets: tickets, Directory: directory, Once: oncestore.New(db), Sessions: credentials.Manager(),
-		Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour, Issuer: x.provider.URL, ClientID: portaltest.ClientID,
-		ClientSecret: x.clientSecret, Hub: hub, Metrics: x.metrics, Now: x.now, Log: log,
-		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}}
+	x.config.Config = core.Config{
+		PublicURL:    public,
+		Tickets:      tickets,
+		Directory:    directory,
+		Once:         oncestore.New(db),
+		Sessions:     credentials.Manager(),
+		Credentials:  &credential.Service{Store: credentials, Now: x.now},
+		SessionIdle:  time.Hour,
+		Issuer:       x.provider.URL,
+		ClientID:     portaltest.ClientID,
+		ClientSecret: x.clientSecret,
+		Hub:          hub,
+		Metrics:      x.metrics,
+		Now:          x.now,
+		Log:          log,
+		Web: fstest.MapFS{
+			"index.html":         {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)},
+			"assets/app-1a2b.js": {Data: []byte("js")},
+			"favicon.svg":        {Data: []byte("<svg/>")},
+			".gitkeep":           {},
+		},
+	}
 	x.Server, err = New(ctx, x.config)
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +451,10 @@ type problemBody struct {
 }
 
 func newTicket(app, resource string) map[string]any {
-	return map[string]any{"reason": "checkout needs it", "items": []map[string]any{{"application": app, "resource": resource, "actions": []string{"redis:connect"}}}}
+	return map[string]any{
+		"reason": "checkout needs it",
+		"items":  []map[string]any{{"application": app, "resource": resource, "actions": []string{"redis:connect"}}},
+	}
 }
 
 // sessionData that the store has for what a browser holds.

@@ -19,14 +19,31 @@ import (
 func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 	x := newSite(t)
 	statement := func(sid string, resource v1alpha1.ResourceName, subjects ...v1alpha1.Subject) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: subjects, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{resource}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  subjects,
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{resource},
+		}
 	}
 	x.host.mu.Lock()
 	class := x.host.input.ResourceClasses[0]
 	class.Spec.Enforcers, class.Spec.Placement = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}, v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
-	x.host.input.Policies = append(x.host.input.Policies, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)},
-		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("hers", portaltest.BobsCluster, portaltest.App889),
-			statement("both", portaltest.BobsCluster, portaltest.App888, portaltest.App889), statement("wide", "trnv1:rsc:trip-com:redis:*", portaltest.App889)}}})
+	x.host.input.Policies = append(
+		x.host.input.Policies,
+		&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)},
+			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+				statement("hers", portaltest.BobsCluster, portaltest.App889),
+				statement(
+					"both",
+					portaltest.BobsCluster,
+					portaltest.App888,
+					portaltest.App889,
+				),
+				statement("wide", "trnv1:rsc:trip-com:redis:*", portaltest.App889),
+			}}},
+	)
 	x.host.mu.Unlock()
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -57,7 +74,8 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 			}
 		})
 	}
-	if a := x.as("carol").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
+	if a := x.as("carol").
+		Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if a := change("carol"); a.Status != http.StatusOK || strings.Contains(string(a.Body), "app/889") {
@@ -68,9 +86,19 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 // The lines of a request about a resource name its clients: to whom the resource's page does, and to those who decide.
 func TestLinesHideClients(t *testing.T) {
 	x := newSite(t)
-	x.host.compiled = []string{"allow pods with com.trip/appid=889 to pods with redis=bobs-cluster on 6379/TCP", "- deny anyone to pods with redis=bobs-cluster on 22/TCP", "in every member"}
-	x.host.approvals = []*v1alpha1.ApprovalPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}}}}
-	a := x.as("bob").Post("/api/v1/tickets", map[string]any{"kind": "mode", "reason": "why", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Observe"}}})
+	x.host.compiled = []string{
+		"allow pods with com.trip/appid=889 to pods with redis=bobs-cluster on 6379/TCP",
+		"- deny anyone to pods with redis=bobs-cluster on 22/TCP",
+		"in every member",
+	}
+	x.host.approvals = []*v1alpha1.ApprovalPolicy{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec:       v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}},
+		},
+	}
+	a := x.as("bob").
+		Post("/api/v1/tickets", map[string]any{"kind": "mode", "reason": "why", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Observe"}}})
 	if a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
@@ -79,14 +107,19 @@ func TestLinesHideClients(t *testing.T) {
 		if a.Status != http.StatusOK {
 			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
 		}
-		return strings.Contains(string(a.Body), "appid=889") || strings.Contains(string(a.Body), "deny anyone"), strings.Contains(string(a.Body), "in every member")
+		return strings.Contains(string(a.Body), "appid=889") ||
+				strings.Contains(string(a.Body), "deny anyone"), strings.Contains(
+				string(a.Body),
+				"in every member",
+			)
 	}
 	for _, who := range []string{"bob", "carol", "dave", "grace"} {
 		if clients, others := shows(who); !clients || !others {
 			t.Errorf("%s has to see all of it: %v, %v", who, clients, others)
 		}
 	}
-	if a := x.as("carol").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
+	if a := x.as("carol").
+		Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if clients, others := shows("carol"); clients || !others {
@@ -141,7 +174,13 @@ func TestStreamsLoseRoles(t *testing.T) {
 	if got := dave("ticket"); !strings.Contains(got, "T-1") {
 		t.Fatalf("the security team is told: %s", got)
 	}
-	x.moved(t, "members: [dave, dora]", "members: [dora]", "acp.io/sensitivity: high}}, spec: {owner: storage}", "acp.io/sensitivity: high}}, spec: {owner: \"user:dave\"}")
+	x.moved(
+		t,
+		"members: [dave, dora]",
+		"members: [dora]",
+		"acp.io/sensitivity: high}}, spec: {owner: storage}",
+		"acp.io/sensitivity: high}}, spec: {owner: \"user:dave\"}",
+	)
 	for _, r := range []map[string]any{newTicket("app-889", "bobs-cluster"), newTicket("app-889", "ledger-db-cache")} {
 		if a := x.as("erin").Post("/api/v1/tickets", r); a.Status != http.StatusCreated {
 			t.Fatalf("%d %s", a.Status, a.Body)

@@ -26,19 +26,36 @@ func TestOthersObjects(t *testing.T) {
 	var token struct{ Token struct{ ID string } }
 	must(alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})).Into(t, &token)
 	var delegation struct{ ID string }
-	must(alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})).Into(t, &delegation)
-	must(alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}}))
+	must(
+		alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}),
+	).Into(t, &delegation)
+	must(
+		alice.Post(
+			"/api/v1/workloads",
+			map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}},
+		),
+	)
 	if x.registered.count() != 1 {
 		t.Fatal("the workload is not registered")
 	}
 
 	public := map[string]string{
-		"getApplication": "the catalog is for everyone who is logged in", "listApplicationAccess": "refused as a whole; that the application exists is no secret",
-		"listApplicationConnections": "refused as a whole", "getResource": "the catalog", "listResourceAccess": "rows of the caller's own applications",
-		"listResourceConnections": "rows of the caller's own applications", "getPerson": "the catalog", "getApprovalPolicy": "everyone may know who has to approve",
-		"getResourceProposal": "refused as a whole; that the resource exists is no secret", "getResourceEvidence": "refused as a whole", "listResourceUnused": "refused as a whole",
-		"putTemporaryAudit": "refused as a whole", "endTemporaryAudit": "refused as a whole", "listApplicationUnused": "refused as a whole", "getRollout": "refused as a whole",
-		"putRolloutGuard": "refused as a whole",
+		"getApplication":             "the catalog is for everyone who is logged in",
+		"listApplicationAccess":      "refused as a whole; that the application exists is no secret",
+		"listApplicationConnections": "refused as a whole",
+		"getResource":                "the catalog",
+		"listResourceAccess":         "rows of the caller's own applications",
+		"listResourceConnections":    "rows of the caller's own applications",
+		"getPerson":                  "the catalog",
+		"getApprovalPolicy":          "everyone may know who has to approve",
+		"getResourceProposal":        "refused as a whole; that the resource exists is no secret",
+		"getResourceEvidence":        "refused as a whole",
+		"listResourceUnused":         "refused as a whole",
+		"putTemporaryAudit":          "refused as a whole",
+		"endTemporaryAudit":          "refused as a whole",
+		"listApplicationUnused":      "refused as a whole",
+		"getRollout":                 "refused as a whole",
+		"putRolloutGuard":            "refused as a whole",
 	}
 	hers := map[string]struct {
 		existing, none string
@@ -73,7 +90,12 @@ func TestOthersObjects(t *testing.T) {
 				t.Fatalf("%s %s has no row here: whose objects are they?", r.Method, r.Path)
 			}
 			said := func(id string) string {
-				a := erin.Call(r.Method, strings.NewReplacer(":kind/:id", id, ":id", id, ":member", id, ":name", id).Replace(r.Path), tc.body, http.Header{"X-Acp-Request": {"1"}})
+				a := erin.Call(
+					r.Method,
+					strings.NewReplacer(":kind/:id", id, ":id", id, ":member", id, ":name", id).Replace(r.Path),
+					tc.body,
+					http.Header{"X-Acp-Request": {"1"}},
+				)
 				var p map[string]any
 				a.Into(t, &p)
 				delete(p, "requestId")
@@ -126,7 +148,10 @@ func TestOthersInLists(t *testing.T) {
 			t.Errorf("%s: %d", path, a.Status)
 		}
 	}
-	if a := erin.Post("/api/v1/tickets/what-if", map[string]any{"as": "alice", "request": newTicket("app-888", "bobs-cluster")}); a.Status != http.StatusForbidden {
+	if a := erin.Post(
+		"/api/v1/tickets/what-if",
+		map[string]any{"as": "alice", "request": newTicket("app-888", "bobs-cluster")},
+	); a.Status != http.StatusForbidden {
 		t.Errorf("in another's place: %d %s", a.Status, a.Body)
 	}
 }
@@ -171,7 +196,13 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		})
 	}
 	var results struct{ Items []struct{ Outcome string } }
-	if call(x.token("alice", scope("workloads:write")), "POST", "/workloads", own).Into(t, &results); len(results.Items) != 1 || results.Items[0].Outcome != "refused" {
+	if call(
+		x.token("alice", scope("workloads:write")),
+		"POST",
+		"/workloads",
+		own,
+	).Into(t, &results); len(results.Items) != 1 ||
+		results.Items[0].Outcome != "refused" {
 		t.Errorf("what she may not register herself her token does not either: %+v", results)
 	}
 	// With a token the cookie does not count, so that a token of little cannot borrow from a session of much.
@@ -185,7 +216,13 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		t.Errorf("the token says who calls: %+v", me)
 	}
 	for reason, header := range map[string]string{"unknown": "Bearer acp_" + strings.Repeat("A", 52), "another scheme": "Basic YWxpY2U6eA==", "empty": "Bearer", "nonsense": "Bearer ü\t"} {
-		if a := dave.Call("GET", "/api/v1/me", nil, http.Header{"Authorization": {header}}); a.Status != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") == "" {
+		if a := dave.Call(
+			"GET",
+			"/api/v1/me",
+			nil,
+			http.Header{"Authorization": {header}},
+		); a.Status != http.StatusUnauthorized ||
+			a.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: the session does not step in: %d", reason, a.Status)
 		}
 	}

@@ -56,10 +56,34 @@ func TestBriefOperations(t *testing.T) {
 }
 
 // samples stand for the parameters of a path; the walk fails for a route whose parameters have none.
-var samples = []string{"/applications/:id", "/applications/app-888", "/resources/:id", "/resources/bobs-cluster", "/tickets/:id", "/tickets/T-999",
-	"/tokens/:id", "/tokens/none", "/people/:id", "/people/alice", "/rollout/:id", "/rollout/bobs-cluster",
-	"/workloads/:id", "/workloads/none", "/delegations/:id", "/delegations/1", "/approval-policies/:id", "/approval-policies/none", "/sources/:id", "/sources/upload", "/entities/:kind/:id", "/entities/application/none",
-	"/fleet/:member", "/fleet/m1", "/policies/:name", "/policies/by-hand"}
+var samples = []string{
+	"/applications/:id",
+	"/applications/app-888",
+	"/resources/:id",
+	"/resources/bobs-cluster",
+	"/tickets/:id",
+	"/tickets/T-999",
+	"/tokens/:id",
+	"/tokens/none",
+	"/people/:id",
+	"/people/alice",
+	"/rollout/:id",
+	"/rollout/bobs-cluster",
+	"/workloads/:id",
+	"/workloads/none",
+	"/delegations/:id",
+	"/delegations/1",
+	"/approval-policies/:id",
+	"/approval-policies/none",
+	"/sources/:id",
+	"/sources/upload",
+	"/entities/:kind/:id",
+	"/entities/application/none",
+	"/fleet/:member",
+	"/fleet/m1",
+	"/policies/:name",
+	"/policies/by-hand",
+}
 
 // queries are what operations cannot be called without.
 var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app", "getAccessPath": "?from=app-888&to=bobs-cluster"}

@@ -100,7 +100,9 @@ func TestSessionLife(t *testing.T) {
 		Roles  []string
 		Leader struct{ ID string }
 	}
-	if b.Get("/api/v1/me").Into(t, &me); me.Person.DisplayName != "Alice" || me.Leader.ID != "carol" || strings.Join(me.Roles, " ") != "requester application-owner" {
+	if b.Get("/api/v1/me").
+		Into(t, &me); me.Person.DisplayName != "Alice" || me.Leader.ID != "carol" ||
+		strings.Join(me.Roles, " ") != "requester application-owner" {
 		t.Errorf("me: %+v", me)
 	}
 	stolen := portaltest.NewBrowser(t, x.base)

@@ -26,7 +26,11 @@ func TestAliasesAreRefusedBeforeTheyExpand(t *testing.T) {
 	for who, want := range map[string]int{"alice": http.StatusForbidden, "dave": http.StatusUnprocessableEntity} {
 		for _, path := range []string{"/api/v1/tickets", "/api/v1/tickets/preview", "/api/v1/tickets/impact"} {
 			b := x.as(who)
-			body := map[string]any{"kind": "class", "reason": "r", "items": []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": expanding()}}}}
+			body := map[string]any{
+				"kind":   "class",
+				"reason": "r",
+				"items":  []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": expanding()}}},
+			}
 			var status int
 			if got := allocated(func() { status = b.Post(path, body).Status }); got > 16<<20 || status != want {
 				t.Errorf("%s to %s: %d, want %d; %d MiB allocated", who, path, status, want, got>>20)

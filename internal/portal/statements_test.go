@@ -44,23 +44,44 @@ func TestListsAskOnce(t *testing.T) {
 	store := x.Tickets.Store
 	add := func(n int) {
 		for i := range n {
-			it := approval.Item{Application: "app-888", ApplicationName: portaltest.App888, Resource: fmt.Sprint("r", i), ResourceName: portaltest.BobsCluster, Actions: []string{fmt.Sprint("redis:", n, "-", i)},
-				Steps: []approval.Step{{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}}}
-			made, err := store.Create(t.Context(), approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{it}}, x.now()))
+			it := approval.Item{
+				Application:     "app-888",
+				ApplicationName: portaltest.App888,
+				Resource:        fmt.Sprint("r", i),
+				ResourceName:    portaltest.BobsCluster,
+				Actions:         []string{fmt.Sprint("redis:", n, "-", i)},
+				Steps:           []approval.Step{{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}},
+			}
+			made, err := store.Create(
+				t.Context(),
+				approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{it}}, x.now()),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
 			x.host.mu.Lock()
 			p := x.host.input.Policies[0]
 			p.Name = policy.PolicyNameFor(portaltest.BobsCluster)
-			p.Spec.Statements = append(p.Spec.Statements, v1alpha1.Statement{SID: made.Items[0].SID, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888},
-				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}})
+			p.Spec.Statements = append(
+				p.Spec.Statements,
+				v1alpha1.Statement{SID: made.Items[0].SID, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888},
+					Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
+			)
 			x.host.input.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: p.Spec}}
 			x.host.mu.Unlock()
 		}
 	}
-	paths := map[string]string{"/tickets?limit=200": "alice", "/tickets?view=approvals&limit=200": "carol", "/tickets?view=all&limit=200": "dave", "/home": "alice", "/me": "carol",
-		"/resources/bobs-cluster/access": "bob", "/applications/app-888/access": "alice", "/ledger?limit=200": "dave", "/me/inbox": "carol"}
+	paths := map[string]string{
+		"/tickets?limit=200":                "alice",
+		"/tickets?view=approvals&limit=200": "carol",
+		"/tickets?view=all&limit=200":       "dave",
+		"/home":                             "alice",
+		"/me":                               "carol",
+		"/resources/bobs-cluster/access":    "bob",
+		"/applications/app-888/access":      "alice",
+		"/ledger?limit=200":                 "dave",
+		"/me/inbox":                         "carol",
+	}
 	browsers := map[string]*portaltest.Browser{}
 	for _, who := range paths {
 		browsers[who] = x.as(who)

@@ -72,12 +72,16 @@ func TestAskingForAccess(t *testing.T) {
 		}
 	}
 	two := newTicket("app-888", "bobs-cluster")
-	two["items"] = append(two["items"].([]map[string]any), map[string]any{"application": "app-888", "resource": "ledger-db-cache", "actions": []string{"redis:connect"}})
+	two["items"] = append(
+		two["items"].([]map[string]any),
+		map[string]any{"application": "app-888", "resource": "ledger-db-cache", "actions": []string{"redis:connect"}},
+	)
 	alice.Post("/api/v1/tickets/preview", two).Into(t, &preview)
 	if len(preview.Items) != 2 {
 		t.Fatalf("each item has its own chain: %+v", preview)
 	}
-	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 3 || !strings.Contains(p.Statement, "app/888") {
+	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 3 ||
+		!strings.Contains(p.Statement, "app/888") {
 		t.Errorf("preview: %+v", p)
 	}
 	if p := preview.Items[1]; len(p.Steps) != 3 || p.Steps[2].Name != "security" || len(p.Existing) != 0 {

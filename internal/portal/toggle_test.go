@@ -48,13 +48,21 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	if a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": "0"}); a.Status != http.StatusConflict {
 		t.Errorf("who saw another one: %d %s", a.Status, a.Body)
 	}
-	if a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": string(make([]byte, 65))}); a.Status != http.StatusUnprocessableEntity {
+	if a := put(
+		bob,
+		path,
+		map[string]any{"until": until, "reason": "an outage", "resourceVersion": string(make([]byte, 65))},
+	); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("no version: %d %s", a.Status, a.Body)
 	}
 	var got resourceView
 	a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": seen.Protection.ResourceVersion})
-	if a.Into(t, &got); a.Status != http.StatusOK || got.Protection.TemporaryAudit == nil || !got.Protection.TemporaryAudit.Active || !got.Protection.TemporaryAudit.Until.Equal(until) ||
-		got.Protection.TemporaryAudit.By.ID != "bob" || got.Protection.TemporaryAudit.Guard {
+	if a.Into(
+		t,
+		&got,
+	); a.Status != http.StatusOK || got.Protection.TemporaryAudit == nil || !got.Protection.TemporaryAudit.Active || !got.Protection.TemporaryAudit.Until.Equal(until) ||
+		got.Protection.TemporaryAudit.By.ID != "bob" ||
+		got.Protection.TemporaryAudit.Guard {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if a := put(dave, path, map[string]any{"until": until.Add(time.Hour), "reason": "it lasts"}); a.Status != http.StatusOK {
@@ -81,7 +89,8 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	}
 	for _, tok := range []string{"read", "tickets:write", "tickets:decide"} {
 		secret := x.token("bob", scope(tok))
-		if a := x.as("").Call(http.MethodPut, "/api/v1"+path, map[string]any{"until": until, "reason": "r"}, http.Header{"Authorization": {"Bearer " + secret}}); a.Status != http.StatusForbidden {
+		if a := x.as("").
+			Call(http.MethodPut, "/api/v1"+path, map[string]any{"until": until, "reason": "r"}, http.Header{"Authorization": {"Bearer " + secret}}); a.Status != http.StatusForbidden {
 			t.Errorf("a token for %s: %d", tok, a.Status)
 		}
 	}
@@ -93,7 +102,10 @@ func (x *site) audited() {
 	defer x.host.mu.Unlock()
 	r := x.host.input.Resources[0].DeepCopy()
 	r.Spec.Mode = v1alpha1.ModeAudit
-	r.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", Mode: v1alpha1.ModeAudit, State: v1alpha1.MemberRealized}, {Name: "m2", Mode: v1alpha1.ModeAudit, State: v1alpha1.MemberRealized}}
+	r.Status.Clusters = []v1alpha1.ClusterState{
+		{Name: "m1", Mode: v1alpha1.ModeAudit, State: v1alpha1.MemberRealized},
+		{Name: "m2", Mode: v1alpha1.ModeAudit, State: v1alpha1.MemberRealized},
+	}
 	x.host.input.Resources = []*v1alpha1.ProtectedResource{r}
 	p := x.host.input.Policies[0].DeepCopy()
 	p.Spec.Statements = p.Spec.Statements[:1]
@@ -241,14 +253,16 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	// Who decides in his place sees the same, until it is decided.
-	if a := x.as("bob").Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}); a.Status != http.StatusCreated {
+	if a := x.as("bob").
+		Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	a = x.as("carol").Get("/api/v1/tickets/T-1/impact")
 	if a.Into(t, &impact); a.Status != http.StatusOK || len(impact.NewlyDenied) != 1 || len(impact.Evidence) != 1 {
 		t.Errorf("a delegate: %d %s", a.Status, a.Body)
 	}
-	if a := x.as("bob").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not yet", "version": 1}); a.Status != http.StatusOK {
+	if a := x.as("bob").
+		Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not yet", "version": 1}); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	impact.Evidence = nil
@@ -282,7 +296,11 @@ func TestImpactOfAGrant(t *testing.T) {
 		Unchanged    int
 	}
 	a := x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster"))
-	if a.Into(t, &impact); a.Status != http.StatusOK || !impact.Available || impact.Allowed.Connections != 3 || len(impact.NewlyAllowed) != 1 || impact.NewlyAllowed[0].Subject.ID != "app-888" {
+	if a.Into(
+		t,
+		&impact,
+	); a.Status != http.StatusOK || !impact.Available || impact.Allowed.Connections != 3 || len(impact.NewlyAllowed) != 1 ||
+		impact.NewlyAllowed[0].Subject.ID != "app-888" {
 		t.Errorf("what was refused would pass: %d %s", a.Status, a.Body)
 	}
 	if impact.Unchanged != 0 {
@@ -333,7 +351,9 @@ func TestRolloutBoard(t *testing.T) {
 		t.Errorf("what has a class is on the board: %+v", all)
 	}
 	bobs := look("bob", "stage=initial")
-	if len(bobs.Items) != 1 || bobs.Items[0].Resource.ID != "bobs-cluster" || bobs.Items[0].Newcomers != 1 || bobs.Items[0].Hint.Code != "review" || !bobs.Items[0].Can.Advance || bobs.Items[0].Can.Override {
+	if len(bobs.Items) != 1 || bobs.Items[0].Resource.ID != "bobs-cluster" || bobs.Items[0].Newcomers != 1 || bobs.Items[0].Hint.Code != "review" ||
+		!bobs.Items[0].Can.Advance ||
+		bobs.Items[0].Can.Override {
 		t.Errorf("%+v", bobs)
 	}
 	if b := look("erin", ""); len(b.Items) != 0 || b.Stages["initial"] != 0 {
@@ -354,15 +374,24 @@ func TestRolloutBoard(t *testing.T) {
 		}
 	}
 	a := x.as("bob").Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster", "ledger-db-cache", "none"}, "message": "on Monday"})
-	if a.Into(t, &told); a.Status != http.StatusOK || len(told.Items) != 3 || !told.Items[0].OK || told.Items[0].Recipients != 2 || told.Items[1].OK || told.Items[2].Problem.Code != "not-found" {
+	if a.Into(
+		t,
+		&told,
+	); a.Status != http.StatusOK || len(told.Items) != 3 || !told.Items[0].OK || told.Items[0].Recipients != 2 || told.Items[1].OK ||
+		told.Items[2].Problem.Code != "not-found" {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	if b := look("bob", "stage=announced"); len(b.Items) != 1 {
 		t.Errorf("%+v", b)
 	}
-	if a := x.as("erin").Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster"}, "message": "on Monday"}); a.Status != http.StatusOK {
+	if a := x.as("erin").
+		Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster"}, "message": "on Monday"}); a.Status != http.StatusOK {
 		t.Errorf("%d", a.Status)
-	} else if a.Into(t, &told); told.Items[0].OK || told.Items[0].Problem.Code != "forbidden" {
+	} else if a.Into(
+		t,
+		&told,
+	); told.Items[0].OK ||
+		told.Items[0].Problem.Code != "forbidden" {
 		t.Errorf("a stranger announces nothing: %s", a.Body)
 	}
 	for reason, b := range map[string]map[string]any{"none": {"resources": []string{}, "message": "m"}, "twice": {"resources": []string{"a", "a"}, "message": "m"}} {
@@ -386,7 +415,11 @@ func TestRolloutBoard(t *testing.T) {
 	if put(x.as("bob"), "/rollout/bobs-cluster/guard", map[string]any{"limit": 3, "reason": "r"}).Into(t, &guard); guard.Limit != 3 || !guard.Enabled {
 		t.Errorf("%+v", guard)
 	}
-	if a := put(x.as("bob"), "/rollout/bobs-cluster/guard", map[string]any{"windowSeconds": int64(1) << 60, "reason": "r"}); a.Status != http.StatusUnprocessableEntity {
+	if a := put(
+		x.as("bob"),
+		"/rollout/bobs-cluster/guard",
+		map[string]any{"windowSeconds": int64(1) << 60, "reason": "r"},
+	); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("an endless window: %d %s", a.Status, a.Body)
 	}
 	x.flows.err = errAway

@@ -66,7 +66,8 @@ func TestTicketShowsItsTrace(t *testing.T) {
 		t.Fatalf("the decision is not recorded: %d, %d", i, j)
 	}
 	step, request := r.Ended()[i], r.Ended()[j]
-	if step.SpanContext().TraceID() != submit.SpanContext().TraceID() || len(step.Links()) != 1 || step.Links()[0].SpanContext.TraceID() != request.SpanContext().TraceID() {
+	if step.SpanContext().TraceID() != submit.SpanContext().TraceID() || len(step.Links()) != 1 ||
+		step.Links()[0].SpanContext.TraceID() != request.SpanContext().TraceID() {
 		t.Errorf("%v with links %v", step.SpanContext(), step.Links())
 	}
 }

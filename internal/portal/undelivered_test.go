@@ -51,7 +51,8 @@ func TestUndelivered(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	l := list.Items[0]
-	if l.Person == nil || l.Person.Id != "bob" || l.Channel != "mail" || l.Ticket == nil || *l.Ticket != "T-1" || l.Attempts != 1 || l.Problem != "550 no such mailbox" {
+	if l.Person == nil || l.Person.Id != "bob" || l.Channel != "mail" || l.Ticket == nil || *l.Ticket != "T-1" || l.Attempts != 1 ||
+		l.Problem != "550 no such mailbox" {
 		t.Errorf("%+v", l)
 	}
 	for name, tc := range map[string]struct {

@@ -11,7 +11,11 @@ import (
 )
 
 func registration(app, id string, addresses ...string) map[string]any {
-	return map[string]any{"kind": "workload", "reason": "the new rack", "items": []map[string]any{{"application": app, "workload": map[string]any{"id": id, "addresses": addresses, "description": "rack 7"}}}}
+	return map[string]any{
+		"kind":   "workload",
+		"reason": "the new rack",
+		"items":  []map[string]any{{"application": app, "workload": map[string]any{"id": id, "addresses": addresses, "description": "rack 7"}}},
+	}
 }
 
 // TestWorkloadTickets walks the way of an owner from the refusal of a range to the ticket by which the owner of the reached
@@ -27,7 +31,13 @@ func TestWorkloadTickets(t *testing.T) {
 		}
 	}
 	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{
-		{"id": "rack", "subject": portaltest.App888, "addresses": []string{"192.0.2.0/24"}}, {"id": "other", "subject": portaltest.App889, "addresses": []string{"192.0.2.9"}}}}).Into(t, &put)
+		{
+			"id":        "rack",
+			"subject":   portaltest.App888,
+			"addresses": []string{"192.0.2.0/24"},
+		},
+		{"id": "other", "subject": portaltest.App889, "addresses": []string{"192.0.2.9"}},
+	}}).Into(t, &put)
 	if len(put.Items) != 2 || !put.Items[0].NeedsApproval || put.Items[1].NeedsApproval || put.Items[1].Outcome != "refused" {
 		t.Fatalf("a range needs approval, another's application cannot have it: %+v", put)
 	}
@@ -50,7 +60,8 @@ func TestWorkloadTickets(t *testing.T) {
 	} else {
 		a.Into(t, &preview)
 	}
-	if p := preview.Items[0]; p.Problem != nil || len(p.Steps) != 1 || len(p.Steps[0].Approvers) != 1 || p.Steps[0].Approvers[0].ID != "bob" || p.Steps[0].Note.Text != "An owner of bobs-cluster decides." {
+	if p := preview.Items[0]; p.Problem != nil || len(p.Steps) != 1 || len(p.Steps[0].Approvers) != 1 || p.Steps[0].Approvers[0].ID != "bob" ||
+		p.Steps[0].Note.Text != "An owner of bobs-cluster decides." {
 		t.Errorf("she sees who decides: %+v", p)
 	}
 	kinds := map[string]string{}
@@ -94,7 +105,9 @@ func TestWorkloadTickets(t *testing.T) {
 		}
 	}
 	bob.Get("/api/v1/tickets/T-1").Into(t, &ticket)
-	if w := ticket.Items[0].Workload; ticket.Kind != "workload" || w.ID != "rack" || w.Description != "rack 7" || len(w.Before) != 0 || fmt.Sprint(w.After) != "[192.0.2.0/24]" || ticket.Items[0].Application.ID != "app-888" {
+	if w := ticket.Items[0].Workload; ticket.Kind != "workload" || w.ID != "rack" || w.Description != "rack 7" || len(w.Before) != 0 ||
+		fmt.Sprint(w.After) != "[192.0.2.0/24]" ||
+		ticket.Items[0].Application.ID != "app-888" {
 		t.Errorf("bob sees the addresses before and after: %+v", ticket)
 	}
 	if a := erin.Get("/api/v1/tickets/T-1"); a.Status != http.StatusNotFound {

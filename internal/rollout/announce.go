@@ -64,8 +64,10 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 			details["enforceAt"] = n.EnforceAt.UTC().Format(time.RFC3339)
 		}
 		return News{
-			Entries:        []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
-			ResourceEvents: []notify.ResourceEvent{resourceEvent(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people)},
+			Entries: []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
+			ResourceEvents: []notify.ResourceEvent{
+				resourceEvent(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people),
+			},
 		}, nil
 	})
 	if err != nil {

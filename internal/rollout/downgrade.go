@@ -154,7 +154,14 @@ func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceS
 
 // start starts a run, or joins one that does the same, and waits for it for a while. Only one run is active at a time,
 // because two different runs would leave each resource in an arbitrary state.
-func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) (Run, error) {
+func (d *Downgrades) start(
+	ctx context.Context,
+	want Run,
+	reason string,
+	audit *v1alpha1.TemporaryAudit,
+	objects []*v1alpha1.ProtectedResource,
+	still func(v1alpha1.ProtectedResourceSpec) bool,
+) (Run, error) {
 	r, fresh, err := d.claim(want)
 	if err != nil {
 		return Run{}, err
@@ -208,7 +215,14 @@ func (d *Downgrades) finish(r *run) {
 }
 
 // work switches the objects. The lines of each batch are in the ledger before the host cluster is changed.
-func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) {
+func (d *Downgrades) work(
+	ctx context.Context,
+	r *run,
+	reason string,
+	audit *v1alpha1.TemporaryAudit,
+	objects []*v1alpha1.ProtectedResource,
+	still func(v1alpha1.ProtectedResourceSpec) bool,
+) {
 	defer d.finish(r)
 	action := "resource.temporary-audit"
 	details := map[string]string{"reason": reason, "downgrade": r.Scope.String()}
@@ -266,7 +280,12 @@ func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1a
 // errStays reports that the object was changed already, so that nothing is left to do.
 var errStays = errors.New("nothing is left to do")
 
-func (d *Downgrades) toggle(ctx context.Context, o *v1alpha1.ProtectedResource, audit *v1alpha1.TemporaryAudit, still func(v1alpha1.ProtectedResourceSpec) bool) error {
+func (d *Downgrades) toggle(
+	ctx context.Context,
+	o *v1alpha1.ProtectedResource,
+	audit *v1alpha1.TemporaryAudit,
+	still func(v1alpha1.ProtectedResourceSpec) bool,
+) error {
 	_, err := d.Switch.Toggle(ctx, o.Name, "", audit, func(_ context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		if !still(spec) {
 			return errStays

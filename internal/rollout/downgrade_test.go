@@ -27,7 +27,12 @@ type host struct {
 	gate    chan struct{} // nil: nothing waits
 }
 
-func (h *host) Toggle(ctx context.Context, name, _ string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+func (h *host) Toggle(
+	ctx context.Context,
+	name, _ string,
+	audit *v1alpha1.TemporaryAudit,
+	check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
+) (*v1alpha1.ProtectedResource, error) {
 	if h.gate != nil {
 		<-h.gate
 	}
@@ -85,7 +90,10 @@ func downgrades(t *testing.T) (*world, *host, *rollout.Downgrades) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	h := &host{objects: map[string]*v1alpha1.ProtectedResource{}, fails: map[string]error{}}
 	add := func(name, resource string, mode v1alpha1.Mode, modes ...v1alpha1.ClusterMode) {
-		h.objects[name] = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: mode, ClusterModes: modes}}
+		h.objects[name] = &v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: mode, ClusterModes: modes},
+		}
 	}
 	add("orders", orders, v1alpha1.ModeEnforce)
 	add("carts", "r:carts", v1alpha1.ModeEnforce)
@@ -139,8 +147,18 @@ func TestDowngradeOpensAndCloses(t *testing.T) {
 	if r, err := d.Resume(t.Context(), sam, rollout.Scope{}, "again"); err != nil || !r.Resume {
 		t.Errorf("again: it was done already: %v", err)
 	}
-	want := []string{"downgrade.begun", "resource.temporary-audit", "resource.temporary-audit", "downgrade.begun", "resource.temporary-audit", "downgrade.begun",
-		"downgrade.ended", "resource.temporary-audit-ended", "downgrade.ended", "resource.temporary-audit-ended"}
+	want := []string{
+		"downgrade.begun",
+		"resource.temporary-audit",
+		"resource.temporary-audit",
+		"downgrade.begun",
+		"resource.temporary-audit",
+		"downgrade.begun",
+		"downgrade.ended",
+		"resource.temporary-audit-ended",
+		"downgrade.ended",
+		"resource.temporary-audit-ended",
+	}
 	if diff := cmp.Diff(want, w.actions()); diff != "" {
 		t.Error(diff)
 	}
@@ -244,7 +262,10 @@ func TestExtent(t *testing.T) {
 	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 	var all []*v1alpha1.ProtectedResource
 	for i := range 150 {
-		o := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(fmt.Sprint("r:", i)), Mode: v1alpha1.ModeEnforce}}
+		o := &v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(fmt.Sprint("r:", i)), Mode: v1alpha1.ModeEnforce},
+		}
 		o.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", Mode: v1alpha1.ModeEnforce, State: v1alpha1.MemberRealized}}
 		if i%2 == 0 {
 			o.Status.Clusters = append(o.Status.Clusters, v1alpha1.ClusterState{Name: "m2", Mode: v1alpha1.ModeAudit})
@@ -263,9 +284,17 @@ func TestExtent(t *testing.T) {
 	}
 	all = append(all, &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: "k:events", Mode: v1alpha1.ModeAudit}})
 	got := rollout.ExtentOf(all, classOf, rollout.Scope{}, now)
-	want := rollout.Extent{Resources: 151, Enforced: 150, Open: 10, Members: []string{"m1"}, Seconds: 7,
-		Classes: []rollout.ClassExtent{{Name: "kafka"}, {Name: "redis", Enforced: 150, Open: 10}},
-		Active:  []rollout.Downgrade{{Scope: rollout.Scope{Class: "redis"}, Until: now.Add(time.Hour), Reason: "an outage", By: "sam", Resources: 10, Effective: 9}}}
+	want := rollout.Extent{
+		Resources: 151,
+		Enforced:  150,
+		Open:      10,
+		Members:   []string{"m1"},
+		Seconds:   7,
+		Classes:   []rollout.ClassExtent{{Name: "kafka"}, {Name: "redis", Enforced: 150, Open: 10}},
+		Active: []rollout.Downgrade{
+			{Scope: rollout.Scope{Class: "redis"}, Until: now.Add(time.Hour), Reason: "an outage", By: "sam", Resources: 10, Effective: 9},
+		},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

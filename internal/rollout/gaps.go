@@ -74,12 +74,24 @@ func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now t
 		news := News{}
 		for _, cluster := range slices.Sorted(maps.Keys(s.Gaps)) {
 			if _, open := next.Gaps[cluster]; !open && slices.Contains(clusters, cluster) {
-				news.Entries = append(news.Entries, line(now, "", "resource.rollout-seen", e, map[string]string{"cluster": cluster, "since": s.Gaps[cluster].Since.Format(time.RFC3339)}))
+				news.Entries = append(
+					news.Entries,
+					line(now, "", "resource.rollout-seen", e, map[string]string{"cluster": cluster, "since": s.Gaps[cluster].Since.Format(time.RFC3339)}),
+				)
 			}
 		}
 		for _, cluster := range began {
 			g := next.Gaps[cluster]
-			news.Entries = append(news.Entries, line(now, "", "resource.rollout-unseen", e, map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)}))
+			news.Entries = append(
+				news.Entries,
+				line(
+					now,
+					"",
+					"resource.rollout-unseen",
+					e,
+					map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)},
+				),
+			)
 			b := resourceEvent(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
 			b.Event += "/" + cluster // several members may have a new gap at the same time
 			news.ResourceEvents = append(news.ResourceEvents, b)

@@ -117,8 +117,11 @@ func TestMissing(t *testing.T) {
 	for member, until := range map[string]time.Time{"watched": w.now, "ended": ago(20), "lost": w.now, "lost long ago": w.now, "gap": w.now} {
 		batch.Watched = append(batch.Watched, audit.WatchedSpan{Source: member, From: ago(600), To: until})
 	}
-	batch.Losses = []audit.Loss{{Cluster: "lost", Reason: audit.LossRing, Count: 1, From: ago(3), To: ago(2)}, {Cluster: "lost long ago", Reason: audit.LossRing, Count: 1, From: ago(300), To: ago(200)},
-		{Cluster: "gap", Reason: audit.LossGap, From: ago(60), To: w.now}}
+	batch.Losses = []audit.Loss{
+		{Cluster: "lost", Reason: audit.LossRing, Count: 1, From: ago(3), To: ago(2)},
+		{Cluster: "lost long ago", Reason: audit.LossRing, Count: 1, From: ago(300), To: ago(200)},
+		{Cluster: "gap", Reason: audit.LossGap, From: ago(60), To: w.now},
+	}
 	if err := w.flows.Append(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}

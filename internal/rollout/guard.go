@@ -212,9 +212,19 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
 		s.Guard.Stop = &stop
 		return News{
-			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason.Text})},
-			ResourceEvents: []notify.ResourceEvent{resourceEvent(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
-				concerned(w.Catalog(), e))},
+			Entries: []ledger.Entry{
+				line(
+					stop.At,
+					"",
+					"resource.rollout-stopped",
+					e,
+					map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason.Text},
+				),
+			},
+			ResourceEvents: []notify.ResourceEvent{
+				resourceEvent(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+					concerned(w.Catalog(), e)),
+			},
 		}, nil
 	})
 	if err != nil {
@@ -269,7 +279,13 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 		if want.Window != nil {
 			g.Window = *want.Window
 		}
-		details := map[string]string{"reason": reason, "enabled": strconv.FormatBool(!g.Off), "reopens": strconv.FormatBool(g.Reopens), "limit": strconv.FormatInt(g.Most(), 10), "window": g.Within().String()}
+		details := map[string]string{
+			"reason":  reason,
+			"enabled": strconv.FormatBool(!g.Off),
+			"reopens": strconv.FormatBool(g.Reopens),
+			"limit":   strconv.FormatInt(g.Most(), 10),
+			"window":  g.Within().String(),
+		}
 		if want.Arm {
 			if g.Stop == nil {
 				return News{}, fail(approval.CodeConflict, message.GuardNotStopped(e.Title))

@@ -231,7 +231,11 @@ func TestGuardFinishesWhatItBegan(t *testing.T) {
 	}
 	w.down = nil
 	w.look()
-	if _, err := w.store.Change(t.Context(), orders, func(s *rollout.State) (rollout.News, error) { s.Guard.Stop = nil; return rollout.News{}, nil }); err != nil {
+	if _, err := w.store.Change(
+		t.Context(),
+		orders,
+		func(s *rollout.State) (rollout.News, error) { s.Guard.Stop = nil; return rollout.News{}, nil },
+	); err != nil {
 		t.Fatal(err) // as if this had not been stored
 	}
 	w.pass(time.Minute)
@@ -276,7 +280,12 @@ func TestSetGuardIsBounded(t *testing.T) {
 func TestTheGuardIsNoPerson(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	_, name, _ := strings.Cut(rollout.GuardName, ":")
-	if _, err := w.TemporaryAudit(t.Context(), approval.Actor{ID: name, Security: true}, w.entity(), rollout.Audit{Until: w.now.Add(48 * time.Hour), Reason: "an outage"}); err != nil {
+	if _, err := w.TemporaryAudit(
+		t.Context(),
+		approval.Actor{ID: name, Security: true},
+		w.entity(),
+		rollout.Audit{Until: w.now.Add(48 * time.Hour), Reason: "an outage"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	w.look()

@@ -147,7 +147,12 @@ func (x *Insight) remember(found map[string]assessed, now time.Time) {
 
 // assessAll reads the flows of resources and assesses their evidence.
 func (x *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
-	scores, err := insight.EvidenceOf(ctx, x.Flows, insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}, resources)
+	scores, err := insight.EvidenceOf(
+		ctx,
+		x.Flows,
+		insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch},
+		resources,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +172,11 @@ func (x *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *i
 	fleet, out := x.Fleet(), make(map[string]assessed, len(resources))
 	for _, name := range resources {
 		s := scores[name]
-		a := assessed{score: s, at: now, Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}}}
+		a := assessed{
+			score:      s,
+			at:         now,
+			Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}},
+		}
 		a.score.Threshold, a.score.Enough = x.Threshold, a.Enough
 		a.Missing = s.Missing()
 		if placed, known := fleet.PlacedIn(snap, name); known {
@@ -278,7 +287,10 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 		}
 		for _, name := range chunk {
 			s := scores[name]
-			e := approval.ClassEvidence{Resource: name, Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0, Missing: s.Missing()}}
+			e := approval.ClassEvidence{
+				Resource: name,
+				Score:    approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0, Missing: s.Missing()},
+			}
 			if worst.Resource == "" || worst.Score.Enough && !e.Score.Enough || worst.Score.Enough == e.Score.Enough && e.Score.Value < worst.Score.Value {
 				worst = e
 			}
@@ -314,7 +326,13 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 		return c
 	}
 	refused := map[client]int64{}
-	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Verdict{policy.DefaultDenied}}
+	of := audit.Filter{
+		Since:     since,
+		Until:     until.Add(1),
+		Resources: []string{resource},
+		Clusters:  []string{cluster},
+		Decisions: []policy.Verdict{policy.DefaultDenied},
+	}
 	err := x.Flows.Totals(ctx, of, func(t audit.Total) error {
 		if t.Subject != "" {
 			refused[clientOf(&t)] += t.Count

@@ -23,8 +23,12 @@ func TestStages(t *testing.T) {
 			Status: v1alpha1.ProtectedResourceStatus{Clusters: []v1alpha1.ClusterState{{Name: "m1"}, {Name: "m2"}}}}
 	}
 	enough := &rollout.Assessment{Score: approval.Score{Value: 80, Threshold: 70, Enough: true}}
-	little := &rollout.Assessment{Score: approval.Score{Value: 30, Threshold: 70, Missing: []message.Message{message.Verbatim("It was watched on 3 of 14 days.")}}}
-	partly := &rollout.Assessment{Score: approval.Score{Value: 81, Threshold: 70, Missing: []message.Message{message.Verbatim("Half of the clients came lately.")}}}
+	little := &rollout.Assessment{
+		Score: approval.Score{Value: 30, Threshold: 70, Missing: []message.Message{message.Verbatim("It was watched on 3 of 14 days.")}},
+	}
+	partly := &rollout.Assessment{
+		Score: approval.Score{Value: 81, Threshold: 70, Missing: []message.Message{message.Verbatim("Half of the clients came lately.")}},
+	}
 	newcomers := &rollout.Assessment{Score: enough.Score, Newcomers: []string{cart}}
 	lost := &rollout.Assessment{Score: little.Score, Unattributed: 2}
 	announced := rollout.State{Announcement: &rollout.Announcement{At: now}}
@@ -78,7 +82,10 @@ func TestUnwatchedMembersAreNoEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, v1alpha1.ModeAudit)
 			w.fleet = tc.fleet
-			if err := w.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: w.now.Add(-30 * 24 * time.Hour), To: w.now}}}); err != nil {
+			if err := w.flows.Append(
+				t.Context(),
+				&audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: w.now.Add(-30 * 24 * time.Hour), To: w.now}}},
+			); err != nil {
 				t.Fatal(err)
 			}
 			all, err := w.insight.Assess(t.Context(), orders)
@@ -92,7 +99,16 @@ func TestUnwatchedMembersAreNoEvidence(t *testing.T) {
 // TestAssess: who was seen, who of them Enforce would refuse, and who has no name.
 func TestAssess(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeAudit)
-	w.policy = []v1alpha1.Statement{allow(cart), {SID: "no", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{scanner}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{orders}}}
+	w.policy = []v1alpha1.Statement{
+		allow(cart),
+		{
+			SID:       "no",
+			Effect:    v1alpha1.EffectDeny,
+			Subjects:  []v1alpha1.Subject{scanner},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{orders},
+		},
+	}
 	for _, s := range []string{cart, search, scanner, ""} {
 		w.see("m1", s, policy.Audited, 3)
 	}
@@ -102,7 +118,11 @@ func TestAssess(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := all[orders]
-	if diff := cmp.Diff([][]string{{cart, scanner, search}, {search}}, [][]string{got.Clients, got.Newcomers}); diff != "" || got.Unattributed != 1 || got.Enough || len(got.Missing) == 0 {
+	if diff := cmp.Diff(
+		[][]string{{cart, scanner, search}, {search}},
+		[][]string{got.Clients, got.Newcomers},
+	); diff != "" || got.Unattributed != 1 || got.Enough ||
+		len(got.Missing) == 0 {
 		t.Errorf("%+v: %s", got, diff)
 	}
 	for app, want := range map[string]bool{cart: true, "trnv1:rsc:o:iam:sa:app/other": false} {

@@ -106,5 +106,10 @@ type Switch interface {
 	// Toggle reads the object, compares it with the version (empty means any), calls the check with its spec, and
 	// writes. It may call the check again after a conflict. Nil ends the temporary audit. It returns ErrGone,
 	// ErrChanged, or the check's own error.
-	Toggle(ctx context.Context, object, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error)
+	Toggle(
+		ctx context.Context,
+		object, version string,
+		audit *v1alpha1.TemporaryAudit,
+		check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
+	) (*v1alpha1.ProtectedResource, error)
 }

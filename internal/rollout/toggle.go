@@ -57,7 +57,13 @@ func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalo
 
 // begin is what people and the guard have in common. The ledger has the line before the host cluster has the change, so
 // that nothing is opened that nobody knows of.
-func (s *Service) begin(ctx context.Context, actor string, e catalog.Entity, version string, audit *v1alpha1.TemporaryAudit) (*v1alpha1.ProtectedResource, error) {
+func (s *Service) begin(
+	ctx context.Context,
+	actor string,
+	e catalog.Entity,
+	version string,
+	audit *v1alpha1.TemporaryAudit,
+) (*v1alpha1.ProtectedResource, error) {
 	p, err := s.protection(e)
 	if err != nil {
 		return nil, err

@@ -108,10 +108,26 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.flows.Close() })
-	w.object = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "orders", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode}}
-	w.Service = rollout.NewService(rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
-		Log: slog.New(slog.DiscardHandler)})
-	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Fleet: func() insight.Fleet { return w.fleet }, Enforced: func() ([]string, bool) { return []string{orders}, true }, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
+	w.object = &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders", ResourceVersion: "1"},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode},
+	}
+	w.Service = rollout.NewService(
+		rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
+			Log: slog.New(slog.DiscardHandler)},
+	)
+	w.insight = rollout.NewInsight(
+		rollout.InsightConfig{
+			Flows:     w.flows,
+			Snapshot:  w.snapshot,
+			Fleet:     func() insight.Fleet { return w.fleet },
+			Enforced:  func() ([]string, bool) { return []string{orders}, true },
+			Store:     w.store,
+			Window:    14 * 24 * time.Hour,
+			Threshold: 70,
+			Now:       func() time.Time { return w.now },
+		},
+	)
 	return w
 }
 
@@ -121,9 +137,15 @@ func (w *world) entity() catalog.Entity {
 }
 
 func (w *world) snapshot() (*policy.Snapshot, bool) {
-	rc := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: "redis",
-		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
-	sc := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*", LabelKey: "app"}}
+	rc := &v1alpha1.ResourceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "redis"},
+		Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: "redis",
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}},
+	}
+	sc := &v1alpha1.SubjectClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*", LabelKey: "app"},
+	}
 	in := policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{rc}, SubjectClasses: []*v1alpha1.SubjectClass{sc},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: w.policy}}}}
 	if w.object != nil {
@@ -141,7 +163,12 @@ func (w *world) Protection(resource string) *v1alpha1.ProtectedResource {
 	return out
 }
 
-func (w *world) Toggle(ctx context.Context, object, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+func (w *world) Toggle(
+	ctx context.Context,
+	object, version string,
+	audit *v1alpha1.TemporaryAudit,
+	check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
+) (*v1alpha1.ProtectedResource, error) {
 	if w.object == nil || object != w.object.Name {
 		return nil, rollout.ErrGone
 	}
@@ -198,7 +225,16 @@ func (w *world) pass(d time.Duration) {
 // see stores connections at the present instant.
 func (w *world) see(cluster, subject string, word policy.Verdict, n int64) {
 	w.t.Helper()
-	e := audit.Edge{Cluster: cluster, Subject: subject, Resource: orders, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: word, Verdict: audit.VerdictForwarded}
+	e := audit.Edge{
+		Cluster:  cluster,
+		Subject:  subject,
+		Resource: orders,
+		Action:   "redis:connect",
+		Port:     6379,
+		Protocol: "TCP",
+		Decision: word,
+		Verdict:  audit.VerdictForwarded,
+	}
 	if subject == "" {
 		e.Source = "namespace=lost"
 	}
@@ -208,15 +244,32 @@ func (w *world) see(cluster, subject string, word policy.Verdict, n int64) {
 // request is what a proxy refused.
 func (w *world) request(cluster, subject, action string, n int64) {
 	w.t.Helper()
-	w.seeEdge(audit.Edge{Cluster: cluster, Subject: subject, Resource: orders, Action: action, Port: 6379, Protocol: audit.ProtocolHTTP, Decision: policy.DefaultDenied,
-		Verdict: audit.VerdictDropped}, n)
+	w.seeEdge(
+		audit.Edge{
+			Cluster:  cluster,
+			Subject:  subject,
+			Resource: orders,
+			Action:   action,
+			Port:     6379,
+			Protocol: audit.ProtocolHTTP,
+			Decision: policy.DefaultDenied,
+			Verdict:  audit.VerdictDropped,
+		},
+		n,
+	)
 }
 
 func (w *world) seeEdge(e audit.Edge, n int64) {
 	w.t.Helper()
 	w.batches++
-	if err := w.flows.Append(w.t.Context(), &audit.Batch{ID: fmt.Sprint(w.batches), Rollups: []audit.Rollup{{Bucket: w.now.Truncate(time.Minute), Edge: e, Count: n, FirstSeen: w.now, LastSeen: w.now}},
-		Positions: []audit.Position{{Source: e.Cluster, Time: w.now}}}); err != nil {
+	if err := w.flows.Append(
+		w.t.Context(),
+		&audit.Batch{
+			ID:        fmt.Sprint(w.batches),
+			Rollups:   []audit.Rollup{{Bucket: w.now.Truncate(time.Minute), Edge: e, Count: n, FirstSeen: w.now, LastSeen: w.now}},
+			Positions: []audit.Position{{Source: e.Cluster, Time: w.now}},
+		},
+	); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -302,7 +355,13 @@ func (w *world) told() map[string][]string {
 }
 
 func allow(subjects ...v1alpha1.Subject) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: "a", Effect: v1alpha1.EffectAllow, Subjects: subjects, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{orders}}
+	return v1alpha1.Statement{
+		SID:       "a",
+		Effect:    v1alpha1.EffectAllow,
+		Subjects:  subjects,
+		Actions:   []v1alpha1.Action{"redis:connect"},
+		Resources: []v1alpha1.ResourceName{orders},
+	}
 }
 
 func raw(v any) string {

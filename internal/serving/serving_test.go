@@ -27,8 +27,20 @@ func issue(t *testing.T, c Certificate, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}}, key.Public(), key)
+	der, err := x509.CreateCertificate(
+		rand.Reader,
+		&x509.Certificate{
+			SerialNumber: big.NewInt(1),
+			Subject:      pkix.Name{CommonName: name},
+			DNSNames:     []string{name},
+			NotBefore: time.Now().
+				Add(-time.Hour),
+			NotAfter: time.Now().Add(time.Hour),
+		},
+		&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}},
+		key.Public(),
+		key,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +81,10 @@ func serve(t *testing.T, c Config) *Endpoint {
 }
 
 func ok() *http.Server {
-	return &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })}
+	return &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
+	}
 }
 
 // shown is the name in the certificate that the endpoint shows.
@@ -110,7 +125,9 @@ func TestHTTP2AndOldTLS(t *testing.T) {
 	c := certificate(t)
 	issue(t, c, "acp")
 	e := serve(t, Config{Setting: "listen", Certificate: c, Server: ok()})
-	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the protocol is the question
+	client := &http.Client{
+		Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+	} //nolint:gosec // the protocol is the question
 	defer client.CloseIdleConnections()
 	res, err := client.Get("https://" + e.Address())
 	if err != nil {

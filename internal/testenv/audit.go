@@ -56,7 +56,19 @@ func (s *Server) Requests() ([]Request, error) {
 			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
 		if o := e.ObjectRef; o != nil {
-			out = append(out, Request{User: e.User.Username, Verb: e.Verb, Group: o.APIGroup, Resource: o.Resource, Subresource: o.Subresource, Name: o.Name, Namespace: o.Namespace, Code: e.Response.Code})
+			out = append(
+				out,
+				Request{
+					User:        e.User.Username,
+					Verb:        e.Verb,
+					Group:       o.APIGroup,
+					Resource:    o.Resource,
+					Subresource: o.Subresource,
+					Name:        o.Name,
+					Namespace:   o.Namespace,
+					Code:        e.Response.Code,
+				},
+			)
 		}
 	}
 	return out, lines.Err()

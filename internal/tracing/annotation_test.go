@@ -56,10 +56,22 @@ func TestAnnotationIsBounded(t *testing.T) {
 	if got := ParseChanges(a, now.Add(MaxAge+time.Second)); len(got) != 0 {
 		t.Errorf("an hour later: %s", sids(got))
 	}
-	if a = AddChanges(a, now.Add(2*MaxAge), changeOf("new", now.Add(2*MaxAge))); sids(ParseChanges(a, now.Add(2*MaxAge))) != "new" || strings.Count(a, ",") != 0 {
+	if a = AddChanges(
+		a,
+		now.Add(2*MaxAge),
+		changeOf("new", now.Add(2*MaxAge)),
+	); sids(ParseChanges(a, now.Add(2*MaxAge))) != "new" ||
+		strings.Count(a, ",") != 0 {
 		t.Errorf("old entries stay: %s", a)
 	}
-	if a := AddChanges("", now, changeOf(strings.Repeat("x", maxSID+1), now), changeOf("a b", now), changeOf("", now), Change{SID: "t-1-1", Position: "no", At: now}); a != "" {
+	if a := AddChanges(
+		"",
+		now,
+		changeOf(strings.Repeat("x", maxSID+1), now),
+		changeOf("a b", now),
+		changeOf("", now),
+		Change{SID: "t-1-1", Position: "no", At: now},
+	); a != "" {
 		t.Errorf("invalid entries are written: %s", a)
 	}
 }

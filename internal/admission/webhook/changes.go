@@ -129,7 +129,8 @@ func (t *Reporter) Start(ctx context.Context) error {
 			return nil
 		case c := <-t.changes:
 			if err := t.create(ctx, c); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "The Event for a change could not be created; the ledger will not name its user", "kind", c.Kind, "name", c.Name)
+				log.FromContext(ctx).
+					Error(err, "The Event for a change could not be created; the ledger will not name its user", "kind", c.Kind, "name", c.Name)
 			}
 			if n := t.dropped.Swap(0); n > 0 {
 				log.FromContext(ctx).Info("Too many changes at once; the ledger will not name the users of some", "dropped", n)

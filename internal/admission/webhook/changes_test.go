@@ -31,7 +31,10 @@ func TestReportedChanges(t *testing.T) {
 	}
 	going := object(4)
 	going.DeletionTimestamp = &metav1.Time{Time: at}
-	enforced := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs", UID: "u1", Generation: 3}, Spec: v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeEnforce}}
+	enforced := &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "bobs", UID: "u1", Generation: 3},
+		Spec:       v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeEnforce},
+	}
 	yes := true
 	for _, c := range []struct {
 		name      string
@@ -58,12 +61,17 @@ func TestReportedChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var told []string
-			h := &Handler{Cached: &reader{err: errors.New("away")}, Live: &reader{err: errors.New("away")}, Now: func() time.Time { return at }, Report: func(c event.Change) {
-				told = append(told, strings.Join([]string{string(c.Operation), c.User, string(rune('0' + c.Generation))}, " "))
-				if c.UID != "u1" || c.At != at || (c.Digest == "") != (c.Operation == event.Delete) {
-					t.Errorf("got the change %+v", c)
-				}
-			}}
+			h := &Handler{
+				Cached: &reader{err: errors.New("away")},
+				Live:   &reader{err: errors.New("away")},
+				Now:    func() time.Time { return at },
+				Report: func(c event.Change) {
+					told = append(told, strings.Join([]string{string(c.Operation), c.User, string(rune('0' + c.Generation))}, " "))
+					if c.UID != "u1" || c.At != at || (c.Digest == "") != (c.Operation == event.Delete) {
+						t.Errorf("got the change %+v", c)
+					}
+				},
+			}
 			req := review(t, c.operation, c.kind, c.old, c.now)
 			req.UserInfo, req.DryRun = authenticationv1.UserInfo{Username: c.user}, c.dryRun
 			h.Handle(t.Context(), req)
@@ -130,7 +138,10 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 		}
 		return one
 	}
-	object := &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}}}
+	object := &v1alpha1.ApprovalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "application"},
+		Spec:       v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}},
+	}
 	digest := func() string {
 		t.Helper()
 		o := &unstructured.Unstructured{}
@@ -165,7 +176,9 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 	clients := kubernetes.NewForConfigOrDie(server.Config)
 	var got []event.Change
 	until(t, "three changes are told", func() bool {
-		list, err := clients.EventsV1().Events(event.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + event.Reason + ",regarding.uid=" + base.UID})
+		list, err := clients.EventsV1().
+			Events(event.Namespace).
+			List(ctx, metav1.ListOptions{FieldSelector: "reason=" + event.Reason + ",regarding.uid=" + base.UID})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,10 @@ func review(t *testing.T, operation admissionv1.Operation, kind string, old, now
 func TestHandle(t *testing.T) {
 	full := &reader{
 		resources: []v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
-			Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "r", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+			Pattern:  "trnv1:rsc:trip-com:redis:clusters:*",
+			LabelKey: "r",
+			Actions:  []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}},
+		}}},
 		subjects: []v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{
 			Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "s"}}},
 	}
@@ -72,16 +75,58 @@ func TestHandle(t *testing.T) {
 		denied       bool
 		told         string
 	}{
-		"Good":        {"everything is known", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, good), false, ""},
-		"BehindCache": {"a cache that does not know the class yet is not believed", behind, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, good), false, ""},
-		"Unknown":     {"neither knows the class", behind, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, unknown), true, "no SubjectClass covers it"},
-		"Unreadable":  {"it fails open, and tells nothing of what is inside", broken, broken, review(t, admissionv1.Create, "AccessControlPolicy", nil, unknown), false, "not checked"},
-		"Revocation":  {"what was wrong before does not keep a statement from being taken away", full, full, review(t, admissionv1.Update, "AccessControlPolicy", longer, shorter), false, "no SubjectClass covers it"},
-		"Unchanged":   {"labels may change whatever the statements are", full, full, review(t, admissionv1.Update, "AccessControlPolicy", unknown, unknown), false, ""},
-		"Finalizer":   {"an object that is being deleted is let go", full, full, review(t, admissionv1.Update, "AccessControlPolicy", good, leaving), false, ""},
-		"OtherKind":   {"not one of ours", full, full, review(t, admissionv1.Create, "ConfigMap", nil, good), false, ""},
-		"NoObject":    {"a review without object is malformed", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, nil), true, "no object"},
-		"Malformed":   {"an object that is none", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, []int{1}), true, "cannot be read"},
+		"Good": {"everything is known", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, good), false, ""},
+		"BehindCache": {
+			"a cache that does not know the class yet is not believed",
+			behind,
+			full,
+			review(t, admissionv1.Create, "AccessControlPolicy", nil, good),
+			false,
+			"",
+		},
+		"Unknown": {
+			"neither knows the class",
+			behind,
+			full,
+			review(t, admissionv1.Create, "AccessControlPolicy", nil, unknown),
+			true,
+			"no SubjectClass covers it",
+		},
+		"Unreadable": {
+			"it fails open, and tells nothing of what is inside",
+			broken,
+			broken,
+			review(t, admissionv1.Create, "AccessControlPolicy", nil, unknown),
+			false,
+			"not checked",
+		},
+		"Revocation": {
+			"what was wrong before does not keep a statement from being taken away",
+			full,
+			full,
+			review(t, admissionv1.Update, "AccessControlPolicy", longer, shorter),
+			false,
+			"no SubjectClass covers it",
+		},
+		"Unchanged": {
+			"labels may change whatever the statements are",
+			full,
+			full,
+			review(t, admissionv1.Update, "AccessControlPolicy", unknown, unknown),
+			false,
+			"",
+		},
+		"Finalizer": {
+			"an object that is being deleted is let go",
+			full,
+			full,
+			review(t, admissionv1.Update, "AccessControlPolicy", good, leaving),
+			false,
+			"",
+		},
+		"OtherKind": {"not one of ours", full, full, review(t, admissionv1.Create, "ConfigMap", nil, good), false, ""},
+		"NoObject":  {"a review without object is malformed", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, nil), true, "no object"},
+		"Malformed": {"an object that is none", full, full, review(t, admissionv1.Create, "AccessControlPolicy", nil, []int{1}), true, "cannot be read"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

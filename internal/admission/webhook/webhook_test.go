@@ -71,8 +71,14 @@ func (c *ca) issue(t *testing.T, dir string) int64 {
 	}
 	serial := c.next
 	c.next++
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, c.cert, &key.PublicKey, c.key)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(serial),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().
+			Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, c.cert, &key.PublicKey, c.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +166,13 @@ func serve(t *testing.T, dir string, h *Handler) string {
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(
+		context.Background(),
+		20*time.Millisecond,
+		waitTimeout,
+		true,
+		func(context.Context) (bool, error) { return done(), nil },
+	)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -187,7 +199,14 @@ func TestCertificateIsReadAgain(t *testing.T) {
 
 func TestNewExplainsWhatIsWrong(t *testing.T) {
 	dir, authority := t.TempDir(), newCA(t)
-	if _, err := New(context.Background(), "127.0.0.1:0", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), &Handler{}); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := New(
+		context.Background(),
+		"127.0.0.1:0",
+		filepath.Join(dir, "tls.crt"),
+		filepath.Join(dir, "tls.key"),
+		&Handler{},
+	); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without certificate: %v, want an error about it", err)
 	}
 	authority.issue(t, dir)
@@ -223,7 +242,10 @@ func TestAgainstAnAPIServer(t *testing.T) {
 		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}}
 	subjectClass := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{
 		Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
-	enforced := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce}}
+	enforced := &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "bobs"},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce},
+	}
 	overlapping := resourceClass.DeepCopy()
 	overlapping.Name, overlapping.Spec.Pattern, overlapping.Spec.LabelKey = "orders", "trnv1:rsc:trip-com:redis:clusters:orders-*", "com.trip/orders"
 

@@ -29,7 +29,10 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	second := Item("b", "q")
 	second.Steps = []approval.Step{{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, EscalateTo: []string{"zoe"}}}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
-	x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}}, Start)
+	x := approval.NewTicket(
+		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}},
+		Start,
+	)
 	n := create(t, ctx, s, x).Number
 	chinese := Ticket("c", "r", "")
 	chinese.Reason = "because of 订单缓存"
@@ -85,7 +88,22 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 }
 
 func byUpdate(t *testing.T, ctx context.Context, s approval.TicketStore) {
-	one, two, three := create(t, ctx, s, Ticket("a", "r", "")).Number, create(t, ctx, s, Ticket("b", "r", "")).Number, create(t, ctx, s, Ticket("c", "r", "")).Number
+	one, two, three := create(
+		t,
+		ctx,
+		s,
+		Ticket("a", "r", ""),
+	).Number, create(
+		t,
+		ctx,
+		s,
+		Ticket("b", "r", ""),
+	).Number, create(
+		t,
+		ctx,
+		s,
+		Ticket("c", "r", ""),
+	).Number
 	approve(t, ctx, s, two, "carol")
 	first, err := s.List(ctx, approval.Filter{ByUpdate: true, Limit: 2})
 	if err != nil || len(first) != 2 || first[0].Number != two || first[1].Number != three {
@@ -100,7 +118,10 @@ func byUpdate(t *testing.T, ctx context.Context, s approval.TicketStore) {
 
 func delegations(t *testing.T, ctx context.Context, s approval.DelegationStore) {
 	make := func(from, to string, start, end time.Duration) approval.Delegation {
-		d, err := s.Delegate(ctx, approval.Delegation{From: from, To: to, Start: Start.Add(start), End: Start.Add(end), Reason: "away", CreatedBy: from, CreatedAt: Start})
+		d, err := s.Delegate(
+			ctx,
+			approval.Delegation{From: from, To: to, Start: Start.Add(start), End: Start.Add(end), Reason: "away", CreatedBy: from, CreatedAt: Start},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

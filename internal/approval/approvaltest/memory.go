@@ -218,7 +218,8 @@ func (m *Memory) Delegations(_ context.Context, f approval.DelegationFilter) ([]
 	var out []approval.Delegation
 	for i := len(m.delegations) - 1; i >= 0; i-- {
 		d := m.delegations[i]
-		if (f.From == "" || d.From == f.From) && (f.To == "" || d.To == f.To) && (f.ActiveAt.IsZero() || d.Active(f.ActiveAt)) && (f.Before == 0 || d.ID < f.Before) {
+		if (f.From == "" || d.From == f.From) && (f.To == "" || d.To == f.To) && (f.ActiveAt.IsZero() || d.Active(f.ActiveAt)) &&
+			(f.Before == 0 || d.ID < f.Before) {
 			out = append(out, d)
 		}
 	}

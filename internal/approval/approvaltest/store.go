@@ -28,14 +28,30 @@ func Ticket(app, resource, key string) *approval.Ticket {
 
 // TicketOf builds a ticket of alice with one item.
 func TicketOf(it approval.Item, key string) *approval.Ticket {
-	return approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", IdempotencyKey: key, Items: []approval.Item{it}}, Start)
+	return approval.NewTicket(
+		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", IdempotencyKey: key, Items: []approval.Item{it}},
+		Start,
+	)
 }
 
 // Item asks for app-n on resource r for an hour, decided by carol and then bob.
 func Item(app, resource string) approval.Item {
 	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
 		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
-			{Name: "leader", From: []v1alpha1.Approver{approval.FromLeader}, Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", From: []v1alpha1.Approver{approval.FromResourceOwner}, Approvers: []string{"bob", "dan"}, Quorum: 1, Note: message.StepNoteRequesterOwns()}}}
+			{
+				Name:      "leader",
+				From:      []v1alpha1.Approver{approval.FromLeader},
+				Approvers: []string{"carol"},
+				Quorum:    1,
+			},
+			{
+				Name:      "owner",
+				From:      []v1alpha1.Approver{approval.FromResourceOwner},
+				Approvers: []string{"bob", "dan"},
+				Quorum:    1,
+				Note:      message.StepNoteRequesterOwns(),
+			},
+		}}
 	it.Shown = Shown(it)
 	return it
 }
@@ -86,7 +102,11 @@ func RunDelegations(t *testing.T, fresh func(t *testing.T) approval.DelegationSt
 
 // RunOutbox runs the suite of approval.Outbox. fresh returns an empty store.
 func RunOutbox(t *testing.T, fresh func(t *testing.T) OutboxStore) {
-	run(t, fresh, map[string]func(*testing.T, context.Context, OutboxStore){"job order": jobOrder, "leases": leases, "clock ahead": clockAhead, "parked": parked})
+	run(
+		t,
+		fresh,
+		map[string]func(*testing.T, context.Context, OutboxStore){"job order": jobOrder, "leases": leases, "clock ahead": clockAhead, "parked": parked},
+	)
 }
 
 func run[S any](t *testing.T, fresh func(t *testing.T) S, cases map[string]func(*testing.T, context.Context, S)) {

@@ -15,8 +15,16 @@ import (
 // and that the texts which they stored are read.
 func TestItemsKeepTheirMessages(t *testing.T) {
 	note := message.StepNoteOwnerOf(message.NamesList([]string{"cart", "orders"}))
-	want := approval.Item{State: approval.StateApplying, Application: "a1", Message: message.TicketWaitingForMembers(message.NamesListAndMore([]string{"m1"}, 3)),
-		Steps: []approval.Step{{Name: "leader", Quorum: 1}, {Name: "owner", Quorum: 1, Note: note}}, Review: &approval.Step{Name: "review", Quorum: 1, Note: note}}
+	want := approval.Item{
+		State:       approval.StateApplying,
+		Application: "a1",
+		Message:     message.TicketWaitingForMembers(message.NamesListAndMore([]string{"m1"}, 3)),
+		Steps: []approval.Step{
+			{Name: "leader", Quorum: 1},
+			{Name: "owner", Quorum: 1, Note: note},
+		},
+		Review: &approval.Step{Name: "review", Quorum: 1, Note: note},
+	}
 	body, err := encodeItem(want)
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +44,17 @@ func TestItemsKeepTheirMessages(t *testing.T) {
 	if err := json.Unmarshal(body, &old); err != nil || len(old.Steps) != 2 || old.Review == nil {
 		t.Errorf("an earlier version reads %+v, %v", old, err)
 	}
-	got, err = decodeItem([]byte(`{"State":"failed","Message":"The host cluster refused it","Steps":[{"Name":"owner","Note":"because"}],"Review":{"Name":"review"}}`))
-	if err != nil || got.Message != message.Verbatim("The host cluster refused it") || got.Steps[0].Note != message.Verbatim("because") || !got.Review.Note.IsZero() {
+	got, err = decodeItem(
+		[]byte(`{"State":"failed","Message":"The host cluster refused it","Steps":[{"Name":"owner","Note":"because"}],"Review":{"Name":"review"}}`),
+	)
+	if err != nil || got.Message != message.Verbatim("The host cluster refused it") || got.Steps[0].Note != message.Verbatim("because") ||
+		!got.Review.Note.IsZero() {
 		t.Errorf("the item of an earlier version is read as %+v, %v", got, err)
 	}
-	if got, err = decodeItem([]byte(`{"Steps":null,"Review":null,"Message":""}`)); err != nil || got.Steps != nil || got.Review != nil || !got.Message.IsZero() {
+	if got, err = decodeItem(
+		[]byte(`{"Steps":null,"Review":null,"Message":""}`),
+	); err != nil || got.Steps != nil || got.Review != nil ||
+		!got.Message.IsZero() {
 		t.Errorf("an item without steps is read as %+v, %v", got, err)
 	}
 }

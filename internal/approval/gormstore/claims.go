@@ -30,7 +30,10 @@ func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 		for _, c := range chunk {
 			args = append(args, c.Application, c.Resource, c.Action)
 		}
-		other, err := database.Number(tx, "SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chunk)-1)+") LIMIT 1", args...)
+		other, err := database.Number(
+			tx,
+			"SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chunk)-1)+") LIMIT 1",
+			args...)
 		if err != nil || other > 0 {
 			return other, err
 		}

@@ -44,7 +44,14 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 		if err := change(&d); err != nil {
 			return err
 		}
-		n, err := database.Exec(tx, "UPDATE delegations SET ended_at = ?, ended_by = ? WHERE id = ? AND ended_at = ?", micros(d.EndedAt), d.EndedBy, id, row.EndedAt)
+		n, err := database.Exec(
+			tx,
+			"UPDATE delegations SET ended_at = ?, ended_by = ? WHERE id = ? AND ended_at = ?",
+			micros(d.EndedAt),
+			d.EndedBy,
+			id,
+			row.EndedAt,
+		)
 		if err != nil {
 			return err
 		}

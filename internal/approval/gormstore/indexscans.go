@@ -111,8 +111,11 @@ func waiting(f approval.Filter) []indexScan {
 	w := f.WaitsFor
 	scans := []indexScan{concern(w.Person, approval.RoleWaits)}
 	for _, p := range w.StandsFor {
-		scans = append(scans, indexScan{table: "concerns", joined: true, conditions: sqlquery.Condition(`d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
- AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, p, w.Person, w.Person)})
+		scans = append(
+			scans,
+			indexScan{table: "concerns", joined: true, conditions: sqlquery.Condition(`d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
+ AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, p, w.Person, w.Person)},
+		)
 	}
 	if len(f.ItemStates) > 0 {
 		for i := range scans {
@@ -212,7 +215,8 @@ func addAfter(c *sqlquery.Conditions, f approval.Filter, number string) {
 // hasTicketConditions reports whether addFilter adds a condition for the filter.
 func hasTicketConditions(f approval.Filter) bool {
 	item := ofItem(f, "")
-	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || !item.IsEmpty()
+	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil ||
+		!item.IsEmpty()
 }
 
 // union returns the query of the numbers of all scans, as column n.

@@ -42,7 +42,12 @@ func seed(t *testing.T, db *database.DB) {
 	if err := db.Write(t.Context(), func(tx *gorm.DB) error {
 		for _, sql := range many {
 			// Both databases accept a WITH before the SELECT of an INSERT.
-			sql = strings.Replace(sql, "FROM s", fmt.Sprintf("FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n FROM s) AS s", manyTickets), 1)
+			sql = strings.Replace(
+				sql,
+				"FROM s",
+				fmt.Sprintf("FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n FROM s) AS s", manyTickets),
+				1,
+			)
 			if err := tx.Exec(sql).Error; err != nil {
 				return err
 			}

@@ -74,7 +74,13 @@ func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, 
 
 // completeJob deletes or changes a job by a statement, to which it adds the condition, if the worker still has its lease. The
 // number of attempts distinguishes leases of one worker.
-func (s *Store) completeJob(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, statement string, args ...any) (*approval.Ticket, error) {
+func (s *Store) completeJob(
+	ctx context.Context,
+	j *approval.Job,
+	change func(*approval.Ticket) error,
+	statement string,
+	args ...any,
+) (*approval.Ticket, error) {
 	var t *approval.Ticket
 	err := s.write(ctx, func(tx *gorm.DB) (err error) {
 		n, err := database.Exec(tx, statement+" WHERE id = ? AND worker = ? AND attempts = ?", slices.Concat(args, []any{j.ID, j.Worker, j.Attempts})...)

@@ -45,7 +45,19 @@ func ticketRows(tx *gorm.DB, condition string, args ...any) ([]ticketRow, error)
 func selectTickets(tx *gorm.DB, s sqlquery.Statement) (out []ticketRow, err error) {
 	err = database.Rows(tx, func(rows *sql.Rows) error {
 		var r ticketRow
-		err := rows.Scan(&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt, &r.TraceParent)
+		err := rows.Scan(
+			&r.Number,
+			&r.Kind,
+			&r.State,
+			&r.Version,
+			&r.Requester,
+			&r.Reason,
+			&r.IdempotencyKey,
+			&r.BreakGlass,
+			&r.CreatedAt,
+			&r.UpdatedAt,
+			&r.TraceParent,
+		)
 		out = append(out, r)
 		return err
 	}, s.Text, s.Args...)

@@ -40,9 +40,22 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	db := databasetest.Open(t, "sqlite:"+file)
 	s := New(db)
 	at := func(minutes int) time.Time { return approvaltest.Start.Add(time.Duration(minutes) * time.Minute) }
-	leader := approval.Step{Name: "leader", State: approval.StepApproved, Approvers: []string{"carol"}, From: []v1alpha1.Approver{"requester.leader"}, Quorum: 1,
-		Votes: []approval.Vote{{Person: "carol", Approve: true, At: at(1), Comment: "ok"}}}
-	owner := approval.Step{Name: "owner", State: approval.StepCurrent, Approvers: []string{"bob", "dan"}, From: []v1alpha1.Approver{"resource.owner", "group:security"}, Quorum: 1, Note: message.Verbatim("n")}
+	leader := approval.Step{
+		Name:      "leader",
+		State:     approval.StepApproved,
+		Approvers: []string{"carol"},
+		From:      []v1alpha1.Approver{"requester.leader"},
+		Quorum:    1,
+		Votes:     []approval.Vote{{Person: "carol", Approve: true, At: at(1), Comment: "ok"}},
+	}
+	owner := approval.Step{
+		Name:      "owner",
+		State:     approval.StepCurrent,
+		Approvers: []string{"bob", "dan"},
+		From:      []v1alpha1.Approver{"resource.owner", "group:security"},
+		Quorum:    1,
+		Note:      message.Verbatim("n"),
+	}
 	want := &approval.Ticket{Number: 1, Kind: approval.KindGrant, Version: 2, Requester: "alice", Reason: "because", IdempotencyKey: "key-12345",
 		Items: []approval.Item{{State: approval.StatePending, Application: "a1", ApplicationName: "name:a1", Resource: "r1", ResourceName: "name:r1",
 			Actions: []string{"redis:connect", "redis:info"}, SID: "t-1-1", Duration: time.Hour, Steps: []approval.Step{leader, owner}}},
@@ -87,7 +100,9 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if it := inForce.Items[0]; !it.ExpiresAt.Equal(at(61).Truncate(time.Second)) || it.Policy != "p-r2" || it.PolicyUID != "uid-2" || it.WrittenGeneration != 4 || !it.Due().Equal(it.ExpiresAt) {
+	if it := inForce.Items[0]; !it.ExpiresAt.Equal(at(61).Truncate(time.Second)) || it.Policy != "p-r2" || it.PolicyUID != "uid-2" ||
+		it.WrittenGeneration != 4 ||
+		!it.Due().Equal(it.ExpiresAt) {
 		t.Errorf("the grant keeps its place and its end: %+v", it)
 	}
 	if x, err := s.Update(t.Context(), 1, func(x *approval.Ticket) error { return approve(x, "dan") }); err != nil || x.State() != approval.StateApproved {

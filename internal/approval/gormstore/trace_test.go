@@ -29,7 +29,11 @@ func TestTraceParentIsStored(t *testing.T) {
 		if got, err := New(db).Get(t.Context(), made.Number); err != nil || got.TraceParent != position {
 			t.Errorf("%q, %v", got.TraceParent, err)
 		}
-		if err := exec(t, db, "INSERT INTO tickets (number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at) VALUES (7, 'grant', 'pending', 1, 'alice', 'r', NULL, false, 0, 0)"); err != nil {
+		if err := exec(
+			t,
+			db,
+			"INSERT INTO tickets (number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at) VALUES (7, 'grant', 'pending', 1, 'alice', 'r', NULL, false, 0, 0)",
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := New(db).Get(t.Context(), 7); err != nil || got.TraceParent != "" {

@@ -46,7 +46,15 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 		return t, nil
 	}
 	// The columns of the request never change.
-	n, err := database.Exec(tx, "UPDATE tickets SET state = ?, version = ?, updated_at = ? WHERE number = ? AND version = ?", t.State(), t.Version, micros(t.UpdatedAt), number, before)
+	n, err := database.Exec(
+		tx,
+		"UPDATE tickets SET state = ?, version = ?, updated_at = ? WHERE number = ? AND version = ?",
+		t.State(),
+		t.Version,
+		micros(t.UpdatedAt),
+		number,
+		before,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,13 @@ func rarestWord(tx *gorm.DB, f approval.Filter) (string, error) {
 		least = rareOfSome + 1
 	}
 	for _, w := range tokenize.Prefixes(f.Text) {
-		n, err := database.Number(tx, "SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w", w, tokenize.PrefixEnd(w), least)
+		n, err := database.Number(
+			tx,
+			"SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w",
+			w,
+			tokenize.PrefixEnd(w),
+			least,
+		)
 		if err != nil {
 			return "", err
 		}

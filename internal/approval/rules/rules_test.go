@@ -12,10 +12,23 @@ import (
 )
 
 func example() *Request {
-	return &Request{Kind: "grant", Requester: Person{ID: "alice", Groups: []string{"payments", "oncall"}},
+	return &Request{
+		Kind:        "grant",
+		Requester:   Person{ID: "alice", Groups: []string{"payments", "oncall"}},
 		Application: Entity{ID: "app", Environment: "prod", Sensitivity: "low", Owners: []string{"group:payments"}},
-		Resource:    Entity{ID: "db", Name: "trnv1:rsc:o:redis:clusters:db", Class: "redis", Environment: "prod", Sensitivity: "high", Owners: []string{"user:bob"}},
-		Actions:     []string{"redis:connect"}, Duration: 48 * time.Hour, Enforcers: []string{"cilium"}, Clients: 7}
+		Resource: Entity{
+			ID:          "db",
+			Name:        "trnv1:rsc:o:redis:clusters:db",
+			Class:       "redis",
+			Environment: "prod",
+			Sensitivity: "high",
+			Owners:      []string{"user:bob"},
+		},
+		Actions:   []string{"redis:connect"},
+		Duration:  48 * time.Hour,
+		Enforcers: []string{"cilium"},
+		Clients:   7,
+	}
 }
 
 func TestExpressions(t *testing.T) {
@@ -111,7 +124,11 @@ func TestDoubtDenies(t *testing.T) {
 }
 
 func TestProblemsNameTheirField(t *testing.T) {
-	o := object("request.knd == 'x'", v1alpha1.ApprovalStep{Name: "a"}, v1alpha1.ApprovalStep{Name: "b", Condition: "1", AutoApprove: "(", Timeout: &v1alpha1.StepTimeout{}})
+	o := object(
+		"request.knd == 'x'",
+		v1alpha1.ApprovalStep{Name: "a"},
+		v1alpha1.ApprovalStep{Name: "b", Condition: "1", AutoApprove: "(", Timeout: &v1alpha1.StepTimeout{}},
+	)
 	o.Spec.MaxDuration = &metav1.Duration{Duration: -time.Hour}
 	p, problems := Compile(o)
 	var fields []string

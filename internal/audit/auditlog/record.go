@@ -58,9 +58,28 @@ var effects = map[policy.Verdict]string{
 // RecordOf converts a flow to a line of the audit log.
 func RecordOf(f *audit.Flow) Record {
 	return Record{
-		Time: f.Time.UTC(), Subject: f.Subject, Action: f.Action, Resource: f.Resource, Effect: effects[f.Decision], Decision: f.Decision, Verdict: f.Verdict,
-		Policy: f.Statement.Policy, Statement: f.Statement.SID, Cluster: f.Cluster, SourceCluster: f.SourceCluster, Node: f.Node,
-		SourceAddress: f.SourceAddress, SourcePort: f.SourcePort, DestinationAddress: f.DestinationAddress, DestinationPort: f.Port, Protocol: f.Protocol,
-		Source: f.Source, Destination: f.Destination, OtherSubjects: f.OtherSubjects, OtherResources: f.OtherResources, Count: f.Count, Reason: message.Decode(f.Reason).Text,
+		Time:               f.Time.UTC(),
+		Subject:            f.Subject,
+		Action:             f.Action,
+		Resource:           f.Resource,
+		Effect:             effects[f.Decision],
+		Decision:           f.Decision,
+		Verdict:            f.Verdict,
+		Policy:             f.Statement.Policy,
+		Statement:          f.Statement.SID,
+		Cluster:            f.Cluster,
+		SourceCluster:      f.SourceCluster,
+		Node:               f.Node,
+		SourceAddress:      f.SourceAddress,
+		SourcePort:         f.SourcePort,
+		DestinationAddress: f.DestinationAddress,
+		DestinationPort:    f.Port,
+		Protocol:           f.Protocol,
+		Source:             f.Source,
+		Destination:        f.Destination,
+		OtherSubjects:      f.OtherSubjects,
+		OtherResources:     f.OtherResources,
+		Count:              f.Count,
+		Reason:             message.Decode(f.Reason).Text,
 	}
 }

@@ -62,10 +62,15 @@ func New(cfg Config) (*Writer, error) {
 		cfg.BatchEvery = time.Second
 	}
 	t := &Writer{
-		cfg: cfg, queue: make(chan audit.Flow, cfg.Queue),
-		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "acp_flow_tap_written_total", Help: "Lines of the audit log that were written to its output."}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_tap_dropped_total",
-			Help: "Lines of the audit log that were dropped because the queue was full or the output failed. The flow store has the connections."}, []string{"reason"}),
+		cfg:   cfg,
+		queue: make(chan audit.Flow, cfg.Queue),
+		written: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "acp_flow_tap_written_total", Help: "Lines of the audit log that were written to its output."},
+		),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "acp_flow_tap_dropped_total",
+			Help: "Lines of the audit log that were dropped because the queue was full or the output failed. The flow store has the connections.",
+		}, []string{"reason"}),
 	}
 	cfg.Registerer.MustRegister(t.written, t.dropped)
 	return t, nil

@@ -28,10 +28,27 @@ import (
 
 func flow(change ...func(*audit.Flow)) *audit.Flow {
 	f := &audit.Flow{
-		Time: time.Date(2026, 11, 2, 10, 0, 0, 123456789, time.UTC), Node: "m1/node-3",
-		Edge: audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: "trnv1:rsc:trip-com:iam:sa:app/888", Resource: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster",
-			Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: "bobs", SID: "app888"}},
-		SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("fd00::2"), SourcePort: 40000, Count: 1, Reason: "an allow matches",
+		Time: time.Date(2026, 11, 2, 10, 0, 0, 123456789, time.UTC),
+		Node: "m1/node-3",
+		Edge: audit.Edge{
+			Cluster:       "m1",
+			SourceCluster: "m2",
+			Subject:       "trnv1:rsc:trip-com:iam:sa:app/888",
+			Resource:      "trnv1:rsc:trip-com:redis:clusters:bobs-cluster",
+			Action:        "redis:connect",
+			Port:          6379,
+			Protocol:      "TCP",
+			Decision:      policy.Allowed,
+			Verdict:       audit.VerdictForwarded,
+			Statement:     policy.Ref{Policy: "bobs", SID: "app888"},
+		},
+		SourceAddress: netip.MustParseAddr(
+			"10.0.0.1",
+		),
+		DestinationAddress: netip.MustParseAddr("fd00::2"),
+		SourcePort:         40000,
+		Count:              1,
+		Reason:             "an allow matches",
 	}
 	for _, c := range change {
 		c(f)

@@ -112,7 +112,11 @@ func appendAddsUp(t *testing.T, s audit.Store) {
 
 func appendIsIdempotent(t *testing.T, s audit.Store) {
 	e := Edge()
-	b := &audit.Batch{ID: "same", Rollups: []audit.Rollup{rollup(0, 3, e)}, Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: T0, To: T0}}}
+	b := &audit.Batch{
+		ID:      "same",
+		Rollups: []audit.Rollup{rollup(0, 3, e)},
+		Losses:  []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: T0, To: T0}},
+	}
 	mustAppend(t, s, b)
 	mustAppend(t, s, &audit.Batch{ID: "between", Rollups: []audit.Rollup{rollup(0, 1, e)}})
 	mustAppend(t, s, b)
@@ -144,7 +148,11 @@ func resumeGoesWithTheBatch(t *testing.T, s audit.Store) {
 		Positions: []audit.Position{{Source: "m1", Time: at}, {Source: "m2", Time: T0}},
 		Seen:      []audit.SeenEvent{{Source: "m1", Time: T0, ID: 1}, {Source: "m1", Time: at, ID: ^uint64(0)}, {Source: "m2", Time: T0, ID: 7}},
 	})
-	mustAppend(t, s, &audit.Batch{ID: "2", Seen: []audit.SeenEvent{{Source: "m1", Time: at, ID: 2}}, ForgetSeen: map[string]time.Time{"m1": T0.Add(time.Microsecond)}})
+	mustAppend(
+		t,
+		s,
+		&audit.Batch{ID: "2", Seen: []audit.SeenEvent{{Source: "m1", Time: at, ID: 2}}, ForgetSeen: map[string]time.Time{"m1": T0.Add(time.Microsecond)}},
+	)
 	got, err := s.Resume(t.Context(), "m1")
 	if err != nil {
 		t.Fatalf("Resume: %v", err)

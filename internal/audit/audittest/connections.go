@@ -131,8 +131,16 @@ func deniedCounts(t *testing.T, s audit.Store) {
 	}
 	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{
 		rollup(0, 100, deny("s1", "r1", policy.Denied)),
-		rollup(5, 1, deny("s1", "r1", policy.Denied)), rollup(6, 2, deny("s1", "r1", policy.DefaultDenied)), rollup(5, 4, deny("s1", "r2", policy.DefaultDenied)),
-		rollup(5, 8, deny("s2", "r1", policy.DefaultDenied)), rollup(5, 16, deny("s1", "r1", policy.Audited)), rollup(5, 32, deny("", "r1", policy.Denied)),
+		rollup(
+			5,
+			1,
+			deny("s1", "r1", policy.Denied),
+		),
+		rollup(6, 2, deny("s1", "r1", policy.DefaultDenied)),
+		rollup(5, 4, deny("s1", "r2", policy.DefaultDenied)),
+		rollup(5, 8, deny("s2", "r1", policy.DefaultDenied)),
+		rollup(5, 16, deny("s1", "r1", policy.Audited)),
+		rollup(5, 32, deny("", "r1", policy.Denied)),
 	}})
 	since := T0.Add(5 * time.Minute)
 	for name, tc := range map[string]struct {

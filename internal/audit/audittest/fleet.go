@@ -47,7 +47,13 @@ func NewFleet(edges int) *Fleet {
 		resource, subject := i%resourcesOfFleet, r.IntN(10_000)
 		e := Edge(func(e *audit.Edge) {
 			e.Cluster, e.SourceCluster = fmt.Sprint("m", resource%3), fmt.Sprint("m", subject%3)
-			e.Subject, e.Resource = fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", subject), fmt.Sprintf("trnv1:rsc:trip-com:redis:clusters:cluster-%d", resource)
+			e.Subject, e.Resource = fmt.Sprintf(
+				"trnv1:rsc:trip-com:iam:sa:app/%d",
+				subject,
+			), fmt.Sprintf(
+				"trnv1:rsc:trip-com:redis:clusters:cluster-%d",
+				resource,
+			)
 			e.Statement = policy.Ref{Policy: fmt.Sprint("portal-", resource), SID: fmt.Sprint("t", i)}
 			if i%20 == 0 {
 				e.Decision, e.Verdict, e.Statement = policy.DefaultDenied, audit.VerdictDropped, policy.Ref{}
@@ -76,7 +82,16 @@ func (f *Fleet) Rollups(bucket time.Time, n int) []audit.Rollup {
 	at := f.random.IntN(len(f.Edges))
 	for i := range n {
 		first := bucket.Add(time.Duration(f.random.IntN(20_000_000)) * time.Microsecond)
-		out = append(out, audit.Rollup{Bucket: bucket, Edge: f.Edges[(at+i)%len(f.Edges)], Count: 1 + f.random.Int64N(200), FirstSeen: first, LastSeen: first.Add(time.Duration(f.random.IntN(40_000_000)) * time.Microsecond)})
+		out = append(
+			out,
+			audit.Rollup{
+				Bucket:    bucket,
+				Edge:      f.Edges[(at+i)%len(f.Edges)],
+				Count:     1 + f.random.Int64N(200),
+				FirstSeen: first,
+				LastSeen:  first.Add(time.Duration(f.random.IntN(40_000_000)) * time.Microsecond),
+			},
+		)
 	}
 	return out
 }
@@ -93,8 +108,14 @@ func (f *Fleet) Flows(from time.Time, span time.Duration, n int) []audit.Flow {
 			reason = "no statement allows it"
 		}
 		out = append(out, audit.Flow{
-			Time: from.Add(span * time.Duration(i) / time.Duration(n)).Truncate(time.Microsecond), Node: f.nodes[k][server], Edge: *e,
-			SourceAddress: f.clients[k][client], DestinationAddress: f.servers[k][server], SourcePort: uint16(32768 + f.random.IntN(28232)), Count: 1, Reason: reason,
+			Time:               from.Add(span * time.Duration(i) / time.Duration(n)).Truncate(time.Microsecond),
+			Node:               f.nodes[k][server],
+			Edge:               *e,
+			SourceAddress:      f.clients[k][client],
+			DestinationAddress: f.servers[k][server],
+			SourcePort:         uint16(32768 + f.random.IntN(28232)),
+			Count:              1,
+			Reason:             reason,
 		})
 	}
 	return out

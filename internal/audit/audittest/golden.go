@@ -40,9 +40,23 @@ func Golden(t *testing.T, file string, statements map[string]Statement) {
 // EveryFilter returns a filter with every field set, to values that must appear in arguments and not in the text of a statement.
 func EveryFilter() audit.Filter {
 	return audit.Filter{
-		Since: T0.Add(59 * time.Second), Until: T0.Add(2*time.Hour + time.Second), Subjects: []string{"value-s"}, Resources: []string{"value-r1", "value-r2"},
-		Clusters: []string{"value-c"}, Actions: []string{"value-a"}, Decisions: []policy.Verdict{"value-d"}, Verdicts: []audit.Verdict{"value-v"}, Ports: []uint16{6379},
-		Policy: "value-p", SID: "value-sid", Unattributed: true, Disagree: true, Text: "value-t", Within: &audit.Scope{Subjects: []string{"value-w"}},
+		Since:     T0.Add(59 * time.Second),
+		Until:     T0.Add(2*time.Hour + time.Second),
+		Subjects:  []string{"value-s"},
+		Resources: []string{"value-r1", "value-r2"},
+		Clusters: []string{
+			"value-c",
+		},
+		Actions:      []string{"value-a"},
+		Decisions:    []policy.Verdict{"value-d"},
+		Verdicts:     []audit.Verdict{"value-v"},
+		Ports:        []uint16{6379},
+		Policy:       "value-p",
+		SID:          "value-sid",
+		Unattributed: true,
+		Disagree:     true,
+		Text:         "value-t",
+		Within:       &audit.Scope{Subjects: []string{"value-w"}},
 	}
 }
 

@@ -42,7 +42,12 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 	holder("m1", "a")
 	holder("m2", "b")
 
-	b := &audit.Batch{ID: "1", Holder: "b", Rollups: []audit.Rollup{rollup(0, 1, Edge())}, Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: "m1", Time: T0}}}
+	b := &audit.Batch{
+		ID:        "1",
+		Holder:    "b",
+		Rollups:   []audit.Rollup{rollup(0, 1, Edge())},
+		Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: "m1", Time: T0}},
+	}
 	if err := s.Append(t.Context(), b); !errors.Is(err, audit.ErrNotHolder) {
 		t.Errorf("Append without the lease: got %v, want ErrNotHolder", err)
 	}

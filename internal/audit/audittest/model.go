@@ -135,10 +135,26 @@ func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.C
 
 // compareEdges orders edges like Totals.
 func compareEdges(a, b audit.Edge) int {
-	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.SourceCluster, b.SourceCluster),
-		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Port, b.Port),
-		cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Decision, b.Decision), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Statement.Policy, b.Statement.Policy),
-		cmp.Compare(a.Statement.SID, b.Statement.SID), cmp.Compare(a.OtherSubjects, b.OtherSubjects), cmp.Compare(a.OtherResources, b.OtherResources))
+	return cmp.Or(
+		cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subject, b.Subject),
+		cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.SourceCluster, b.SourceCluster),
+		cmp.Compare(a.Source, b.Source),
+		cmp.Compare(a.Destination, b.Destination),
+		cmp.Compare(a.Action, b.Action),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(
+			a.Protocol,
+			b.Protocol,
+		),
+		cmp.Compare(a.Decision, b.Decision),
+		cmp.Compare(a.Verdict, b.Verdict),
+		cmp.Compare(a.Statement.Policy, b.Statement.Policy),
+		cmp.Compare(a.Statement.SID, b.Statement.SID),
+		cmp.Compare(a.OtherSubjects, b.OtherSubjects),
+		cmp.Compare(a.OtherResources, b.OtherResources),
+	)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -33,9 +33,20 @@ func some[T any](g generator, list ...T) []T {
 
 func (g generator) edge() audit.Edge {
 	e := audit.Edge{
-		Cluster: pick(g, "m1", "m2"), SourceCluster: pick(g, "m1", ""), Subject: pick(g, "", "App/1", "app/2"), Resource: pick(g, "", "r/a", "r/B"),
-		Action: pick(g, "", "redis:connect"), Port: pick[uint16](g, 0, 6379, 65535), Protocol: "TCP",
-		Decision: pick(g, policy.Allowed, policy.DefaultDenied, policy.Audited), Verdict: pick(g, audit.VerdictForwarded, audit.VerdictDropped, audit.VerdictUnknown),
+		Cluster:       pick(g, "m1", "m2"),
+		SourceCluster: pick(g, "m1", ""),
+		Subject:       pick(g, "", "App/1", "app/2"),
+		Resource:      pick(g, "", "r/a", "r/B"),
+		Action:        pick(g, "", "redis:connect"),
+		Port:          pick[uint16](g, 0, 6379, 65535),
+		Protocol:      "TCP",
+		Decision: pick(
+			g,
+			policy.Allowed,
+			policy.DefaultDenied,
+			policy.Audited,
+		),
+		Verdict:       pick(g, audit.VerdictForwarded, audit.VerdictDropped, audit.VerdictUnknown),
 		OtherSubjects: pick(g, "", "app/8 app/9"),
 	}
 	if e.Subject == "" {
@@ -61,18 +72,48 @@ func (g generator) batch(id string) *audit.Batch {
 	for range g.IntN(40) {
 		bucket := g.minute()
 		first := bucket.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond)
-		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: bucket, Edge: g.edge(), Count: pick(g, 0, 1+g.Int64N(1000), 1+g.Int64N(1000)), FirstSeen: first, LastSeen: first.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond)})
+		b.Rollups = append(
+			b.Rollups,
+			audit.Rollup{
+				Bucket:    bucket,
+				Edge:      g.edge(),
+				Count:     pick(g, 0, 1+g.Int64N(1000), 1+g.Int64N(1000)),
+				FirstSeen: first,
+				LastSeen:  first.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond),
+			},
+		)
 	}
 	for range g.IntN(10) {
 		at := g.moment()
 		if g.IntN(3) == 0 {
 			at = T0 // several at the same time
 		}
-		b.Flows = append(b.Flows, audit.Flow{Time: at, Node: pick(g, "n1", "n2"), Edge: g.edge(), SourceAddress: netip.MustParseAddr("10.0.0.1"), SourcePort: uint16(g.IntN(3)), Count: 1, Reason: pick(g, "", "why")})
+		b.Flows = append(
+			b.Flows,
+			audit.Flow{
+				Time:          at,
+				Node:          pick(g, "n1", "n2"),
+				Edge:          g.edge(),
+				SourceAddress: netip.MustParseAddr("10.0.0.1"),
+				SourcePort:    uint16(g.IntN(3)),
+				Count:         1,
+				Reason:        pick(g, "", "why"),
+			},
+		)
 	}
 	for range g.IntN(4) {
 		from := g.moment()
-		b.Losses = append(b.Losses, audit.Loss{Cluster: pick(g, "m1", "m2"), Node: pick(g, "", "n1"), Reason: pick(g, audit.LossRing, audit.LossGap), Count: g.Int64N(9), From: from, To: from.Add(time.Duration(g.IntN(100)) * time.Minute)})
+		b.Losses = append(
+			b.Losses,
+			audit.Loss{
+				Cluster: pick(g, "m1", "m2"),
+				Node:    pick(g, "", "n1"),
+				Reason:  pick(g, audit.LossRing, audit.LossGap),
+				Count:   g.Int64N(9),
+				From:    from,
+				To:      from.Add(time.Duration(g.IntN(100)) * time.Minute),
+			},
+		)
 	}
 	for range g.IntN(3) {
 		from := g.moment()

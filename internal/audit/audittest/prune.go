@@ -14,9 +14,13 @@ func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
 	old, kept := Edge(func(e *audit.Edge) { e.Subject = "old" }), Edge()
 	tomorrow := T0.Add(24 * time.Hour)
 	mustAppend(t, s, &audit.Batch{
-		ID: "1", Rollups: []audit.Rollup{rollup(0, 1, old), rollup(0, 2, kept), rollup(days(1), 4, kept)},
-		Flows:     []audit.Flow{flow(0, old), flow(days(1), kept)},
-		Losses:    []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: T0, To: T0}, {Cluster: "m1", Reason: audit.LossGap, From: T0, To: tomorrow}},
+		ID:      "1",
+		Rollups: []audit.Rollup{rollup(0, 1, old), rollup(0, 2, kept), rollup(days(1), 4, kept)},
+		Flows:   []audit.Flow{flow(0, old), flow(days(1), kept)},
+		Losses: []audit.Loss{
+			{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: T0, To: T0},
+			{Cluster: "m1", Reason: audit.LossGap, From: T0, To: tomorrow},
+		},
 		Positions: []audit.Position{{Source: "m1", Time: T0}},
 		Watched:   []audit.WatchedSpan{{Source: "m1", From: T0, To: T0.Add(time.Hour)}, {Source: "m1", From: tomorrow, To: tomorrow.Add(time.Hour)}},
 	})

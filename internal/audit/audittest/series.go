@@ -56,7 +56,11 @@ func seriesOfEverything(t *testing.T, s audit.Store) {
 			want: []audit.Point{point(first, policy.Denied, 12)}},
 		"Disagree": {reason: "denied, but forwarded", filter: audit.Filter{Disagree: true},
 			want: []audit.Point{point(first, policy.Denied, 8)}},
-		"Within":  {reason: "a scope restricts the sums", filter: audit.Filter{Within: &audit.Scope{Subjects: []string{"s2"}}}, want: []audit.Point{point(first, policy.Allowed, 2)}},
+		"Within": {
+			reason: "a scope restricts the sums",
+			filter: audit.Filter{Within: &audit.Scope{Subjects: []string{"s2"}}},
+			want:   []audit.Point{point(first, policy.Allowed, 2)},
+		},
 		"Nothing": {reason: "an empty scope selects nothing", filter: audit.Filter{Within: &audit.Scope{}}},
 	})
 	if _, err := s.Prune(t.Context(), audit.Retention{Rollups: second}); err != nil {

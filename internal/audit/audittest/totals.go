@@ -32,7 +32,11 @@ func totalsInOrder(t *testing.T, s audit.Store) {
 	e := Edge(func(e *audit.Edge) { e.OtherSubjects, e.OtherResources = "s1 s2", "r1" })
 	before := Edge(func(e *audit.Edge) { e.Subject = "a" })
 	first := Edge(func(e *audit.Edge) { e.Resource, e.Subject = "a", "z" })
-	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{rollup(0, 1, e), rollup(days(2), 2, e), rollup(0, 3, before), rollup(5, 4, first), rollup(6, 5, first)}})
+	mustAppend(
+		t,
+		s,
+		&audit.Batch{ID: "1", Rollups: []audit.Rollup{rollup(0, 1, e), rollup(days(2), 2, e), rollup(0, 3, before), rollup(5, 4, first), rollup(6, 5, first)}},
+	)
 	total := func(count int64, firstMinute, lastMinute int, e audit.Edge, days ...int) audit.Total {
 		c := connection(count, firstMinute, lastMinute, e)
 		out := audit.Total{Edge: c.Edge, Count: c.Count, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen}
@@ -55,7 +59,12 @@ func totalsInOrder(t *testing.T, s audit.Store) {
 	}
 	stop := errors.New("enough")
 	n := 0
-	if err := s.Totals(t.Context(), audit.Filter{}, func(audit.Total) error { n++; return stop }); !errors.Is(err, stop) || errors.Is(err, audit.ErrUnavailable) || n != 1 {
+	if err := s.Totals(
+		t.Context(),
+		audit.Filter{},
+		func(audit.Total) error { n++; return stop },
+	); !errors.Is(err, stop) || errors.Is(err, audit.ErrUnavailable) ||
+		n != 1 {
 		t.Errorf("Totals with a callback that fails: %v after %d calls, want its own error after 1", err, n)
 	}
 	if err := s.Totals(t.Context(), audit.Filter{Subjects: []string{"nobody"}}, func(audit.Total) error { return stop }); err != nil {

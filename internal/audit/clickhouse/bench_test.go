@@ -58,7 +58,8 @@ func BenchmarkStore(b *testing.B) {
 			b.Fatal(err)
 		}
 		var bytes, rows uint64
-		if err := s.conn.QueryRow(ctx, "SELECT sum(data_compressed_bytes), sum(rows) FROM system.parts WHERE database = currentDatabase() AND table = '"+table+"' AND active").Scan(&bytes, &rows); err != nil {
+		if err := s.conn.QueryRow(ctx, "SELECT sum(data_compressed_bytes), sum(rows) FROM system.parts WHERE database = currentDatabase() AND table = '"+table+"' AND active").
+			Scan(&bytes, &rows); err != nil {
 			b.Fatal(err)
 		}
 		if table == "flows" {
@@ -71,7 +72,10 @@ func BenchmarkStore(b *testing.B) {
 }
 
 func logColumns(b *testing.B, s *Store, table string) {
-	rows, err := s.conn.Query(b.Context(), "SELECT name, data_compressed_bytes FROM system.columns WHERE database = currentDatabase() AND table = '"+table+"' ORDER BY 2 DESC LIMIT 6")
+	rows, err := s.conn.Query(
+		b.Context(),
+		"SELECT name, data_compressed_bytes FROM system.columns WHERE database = currentDatabase() AND table = '"+table+"' ORDER BY 2 DESC LIMIT 6",
+	)
 	if err != nil {
 		b.Fatal(err)
 	}

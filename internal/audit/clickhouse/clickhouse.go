@@ -63,7 +63,17 @@ func connect(ctx context.Context, o Options) (driver.Conn, error) {
 		return nil, err
 	}
 	if v.tooOld() {
-		return nil, errors.Join(fmt.Errorf("open flow store %s: the server has version %d.%d, and %d.%d or newer is needed", o.Redacted(), v.major, v.minor, oldestMajor, oldestMinor), conn.Close())
+		return nil, errors.Join(
+			fmt.Errorf(
+				"open flow store %s: the server has version %d.%d, and %d.%d or newer is needed",
+				o.Redacted(),
+				v.major,
+				v.minor,
+				oldestMajor,
+				oldestMinor,
+			),
+			conn.Close(),
+		)
 	}
 	return conn, nil
 }

@@ -40,8 +40,15 @@ func day(n int) time.Time { return audittest.T0.Add(time.Duration(n) * 24 * time
 // crossing returns a batch over two days, with every kind of data.
 func crossing(id string) *audit.Batch {
 	e := audittest.Edge()
-	b := &audit.Batch{ID: id, Positions: []audit.Position{{Source: "m1", Time: day(1)}}, Seen: []audit.SeenEvent{{Source: "m1", Time: day(1), ID: 7}},
-		Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: day(0), To: day(0)}}, Watched: []audit.WatchedSpan{{Source: "m1", From: day(0), To: day(1)}}}
+	b := &audit.Batch{
+		ID:        id,
+		Positions: []audit.Position{{Source: "m1", Time: day(1)}},
+		Seen:      []audit.SeenEvent{{Source: "m1", Time: day(1), ID: 7}},
+		Losses: []audit.Loss{
+			{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: day(0), To: day(0)},
+		},
+		Watched: []audit.WatchedSpan{{Source: "m1", From: day(0), To: day(1)}},
+	}
 	for i := range 2 {
 		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: day(i), Edge: e, Count: 3, FirstSeen: day(i), LastSeen: day(i)})
 		b.Flows = append(b.Flows, audit.Flow{Time: day(i), Edge: e, Count: 3})
@@ -152,7 +159,8 @@ func TestOneBatchIsOnePart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var parts uint64
-	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'entries'").Scan(&parts); err != nil {
+	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'entries'").
+		Scan(&parts); err != nil {
 		t.Fatal(err)
 	}
 	if parts != 1 {
@@ -200,7 +208,8 @@ func TestOpenRejects(t *testing.T) {
 				s.Close()
 				t.Fatalf("%s, but Open succeeded", tc.reason)
 			}
-			if !strings.Contains(err.Error(), tc.message) || tc.is != nil && !errors.Is(err, tc.is) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "s3cret") {
+			if !strings.Contains(err.Error(), tc.message) || tc.is != nil && !errors.Is(err, tc.is) || strings.Contains(err.Error(), "secret") ||
+				strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s: %v; want %q and %v", tc.reason, err, tc.message, tc.is)
 			}
 		})

@@ -29,7 +29,11 @@ type flowsQuery struct {
 func (q flowsQuery) toSQL() sqlquery.Statement {
 	var of, c sqlquery.Conditions
 	second, width := q.from/1_000_000, int64(slotWidth/time.Second)
-	of.Add("(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))", driver.Named("slot", slotOf(second)), driver.Named("old_slot", floor(second, oldSlotWidth)))
+	of.Add(
+		"(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))",
+		driver.Named("slot", slotOf(second)),
+		driver.Named("old_slot", floor(second, oldSlotWidth)),
+	)
 	of.Add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
 	of.Add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
 	of.Add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
@@ -46,7 +50,11 @@ func (q flowsQuery) toSQL() sqlquery.Statement {
 		before, then = " WHERE "+of.And(), " AND "+c.And()
 	}
 	args := slices.Concat(of.Args(), c.Args(), []any{driver.Named("skip", uint32(q.skip)), driver.Named("limit", uint32(q.limit))})
-	newer := fmt.Sprintf(" AND (slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC'))) AND "+flowTime+" >= oldest", width*1_000_000, width)
+	newer := fmt.Sprintf(
+		" AND (slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC'))) AND "+flowTime+" >= oldest",
+		width*1_000_000,
+		width,
+	)
 	// The query first reads only the times, to determine the oldest of the page; the other columns are then read for few rows.
 	return sqlquery.Statement{
 		Text: "WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
@@ -69,8 +77,12 @@ func (q queries) flowSpan(ctx context.Context) (flowSpan, error) {
 // newestFlow returns the time in microseconds of the newest flow in a slot, whether its batch was stored or not.
 func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
 	var at uint32
-	err := q.each(ctx, "flows", sqlquery.Statement{Text: "SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", Args: []any{driver.Named("slot", slot)}},
-		func(rows driverRows) error { return rows.Scan(&at) })
+	err := q.each(
+		ctx,
+		"flows",
+		sqlquery.Statement{Text: "SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", Args: []any{driver.Named("slot", slot)}},
+		func(rows driverRows) error { return rows.Scan(&at) },
+	)
 	return slot*1_000_000 + int64(at), err
 }
 

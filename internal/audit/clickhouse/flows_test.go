@@ -23,7 +23,8 @@ func TestManyFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows, attempts, unnamed uint64
-	if err := s.conn.QueryRow(t.Context(), "SELECT count(), uniqExact(batch), countIf(edge NOT IN (SELECT id FROM edges)) FROM flows").Scan(&rows, &attempts, &unnamed); err != nil {
+	if err := s.conn.QueryRow(t.Context(), "SELECT count(), uniqExact(batch), countIf(edge NOT IN (SELECT id FROM edges)) FROM flows").
+		Scan(&rows, &attempts, &unnamed); err != nil {
 		t.Fatal(err)
 	}
 	if rows != n || attempts != 1 || unnamed != 0 {
@@ -50,7 +51,10 @@ func TestUpgrade(t *testing.T) {
 	}
 	old := &Store{queries: queries{conn: conn}, options: o, now: time.Now, edges: newKnownEdges(), spans: map[string]audit.WatchedSpan{}}
 	e := audittest.Edge()
-	if err := old.Append(t.Context(), &audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: day(0), Edge: e, Count: 1, FirstSeen: day(0), LastSeen: day(0)}}}); err != nil {
+	if err := old.Append(
+		t.Context(),
+		&audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: day(0), Edge: e, Count: 1, FirstSeen: day(0), LastSeen: day(0)}}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO flows (slot, edge, micros, node, source_port, count, reason, batch)
@@ -141,7 +145,10 @@ func TestFlowsOfBothPrograms(t *testing.T) {
 	add := func(id string, offset time.Duration) {
 		b := &audit.Batch{ID: id}
 		for i := range 6 * 24 {
-			b.Flows = append(b.Flows, audit.Flow{Time: audittest.T0.Add(time.Duration(i)*5*time.Minute + offset), Node: id, Edge: e, SourcePort: uint16(i), Count: 1})
+			b.Flows = append(
+				b.Flows,
+				audit.Flow{Time: audittest.T0.Add(time.Duration(i)*5*time.Minute + offset), Node: id, Edge: e, SourcePort: uint16(i), Count: 1},
+			)
 		}
 		want = append(want, b.Flows...)
 		if err := s.Append(t.Context(), b); err != nil {

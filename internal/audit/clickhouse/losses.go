@@ -36,7 +36,11 @@ func (q queries) losses(ctx context.Context, lq lossesQuery, each func(audit.Los
 // Coverage implements audit.Reader.
 func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
 	var losses []audit.Loss
-	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
+	if err := q.losses(
+		ctx,
+		lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}},
+		func(l audit.Loss, _ string) { losses = append(losses, l) },
+	); err != nil {
 		return nil, err
 	}
 	var watched []audit.WatchedSpan

@@ -64,7 +64,11 @@ func oldServerIsRefused(t *testing.T, dsn string) {
 func wrongPasswordIsTold(t *testing.T, dsn string) {
 	o := options(t, dsn)
 	o.driver.Auth.Password = "wr0ng-secret"
-	if _, err := Open(t.Context(), o); !errors.Is(err, audit.ErrUnavailable) || !strings.Contains(err.Error(), "assword") || strings.Contains(err.Error(), "wr0ng") {
+	if _, err := Open(
+		t.Context(),
+		o,
+	); !errors.Is(err, audit.ErrUnavailable) || !strings.Contains(err.Error(), "assword") ||
+		strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("%v; want that the password is wrong, without it", err)
 	}
 }
@@ -131,7 +135,10 @@ func batchOverNative(t *testing.T, s *Store) {
 	ctx := t.Context()
 	b := crossing("first")
 	b.Flows = nil
-	b.Rollups = append(b.Rollups, audit.Rollup{Bucket: day(0), Edge: audittest.Edge(func(e *audit.Edge) { e.Source = hostile }), Count: 5, FirstSeen: day(0), LastSeen: day(0)})
+	b.Rollups = append(
+		b.Rollups,
+		audit.Rollup{Bucket: day(0), Edge: audittest.Edge(func(e *audit.Edge) { e.Source = hostile }), Count: 5, FirstSeen: day(0), LastSeen: day(0)},
+	)
 	for range 2 { // the second time the batch is stored already
 		if err := s.Append(ctx, b); err != nil {
 			t.Fatalf("Append: %v", err)

@@ -24,10 +24,24 @@ func removals(r audit.Retention, now time.Time) []removal {
 	cut := func(t time.Time) int64 { return int64(dayOf(t)) * secondsOfDay }
 	var out []removal
 	if !r.Rollups.IsZero() {
-		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND bucket < toDateTime({cut:Int64}, 'UTC')", kindRollup, kindMinute), []any{driver.Named("cut", cut(r.Rollups))}})
+		out = append(
+			out,
+			removal{
+				"entries",
+				fmt.Sprintf("kind IN (%d, %d) AND bucket < toDateTime({cut:Int64}, 'UTC')", kindRollup, kindMinute),
+				[]any{driver.Named("cut", cut(r.Rollups))},
+			},
+		)
 	}
 	if !r.Losses.IsZero() {
-		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND last_seen < {cut:Int64}", kindLoss, kindWatch), []any{driver.Named("cut", cut(r.Losses)*1_000_000)}})
+		out = append(
+			out,
+			removal{
+				"entries",
+				fmt.Sprintf("kind IN (%d, %d) AND last_seen < {cut:Int64}", kindLoss, kindWatch),
+				[]any{driver.Named("cut", cut(r.Losses)*1_000_000)},
+			},
+		)
 	}
 	if !r.Flows.IsZero() {
 		out = append(out, removal{"flows", "slot < toDateTime({cut:Int64}, 'UTC')", []any{driver.Named("cut", cut(r.Flows))}})
@@ -35,7 +49,14 @@ func removals(r audit.Retention, now time.Time) []removal {
 		batches := min(dayOf(r.Flows), dayOf(now)-keptBatches)
 		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND written < toDate({day:Int32})", kindBatch), []any{driver.Named("day", int32(batches))}})
 	}
-	out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND last_seen < {cut:Int64}", kindSeen), []any{driver.Named("cut", cut(now.Add(-keptBatches*24*time.Hour))*1_000_000)}})
+	out = append(
+		out,
+		removal{
+			"entries",
+			fmt.Sprintf("kind = %d AND last_seen < {cut:Int64}", kindSeen),
+			[]any{driver.Named("cut", cut(now.Add(-keptBatches*24*time.Hour))*1_000_000)},
+		},
+	)
 	if oldest := earliest(r.Rollups, r.Flows); !oldest.IsZero() {
 		out = append(out, removal{"edges", "last < toDate({day:Int32})", []any{driver.Named("day", int32(dayOf(oldest)))}})
 	}

@@ -55,11 +55,20 @@ func edgeConditions(f audit.Filter) sqlquery.Conditions {
 	}
 	if f.Text != "" {
 		// The fields are joined by a character that the text of a query cannot contain.
-		c.Add("positionCaseInsensitive(concat(resource, char(0), subject, char(0), source, char(0), destination), {text:String}) > 0", driver.Named("text", f.Text))
+		c.Add(
+			"positionCaseInsensitive(concat(resource, char(0), subject, char(0), source, char(0), destination), {text:String}) > 0",
+			driver.Named("text", f.Text),
+		)
 	}
 	if f.Within != nil {
-		c.Add("(subject IN {within_subjects:Array(String)} OR resource IN {within_resources:Array(String)})",
-			driver.Named("within_subjects", append([]string{}, f.Within.Subjects...)), driver.Named("within_resources", append([]string{}, f.Within.Resources...)))
+		c.Add(
+			"(subject IN {within_subjects:Array(String)} OR resource IN {within_resources:Array(String)})",
+			driver.Named(
+				"within_subjects",
+				append([]string{}, f.Within.Subjects...),
+			),
+			driver.Named("within_resources", append([]string{}, f.Within.Resources...)),
+		)
 	}
 	return c
 }

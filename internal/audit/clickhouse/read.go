@@ -161,14 +161,19 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 		return audit.Resume{}, err
 	}
 	text = fmt.Sprintf("SELECT payload FROM entries WHERE kind = %d AND source = {source:String} AND last_seen >= {forget:Int64} LIMIT 1 BY key", kindSeen)
-	err = q.each(ctx, "seen events of "+source, sqlquery.Statement{Text: text, Args: append(named, driver.Named("forget", forget))}, func(rows driverRows) error {
-		var payload string
-		if err := rows.Scan(&payload); err != nil {
-			return err
-		}
-		r.Seen = unpackSeen(r.Seen, source, payload, forget)
-		return nil
-	})
+	err = q.each(
+		ctx,
+		"seen events of "+source,
+		sqlquery.Statement{Text: text, Args: append(named, driver.Named("forget", forget))},
+		func(rows driverRows) error {
+			var payload string
+			if err := rows.Scan(&payload); err != nil {
+				return err
+			}
+			r.Seen = unpackSeen(r.Seen, source, payload, forget)
+			return nil
+		},
+	)
 	return r, err
 }
 

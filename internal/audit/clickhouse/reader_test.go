@@ -20,7 +20,10 @@ func TestOpenReader(t *testing.T) {
 		t.Fatalf("a database without a schema: %v, want ErrUnavailable", err)
 	}
 	s := open(t, dsn)
-	b := &audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: 3, FirstSeen: audittest.T0, LastSeen: audittest.T0}}}
+	b := &audit.Batch{
+		ID:      "1",
+		Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: 3, FirstSeen: audittest.T0, LastSeen: audittest.T0}},
+	}
 	if err := s.Append(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,9 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]datedEdge) (*entries
 		id, buf = idOf(&r.Edge, buf)
 		out.at(r.Bucket)
 		need(needed, datedEdge{id, &r.Edge, dayOf(r.Bucket)})
-		out.add(entry{kind: kindRollup, source: summed, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
+		out.add(
+			entry{kind: kindRollup, source: summed, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)},
+		)
 	}
 	out.minutes(b.Rollups)
 	for _, l := range b.Losses {

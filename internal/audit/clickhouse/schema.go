@@ -114,7 +114,8 @@ func (o Options) statement(text string) string {
 	if o.Cluster != "" {
 		dedup = fmt.Sprintf("replicated_deduplication_window = %d", rememberedBlocks)
 	}
-	return strings.NewReplacer("{on}", on, "{engine:Aggregating}", replicated+"AggregatingMergeTree", "{engine:}", replicated+"MergeTree", "{dedup}", dedup).Replace(text)
+	return strings.NewReplacer("{on}", on, "{engine:Aggregating}", replicated+"AggregatingMergeTree", "{engine:}", replicated+"MergeTree", "{dedup}", dedup).
+		Replace(text)
 }
 
 // ttls returns the statements that set the server-side retention of rows.

@@ -33,7 +33,10 @@ func TestSeriesOfBothPrograms(t *testing.T) {
 	denied := audittest.Edge(func(e *audit.Edge) { e.Decision, e.Verdict = policy.Denied, audit.VerdictDropped })
 	add := func(id string, bucket time.Time, e audit.Edge, n int64) {
 		t.Helper()
-		if err := s.Append(t.Context(), &audit.Batch{ID: id, Rollups: []audit.Rollup{{Bucket: bucket, Edge: e, Count: n, FirstSeen: bucket, LastSeen: bucket}}}); err != nil {
+		if err := s.Append(
+			t.Context(),
+			&audit.Batch{ID: id, Rollups: []audit.Rollup{{Bucket: bucket, Edge: e, Count: n, FirstSeen: bucket, LastSeen: bucket}}},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,12 +51,22 @@ func TestSeriesOfBothPrograms(t *testing.T) {
 	add("1", t0, audittest.Edge(), 1)
 	add("2", t0.Add(time.Minute), denied, 2)
 	withoutSums(t, s)
-	want("no sums yet", audit.Filter{}, audit.Point{Start: t0, Decision: policy.Allowed, Count: 1}, audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 2})
+	want(
+		"no sums yet",
+		audit.Filter{},
+		audit.Point{Start: t0, Decision: policy.Allowed, Count: 1},
+		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 2},
+	)
 	add("3", t0, denied, 4)
 	add("4", t0.Add(time.Minute), denied, 8)
 	add("2", t0.Add(time.Minute), denied, 2) // retried by the newer program
-	want("some minutes have both", audit.Filter{}, audit.Point{Start: t0, Decision: policy.Allowed, Count: 1}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
-		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
+	want(
+		"some minutes have both",
+		audit.Filter{},
+		audit.Point{Start: t0, Decision: policy.Allowed, Count: 1},
+		audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
+		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10},
+	)
 	want("denied only", audit.Filter{Decisions: []policy.Verdict{policy.Denied}}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
 		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
 	want("by an edge's own words", audit.Filter{Resources: []string{denied.Resource}, Decisions: []policy.Verdict{policy.Denied}},

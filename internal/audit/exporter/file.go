@@ -208,7 +208,8 @@ func (r *reader) readRotatedFile(ctx context.Context, path string) error {
 func (r *reader) reportDamage(file *os.File, err error) error {
 	err = fmt.Errorf("read a rotated file of the exporter: %s: %w", file.Name(), err)
 	var corrupt flate.CorruptInputError
-	if !errors.Is(err, gzip.ErrHeader) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &corrupt) {
+	if !errors.Is(err, gzip.ErrHeader) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) &&
+		!errors.As(err, &corrupt) {
 		return err
 	}
 	r.lines.reset()

@@ -45,7 +45,8 @@ func TestAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := Parse(tc.address, files)
-			if (err == nil) != (tc.problem == "") || err != nil && (!errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), tc.problem) || strings.Contains(err.Error(), "hush")) {
+			if (err == nil) != (tc.problem == "") ||
+				err != nil && (!errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), tc.problem) || strings.Contains(err.Error(), "hush")) {
 				t.Fatalf("%s: %v; want %q, without the password", tc.reason, err, tc.problem)
 			}
 			if err != nil {

@@ -48,23 +48,40 @@ func benchFlow(i int, r *rand.Rand) *flowpb.Flow {
 	f := verdict(i, func(f *flowpb.Flow) {
 		f.Uuid = fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i)
 		f.NodeName = fmt.Sprintf("m1/node-%d", server%8)
-		f.IP = &flowpb.IP{Source: fmt.Sprintf("10.1.%d.%d", client/200, client%200), Destination: fmt.Sprintf("10.2.0.%d", server), IpVersion: flowpb.IPVersion_IPv4}
+		f.IP = &flowpb.IP{
+			Source:      fmt.Sprintf("10.1.%d.%d", client/200, client%200),
+			Destination: fmt.Sprintf("10.2.0.%d", server),
+			IpVersion:   flowpb.IPVersion_IPv4,
+		}
 		f.L4.GetTCP().SourcePort = 32768 + r.Uint32N(28000)
 		f.L4.GetTCP().Flags = &flowpb.TCPFlags{SYN: true}
 		f.Ethernet = &flowpb.Ethernet{Source: "0a:58:0a:01:00:01", Destination: "0a:58:0a:02:00:02"}
 		f.Source = benchEndpoint("com.trip/appid", strconv.Itoa(100000+client/2), "app", client)
 		f.Destination = benchEndpoint("com.trip/redis-cluster", "orders-cache-"+strconv.Itoa(server/4), "redis", server)
 		f.Type, f.PolicyMatchType = flowpb.FlowType_L3_L4, 2
-		f.IngressAllowedBy = []*flowpb.Policy{{Name: "acp-orders-cache", Kind: "CiliumClusterwideNetworkPolicy", Labels: []string{"k8s:io.cilium.k8s.policy.name=acp-orders-cache"}}}
+		f.IngressAllowedBy = []*flowpb.Policy{
+			{Name: "acp-orders-cache", Kind: "CiliumClusterwideNetworkPolicy", Labels: []string{"k8s:io.cilium.k8s.policy.name=acp-orders-cache"}},
+		}
 	})
 	f.PolicyLog = []string{strings.Repeat("x", max(1, benchSize-proto.Size(flowResponse(f))-4))}
 	return f
 }
 
 func benchEndpoint(key, value, name string, i int) *flowpb.Endpoint {
-	return &flowpb.Endpoint{ID: uint32(1000 + i), Identity: uint32(20000 + i/2), ClusterName: "m1", Namespace: name, PodName: fmt.Sprintf("%s-%d-7c9f8", name, i), Labels: []string{
-		"k8s:" + key + "=" + value, "k8s:io.cilium.k8s.policy.cluster=m1", "k8s:io.cilium.k8s.policy.serviceaccount=" + name, "k8s:io.kubernetes.pod.namespace=" + name},
-		Workloads: []*flowpb.Workload{{Name: fmt.Sprintf("%s-%d", name, i/2), Kind: "Deployment"}}}
+	return &flowpb.Endpoint{
+		ID:          uint32(1000 + i),
+		Identity:    uint32(20000 + i/2),
+		ClusterName: "m1",
+		Namespace:   name,
+		PodName:     fmt.Sprintf("%s-%d-7c9f8", name, i),
+		Labels: []string{
+			"k8s:" + key + "=" + value,
+			"k8s:io.cilium.k8s.policy.cluster=m1",
+			"k8s:io.cilium.k8s.policy.serviceaccount=" + name,
+			"k8s:io.kubernetes.pod.namespace=" + name,
+		},
+		Workloads: []*flowpb.Workload{{Name: fmt.Sprintf("%s-%d", name, i/2), Kind: "Deployment"}},
+	}
 }
 
 // encodedFlow is a response whose identity and second can be changed in place.
@@ -155,7 +172,12 @@ func BenchmarkIngest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(preencoded{}), grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize), grpc.WriteBufferSize(readSize))
+	server := grpc.NewServer(
+		grpc.ForceServerCodecV2(preencoded{}),
+		grpc.InitialWindowSize(windowSize),
+		grpc.InitialConnWindowSize(windowSize),
+		grpc.WriteBufferSize(readSize),
+	)
 	observerpb.RegisterObserverServer(server, &sender{flows: encodeBenchFlows(), n: benchFlows})
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
@@ -264,8 +286,10 @@ func ingest(b *testing.B, address string) (m measured) {
 		b.Fatal(err)
 	}
 	all := &until{Aggregator: totals, n: benchFlows, done: make(chan struct{})}
-	follower, err := New(Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Policies: always(snapshot()), Sink: all, RawFlows: RawFlowsRefused,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
+	follower, err := New(
+		Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Policies: always(snapshot()), Sink: all, RawFlows: RawFlowsRefused,
+			Metrics: NewMetrics(prometheus.NewRegistry()), Log: log},
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -393,8 +417,10 @@ func BenchmarkLines(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		follower, err := New(Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Policies: always(snapshot()),
-			Sink: totals, RawFlows: RawFlowsRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
+		follower, err := New(
+			Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Policies: always(snapshot()),
+				Sink: totals, RawFlows: RawFlowsRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log},
+		)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -412,7 +438,11 @@ func BenchmarkLines(b *testing.B) {
 			b.Fatal(err)
 		}
 		var counted int64
-		if err := store.Totals(b.Context(), audit.Filter{Clusters: []string{member}}, func(t audit.Total) error { counted += t.Count; return nil }); err != nil {
+		if err := store.Totals(
+			b.Context(),
+			audit.Filter{Clusters: []string{member}},
+			func(t audit.Total) error { counted += t.Count; return nil },
+		); err != nil {
 			b.Fatal(err)
 		}
 		if counted != lines {

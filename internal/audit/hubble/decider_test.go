@@ -136,7 +136,9 @@ func TestDisagreementsAreReportedAfterThePropagationDelay(t *testing.T) {
 			cfg := config("unused", l)
 			cfg.Now, cfg.Policies = func() time.Time { return t0.Add(time.Hour) }, fixed{tc.epochs}
 			take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
-			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.want {
+			if got := testutil.ToFloat64(
+				cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded)),
+			); got != tc.want {
 				t.Errorf("%s: got %v disagreements, want %v", tc.reason, got, tc.want)
 			}
 			if got := testutil.ToFloat64(cfg.Metrics.byPrevious.WithLabelValues("m1")); got != 1-tc.want {
@@ -252,8 +254,16 @@ func TestRawFlows(t *testing.T) {
 		}
 		e := edge()
 		e.Verdict = audit.VerdictDropped
-		last := audit.Flow{Time: at(2), Node: "n1", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("10.0.0.2"),
-			SourcePort: 10002, Count: 1, Reason: "decision.unmanaged"}
+		last := audit.Flow{
+			Time:               at(2),
+			Node:               "n1",
+			Edge:               e,
+			SourceAddress:      netip.MustParseAddr("10.0.0.1"),
+			DestinationAddress: netip.MustParseAddr("10.0.0.2"),
+			SourcePort:         10002,
+			Count:              1,
+			Reason:             "decision.unmanaged",
+		}
 		if diff := cmp.Diff(last, l.flows[want-1], cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", keep, diff)
 		}

@@ -275,8 +275,21 @@ func edge() audit.Edge {
 }
 
 func config(address string, l *memorySink) Config {
-	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Policies: always(snapshot()), Sink: l,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, Now: clock}
+	return Config{
+		Member:      "m1",
+		Address:     address,
+		Credentials: plain,
+		Resume:      l,
+		Policies:    always(snapshot()),
+		Sink:        l,
+		Metrics: NewMetrics(
+			prometheus.NewRegistry(),
+		),
+		Log:        slog.New(slog.DiscardHandler),
+		MinBackoff: time.Millisecond,
+		MaxBackoff: 5 * time.Millisecond,
+		Now:        clock,
+	}
 }
 
 // start runs a follower that started before every flow of the test, and returns a function that stops it.

@@ -64,7 +64,9 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 			if got := testutil.ToFloat64(cfg.Metrics.unknown.WithLabelValues("m1")); got != tc.unknown {
 				t.Errorf("%s: got %v with unknown policies", tc.reason, got)
 			}
-			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.disagree {
+			if got := testutil.ToFloat64(
+				cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded)),
+			); got != tc.disagree {
 				t.Errorf("%s: got %v disagreements", tc.reason, got)
 			}
 		})

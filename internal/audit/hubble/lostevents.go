@@ -24,7 +24,14 @@ func (t *ingester) ingestOther(r *observerpb.GetFlowsResponse) {
 func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 	now := t.cfg.Now()
 	lost := r.GetLostEvents()
-	loss := audit.Loss{Cluster: t.cfg.Member, Node: r.GetNodeName(), Reason: lossReason(lost.GetSource()), Count: clampCount(lost.GetNumEventsLost()), From: now, To: now}
+	loss := audit.Loss{
+		Cluster: t.cfg.Member,
+		Node:    r.GetNodeName(),
+		Reason:  lossReason(lost.GetSource()),
+		Count:   clampCount(lost.GetNumEventsLost()),
+		From:    now,
+		To:      now,
+	}
 	timed := r.GetTime().CheckValid() == nil
 	if timed {
 		loss.From, loss.To = r.GetTime().AsTime(), r.GetTime().AsTime()

@@ -22,8 +22,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		flows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_total",
 			Help: "Connections counted, by the decision of the policies and the verdict of the dataplane."}, []string{"cluster", "decision", "verdict"}),
-		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_skipped_total",
-			Help: "Events that are not counted as a connection, by reason. \"l7\": forwarded requests and other proxy reports. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its entry was dropped."},
+		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "acp_flow_events_skipped_total",
+			Help: "Events that are not counted as a connection, by reason. \"l7\": forwarded requests and other proxy reports. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its entry was dropped.",
+		},
 			[]string{"cluster", "reason"}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_repeated_total",
 			Help: "Events that were delivered again after a reconnect or a restart and not counted again."}, []string{"cluster"}),
@@ -31,17 +33,27 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Connections so old that the policies of their time are no longer kept: they are decided with the oldest that are."}, []string{"cluster"}),
 		damaged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_files_damaged_total",
 			Help: "Rotated files of an exporter that could not be read to their end; the number of lost flows is unknown."}, []string{"cluster"}),
-		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_disagreements_total",
-			Help: "Connections whose dataplane verdict differs from the decision of the policies, current and of the last 35 seconds. A lasting increase is an alarm."},
+		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "acp_flow_disagreements_total",
+			Help: "Connections whose dataplane verdict differs from the decision of the policies, current and of the last 35 seconds. A lasting increase is an alarm.",
+		},
 			[]string{"cluster", "decision", "verdict"}),
 		byPrevious: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_behind_change_total",
 			Help: "Connections decided by policies of the last 35 seconds, which the dataplane still applied."}, []string{"cluster"}),
 		byMember: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_decided_by_member_total",
 			Help: "Connections decided by the policies that the member had, which differed from those of the host."}, []string{"cluster"}),
-		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_member_revision_unknown_total",
-			Help: "Connections for which it is unknown which policies the member had. They are decided by those of the host, which may be wrong."}, []string{"cluster"}),
-		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."}, []string{"cluster"}),
-		position:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time of the newest ingested flow of the member."}, []string{"cluster"}),
+		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "acp_flows_member_revision_unknown_total",
+			Help: "Connections for which it is unknown which policies the member had. They are decided by those of the host, which may be wrong.",
+		}, []string{"cluster"}),
+		connected: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."},
+			[]string{"cluster"},
+		),
+		position: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time of the newest ingested flow of the member."},
+			[]string{"cluster"},
+		),
 	}
 	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.byPrevious, m.byMember, m.unknown, m.connected, m.position)
 	return m

@@ -22,11 +22,13 @@ const shop = "trnv1:rsc:trip-com:web:sites:shop"
 func site(mode v1alpha1.Mode) policy.Input {
 	in := classes()
 	port := []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}
-	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "com.trip/site", Actions: []v1alpha1.ClassAction{
-		{Name: "web:order", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}}},
-		{Name: "web:get", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
-		{Name: "web:browse", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET", Path: "/public/.*"}}},
-	}}}
+	rc := &v1alpha1.ResourceClass{
+		Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "com.trip/site", Actions: []v1alpha1.ClassAction{
+			{Name: "web:order", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}}},
+			{Name: "web:get", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+			{Name: "web:browse", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET", Path: "/public/.*"}}},
+		}},
+	}
 	rc.Name = "sites"
 	in.ResourceClasses = append(in.ResourceClasses, rc)
 	r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: shop, Mode: mode}}
@@ -57,7 +59,17 @@ func toShop(f *flowpb.Flow) {
 
 // asked returns the edge of requests of app/888 to the shop.
 func asked(action string, word policy.Verdict, v audit.Verdict) audit.Edge {
-	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: app888, Resource: shop, Action: action, Port: 80, Protocol: audit.ProtocolHTTP, Decision: word, Verdict: v}
+	e := audit.Edge{
+		Cluster:       "m1",
+		SourceCluster: "m2",
+		Subject:       app888,
+		Resource:      shop,
+		Action:        action,
+		Port:          80,
+		Protocol:      audit.ProtocolHTTP,
+		Decision:      word,
+		Verdict:       v,
+	}
 	if word == policy.Allowed {
 		e.Statement = policy.Ref{Policy: "p", SID: "get"}
 	}
@@ -186,7 +198,10 @@ func TestRequestsAreBoundedInPaths(t *testing.T) {
 		}
 		take(in, verdict(i, http(method, fmt.Sprintf("http://shop-%d/secret-%d?token=%d", i, i, i), v), when(t0.Add(-time.Minute))))
 	}
-	want := map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictForwarded): 0, asked("", policy.DefaultDenied, audit.VerdictDropped): requests / 2}
+	want := map[audit.Edge]int64{
+		asked("web:get", policy.Allowed, audit.VerdictForwarded): 0,
+		asked("", policy.DefaultDenied, audit.VerdictDropped):    requests / 2,
+	}
 	wantEdges(t, l, want)
 	if l.takenIn != requests/2+1 {
 		t.Errorf("got %d events, want the refused ones and one that reports use", l.takenIn)

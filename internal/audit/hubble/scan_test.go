@@ -43,12 +43,25 @@ type needed struct {
 // generated decodes a flow with the generated types. The scanners have to agree with it.
 func generated(f *flowpb.Flow) needed {
 	n := needed{
-		UUID: f.GetUuid(), Node: f.GetNodeName(), Verdict: f.GetVerdict(), Kind: f.GetEventType().GetType(), Sub: f.GetEventType().GetSubType(),
-		Direction: f.GetTrafficDirection(), Point: f.GetTraceObservationPoint(), Reason: f.GetTraceReason(),
-		Source: f.GetIP().GetSource(), Destination: f.GetIP().GetDestination(),
-		Ingress: f.GetAggregate().GetIngressFlowCount(), Egress: f.GetAggregate().GetEgressFlowCount(), Undirected: f.GetAggregate().GetUnknownDirectionFlowCount(),
-		From: endpointOf(f.GetSource()), To: endpointOf(f.GetDestination()),
-		L7: f.GetL7().GetType(), Method: f.GetL7().GetHttp().GetMethod(), URL: f.GetL7().GetHttp().GetUrl(),
+		UUID:        f.GetUuid(),
+		Node:        f.GetNodeName(),
+		Verdict:     f.GetVerdict(),
+		Kind:        f.GetEventType().GetType(),
+		Sub:         f.GetEventType().GetSubType(),
+		Direction:   f.GetTrafficDirection(),
+		Point:       f.GetTraceObservationPoint(),
+		Reason:      f.GetTraceReason(),
+		Source:      f.GetIP().GetSource(),
+		Destination: f.GetIP().GetDestination(),
+		Ingress: f.GetAggregate().
+			GetIngressFlowCount(),
+		Egress:     f.GetAggregate().GetEgressFlowCount(),
+		Undirected: f.GetAggregate().GetUnknownDirectionFlowCount(),
+		From:       endpointOf(f.GetSource()),
+		To:         endpointOf(f.GetDestination()),
+		L7:         f.GetL7().GetType(),
+		Method:     f.GetL7().GetHttp().GetMethod(),
+		URL:        f.GetL7().GetHttp().GetUrl(),
 	}
 	if f.GetTime().CheckValid() == nil {
 		n.Time = f.GetTime().AsTime()
@@ -112,19 +125,51 @@ func scanned(t *testing.T, e *event) needed {
 func randomFlow(r *rand.Rand) *flowpb.Flow {
 	one := func(in ...string) string { return in[r.IntN(len(in))] }
 	endpoint := func() *flowpb.Endpoint {
-		e := &flowpb.Endpoint{ID: r.Uint32N(9), Identity: r.Uint32(), Namespace: one("", "apps", "a\"b"), PodName: one("", "p-\\", "{}"), ClusterName: one("", "m2")}
+		e := &flowpb.Endpoint{
+			ID:          r.Uint32N(9),
+			Identity:    r.Uint32(),
+			Namespace:   one("", "apps", "a\"b"),
+			PodName:     one("", "p-\\", "{}"),
+			ClusterName: one("", "m2"),
+		}
 		for range r.IntN(4) {
-			e.Labels = append(e.Labels, one("k8s:com.trip/appid=888", "k8s:x=\"y\\", "reserved:world", "reserved:host", "cidr:10.0.0.0/8", "k8s:é=ü", "k8s:io.cilium.k8s.policy.cluster=m9"))
+			e.Labels = append(
+				e.Labels,
+				one(
+					"k8s:com.trip/appid=888",
+					"k8s:x=\"y\\",
+					"reserved:world",
+					"reserved:host",
+					"cidr:10.0.0.0/8",
+					"k8s:é=ü",
+					"k8s:io.cilium.k8s.policy.cluster=m9",
+				),
+			)
 		}
 		return e
 	}
 	f := &flowpb.Flow{
-		Uuid: one("", fmt.Sprint(r.Uint64())), NodeName: one("", "n1", "m1/n2"), Verdict: flowpb.Verdict(r.IntN(9)), SourceNames: []string{one("", "TCP Flags: SYN, \"x\" {")},
-		EventType: &flowpb.CiliumEventType{Type: []int32{0, 1, 4, 5, 129}[r.IntN(5)], SubType: r.Int32N(3)}, TrafficDirection: flowpb.TrafficDirection(r.IntN(3)),
-		TraceObservationPoint: flowpb.TraceObservationPoint(r.IntN(5)), TraceReason: flowpb.TraceReason(r.IntN(7)), PolicyLog: []string{one("a", "}")},
-		IP:     &flowpb.IP{Source: one("10.0.0.1", "fd00::1", "", "nonsense"), Destination: one("10.0.0.2", "::ffff:10.0.0.9")},
-		Source: endpoint(), Destination: endpoint(), DropReasonDesc: flowpb.DropReason(r.IntN(200)), Extensions: nil,
-		IngressAllowedBy: []*flowpb.Policy{{Name: "p", Labels: []string{"k8s:a=b"}}},
+		Uuid: one(
+			"",
+			fmt.Sprint(r.Uint64()),
+		),
+		NodeName:    one("", "n1", "m1/n2"),
+		Verdict:     flowpb.Verdict(r.IntN(9)),
+		SourceNames: []string{one("", "TCP Flags: SYN, \"x\" {")},
+		EventType: &flowpb.CiliumEventType{
+			Type:    []int32{0, 1, 4, 5, 129}[r.IntN(5)],
+			SubType: r.Int32N(3),
+		},
+		TrafficDirection:      flowpb.TrafficDirection(r.IntN(3)),
+		TraceObservationPoint: flowpb.TraceObservationPoint(r.IntN(5)),
+		TraceReason:           flowpb.TraceReason(r.IntN(7)),
+		PolicyLog:             []string{one("a", "}")},
+		IP:                    &flowpb.IP{Source: one("10.0.0.1", "fd00::1", "", "nonsense"), Destination: one("10.0.0.2", "::ffff:10.0.0.9")},
+		Source:                endpoint(),
+		Destination:           endpoint(),
+		DropReasonDesc:        flowpb.DropReason(r.IntN(200)),
+		Extensions:            nil,
+		IngressAllowedBy:      []*flowpb.Policy{{Name: "p", Labels: []string{"k8s:a=b"}}},
 	}
 	if r.IntN(9) > 0 {
 		f.Time = &timestamppb.Timestamp{Seconds: 1_700_000_000 + r.Int64N(1e8), Nanos: r.Int32N(1e9)}
@@ -137,8 +182,16 @@ func randomFlow(r *rand.Rand) *flowpb.Flow {
 	}
 	switch r.IntN(6) {
 	case 0:
-		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType(r.IntN(4)), LatencyNs: r.Uint64(), Record: &flowpb.Layer7_Http{Http: &flowpb.HTTP{Code: r.Uint32N(600),
-			Method: one("", "GET", "PO\"ST"), Url: one("", "http://a/b?c=d&e", "/é", "http://a/\n"), Headers: []*flowpb.HTTPHeader{{Key: "url", Value: one("x", "{\"")}}}}}
+		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType(r.IntN(4)), LatencyNs: r.Uint64(), Record: &flowpb.Layer7_Http{Http: &flowpb.HTTP{
+			Code: r.Uint32N(600),
+			Method: one(
+				"",
+				"GET",
+				"PO\"ST",
+			),
+			Url:     one("", "http://a/b?c=d&e", "/é", "http://a/\n"),
+			Headers: []*flowpb.HTTPHeader{{Key: "url", Value: one("x", "{\"")}},
+		}}}
 	case 1:
 		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType(r.IntN(4)), Record: &flowpb.Layer7_Dns{Dns: &flowpb.DNS{Query: "url", Ips: []string{"10.0.0.1"}}}}
 	}
@@ -200,7 +253,11 @@ func TestScannersAgreeWithTheGeneratedTypes(t *testing.T) {
 // exported returns the flow as Hubble's exporter writes it.
 func exported(t testing.TB, f *flowpb.Flow) []byte {
 	t.Helper()
-	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&observerpb.ExportEvent{ResponseTypes: &observerpb.ExportEvent_Flow{Flow: f}, NodeName: f.GetNodeName(), Time: f.GetTime()})
+	b, err := protojson.MarshalOptions{
+		UseProtoNames: true,
+	}.Marshal(
+		&observerpb.ExportEvent{ResponseTypes: &observerpb.ExportEvent_Flow{Flow: f}, NodeName: f.GetNodeName(), Time: f.GetTime()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +270,9 @@ func TestFlowsInPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, err := proto.Marshal(&flowpb.Flow{IP: &flowpb.IP{Source: "10.0.0.77"}, L4: &flowpb.Layer4{Protocol: &flowpb.Layer4_UDP{UDP: &flowpb.UDP{DestinationPort: 53}}}})
+	rest, err := proto.Marshal(
+		&flowpb.Flow{IP: &flowpb.IP{Source: "10.0.0.77"}, L4: &flowpb.Layer4{Protocol: &flowpb.Layer4_UDP{UDP: &flowpb.UDP{DestinationPort: 53}}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

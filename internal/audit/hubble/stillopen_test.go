@@ -135,8 +135,16 @@ func granted() *policy.Snapshot {
 	in := classes()
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "clients", CreationTimestamp: metav1.NewTime(t0.Add(-90 * 24 * time.Hour))}}
 	for _, app := range []string{"888", "889"} {
-		p.Spec.Statements = append(p.Spec.Statements, v1alpha1.Statement{SID: "app-" + app, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:iam:sa:app/" + app)},
-			Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:a"}})
+		p.Spec.Statements = append(
+			p.Spec.Statements,
+			v1alpha1.Statement{
+				SID:       "app-" + app,
+				Effect:    v1alpha1.EffectAllow,
+				Subjects:  []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:iam:sa:app/" + app)},
+				Actions:   []v1alpha1.Action{"redis:connect"},
+				Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:a"},
+			},
+		)
 	}
 	in.Policies = append(in.Policies, p)
 	return policy.NewSnapshot(in)

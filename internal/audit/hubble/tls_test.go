@@ -85,7 +85,9 @@ func (a authority) server(t *testing.T, name string) credentials.TransportCreden
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13})
+	return credentials.NewTLS(
+		&tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13},
+	)
 }
 
 func TestRenewedCertificatesNeedNoRestart(t *testing.T) {

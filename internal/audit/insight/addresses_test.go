@@ -28,7 +28,10 @@ func TestBoundsStandForAll(t *testing.T) {
 			}
 			if d.IntN(2) == 0 {
 				add = append(add, func(in *policy.Input) {
-					in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: named("w"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: vm, Addresses: []string{prefix()}}})
+					in.Workloads = append(
+						in.Workloads,
+						&v1alpha1.ExternalWorkload{ObjectMeta: named("w"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: vm, Addresses: []string{prefix()}}},
+					)
 				})
 			}
 			return with(world(), add...)
@@ -38,7 +41,14 @@ func TestBoundsStandForAll(t *testing.T) {
 		got := newDecider(newSide(sides[0], now), newSide(sides[1], now)).decide(&e, asIs)
 		same, words := true, [2][]policy.Verdict{}
 		for i := range 256 {
-			q := policy.Query{Resources: []string{bobs}, Source: netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), Cluster: "m1", Protocol: "TCP", Port: 6379, At: now}
+			q := policy.Query{
+				Resources: []string{bobs},
+				Source:    netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}),
+				Cluster:   "m1",
+				Protocol:  "TCP",
+				Port:      6379,
+				At:        now,
+			}
 			a, b := sides[0].Decide(q).Verdict, sides[1].Decide(q).Verdict
 			same = same && a == b
 			words[0], words[1] = append(words[0], a), append(words[1], b)

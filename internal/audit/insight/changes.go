@@ -74,8 +74,20 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 		line.First, line.Last = earlier(line.First, t.FirstSeen), later(line.Last, t.LastSeen)
 		return
 	}
-	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
-		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Verdict, After: after.Verdict}
+	line := &ImpactLine{
+		Cluster:     t.Cluster,
+		Subject:     t.Subject,
+		Source:      t.Source,
+		Resource:    t.Resource,
+		Destination: t.Destination,
+		Port:        t.Port,
+		Protocol:    t.Protocol,
+		Count:       t.Count,
+		First:       t.FirstSeen,
+		Last:        t.LastSeen,
+		Before:      before.Verdict,
+		After:       after.Verdict,
+	}
 	if t.Resource != "" {
 		line.Action, _ = p.decider.sides[1].actionOf(t.Resource, key.at)
 	}
@@ -101,9 +113,22 @@ func (c *changes) finish() ([]ImpactLine, ImpactTotal) {
 
 // compareLines orders by the number of connections, descending.
 func compareLines(a, b ImpactLine) int {
-	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Source, b.Source),
-		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Action, b.Action),
-		cmp.Compare(a.Before, b.Before), cmp.Compare(a.After, b.After))
+	return cmp.Or(
+		cmp.Compare(b.Count, a.Count),
+		cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subject, b.Subject),
+		cmp.Compare(a.Source, b.Source),
+		cmp.Compare(
+			a.Destination,
+			b.Destination,
+		),
+		cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.Protocol, b.Protocol),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Action, b.Action),
+		cmp.Compare(a.Before, b.Before),
+		cmp.Compare(a.After, b.After),
+	)
 }
 
 func compareUncertain(a, b Uncertain) int {

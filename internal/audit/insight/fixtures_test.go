@@ -51,13 +51,26 @@ func world() policy.Input {
 			{ObjectMeta: named("service"), Spec: v1alpha1.SubjectClassSpec{Pattern: svc + "*", LabelKey: "com.trip/service"}},
 		},
 		ResourceClasses: []*v1alpha1.ResourceClass{
-			{ObjectMeta: named("redis"), Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{
-				{Name: "redis:connect", Ports: port(6379)}, {Name: "redis:admin", Ports: port(6380)}}}},
-			{ObjectMeta: named("sites"), Spec: v1alpha1.ResourceClassSpec{Pattern: site + "*", LabelKey: "com.trip/site", OtherPorts: v1alpha1.OtherPortsAllow, Actions: []v1alpha1.ClassAction{
-				{Name: "web:buy", Ports: port(80), HTTP: []v1alpha1.HTTPMatch{{Method: "POST"}}}, {Name: "web:visit", Ports: port(80)},
-				{Name: "web:manage", Ports: port(8443), HTTP: []v1alpha1.HTTPMatch{{Path: "/admin.*"}}}}}},
+			{
+				ObjectMeta: named("redis"),
+				Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{
+					{Name: "redis:connect", Ports: port(6379)}, {Name: "redis:admin", Ports: port(6380)}}},
+			},
+			{
+				ObjectMeta: named("sites"),
+				Spec: v1alpha1.ResourceClassSpec{
+					Pattern:    site + "*",
+					LabelKey:   "com.trip/site",
+					OtherPorts: v1alpha1.OtherPortsAllow,
+					Actions: []v1alpha1.ClassAction{
+						{Name: "web:buy", Ports: port(80), HTTP: []v1alpha1.HTTPMatch{{Method: "POST"}}}, {Name: "web:visit", Ports: port(80)},
+						{Name: "web:manage", Ports: port(8443), HTTP: []v1alpha1.HTTPMatch{{Path: "/admin.*"}}}},
+				},
+			},
 		},
-		Workloads: []*v1alpha1.ExternalWorkload{{ObjectMeta: named("vm"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: vm, Addresses: []string{"10.6.0.0/30"}}}},
+		Workloads: []*v1alpha1.ExternalWorkload{
+			{ObjectMeta: named("vm"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: vm, Addresses: []string{"10.6.0.0/30"}}},
+		},
 	}
 }
 
@@ -78,7 +91,14 @@ func protect(resource string, mode v1alpha1.Mode, own ...v1alpha1.ClusterMode) f
 func say(sid string, effect v1alpha1.Effect, subject, action, resource string, change ...func(*v1alpha1.AccessControlPolicy)) func(*policy.Input) {
 	return func(in *policy.Input) {
 		p := &v1alpha1.AccessControlPolicy{ObjectMeta: named("p-" + sid), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-			{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}}}}
+			{
+				SID:       sid,
+				Effect:    effect,
+				Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+				Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+				Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+			},
+		}}}
 		for _, c := range change {
 			c(p)
 		}
@@ -92,7 +112,16 @@ func allow(sid, subject, action, resource string) func(*policy.Input) {
 
 // edge is of one client in m2 and one server in m1.
 func edge(subject, resource string, port uint16, w policy.Verdict, change ...func(*audit.Edge)) audit.Edge {
-	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: subject, Resource: resource, Port: port, Protocol: v1alpha1.ProtocolTCP, Decision: w, Verdict: audit.VerdictForwarded}
+	e := audit.Edge{
+		Cluster:       "m1",
+		SourceCluster: "m2",
+		Subject:       subject,
+		Resource:      resource,
+		Port:          port,
+		Protocol:      v1alpha1.ProtocolTCP,
+		Decision:      w,
+		Verdict:       audit.VerdictForwarded,
+	}
 	if w == policy.Denied || w == policy.DefaultDenied {
 		e.Verdict = audit.VerdictDropped
 	}

@@ -31,8 +31,11 @@ func selecting(labels map[string]string) v1alpha1.Placement {
 	return v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-var threeMembers = Fleet{Known: true, Members: []Member{{Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m2", Labels: map[string]string{"zone": "a"}},
-	{Name: "m3", Labels: map[string]string{"zone": "b"}}, {Name: "m4", Labels: map[string]string{"zone": "a"}, Leaving: true}}}
+var threeMembers = Fleet{
+	Known: true,
+	Members: []Member{{Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m2", Labels: map[string]string{"zone": "a"}},
+		{Name: "m3", Labels: map[string]string{"zone": "b"}}, {Name: "m4", Labels: map[string]string{"zone": "a"}, Leaving: true}},
+}
 
 func TestPlacedIn(t *testing.T) {
 	type answer struct {
@@ -131,7 +134,11 @@ func TestUnwatchedMembersCount(t *testing.T) {
 			if got := must[[]UnusedStatement](t)(Unused(t.Context(), r, UnusedInput{Snapshot: tc.policy, Now: now})); len(got) != tc.unused {
 				t.Errorf("%s: unused %+v, want %d", tc.reason, got, tc.unused)
 			}
-			im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Before: tc.policy, After: tc.policy, Resources: []string{bobs}, Since: ago(14), Until: now}))
+			im := must[Impact](
+				t,
+			)(
+				Replay(t.Context(), r, ReplayInput{Before: tc.policy, After: tc.policy, Resources: []string{bobs}, Since: ago(14), Until: now}),
+			)
 			var doubted []string
 			for _, u := range im.Uncertain {
 				doubted = append(doubted, u.Cluster)
@@ -150,7 +157,8 @@ func TestLossesCountWhereTheyHappened(t *testing.T) {
 	quiet := flows(edge(app+"1", bobs, 6379, policy.Audited, in("m2")), 10, every(14)...)
 	r := store(watched(14, "m1", "m2"), busy, quiet, lost("m2", 100, audit.LossRing, ago(3), ago(3)))
 	score := must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now}))
-	if loss := score.Parts[2]; loss.Points != 0 || !strings.HasPrefix(loss.Missing.Text, "At least 100 flows of m2 were lost (41.7% of all there)") || score.Enough {
+	if loss := score.Parts[2]; loss.Points != 0 || !strings.HasPrefix(loss.Missing.Text, "At least 100 flows of m2 were lost (41.7% of all there)") ||
+		score.Enough {
 		t.Errorf("losses have %d points: %q", loss.Points, loss.Missing)
 	}
 	elsewhere := must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now, Fleet: onlyIn("m1")}))

@@ -39,8 +39,11 @@ func (p *Proposal) PolicyFor(accept func(ProposalLine) bool) *v1alpha1.AccessCon
 			continue
 		}
 		number++
-		statements = append(statements, v1alpha1.Statement{SID: sidOf(l.Action, number), Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(l.Subject)},
-			Actions: []v1alpha1.Action{action}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(p.Resource)}})
+		statements = append(
+			statements,
+			v1alpha1.Statement{SID: sidOf(l.Action, number), Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(l.Subject)},
+				Actions: []v1alpha1.Action{action}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(p.Resource)}},
+		)
 	}
 	if len(statements) == 0 {
 		return nil

@@ -51,9 +51,21 @@ func (d dice) policies() policy.Input {
 // observation is a connection of a pod with up to two names, a machine, somebody outside, or a node, to a pod with one name or two.
 func (d dice) observation() audit.Observation {
 	pod := func(labels map[string]string) audit.Endpoint {
-		return audit.Endpoint{Kind: audit.KindWorkload, Namespace: "apps", Cluster: pick(d, "m1", "m2"), Labels: labels, Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(d.IntN(250))})}
+		return audit.Endpoint{
+			Kind:      audit.KindWorkload,
+			Namespace: "apps",
+			Cluster:   pick(d, "m1", "m2"),
+			Labels:    labels,
+			Address:   netip.AddrFrom4([4]byte{10, 0, 0, byte(d.IntN(250))}),
+		}
 	}
-	o := audit.Observation{Time: ago(d.IntN(14)).Add(-time.Hour), Cluster: pick(d, "m1", "m2"), Protocol: v1alpha1.ProtocolTCP, Verdict: audit.VerdictForwarded, Count: int64(1 + d.IntN(9))}
+	o := audit.Observation{
+		Time:     ago(d.IntN(14)).Add(-time.Hour),
+		Cluster:  pick(d, "m1", "m2"),
+		Protocol: v1alpha1.ProtocolTCP,
+		Verdict:  audit.VerdictForwarded,
+		Count:    int64(1 + d.IntN(9)),
+	}
 	labels := map[string]string{}
 	switch d.IntN(8) {
 	case 0:
@@ -156,7 +168,14 @@ func TestProposeThenReplay(t *testing.T) {
 		}
 	}
 	if kept < 1000 || cut < 100 || refused < 20 || dropped < 20 || never < 1000 {
-		t.Errorf("%d kept, %d told apart, %d refused by a deny, %d dropped with one that is refused, %d never seen: too few to notice a mistake", kept, cut, refused, dropped, never)
+		t.Errorf(
+			"%d kept, %d told apart, %d refused by a deny, %d dropped with one that is refused, %d never seen: too few to notice a mistake",
+			kept,
+			cut,
+			refused,
+			dropped,
+			never,
+		)
 	}
 }
 

@@ -101,7 +101,13 @@ type line struct {
 }
 
 func newGathering(in *ProposeInput) *gathering {
-	return &gathering{in: in, decider: newDecider(newSide(in.Snapshot, in.Now)), lines: map[clientKey]*line{}, unattributed: map[string]*line{}, ports: map[portKey]*line{}}
+	return &gathering{
+		in:           in,
+		decider:      newDecider(newSide(in.Snapshot, in.Now)),
+		lines:        map[clientKey]*line{},
+		unattributed: map[string]*line{},
+		ports:        map[portKey]*line{},
+	}
 }
 
 func (g *gathering) add(t *audit.Total) {
@@ -194,11 +200,26 @@ func (l *line) state() State {
 }
 
 func (l *line) evidence(observed int) FlowEvidence {
-	return FlowEvidence{Count: l.count, First: l.first, Last: l.last, Days: len(l.days), DaysObserved: max(observed, len(l.days)), Clusters: sortedKeys(l.clusters), Decisions: l.decisions}
+	return FlowEvidence{
+		Count:        l.count,
+		First:        l.first,
+		Last:         l.last,
+		Days:         len(l.days),
+		DaysObserved: max(observed, len(l.days)),
+		Clusters:     sortedKeys(l.clusters),
+		Decisions:    l.decisions,
+	}
 }
 
 func (g *gathering) finish(observed int) Proposal {
-	p := Proposal{Resource: g.in.Resource, Since: g.in.Since, Until: g.in.Until, Lines: []ProposalLine{}, Unattributed: []UnattributedLine{}, UnknownPorts: []UnknownPort{}}
+	p := Proposal{
+		Resource:     g.in.Resource,
+		Since:        g.in.Since,
+		Until:        g.in.Until,
+		Lines:        []ProposalLine{},
+		Unattributed: []UnattributedLine{},
+		UnknownPorts: []UnknownPort{},
+	}
 	for key, l := range g.lines {
 		if l.count < g.in.MinCount && !l.alive {
 			continue
@@ -221,7 +242,10 @@ func (g *gathering) finish(observed int) Proposal {
 		p.Unattributed = append(p.Unattributed, u)
 	}
 	for port, l := range g.ports {
-		p.UnknownPorts = append(p.UnknownPorts, UnknownPort{Protocol: port.protocol, Port: port.port, Open: l.open, Clients: sortedKeys(l.clients), Evidence: l.evidence(observed)})
+		p.UnknownPorts = append(
+			p.UnknownPorts,
+			UnknownPort{Protocol: port.protocol, Port: port.port, Open: l.open, Clients: sortedKeys(l.clients), Evidence: l.evidence(observed)},
+		)
 	}
 	slices.SortFunc(p.Lines, func(a, b ProposalLine) int {
 		return cmp.Or(cmp.Compare(a.Action, b.Action), cmp.Compare(a.Subject, b.Subject))

@@ -169,8 +169,13 @@ func TestProposalGolden(t *testing.T) {
 
 func TestProposalYAMLOfHostileNames(t *testing.T) {
 	for _, id := range []string{`x" # y`, "a: b", "- x", "#x", "true", "{}", "*x", "é", "'", `\`, "x:", "y-: z", "01", "~", "null", "&a", "!b", "%c", "@d", "`e`", "a,b", "[f]"} {
-		p := Proposal{Resource: redis + id, Lines: []ProposalLine{{Subject: app + id, Action: "redis:connect", State: StateNew, Evidence: FlowEvidence{Count: 1, Clusters: []string{"m1\n- evil"}}}},
-			Unattributed: []UnattributedLine{{Source: "a=\r\nspec: {}\u2028x\u0085y", State: StateNew}}}
+		p := Proposal{
+			Resource: redis + id,
+			Lines: []ProposalLine{
+				{Subject: app + id, Action: "redis:connect", State: StateNew, Evidence: FlowEvidence{Count: 1, Clusters: []string{"m1\n- evil"}}},
+			},
+			Unattributed: []UnattributedLine{{Source: "a=\r\nspec: {}\u2028x\u0085y", State: StateNew}},
+		}
 		p.Policy = p.PolicyFor(ProposalLine.Wanted)
 		var back v1alpha1.AccessControlPolicy
 		if err := yaml.UnmarshalStrict([]byte(p.YAML()), &back); err != nil {

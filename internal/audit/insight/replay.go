@@ -170,7 +170,10 @@ func (p *replayer) doubt(t *audit.Total, why *message.Message) {
 	if resource == "" {
 		resource = t.Destination
 	}
-	p.uncertain.add(Uncertain{Cluster: t.Cluster, From: t.FirstSeen, To: t.LastSeen, Source: source, Resource: resource, Count: t.Count, Reason: *why}, compareUncertain)
+	p.uncertain.add(
+		Uncertain{Cluster: t.Cluster, From: t.FirstSeen, To: t.LastSeen, Source: source, Resource: resource, Count: t.Count, Reason: *why},
+		compareUncertain,
+	)
 }
 
 func (p *replayer) finish(w *Watch) Impact {

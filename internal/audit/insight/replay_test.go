@@ -151,8 +151,23 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := store(watched(14, "m1", "m2"), flows(tc.edge, 5, 1, 3))
-			im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: with(world(), tc.before...), After: with(world(), tc.after...), Since: ago(14), Until: now}))
-			want := Impact{Since: ago(14), Until: now, NewlyAllowed: []ImpactLine{}, NewlyDenied: []ImpactLine{}, Otherwise: []ImpactLine{}, Uncertain: []Uncertain{}}
+			im := must[Impact](
+				t,
+			)(
+				Replay(
+					t.Context(),
+					r,
+					ReplayInput{Fleet: onlyIn("m1"), Before: with(world(), tc.before...), After: with(world(), tc.after...), Since: ago(14), Until: now},
+				),
+			)
+			want := Impact{
+				Since:        ago(14),
+				Until:        now,
+				NewlyAllowed: []ImpactLine{},
+				NewlyDenied:  []ImpactLine{},
+				Otherwise:    []ImpactLine{},
+				Uncertain:    []Uncertain{},
+			}
 			one := ImpactTotal{Connections: 10, Clients: 1, Resources: 1}
 			lines := 1
 			switch {
@@ -181,15 +196,39 @@ func TestReplay(t *testing.T) {
 }
 
 func TestReplayLine(t *testing.T) {
-	before, after := with(world(), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)), with(world(), protect(bobs, v1alpha1.ModeEnforce))
-	r := store(watched(14, "m1"), flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 2, 9), flows(edge(app+"1", bobs, 6379, policy.Allowed, func(e *audit.Edge) { e.Verdict = audit.VerdictUnknown }), 3, 1),
-		flows(edge(app+"2", bobs, 6379, policy.Audited), 1, 2), flows(edge(app+"1", orders, 6379, policy.Unmanaged), 7, 1))
+	before, after := with(
+		world(),
+		protect(bobs, v1alpha1.ModeAudit),
+		allow("a", app+"1", "redis:connect", bobs),
+	), with(
+		world(),
+		protect(bobs, v1alpha1.ModeEnforce),
+	)
+	r := store(
+		watched(14, "m1"),
+		flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 2, 9),
+		flows(edge(app+"1", bobs, 6379, policy.Allowed, func(e *audit.Edge) { e.Verdict = audit.VerdictUnknown }), 3, 1),
+		flows(edge(app+"2", bobs, 6379, policy.Audited), 1, 2),
+		flows(edge(app+"1", orders, 6379, policy.Unmanaged), 7, 1),
+	)
 	im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Since: ago(14), Until: now}))
 	at := func(days, seconds int) time.Time {
 		return ago(days).Add(-time.Hour + time.Duration(seconds)*time.Second)
 	}
-	line := ImpactLine{Cluster: "m1", Subject: app + "1", Resource: bobs, Action: "redis:connect", Port: 6379, Protocol: "TCP", Count: 5, First: at(9, 1), Last: at(1, 30),
-		Before: policy.Allowed, After: policy.DefaultDenied, Statements: []policy.Ref{{Policy: "p-a", SID: "a"}}}
+	line := ImpactLine{
+		Cluster:    "m1",
+		Subject:    app + "1",
+		Resource:   bobs,
+		Action:     "redis:connect",
+		Port:       6379,
+		Protocol:   "TCP",
+		Count:      5,
+		First:      at(9, 1),
+		Last:       at(1, 30),
+		Before:     policy.Allowed,
+		After:      policy.DefaultDenied,
+		Statements: []policy.Ref{{Policy: "p-a", SID: "a"}},
+	}
 	second := line
 	second.Subject, second.Count, second.First, second.Last, second.Before, second.Statements = app+"2", 1, at(2, 1), at(2, 30), policy.Audited, nil
 	if diff := cmp.Diff([]ImpactLine{line, second}, im.NewlyDenied); diff != "" {
@@ -198,7 +237,11 @@ func TestReplayLine(t *testing.T) {
 	if diff := cmp.Diff(ImpactTotal{Connections: 6, Clients: 2, Resources: 1}, im.Denied); diff != "" || im.Unchanged != 7 {
 		t.Errorf("totals, %d unchanged (-want +got):\n%s", im.Unchanged, diff)
 	}
-	only := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: []string{orders}, Since: ago(14), Until: now}))
+	only := must[Impact](
+		t,
+	)(
+		Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: []string{orders}, Since: ago(14), Until: now}),
+	)
 	if len(only.NewlyDenied) != 0 || only.Unchanged != 7 {
 		t.Errorf("of the other resource: %+v", only)
 	}
@@ -220,7 +263,15 @@ func TestReplayCountsOnce(t *testing.T) {
 	before, after := with(world(), protect(bobs, v1alpha1.ModeAudit)), with(world(), protect(bobs, v1alpha1.ModeEnforce))
 	for name, resources := range map[string][]string{"All": nil, "First": {bobs}, "Second": {shop}} {
 		t.Run(name, func(t *testing.T) {
-			im := must[Impact](t)(Replay(t.Context(), store(b...), ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: resources, Since: ago(14), Until: now}))
+			im := must[Impact](
+				t,
+			)(
+				Replay(
+					t.Context(),
+					store(b...),
+					ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: resources, Since: ago(14), Until: now},
+				),
+			)
 			if im.Denied.Connections != 4 || im.Denied.Clients != 2 {
 				t.Errorf("%+v, want 4 connections of 2 names", im.Denied)
 			}

@@ -33,8 +33,12 @@ func TestEvidenceSeesRequests(t *testing.T) {
 			[]*audit.Batch{flows(edge(app+"1", shop, 8443, policy.Allowed, requests("web:manage")), 0, 1)}, "1 0", "10 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := must[Score](t)(Evidence(t.Context(), store(append(tc.flows, watched(14, "m1"))...), EvidenceInput{Resource: shop, Now: now, Fleet: onlyIn("m1"),
-				Snapshot: with(world(), protect(shop, v1alpha1.ModeEnforce), allow("a", app+"1", "web:manage", shop))}))
+			s := must[Score](
+				t,
+			)(
+				Evidence(t.Context(), store(append(tc.flows, watched(14, "m1"))...), EvidenceInput{Resource: shop, Now: now, Fleet: onlyIn("m1"),
+					Snapshot: with(world(), protect(shop, v1alpha1.ModeEnforce), allow("a", app+"1", "web:manage", shop))}),
+			)
 			if got := fmt.Sprint(s.Clients, s.Uncovered); got != tc.clients {
 				t.Errorf("%s: clients and those that are not covered are %s, want %s", tc.reason, got, tc.clients)
 			}
@@ -58,8 +62,16 @@ func TestProposalsSeeRequests(t *testing.T) {
 		"NoAction":   {"no statement can allow it", edge(app+"1", shop, 8443, policy.DefaultDenied, requests("")), nil, []string{"HTTP 8443"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := must[Proposal](t)(Propose(t.Context(), store(watched(14, "m1"), flows(tc.edge, 0, 1)), ProposeInput{Resource: shop, Snapshot: with(world(), protect(shop, v1alpha1.ModeAudit)),
-				Since: ago(14), Until: now, Now: now}))
+			p := must[Proposal](
+				t,
+			)(
+				Propose(
+					t.Context(),
+					store(watched(14, "m1"), flows(tc.edge, 0, 1)),
+					ProposeInput{Resource: shop, Snapshot: with(world(), protect(shop, v1alpha1.ModeAudit)),
+						Since: ago(14), Until: now, Now: now},
+				),
+			)
 			var got, ports []string
 			for _, l := range p.Lines {
 				got = append(got, fmt.Sprint(l.Action, " ", l.State, " ", l.Requests))
@@ -80,9 +92,18 @@ func TestProposalsSeeRequests(t *testing.T) {
 // TestReplaySeesRequests: a grant of some requests lets in those, and leaves others refused on the same port.
 func TestReplaySeesRequests(t *testing.T) {
 	enforced := protect(shop, v1alpha1.ModeEnforce)
-	im := must[Impact](t)(Replay(t.Context(), store(watched(14, "m1"), flows(edge(app+"1", shop, 80, policy.DefaultDenied, requests("web:buy")), 3, 1),
-		flows(edge(app+"1", shop, 80, policy.DefaultDenied, requests("web:visit")), 5, 1), flows(edge(app+"1", shop, 80, policy.DefaultDenied), 1, 1)),
-		ReplayInput{Before: with(world(), enforced), After: with(world(), enforced, allow("a", app+"1", "web:buy", shop)), Since: ago(14), Until: now, Fleet: onlyIn("m1")}))
+	im := must[Impact](t)(Replay(
+		t.Context(),
+		store(watched(14, "m1"), flows(edge(app+"1", shop, 80, policy.DefaultDenied, requests("web:buy")), 3, 1),
+			flows(edge(app+"1", shop, 80, policy.DefaultDenied, requests("web:visit")), 5, 1), flows(edge(app+"1", shop, 80, policy.DefaultDenied), 1, 1)),
+		ReplayInput{
+			Before: with(world(), enforced),
+			After:  with(world(), enforced, allow("a", app+"1", "web:buy", shop)),
+			Since:  ago(14),
+			Until:  now,
+			Fleet:  onlyIn("m1"),
+		},
+	))
 	var got []string
 	for _, l := range im.NewlyAllowed {
 		got = append(got, fmt.Sprint(l.Protocol, " ", l.Action, " ", l.Count))
@@ -95,8 +116,12 @@ func TestReplaySeesRequests(t *testing.T) {
 // TestRequestsUseGrants: a request that passed shows that its grant is used, although it counts for nothing.
 func TestRequestsUseGrants(t *testing.T) {
 	s := with(world(), protect(shop, v1alpha1.ModeEnforce), allow("a", app+"1", "web:buy", shop), allow("b", app+"1", "web:manage", shop))
-	unused := must[[]UnusedStatement](t)(Unused(t.Context(), store(watched(40, "m1"), flows(edge(app+"1", shop, 80, policy.Allowed, requests("web:buy")), 0, 1)),
-		UnusedInput{Snapshot: s, Now: now, Since: ago(40), Fleet: onlyIn("m1")}))
+	unused := must[[]UnusedStatement](
+		t,
+	)(
+		Unused(t.Context(), store(watched(40, "m1"), flows(edge(app+"1", shop, 80, policy.Allowed, requests("web:buy")), 0, 1)),
+			UnusedInput{Snapshot: s, Now: now, Since: ago(40), Fleet: onlyIn("m1")}),
+	)
 	if len(unused) != 1 || unused[0].Ref.SID != "b" {
 		t.Errorf("unused: %+v, want only b", unused)
 	}

@@ -159,8 +159,12 @@ func TestEvidence(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Snapshot, tc.in.Now, tc.in.Resource = with(world(), protect(bobs, v1alpha1.ModeAudit), allow("r", cidr+"198.51.100.0/24", "redis:connect", bobs),
-				allow("ok", app+"ok", "redis:admin", bobs)), now, bobs
+			tc.in.Snapshot, tc.in.Now, tc.in.Resource = with(
+				world(),
+				protect(bobs, v1alpha1.ModeAudit),
+				allow("r", cidr+"198.51.100.0/24", "redis:connect", bobs),
+				allow("ok", app+"ok", "redis:admin", bobs),
+			), now, bobs
 			if len(tc.in.Fleet.Everywhere) == 0 {
 				tc.in.Fleet = whereWatched(tc.flows...)
 			}
@@ -211,8 +215,12 @@ func many(n, days int) *audit.Batch {
 func TestEvidenceIsMonotone(t *testing.T) {
 	s := with(world(), protect(bobs, v1alpha1.ModeAudit))
 	value := func(days int, losses, strangers int64) int {
-		r := store(watched(days, "m1"), flows(edge(app+"1", bobs, 6379, policy.Audited), 1000, every(14)...), lost("m1", losses, audit.LossRing, ago(1), ago(1)),
-			flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), strangers+1, 10))
+		r := store(
+			watched(days, "m1"),
+			flows(edge(app+"1", bobs, 6379, policy.Audited), 1000, every(14)...),
+			lost("m1", losses, audit.LossRing, ago(1), ago(1)),
+			flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), strangers+1, 10),
+		)
 		return must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now, Fleet: onlyIn("m1")})).Value
 	}
 	for days := range 15 {

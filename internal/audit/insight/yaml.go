@@ -97,7 +97,15 @@ func (s FlowEvidence) String() string {
 	case 1:
 		what = "1 connection"
 	}
-	return fmt.Sprintf("%s, first %s, last %s, on %d of %d days, in %s", what, instant(s.First), instant(s.Last), s.Days, s.DaysObserved, strings.Join(s.Clusters, " "))
+	return fmt.Sprintf(
+		"%s, first %s, last %s, on %d of %d days, in %s",
+		what,
+		instant(s.First),
+		instant(s.Last),
+		s.Days,
+		s.DaysObserved,
+		strings.Join(s.Clusters, " "),
+	)
 }
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

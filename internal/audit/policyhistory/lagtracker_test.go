@@ -69,8 +69,12 @@ func (w *lagWorld) state(s v1alpha1.MemberState, desired, observed string) *v1al
 // says is the decision about a connection to the resource in m1 at an instant, and whether it is known.
 func (w *lagWorld) says(member string, at time.Time) (policy.Verdict, bool) {
 	w.pass(publishEvery)
-	r, known := audit.AttributeRealized(w.present, w.lagsOf(member), audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
-		Destination: audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, Port: 6379}})
+	r, known := audit.AttributeRealized(
+		w.present,
+		w.lagsOf(member),
+		audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
+			Destination: audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, Port: 6379}},
+	)
 	return r.Decision, known
 }
 
@@ -204,7 +208,9 @@ func TestFewStatesAreKeptForAMemberThatIsAway(t *testing.T) {
 		w.change(func(in *policy.Input) {
 			r := *in.Resources[i]
 			r.Spec.Mode = v1alpha1.ModeEnforce
-			in.Resources = append(append([]*v1alpha1.ProtectedResource{}, in.Resources[:i]...), append([]*v1alpha1.ProtectedResource{&r}, in.Resources[i+1:]...)...)
+			in.Resources = append(
+				append([]*v1alpha1.ProtectedResource{}, in.Resources[:i]...),
+				append([]*v1alpha1.ProtectedResource{&r}, in.Resources[i+1:]...)...)
 		})
 		w.pass(time.Second)
 		away = w.state(v1alpha1.MemberQuarantined, "r2", "r1")

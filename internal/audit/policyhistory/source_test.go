@@ -68,7 +68,10 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == base:
 		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: v1alpha1.GroupVersion.String()}
 		for plural, kind := range h.kinds {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural, SingularName: strings.ToLower(kind), Kind: kind, Verbs: metav1.Verbs{"get", "list", "watch"}})
+			list.APIResources = append(
+				list.APIResources,
+				metav1.APIResource{Name: plural, SingularName: strings.ToLower(kind), Kind: kind, Verbs: metav1.Verbs{"get", "list", "watch"}},
+			)
 		}
 		write(w, list)
 	case r.URL.Path == "/apis":
@@ -81,11 +84,27 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		items := append([]any{}, h.lists[name]...)
 		h.mu.Unlock()
-		write(w, map[string]any{"kind": h.kinds[name] + "List", "apiVersion": v1alpha1.GroupVersion.String(), "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+		write(
+			w,
+			map[string]any{
+				"kind":       h.kinds[name] + "List",
+				"apiVersion": v1alpha1.GroupVersion.String(),
+				"metadata":   map[string]any{"resourceVersion": "1"},
+				"items":      items,
+			},
+		)
 	case r.URL.Query().Get("sendInitialEvents") == "true":
 		// As an API server without streaming lists answers; the client then lists.
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		write(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
+		write(
+			w,
+			metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status:   "Failure",
+				Reason:   metav1.StatusReasonInvalid,
+				Code:     http.StatusUnprocessableEntity,
+			},
+		)
 	default:
 		h.watch(w, r, name)
 	}
@@ -125,7 +144,9 @@ func class() *v1alpha1.ResourceClass {
 func start(t *testing.T, h *host) *Source {
 	t.Helper()
 	server := httptest.NewServer(h)
-	s, err := New(Config{Host: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond})
+	s, err := New(
+		Config{Host: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond},
+	)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}

@@ -98,8 +98,14 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure roll-ups: %w", err)
 	}
-	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), flushRequested: make(chan struct{}, 1), current: newPending(&cfg), ports: newPortTracker(cfg.Sources),
-		holders: map[string]string{}}, nil
+	return &Aggregator{
+		cfg:            cfg,
+		metrics:        newMetrics(cfg.Registerer),
+		flushRequested: make(chan struct{}, 1),
+		current:        newPending(&cfg),
+		ports:          newPortTracker(cfg.Sources),
+		holders:        map[string]string{},
+	}, nil
 }
 
 // SetHolder sets the lease holder under which the source is followed from now on. Earlier counts keep the previous holder.

@@ -44,7 +44,14 @@ func TestPortScanIsFolded(t *testing.T) {
 	folded := scan(0)
 	folded.Destination = OtherPorts
 	if len(edges) != maxPorts+2 || edges[folded] != scanned-maxPorts || edges[scan(7)] != 2 {
-		t.Errorf("got %d edges, %d folded connections and %d of port 7; want %d, %d and 2", len(edges), edges[folded], edges[scan(7)], maxPorts+2, scanned-maxPorts)
+		t.Errorf(
+			"got %d edges, %d folded connections and %d of port 7; want %d, %d and 2",
+			len(edges),
+			edges[folded],
+			edges[scan(7)],
+			maxPorts+2,
+			scanned-maxPorts,
+		)
 	}
 }
 

@@ -268,7 +268,10 @@ func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
 	const rate = 1000 // events per second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
-		p.add(&audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: at, ID: uint64(i)}, Position: at, ForgetBefore: at.Add(-10 * time.Second)}, newPortTracker(1))
+		p.add(
+			&audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: at, ID: uint64(i)}, Position: at, ForgetBefore: at.Add(-10 * time.Second)},
+			newPortTracker(1),
+		)
 	}
 	if n := len(p.source("m1").seen); n > 4*10*rate {
 		t.Errorf("got %d seen events, want about the last %d, which can be delivered again", n, 10*rate)

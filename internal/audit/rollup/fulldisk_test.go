@@ -72,7 +72,14 @@ func fullDisk(t *testing.T, dir string) {
 		for range n {
 			i := int(counted)
 			e := audittest.Edge(func(e *audit.Edge) { e.Subject = fmt.Sprint(strings.Repeat("long", 50), i) })
-			a.Add(&audit.Event{SeenEvent: audit.SeenEvent{Source: "m1", Time: audittest.T0, ID: uint64(i)}, Count: 1, Position: audittest.T0, EdgeGroup: &audit.EdgeGroup{Edges: []audit.Edge{e}}})
+			a.Add(
+				&audit.Event{
+					SeenEvent: audit.SeenEvent{Source: "m1", Time: audittest.T0, ID: uint64(i)},
+					Count:     1,
+					Position:  audittest.T0,
+					EdgeGroup: &audit.EdgeGroup{Edges: []audit.Edge{e}},
+				},
+			)
 			counted++
 		}
 	}
@@ -119,7 +126,14 @@ func fullDisk(t *testing.T, dir string) {
 		}
 		dropped := int64(testutil.ToFloat64(a.metrics.dropped.WithLabelValues("m1")))
 		if stored+lost != counted || lost != dropped || stored <= maxKeys {
-			t.Errorf("%s: got %d stored, %d lost and %d in the metric, of %d; want each stored or lost, and the metric equal", when, stored, lost, dropped, counted)
+			t.Errorf(
+				"%s: got %d stored, %d lost and %d in the metric, of %d; want each stored or lost, and the metric equal",
+				when,
+				stored,
+				lost,
+				dropped,
+				counted,
+			)
 		}
 	}
 	limitFiles(t, ^uint64(0))

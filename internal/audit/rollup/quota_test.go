@@ -87,7 +87,16 @@ func TestLossesOfManyNodesAreMerged(t *testing.T) {
 	const nodes = 20_000
 	now := audittest.T0
 	for i := range nodes {
-		a.AddLoss(audit.Loss{Cluster: "m1", Node: fmt.Sprint("node-", i), Reason: audit.LossUnreadable, Count: 1, From: now, To: now.Add(time.Duration(i) * time.Millisecond)})
+		a.AddLoss(
+			audit.Loss{
+				Cluster: "m1",
+				Node:    fmt.Sprint("node-", i),
+				Reason:  audit.LossUnreadable,
+				Count:   1,
+				From:    now,
+				To:      now.Add(time.Duration(i) * time.Millisecond),
+			},
+		)
 	}
 	a.AddLoss(audit.Loss{Cluster: "m2", Node: "node", Reason: audit.LossRing, Count: 7, From: now, To: now})
 	if n := len(a.current.losses); n > 2*maxLossNodes {

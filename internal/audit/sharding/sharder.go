@@ -63,7 +63,15 @@ func New(cfg Config) (*Sharder, error) {
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
 	}
-	s := &Sharder{cfg: cfg, stops: map[string]func(){}, cooldownUntil: map[string]time.Time{}, heldGauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector holds the lease of the member."}, []string{"cluster"})}
+	s := &Sharder{
+		cfg:           cfg,
+		stops:         map[string]func(){},
+		cooldownUntil: map[string]time.Time{},
+		heldGauge: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector holds the lease of the member."},
+			[]string{"cluster"},
+		),
+	}
 	cfg.Registerer.MustRegister(s.heldGauge)
 	return s, nil
 }

@@ -117,9 +117,11 @@ func batch(i int) *audit.Batch {
 	at := audittest.T0.Add(time.Duration(i) * time.Second)
 	e := audittest.Edge(func(e *audit.Edge) { e.Cluster = "m1" })
 	return &audit.Batch{
-		ID:         fmt.Sprint(i),
-		Rollups:    []audit.Rollup{{Bucket: at.Truncate(time.Minute), Edge: e, Count: int64(i + 1), FirstSeen: at, LastSeen: at}},
-		Flows:      []audit.Flow{{Time: at, Node: "n", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("fd00::1"), Count: 1}},
+		ID:      fmt.Sprint(i),
+		Rollups: []audit.Rollup{{Bucket: at.Truncate(time.Minute), Edge: e, Count: int64(i + 1), FirstSeen: at, LastSeen: at}},
+		Flows: []audit.Flow{
+			{Time: at, Node: "n", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("fd00::1"), Count: 1},
+		},
 		Losses:     []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 2, From: at, To: at}},
 		Positions:  []audit.Position{{Source: "m1", Time: at}},
 		Watched:    []audit.WatchedSpan{{Source: "m1", From: at.Add(-time.Second), To: at}},

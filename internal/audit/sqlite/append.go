@@ -100,7 +100,17 @@ func addFlows(ctx context.Context, tx *sql.Tx, b *audit.Batch, ids *edgeIDs) err
 		if err != nil {
 			return err
 		}
-		if _, err := add.ExecContext(ctx, micros(f.Time), id, f.Node, address(f.SourceAddress), address(f.DestinationAddress), int64(f.SourcePort), f.Count, f.Reason); err != nil {
+		if _, err := add.ExecContext(
+			ctx,
+			micros(f.Time),
+			id,
+			f.Node,
+			address(f.SourceAddress),
+			address(f.DestinationAddress),
+			int64(f.SourcePort),
+			f.Count,
+			f.Reason,
+		); err != nil {
 			return err
 		}
 	}

@@ -99,8 +99,26 @@ func (x *edgeIDs) of(ctx context.Context, e *audit.Edge) (int64, error) {
 }
 
 func (x *edgeIDs) add(ctx context.Context, h edgeHash, e *audit.Edge) (int64, error) {
-	res, err := x.tx.ExecContext(ctx, sqlAddEdge, h[:], e.Resource, e.Subject, e.Cluster, e.SourceCluster, e.Source, e.Destination, e.Action, int64(e.Port), string(e.Protocol),
-		string(e.Decision), string(e.Verdict), e.Statement.Policy, e.Statement.SID, e.OtherSubjects, e.OtherResources)
+	res, err := x.tx.ExecContext(
+		ctx,
+		sqlAddEdge,
+		h[:],
+		e.Resource,
+		e.Subject,
+		e.Cluster,
+		e.SourceCluster,
+		e.Source,
+		e.Destination,
+		e.Action,
+		int64(e.Port),
+		string(e.Protocol),
+		string(e.Decision),
+		string(e.Verdict),
+		e.Statement.Policy,
+		e.Statement.SID,
+		e.OtherSubjects,
+		e.OtherResources,
+	)
 	if err != nil {
 		return 0, err
 	}

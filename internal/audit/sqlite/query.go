@@ -215,7 +215,10 @@ func (q lossesQuery) toSQL() sqlquery.Statement {
 	if q.after != nil {
 		c.Add("(ended < ? OR ended = ? AND "+lossTie+" > ?)", q.after.At, q.after.At, q.after.Tie)
 	}
-	s := sqlquery.Statement{Text: "SELECT cluster, node, reason, count, began, ended, " + lossTie + " AS tie FROM losses" + c.Where() + " ORDER BY ended DESC, tie", Args: c.Args()}
+	s := sqlquery.Statement{
+		Text: "SELECT cluster, node, reason, count, began, ended, " + lossTie + " AS tie FROM losses" + c.Where() + " ORDER BY ended DESC, tie",
+		Args: c.Args(),
+	}
 	if q.limit > 0 {
 		s.Text, s.Args = s.Text+" LIMIT ?", append(s.Args, q.limit)
 	}

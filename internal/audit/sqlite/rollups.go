@@ -68,7 +68,10 @@ func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error
 		return nil
 	}
 	text := func(n int) string {
-		return "INSERT INTO " + table + " (bucket, edge, count, first_seen, last_seen) VALUES (?, ?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?, ?)", n-1) + onConflict
+		return "INSERT INTO " + table + " (bucket, edge, count, first_seen, last_seen) VALUES (?, ?, ?, ?, ?)" + strings.Repeat(
+			", (?, ?, ?, ?, ?)",
+			n-1,
+		) + onConflict
 	}
 	full, err := tx.PrepareContext(ctx, text(rowsPerInsert))
 	if err != nil {

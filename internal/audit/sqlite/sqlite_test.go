@@ -32,7 +32,10 @@ func TestConformance(t *testing.T) {
 }
 
 func batch(id string, count int64) *audit.Batch {
-	return &audit.Batch{ID: id, Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: count, FirstSeen: audittest.T0, LastSeen: audittest.T0}}}
+	return &audit.Batch{
+		ID:      id,
+		Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: count, FirstSeen: audittest.T0, LastSeen: audittest.T0}},
+	}
 }
 
 func total(t *testing.T, r audit.Reader) int64 {

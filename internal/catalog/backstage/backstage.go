@@ -56,7 +56,11 @@ func New(c Config) (*Source, error) {
 		return nil, fmt.Errorf("backstage source %s: its URL cannot be read: use https://HOST", c.Name)
 	}
 	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-		return nil, fmt.Errorf("backstage source %s: URL %q: use https://HOST, without user and query; the token must not travel in the clear", c.Name, u.Redacted())
+		return nil, fmt.Errorf(
+			"backstage source %s: URL %q: use https://HOST, without user and query; the token must not travel in the clear",
+			c.Name,
+			u.Redacted(),
+		)
 	}
 	return &Source{c: c, base: u, http: &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("it redirects: give the address that it redirects to, the token goes nowhere else")

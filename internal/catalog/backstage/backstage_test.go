@@ -59,8 +59,13 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func component(i int) map[string]any {
-	return map[string]any{"kind": "Component", "metadata": map[string]any{"namespace": "default", "name": fmt.Sprintf("app-%d", i),
-		"annotations": map[string]any{"acp.io/resource-name": fmt.Sprintf("trnv1:rsc:a:iam:sa:app/%d", i)}}, "spec": map[string]any{"owner": "user:default/bob"}}
+	return map[string]any{"kind": "Component", "metadata": map[string]any{
+		"namespace": "default",
+		"name":      fmt.Sprintf("app-%d", i),
+		"annotations": map[string]any{
+			"acp.io/resource-name": fmt.Sprintf("trnv1:rsc:a:iam:sa:app/%d", i),
+		},
+	}, "spec": map[string]any{"owner": "user:default/bob"}}
 }
 
 func source(t *testing.T, url, token string) *backstage.Source {
@@ -81,10 +86,20 @@ func TestPages(t *testing.T) {
 	for i := range 1201 {
 		s.entities = append(s.entities, component(i))
 	}
-	s.entities = append(s.entities,
-		map[string]any{"kind": "User", "metadata": map[string]any{"name": "bob", "annotations": map[string]any{"acp.io/leader": "user:default/carol"}}, "spec": map[string]any{"memberOf": []string{"storage"}}},
+	s.entities = append(
+		s.entities,
+		map[string]any{
+			"kind":     "User",
+			"metadata": map[string]any{"name": "bob", "annotations": map[string]any{"acp.io/leader": "user:default/carol"}},
+			"spec":     map[string]any{"memberOf": []string{"storage"}},
+		},
 		map[string]any{"kind": "Component", "metadata": map[string]any{"name": "no-name"}},
-		map[string]any{"kind": "Resource", "metadata": map[string]any{"name": "bad", "annotations": map[string]any{"acp.io/resource-name": "x"}}, "spec": map[string]any{"owner": "bob"}})
+		map[string]any{
+			"kind":     "Resource",
+			"metadata": map[string]any{"name": "bad", "annotations": map[string]any{"acp.io/resource-name": "x"}},
+			"spec":     map[string]any{"owner": "bob"},
+		},
+	)
 	r, err := source(t, s.URL+"/base/", s.token).Read(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -122,8 +122,17 @@ func atOnce(t *testing.T, s catalog.Store, lines func() int) {
 
 func previews(t *testing.T, s catalog.Store, _ func() int) {
 	ctx := t.Context()
-	p := catalog.Preview{Token: "one", Source: "hr", Actor: "sam", Revision: 7, Created: start,
-		Content: catalog.SourceContent{Records: []catalog.Record{person("ann").Record}, Problems: []catalog.Problem{{Where: "x", Message: message.Stored{Message: message.Verbatim("y")}}}}}
+	p := catalog.Preview{
+		Token:    "one",
+		Source:   "hr",
+		Actor:    "sam",
+		Revision: 7,
+		Created:  start,
+		Content: catalog.SourceContent{
+			Records:  []catalog.Record{person("ann").Record},
+			Problems: []catalog.Problem{{Where: "x", Message: message.Stored{Message: message.Verbatim("y")}}},
+		},
+	}
 	keep := func(p catalog.Preview, before time.Time) {
 		t.Helper()
 		if err := s.KeepPreview(ctx, p, before); err != nil {
@@ -159,7 +168,15 @@ func previews(t *testing.T, s catalog.Store, _ func() int) {
 
 func statuses(t *testing.T, s catalog.Store, _ func() int) {
 	a := catalog.Status{Source: "a", At: start, Error: "away"}
-	b := catalog.Status{Source: "b", At: start, SucceededAt: start, Entities: 3, Problems: []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: message.Stored{Message: message.CatalogLeads(2)}}}, PendingPreview: "t", PendingRemovals: 2}
+	b := catalog.Status{
+		Source:          "b",
+		At:              start,
+		SucceededAt:     start,
+		Entities:        3,
+		Problems:        []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: message.Stored{Message: message.CatalogLeads(2)}}},
+		PendingPreview:  "t",
+		PendingRemovals: 2,
+	}
 	for _, st := range []catalog.Status{b, {Source: "a"}, a} {
 		if err := s.KeepStatus(t.Context(), st); err != nil {
 			t.Fatal(err)

@@ -124,10 +124,18 @@ func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore t
 		return err
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		if _, err := database.Exec(tx, "DELETE FROM catalog_previews WHERE source = ? AND actor = ? OR created_at < ?", p.Source, p.Actor, micros(dropBefore)); err != nil {
+		if _, err := database.Exec(
+			tx,
+			"DELETE FROM catalog_previews WHERE source = ? AND actor = ? OR created_at < ?",
+			p.Source,
+			p.Actor,
+			micros(dropBefore),
+		); err != nil {
 			return err
 		}
-		return tx.Create(&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: content, CreatedAt: micros(p.Created)}).Error
+		return tx.Create(
+			&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: content, CreatedAt: micros(p.Created)},
+		).Error
 	})
 }
 

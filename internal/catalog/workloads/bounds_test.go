@@ -115,7 +115,8 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 func TestProposals(t *testing.T) {
 	w := newWorld(t)
 	w.Granted = func(string) (bool, error) { return true, nil }
-	if got := w.put(alice, "", vm("range", app1, "11.0.0.0/28"))[0]; !got.NeedsApproval || !strings.Contains(got.Message.Text, "ask the owners of the resources") {
+	if got := w.put(alice, "", vm("range", app1, "11.0.0.0/28"))[0]; !got.NeedsApproval ||
+		!strings.Contains(got.Message.Text, "ask the owners of the resources") {
 		t.Errorf("a range while access is granted: %+v", got)
 	}
 	if got := w.put(alice, "", vm("theirs", app2, "11.0.0.1"))[0]; got.Outcome != workloads.Refused || got.NeedsApproval {

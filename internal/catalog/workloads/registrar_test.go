@@ -68,14 +68,16 @@ func newWorld(t testing.TB) *world {
 		{Kind: catalog.KindApplication, ID: "app-2", Name: app2, Owners: []catalog.Owner{{Kind: catalog.OwnerPerson, ID: "bob"}}},
 		{Kind: catalog.KindResource, ID: "db", Name: "trnv1:rsc:trip-com:mysql:clusters:db", Owners: []catalog.Owner{{Kind: catalog.OwnerPerson, ID: "alice"}}},
 	})
-	w.Registrar = workloads.New(workloads.Config{Cluster: w, State: w.state, Catalog: func() *catalog.Catalog { return c }, Now: func() time.Time { return time.Unix(1, 0) },
-		Covered: func(s string) (bool, error) { return strings.HasPrefix(s, "trnv1:rsc:trip-com:iam:sa:app/"), nil },
-		Record: func(_ context.Context, e ...ledger.Entry) error {
-			if w.record == nil {
-				w.lines = append(w.lines, e...)
-			}
-			return w.record
-		}})
+	w.Registrar = workloads.New(
+		workloads.Config{Cluster: w, State: w.state, Catalog: func() *catalog.Catalog { return c }, Now: func() time.Time { return time.Unix(1, 0) },
+			Covered: func(s string) (bool, error) { return strings.HasPrefix(s, "trnv1:rsc:trip-com:iam:sa:app/"), nil },
+			Record: func(_ context.Context, e ...ledger.Entry) error {
+				if w.record == nil {
+					w.lines = append(w.lines, e...)
+				}
+				return w.record
+			}},
+	)
 	return w
 }
 
@@ -108,7 +110,9 @@ func (w *world) did() string {
 
 func TestPutIsIdempotent(t *testing.T) {
 	w := newWorld(t)
-	if got := outcomes(w.put(platform, "vms", vm("a", app1, "10.5.0.7", "10.5.0.7/32", "10.5.0.0/28"), vm("b", app1, "2001:db8::1"))); got != "created created" {
+	if got := outcomes(
+		w.put(platform, "vms", vm("a", app1, "10.5.0.7", "10.5.0.7/32", "10.5.0.0/28"), vm("b", app1, "2001:db8::1")),
+	); got != "created created" {
 		t.Fatal(got)
 	}
 	if got := w.did(); got != "put vms.a, put vms.b" {
@@ -119,11 +123,20 @@ func TestPutIsIdempotent(t *testing.T) {
 	if d := cmp.Diff(want, w.lines); d != "" {
 		t.Errorf("the ledger has it: -want +got\n%s", d)
 	}
-	if got := outcomes(w.put(platform, "vms", vm("a", app1, "10.5.0.0/28", "10.5.0.7"), vm("b", app2, "2001:db8::1"))); got != "unchanged changed" || w.did() != "put vms.b" {
+	if got := outcomes(
+		w.put(platform, "vms", vm("a", app1, "10.5.0.0/28", "10.5.0.7"), vm("b", app2, "2001:db8::1")),
+	); got != "unchanged changed" ||
+		w.did() != "put vms.b" {
 		t.Errorf("the same in another order is the same: %s", got)
 	}
 	w.failing["c"] = true
-	if got := w.put(platform, "vms", vm("c", app1, "10.5.1.1"), vm("d", app1, "10.5.1.2")); outcomes(got) != "refused created" || got[0].Message.Text != "away" {
+	if got := w.put(
+		platform,
+		"vms",
+		vm("c", app1, "10.5.1.1"),
+		vm("d", app1, "10.5.1.2"),
+	); outcomes(got) != "refused created" ||
+		got[0].Message.Text != "away" {
 		t.Errorf("one that fails does not hold up the others: %v", got)
 	}
 }
@@ -261,7 +274,12 @@ func TestPeople(t *testing.T) {
 
 func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	w := newWorld(t)
-	w.state.Set(workloads.Registered{Object: "vms.a", Workload: workloads.Workload{ID: "vms.a", Subject: app2, Addresses: []string{"10.0.0.0/8", "nonsense", "10.5.0.7"}}})
+	w.state.Set(
+		workloads.Registered{
+			Object:   "vms.a",
+			Workload: workloads.Workload{ID: "vms.a", Subject: app2, Addresses: []string{"10.0.0.0/8", "nonsense", "10.5.0.7"}},
+		},
+	)
 	if got := w.put(platform, "vms", vm("a", app2, "10.6.0.1")); !strings.Contains(got[0].Message.Text, "was not registered here") {
 		t.Errorf("an administrator's object: %+v", got)
 	}

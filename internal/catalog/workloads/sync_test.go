@@ -116,10 +116,14 @@ func TestSyncRefusesSingleOnes(t *testing.T) {
 func TestSyncMovesAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.sync([]workloads.Workload{vm("a", app1, "10.5.0.1"), vm("b", app2, "10.5.0.2")})
-	if got := counts(w.sync([]workloads.Workload{vm("a", app1, "10.5.0.2"), vm("b", app2, "10.5.0.1")})); got != "added 0 changed 2 removed 0 unchanged 0 refused 0" {
+	if got := counts(
+		w.sync([]workloads.Workload{vm("a", app1, "10.5.0.2"), vm("b", app2, "10.5.0.1")}),
+	); got != "added 0 changed 2 removed 0 unchanged 0 refused 0" {
 		t.Error(got)
 	}
-	if got := counts(w.sync([]workloads.Workload{vm("c", app2, "10.5.0.2"), vm("b", app2, "10.5.0.1")})); got != "added 1 changed 0 removed 1 unchanged 1 refused 0" {
+	if got := counts(
+		w.sync([]workloads.Workload{vm("c", app2, "10.5.0.2"), vm("b", app2, "10.5.0.1")}),
+	); got != "added 1 changed 0 removed 1 unchanged 1 refused 0" {
 		t.Error(got)
 	}
 }

@@ -89,12 +89,20 @@ func (x *Sessions) Delete(token string) error { return x.DeleteCtx(context.Backg
 func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]credential.Session, error) {
 	var rows []sessionRow
 	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
-		rows, err = database.Select[sessionRow](tx, "SELECT * FROM sessions WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, token", person, micros(now))
+		rows, err = database.Select[sessionRow](
+			tx,
+			"SELECT * FROM sessions WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, token",
+			person,
+			micros(now),
+		)
 		return err
 	})
 	out := make([]credential.Session, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, credential.Session{ID: r.Token, Person: r.Person, UserAgent: r.UserAgent, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt)})
+		out = append(
+			out,
+			credential.Session{ID: r.Token, Person: r.Person, UserAgent: r.UserAgent, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt)},
+		)
 	}
 	return out, err
 }

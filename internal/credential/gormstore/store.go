@@ -47,7 +47,15 @@ type tokenRow struct {
 func (tokenRow) TableName() string { return "tokens" }
 
 func (r tokenRow) token() credential.Token {
-	t := credential.Token{ID: r.ID, Person: r.Person, Name: r.Name, Prefix: r.Prefix, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt), LastUsedAt: instant(r.LastUsedAt)}
+	t := credential.Token{
+		ID:         r.ID,
+		Person:     r.Person,
+		Name:       r.Name,
+		Prefix:     r.Prefix,
+		CreatedAt:  instant(r.CreatedAt),
+		ExpiresAt:  instant(r.ExpiresAt),
+		LastUsedAt: instant(r.LastUsedAt),
+	}
 	for _, s := range strings.Fields(r.Scopes) {
 		t.Scopes = append(t.Scopes, credential.Scope(s))
 	}
@@ -68,7 +76,16 @@ func addToken(tx *gorm.DB, t credential.NewToken) error {
 	if err := database.Lock(tx, "tokens of "+t.Person); err != nil {
 		return err
 	}
-	r := tokenRow{ID: t.ID, Person: t.Person, Name: t.Name, Prefix: t.Prefix, Hash: t.Hash, CreatedAt: micros(t.CreatedAt), ExpiresAt: micros(t.ExpiresAt), LastUsedAt: micros(t.LastUsedAt)}
+	r := tokenRow{
+		ID:         t.ID,
+		Person:     t.Person,
+		Name:       t.Name,
+		Prefix:     t.Prefix,
+		Hash:       t.Hash,
+		CreatedAt:  micros(t.CreatedAt),
+		ExpiresAt:  micros(t.ExpiresAt),
+		LastUsedAt: micros(t.LastUsedAt),
+	}
 	words := make([]string, len(t.Scopes))
 	for i, x := range t.Scopes {
 		words[i] = string(x)
@@ -162,13 +179,35 @@ type deviceRow struct {
 func (deviceRow) TableName() string { return "device_logins" }
 
 func deviceRowOf(d credential.Device) deviceRow {
-	return deviceRow{DeviceHash: d.DeviceHash, UserHash: d.UserHash, Client: d.Client, Address: d.Address, State: d.State, Person: d.Person, CreatedAt: micros(d.CreatedAt),
-		ExpiresAt: micros(d.ExpiresAt), PolledAt: micros(d.PolledAt), IntervalSeconds: int64(d.Interval / time.Second)}
+	return deviceRow{
+		DeviceHash:      d.DeviceHash,
+		UserHash:        d.UserHash,
+		Client:          d.Client,
+		Address:         d.Address,
+		State:           d.State,
+		Person:          d.Person,
+		CreatedAt:       micros(d.CreatedAt),
+		ExpiresAt:       micros(d.ExpiresAt),
+		PolledAt:        micros(d.PolledAt),
+		IntervalSeconds: int64(d.Interval / time.Second),
+	}
 }
 
 func (r deviceRow) device() credential.Device {
-	return credential.Device{DeviceHash: r.DeviceHash, UserHash: r.UserHash, Client: r.Client, Address: r.Address, State: r.State, Person: r.Person,
-		CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt), PolledAt: instant(r.PolledAt), Interval: time.Duration(r.IntervalSeconds) * time.Second}
+	return credential.Device{
+		DeviceHash: r.DeviceHash,
+		UserHash:   r.UserHash,
+		Client:     r.Client,
+		Address:    r.Address,
+		State:      r.State,
+		Person:     r.Person,
+		CreatedAt: instant(
+			r.CreatedAt,
+		),
+		ExpiresAt: instant(r.ExpiresAt),
+		PolledAt:  instant(r.PolledAt),
+		Interval:  time.Duration(r.IntervalSeconds) * time.Second,
+	}
 }
 
 // AddDevice implements credential.Store.

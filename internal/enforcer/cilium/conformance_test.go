@@ -89,8 +89,13 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"c1"}}
 	}
 	for i, name := range []v1alpha1.ResourceName{bobs, shop} {
-		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: name, Mode: choose(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)}})
+		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
+			Spec: v1alpha1.ProtectedResourceSpec{
+				Resource: name,
+				Mode:     choose(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce),
+			},
+		})
 	}
 	for i := range r.IntN(4) {
 		in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
@@ -101,10 +106,16 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	for i := range 2 + r.IntN(6) {
 		// Only what is translated: a refusal makes the engine stricter than the meaning.
-		st := v1alpha1.Statement{SID: fmt.Sprint(i), Effect: choose(r, policy.Allow, policy.Allow, policy.Deny),
-			Subjects: []v1alpha1.Subject{choose[v1alpha1.Subject](r, app+"888", app+"889", "trnv1:rsc:trip-com:mesh:svc:cart", app+"*", cidr+"10.5.0.0/24", cidr+"10.5.0.7/32",
-				cidr+"0.0.0.0/0", "trnv1:rsc:trip-com:mesh:svc:*", "*")},
-			Resources: []v1alpha1.ResourceName{bobs}, Actions: []v1alpha1.Action{choose[v1alpha1.Action](r, "redis:connect", "redis:*", "redis:admin")}}
+		st := v1alpha1.Statement{
+			SID:    fmt.Sprint(i),
+			Effect: choose(r, policy.Allow, policy.Allow, policy.Deny),
+			Subjects: []v1alpha1.Subject{
+				choose[v1alpha1.Subject](r, app+"888", app+"889", "trnv1:rsc:trip-com:mesh:svc:cart", app+"*", cidr+"10.5.0.0/24", cidr+"10.5.0.7/32",
+					cidr+"0.0.0.0/0", "trnv1:rsc:trip-com:mesh:svc:*", "*"),
+			},
+			Resources: []v1alpha1.ResourceName{bobs},
+			Actions:   []v1alpha1.Action{choose[v1alpha1.Action](r, "redis:connect", "redis:*", "redis:admin")},
+		}
 		if st.Effect == policy.Allow && r.IntN(6) == 0 {
 			st.Subjects = []v1alpha1.Subject{app + "88*"}
 		}
@@ -160,7 +171,14 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 			if r.IntN(8) == 0 {
 				c.Protocol = v1alpha1.ProtocolUDP
 			}
-			q := policy.Query{Subjects: s.SubjectsOf(c.Source), Resources: s.ResourcesOf(w.Destination), Cluster: "c1", Protocol: c.Protocol, Port: port, At: goldenTime}
+			q := policy.Query{
+				Subjects:  s.SubjectsOf(c.Source),
+				Resources: s.ResourcesOf(w.Destination),
+				Cluster:   "c1",
+				Protocol:  c.Protocol,
+				Port:      port,
+				At:        goldenTime,
+			}
 			switch {
 			case c.Address != "":
 				q.Source = netip.MustParseAddr(c.Address)

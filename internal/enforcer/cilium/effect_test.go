@@ -15,7 +15,14 @@ func TestEffectOf(t *testing.T) {
 		return policy.Rule{Effect: effect, Subjects: []policy.SubjectSelector{{LabelKey: "com.trip/appid", Values: apps}}, Ports: ports}
 	}
 	spec := func(mode v1alpha1.Mode, rules ...policy.Rule) map[string]any {
-		u := policy.Unit{ID: "redis-x", Resource: "trnv1:rsc:trip-com:redis:clusters:bobs", LabelKey: "com.trip/redis-cluster", LabelValue: "bobs", Mode: mode, Rules: rules}
+		u := policy.Unit{
+			ID:         "redis-x",
+			Resource:   "trnv1:rsc:trip-com:redis:clusters:bobs",
+			LabelKey:   "com.trip/redis-cluster",
+			LabelValue: "bobs",
+			Mode:       mode,
+			Rules:      rules,
+		}
 		r, err := cilium.Enforcer{}.Render(u)
 		if err != nil {
 			t.Fatal(err)

@@ -249,12 +249,18 @@ func TestRenderRefusesUnusableUnits(t *testing.T) {
 		change func(*policy.Unit)
 		ok     bool
 	}{
-		"Good":            {reason: "a unit without rules is closed, not unusable", change: func(*policy.Unit) {}, ok: true},
-		"NoID":            {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }},
-		"NoKey":           {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }},
-		"NoValue":         {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }},
-		"NoPeers":         {reason: "the rule would match anyone", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Ports: tcp}} }},
-		"NoPorts":         {reason: "the rule would match every port", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Subjects: peers}} }},
+		"Good":    {reason: "a unit without rules is closed, not unusable", change: func(*policy.Unit) {}, ok: true},
+		"NoID":    {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }},
+		"NoKey":   {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }},
+		"NoValue": {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }},
+		"NoPeers": {
+			reason: "the rule would match anyone",
+			change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Ports: tcp}} },
+		},
+		"NoPorts": {
+			reason: "the rule would match every port",
+			change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Subjects: peers}} },
+		},
 		"Wildcard":        {reason: "a wildcard needs no value", change: wild, ok: true},
 		"WildcardEnforce": {reason: "it would close every workload of the class", change: func(u *policy.Unit) { wild(u); u.Mode = v1alpha1.ModeEnforce }},
 		"WildcardCluster": {reason: "it would close them in a member", change: func(u *policy.Unit) {

@@ -22,7 +22,13 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 	unit := func() policy.Unit {
 		return policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, Rules: []policy.Rule{
 			{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"1"}}}, Ports: tcp, From: []policy.Ref{plain}},
-			{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"2"}}}, Ports: tcp, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}, From: []policy.Ref{web}},
+			{
+				Effect:   policy.Allow,
+				Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"2"}}},
+				Ports:    tcp,
+				HTTP:     []v1alpha1.HTTPMatch{{Method: "GET"}},
+				From:     []policy.Ref{web},
+			},
 			{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"3"}}}, Ports: tcp, From: []policy.Ref{plain}},
 		}}
 	}
@@ -80,7 +86,8 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(refused) > 0 && (strings.Contains(string(text), "http") || !strings.Contains(string(text), `"enableDefaultDeny":{"egress":false,"ingress":true}`)) {
+				if len(refused) > 0 &&
+					(strings.Contains(string(text), "http") || !strings.Contains(string(text), `"enableDefaultDeny":{"egress":false,"ingress":true}`)) {
 					t.Errorf("%s: %s", m, text)
 				}
 				var refs []policy.Ref
@@ -105,8 +112,15 @@ func TestFewSpecsWhereMostMembersLackTheProxy(t *testing.T) {
 		members[fmt.Sprintf("m%d", i)] = Member{NoHTTP: message.Verbatim("the proxy is off")}
 	}
 	members["m0"] = Member{}
-	u := policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, Rules: []policy.Rule{{Effect: policy.Allow, Anyone: true,
-		Ports: []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}
+	u := policy.Unit{
+		ID:         "x",
+		Resource:   "r",
+		LabelKey:   "k",
+		LabelValue: "v",
+		Mode:       v1alpha1.ModeEnforce,
+		Rules: []policy.Rule{{Effect: policy.Allow, Anyone: true,
+			Ports: []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}},
+	}
 	r, err := Enforcer{Members: members}.Render(u)
 	if err != nil || len(r.Objects) != 1 || len(r.Objects[0].Overrides) != 1 {
 		t.Errorf("%d objects, %d specs of members, %v", len(r.Objects), len(r.Objects[0].Overrides), err)

@@ -61,9 +61,23 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 				pass, all, none := admits(specs, c), outcomes[i].all, outcomes[i].none
 				switch {
 				case none && pass:
-					t.Fatalf("seed %d: %+v is refused by all %d revisions, and let in by the mixture %v of their parts:\n%s", seed, c, len(revisions), mix, text(specs))
+					t.Fatalf(
+						"seed %d: %+v is refused by all %d revisions, and let in by the mixture %v of their parts:\n%s",
+						seed,
+						c,
+						len(revisions),
+						mix,
+						text(specs),
+					)
 				case all && same && !w.anyone && !pass && !slices.Contains(mix, -1):
-					t.Fatalf("seed %d: %+v is let in by all %d revisions, and refused by the mixture %v of their parts:\n%s", seed, c, len(revisions), mix, text(specs))
+					t.Fatalf(
+						"seed %d: %+v is let in by all %d revisions, and refused by the mixture %v of their parts:\n%s",
+						seed,
+						c,
+						len(revisions),
+						mix,
+						text(specs),
+					)
 				case none:
 					refused++
 				case all:
@@ -72,7 +86,14 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d connections refused by all revisions, %d let in by all; %d sequences with parts, %d with another number of them, %d revisions closed", refused, admitted, parted, grown, closed)
+	t.Logf(
+		"%d connections refused by all revisions, %d let in by all; %d sequences with parts, %d with another number of them, %d revisions closed",
+		refused,
+		admitted,
+		parted,
+		grown,
+		closed,
+	)
 	if refused < 50_000 || admitted < 10_000 || parted < 100 || grown < 100 || closed < 50 {
 		t.Error("the sequences miss a case")
 	}
@@ -119,13 +140,35 @@ func TestDeniesThatDoNotFitClose(t *testing.T) {
 	tcp := func(port int32) []v1alpha1.Port {
 		return []v1alpha1.Port{{Port: port, Protocol: v1alpha1.ProtocolTCP}}
 	}
-	u := policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, ClusterModes: map[string]v1alpha1.Mode{"m2": v1alpha1.ModeAudit},
-		Inherited: []policy.Rule{{Effect: policy.Allow, Anyone: true, Ports: tcp(80), From: []policy.Ref{{Policy: "w", SID: "s"}}}},
+	u := policy.Unit{
+		ID:           "x",
+		Resource:     "r",
+		LabelKey:     "k",
+		LabelValue:   "v",
+		Mode:         v1alpha1.ModeEnforce,
+		ClusterModes: map[string]v1alpha1.Mode{"m2": v1alpha1.ModeAudit},
+		Inherited:    []policy.Rule{{Effect: policy.Allow, Anyone: true, Ports: tcp(80), From: []policy.Ref{{Policy: "w", SID: "s"}}}},
 		Rules: []policy.Rule{
-			{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names[:3]}}, Ports: tcp(80), From: []policy.Ref{{Policy: "p", SID: "open"}}},
-			{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names[:3]}}, Ports: tcp(443), From: []policy.Ref{{Policy: "p", SID: "other"}}},
-			{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names}}, Ports: tcp(80), From: []policy.Ref{{Policy: "p", SID: "deny"}}},
-		}}
+			{
+				Effect:   policy.Allow,
+				Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names[:3]}},
+				Ports:    tcp(80),
+				From:     []policy.Ref{{Policy: "p", SID: "open"}},
+			},
+			{
+				Effect:   policy.Allow,
+				Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names[:3]}},
+				Ports:    tcp(443),
+				From:     []policy.Ref{{Policy: "p", SID: "other"}},
+			},
+			{
+				Effect:   policy.Deny,
+				Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names}},
+				Ports:    tcp(80),
+				From:     []policy.Ref{{Policy: "p", SID: "deny"}},
+			},
+		},
+	}
 	rendering, err := Enforcer{}.Render(u)
 	if err != nil {
 		t.Fatal(err)

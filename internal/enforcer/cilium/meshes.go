@@ -24,7 +24,14 @@ func (e Enforcer) DenyingAddresses(ports map[string][]v1alpha1.Port) Enforcer {
 // ForUnit returns the enforcer for one unit of a snapshot, for members that cannot identify the pods of other cluster
 // meshes, and what it cannot express there. Targets are the members in which the unit is placed, of which some are in
 // Enforce.
-func (e Enforcer) ForUnit(s *policy.Snapshot, u *policy.Unit, m policy.Meshes, targets []string, enforces func(member string) bool, at time.Time) (Enforcer, policy.CrossMeshLimits) {
+func (e Enforcer) ForUnit(
+	s *policy.Snapshot,
+	u *policy.Unit,
+	m policy.Meshes,
+	targets []string,
+	enforces func(member string) bool,
+	at time.Time,
+) (Enforcer, policy.CrossMeshLimits) {
 	if !m.HasSeveral() {
 		return e, policy.CrossMeshLimits{}
 	}

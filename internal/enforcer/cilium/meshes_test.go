@@ -13,9 +13,17 @@ import (
 // A member that would miss a denied subject denies every address the ports, beside what the unit says; only in Enforce.
 func TestMembersOfOtherMeshesDenyAllAddresses(t *testing.T) {
 	tcp := []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}
-	u := policy.Unit{ID: "x", Resource: "r", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, ClusterModes: map[string]v1alpha1.Mode{"m3": v1alpha1.ModeAudit}, Rules: []policy.Rule{
-		{Effect: policy.Allow, Anyone: true, Ports: tcp}, {Effect: policy.Allow, Anyone: true, Ports: tcp, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
-		{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"1"}}}, Ports: tcp}}}
+	u := policy.Unit{
+		ID:           "x",
+		Resource:     "r",
+		LabelKey:     "k",
+		LabelValue:   "v",
+		Mode:         v1alpha1.ModeEnforce,
+		ClusterModes: map[string]v1alpha1.Mode{"m3": v1alpha1.ModeAudit},
+		Rules: []policy.Rule{
+			{Effect: policy.Allow, Anyone: true, Ports: tcp}, {Effect: policy.Allow, Anyone: true, Ports: tcp, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+			{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"1"}}}, Ports: tcp}},
+	}
 	e := Enforcer{Members: map[string]Member{"m1": {}, "m2": {}, "m3": {}, "m4": {NoHTTP: message.Verbatim("off")}}}.
 		DenyingAddresses(map[string][]v1alpha1.Port{"m2": tcp, "m3": tcp, "m4": tcp})
 	r, err := e.Render(u)

@@ -26,7 +26,12 @@ func TestPartsFitAndSayTheSame(t *testing.T) {
 	tcp := []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}
 	u := policy.Unit{ID: "x", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, ClusterModes: map[string]v1alpha1.Mode{"m1": v1alpha1.ModeAudit},
 		Rules: []policy.Rule{
-			{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names}, {LabelKey: "b", Values: names[:3]}}, Prefixes: ranges, Ports: tcp},
+			{
+				Effect:   policy.Allow,
+				Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names}, {LabelKey: "b", Values: names[:3]}},
+				Prefixes: ranges,
+				Ports:    tcp,
+			},
 			{Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: names[:9000]}}, Ports: tcp},
 		}}
 	rendering, err := Enforcer{}.Render(u)

@@ -77,19 +77,43 @@ func Mutants() []Mutant {
 			eachRule(spec, func(r map[string]any) { delete(r, "fromCIDRSet") })
 		}},
 		{Name: "deny-in-audit", Why: "Audit must let everything through", Compile: denyInAudit},
-		{Name: "deny-entity-all", Why: "a deny of everyone must not keep out the own node's probes", Break: denyAll(map[string]any{"fromEntities": []any{"all"}})},
+		{
+			Name:  "deny-entity-all",
+			Why:   "a deny of everyone must not keep out the own node's probes",
+			Break: denyAll(map[string]any{"fromEntities": []any{"all"}}),
+		},
 		{Name: "deny-entity-host", Why: "a deny of everyone must not name the own node", Break: denyAll(map[string]any{"fromEntities": []any{"host"}})},
 		{Name: "deny-without-peers", Why: "a deny of ports alone keeps out the own node's probes", Break: denyAll(map[string]any{})},
 		{Name: "no-default-deny", Why: "Enforce has to close", Break: func(spec map[string]any) { SetDefaultDeny(spec, false) }},
-		{Name: "default-deny-in-audit", Why: "Audit, a wildcard and other ports must not close", Break: func(spec map[string]any) { SetDefaultDeny(spec, true) }},
-		{Name: "derived-default-deny", Why: "an agent derives what is not written, and closes", Break: func(spec map[string]any) { delete(spec, "enableDefaultDeny") }},
-		{Name: "no-namespace-clause", Why: "a deny has to reach identities without a namespace", Break: dropSelectors("k8s:io.kubernetes.pod.namespace", "DoesNotExist")},
-		{Name: "no-entities-in-deny", Why: "a deny of everyone has to reach other nodes", Break: func(spec map[string]any) { dropRules(spec, "ingressDeny", "fromEntities") }},
+		{
+			Name:  "default-deny-in-audit",
+			Why:   "Audit, a wildcard and other ports must not close",
+			Break: func(spec map[string]any) { SetDefaultDeny(spec, true) },
+		},
+		{
+			Name:  "derived-default-deny",
+			Why:   "an agent derives what is not written, and closes",
+			Break: func(spec map[string]any) { delete(spec, "enableDefaultDeny") },
+		},
+		{
+			Name:  "no-namespace-clause",
+			Why:   "a deny has to reach identities without a namespace",
+			Break: dropSelectors("k8s:io.kubernetes.pod.namespace", "DoesNotExist"),
+		},
+		{
+			Name:  "no-entities-in-deny",
+			Why:   "a deny of everyone has to reach other nodes",
+			Break: func(spec map[string]any) { dropRules(spec, "ingressDeny", "fromEntities") },
+		},
 		{Name: "no-cidr-in-deny", Why: "a deny has to reach addresses", Break: func(spec map[string]any) { dropRules(spec, "ingressDeny", "fromCIDRSet") }},
 		{Name: "no-deny", Why: "a deny has to be there", Break: func(spec map[string]any) { delete(spec, "ingressDeny") }},
 		{Name: "base-mode-everywhere", Why: "a member may have a mode of its own", Compile: baseMode},
 		{Name: "http-in-audit", Why: "Audit must not look at requests", Compile: httpInAudit},
-		{Name: "requests-in-audit", Why: "an allow of requests in Audit, as one of connections, would open what another resource of the pod closes", Compile: requestsInAudit},
+		{
+			Name:    "requests-in-audit",
+			Why:     "an allow of requests in Audit, as one of connections, would open what another resource of the pod closes",
+			Compile: requestsInAudit,
+		},
 		{Name: "no-http", Why: "an allow of some requests is no allow of all", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) { eachPorts(r, func(p map[string]any) { delete(p, "rules") }) })
 		}},
@@ -112,7 +136,11 @@ func Mutants() []Mutant {
 			dropFrom(asMap(spec["endpointSelector"]), func(e any) bool { return isExpression(e, "", "DoesNotExist") })
 		}},
 		{Name: "no-icmp", Why: "ICMP is stated apart", Break: func(spec map[string]any) { dropRules(spec, "ingress", "icmps") }},
-		{Name: "contested-counts", Why: "an allow must not reach an address that several claim", BreakGroup: func(g *Group) { delete(g.Labels, "acp.io/contested") }},
+		{
+			Name:       "contested-counts",
+			Why:        "an allow must not reach an address that several claim",
+			BreakGroup: func(g *Group) { delete(g.Labels, "acp.io/contested") },
+		},
 		{Name: "no-group-class", Why: "a whole class has its external workloads", BreakGroup: func(g *Group) { g.Labels = nil }},
 		{Name: "whole-family-in-group", Why: "a prefix of all addresses in a group is none of an address's", BreakGroup: joinHalves},
 		{Name: "wildcard-for-one", Why: "an allow of one resource is of no other", Break: func(spec map[string]any) {

@@ -94,7 +94,11 @@ func addMeshes(in *policy.Input) []policy.Cluster {
 		other.ValuesKnown = true
 		other.Labels = []v1alpha1.MemberLabel{{Key: AppKey, Identities: 3, Most: 1, Values: several(d, 2, Apps...)}}
 	}
-	return []policy.Cluster{{Name: Here, Labels: map[string]string{}, Dataplane: in1}, {Name: "m2", Labels: map[string]string{}, Dataplane: in1}, {Name: "x1", Labels: map[string]string{}, Dataplane: other}}
+	return []policy.Cluster{
+		{Name: Here, Labels: map[string]string{}, Dataplane: in1},
+		{Name: "m2", Labels: map[string]string{}, Dataplane: in1},
+		{Name: "x1", Labels: map[string]string{}, Dataplane: other},
+	}
 }
 
 func (d Generator) mode() v1alpha1.Mode {
@@ -229,7 +233,30 @@ type Port struct {
 
 // Ports contains ports of actions, at the ends of ranges, of several classes, and of no class.
 var Ports = []Port{
-	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
-	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},
-	{ICMP, 8}, {ICMPv6, 128},
+	{"TCP", 6379},
+	{"TCP", 6380},
+	{"TCP", 6400},
+	{"TCP", 6401},
+	{"TCP", 16379},
+	{"TCP", 16381},
+	{"TCP", 16382},
+	{"TCP", 80},
+	{"TCP", 8080},
+	{
+		"TCP",
+		53,
+	},
+	{"TCP", 7000},
+	{"TCP", 7001},
+	{"TCP", 7118},
+	{"TCP", 1},
+	{"TCP", 65535},
+	{"UDP", 6379},
+	{"UDP", 53},
+	{"UDP", 80},
+	{"SCTP", 5000},
+	{"SCTP", 5010},
+	{"SCTP", 80},
+	{ICMP, 8},
+	{ICMPv6, 128},
 }

@@ -26,11 +26,16 @@ func TestEffectOf(t *testing.T) {
 		before, after map[string]any
 		want          enforcer.Effect
 	}{
-		"Grant":         {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Grants},
-		"Revocation":    {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Revokes},
-		"LastOne":       {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Revokes},
-		"Exchange":      {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Revokes},
-		"Anyone":        {"a rule for anyone does not hold the one by name, as far as is looked", policy(allow, by("a")), policy(allow, anyone), enforcer.Revokes},
+		"Grant":      {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Grants},
+		"Revocation": {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Revokes},
+		"LastOne":    {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Revokes},
+		"Exchange":   {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Revokes},
+		"Anyone": {
+			"a rule for anyone does not hold the one by name, as far as is looked",
+			policy(allow, by("a")),
+			policy(allow, anyone),
+			enforcer.Revokes,
+		},
 		"NotAnyone":     {"anyone was let in", policy(allow, anyone), policy(allow, by("a")), enforcer.Revokes},
 		"Closed":        {"a workload becomes closed", policy(audit, by("a")), policy(allow), enforcer.Grants},
 		"New":           {"there was nothing", nil, policy(allow, by("a")), enforcer.Grants},
@@ -55,8 +60,16 @@ func TestEffectOf(t *testing.T) {
 
 func TestDeclared(t *testing.T) {
 	const able = `{"dataplane": "sidecar", "version": "1.31.1"}`
-	c := Declared(map[string]Declaration{"m1": {Text: able}, "m2": {Text: able}, "m3": {}, "m4": {Text: `{"dataplan": "sidecar"}`}, "m5": {Text: `{"dataplane": "ambient", "version": "1.28"}`},
-		"m6": {Text: able, OtherRoot: "mesh-root"}})
+	c := Declared(
+		map[string]Declaration{
+			"m1": {Text: able},
+			"m2": {Text: able},
+			"m3": {},
+			"m4": {Text: `{"dataplan": "sidecar"}`},
+			"m5": {Text: `{"dataplane": "ambient", "version": "1.28"}`},
+			"m6": {Text: able, OtherRoot: "mesh-root"},
+		},
+	)
 	for member, want := range map[string]string{
 		"m1": "", "m2": "",
 		"m3": "the member declares no Istio that enforces",

@@ -41,7 +41,8 @@ func features(in policy.Input, s *policy.Snapshot, q policy.Query, d policy.Deci
 		has["audit"] = has["audit"] || mode == v1alpha1.ModeAudit
 		has["enforce"] = has["enforce"] || mode == v1alpha1.ModeEnforce
 		has["temporary audit"] = has["temporary audit"] || r.Spec.TemporaryAudit != nil && q.At.Before(r.Spec.TemporaryAudit.Until.Time)
-		has["cluster mode"] = has["cluster mode"] || slices.ContainsFunc(r.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return string(m.Cluster) == q.Cluster })
+		has["cluster mode"] = has["cluster mode"] ||
+			slices.ContainsFunc(r.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return string(m.Cluster) == q.Cluster })
 	}
 	for _, p := range in.Policies {
 		for _, st := range p.Spec.Statements {

@@ -81,7 +81,10 @@ func (o *outcome) decideEffective(s *policy.Snapshot, q *policy.Query, passes bo
 		o.untold = append(o.untold, fmt.Sprintf("%s: DecideEffective says %s, EffectiveInto %s: %+v", where, got.Verdict, into.Verdict, q))
 	}
 	if got.Verdict.LetsThrough() != passes {
-		o.untold = append(o.untold, fmt.Sprintf("%s: the mesh lets it through: %v, the members have %s: %s\n%+v\n%+v", where, passes, got.Verdict, got.Explain(), q, policies))
+		o.untold = append(
+			o.untold,
+			fmt.Sprintf("%s: the mesh lets it through: %v, the members have %s: %s\n%+v\n%+v", where, passes, got.Verdict, got.Explain(), q, policies),
+		)
 	}
 	if !got.Differs() {
 		return
@@ -145,8 +148,16 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 		}
 	}
 	for range 30 {
-		labels := pick(d, map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, map[string]string{"com.trip/site": "shop"},
-			map[string]string{"com.trip/redis-cluster": "orders-cache", "com.trip/site": "shop"}, map[string]string{"com.trip/redis-cluster": "bobs-cluster", "com.trip/site": "blog"})
+		labels := pick(
+			d,
+			map[string]string{"com.trip/redis-cluster": "bobs-cluster"},
+			map[string]string{"com.trip/site": "shop"},
+			map[string]string{
+				"com.trip/redis-cluster": "orders-cache",
+				"com.trip/site":          "shop",
+			},
+			map[string]string{"com.trip/redis-cluster": "bobs-cluster", "com.trip/site": "blog"},
+		)
 		x := d.sender(s)
 		if x.unmeshed && cluster == "m1" {
 			continue // mutual TLS is required: it cannot connect
@@ -212,7 +223,9 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 			for _, text := range out.untold[:min(3, len(out.untold))] {
 				t.Errorf("what the members have: %s", text)
 			}
-			if out.effective < 15000 || !tc.plain && (out.differs[v1alpha1.RefusedUnsupported] < 500 || out.differs[v1alpha1.RefusedShadowingDeny] < 100 || out.differs["Waiting"] < 100) {
+			if out.effective < 15000 ||
+				!tc.plain &&
+					(out.differs[v1alpha1.RefusedUnsupported] < 500 || out.differs[v1alpha1.RefusedShadowingDeny] < 100 || out.differs["Waiting"] < 100) {
 				t.Errorf("%d decisions by what the members have, differing because of %v: too few to notice a mistake", out.effective, out.differs)
 			}
 			if n := len(out.disagreements); n > 0 {
@@ -252,7 +265,18 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 		for range 6 {
 			x := d.sender(s)
 			q := x.query
-			q.Resources, q.Cluster, q.At, q.Protocol = several(d, 2, redis+"bobs-cluster", sites+"shop"), pick(d, "m1", "m2", "m3", ""), goldenTime, v1alpha1.ProtocolTCP
+			q.Resources, q.Cluster, q.At, q.Protocol = several(
+				d,
+				2,
+				redis+"bobs-cluster",
+				sites+"shop",
+			), pick(
+				d,
+				"m1",
+				"m2",
+				"m3",
+				"",
+			), goldenTime, v1alpha1.ProtocolTCP
 			q.Port = pick[uint16](d, 6379, 6380, 80, 8080, 9121)
 			if slices.ContainsFunc(q.Resources, func(r string) bool { _, ok := s.ResourceClassOf(r); return !ok }) {
 				continue // such a resource cannot be onboarded
@@ -262,7 +286,10 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 				return slices.Contains(q.Resources, string(p.Spec.Resource))
 			})
 			for _, name := range q.Resources {
-				closed.Resources = append(closed.Resources, &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce}})
+				closed.Resources = append(
+					closed.Resources,
+					&v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce}},
+				)
 			}
 			want, got := policy.NewSnapshot(closed).DecideEffective(&q), s.EffectiveEnforced(&q, nil)
 			if want.Verdict != got.Verdict || !slices.Equal(want.Statements, got.Statements) {

@@ -28,7 +28,11 @@ func TestDeclaredRangesCount(t *testing.T) {
 		"PodsThere": {"pods of a member without Istio are pods", "10.2.3.0/24", map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := renderFor(t, Declared(declarations(c.members)), policy.UnitStatement{Effect: policy.Allow, Ranges: []policy.AddressRange{{Prefix: netip.MustParsePrefix(c.subject)}}})
+			r := renderFor(
+				t,
+				Declared(declarations(c.members)),
+				policy.UnitStatement{Effect: policy.Allow, Ranges: []policy.AddressRange{{Prefix: netip.MustParsePrefix(c.subject)}}},
+			)
 			rules, _ := r.Objects[0].Object.Spec["rules"].([]any)
 			if refused := len(r.RefusedBy("m1")) > 0; refused != c.refused || (len(rules) == 0) != c.refused {
 				t.Errorf("%s: refused %v, %d rules", c.reason, r.RefusedBy("m1"), len(rules))
@@ -46,7 +50,8 @@ func TestMachinesTakeNothingFromPods(t *testing.T) {
 	ref := func(sid string) policy.Ref { return policy.Ref{Policy: "p", SID: sid} }
 	allow := policy.UnitStatement{Ref: ref("allow"), Effect: policy.Allow, Subjects: app, Ranges: []policy.AddressRange{machine}}
 	r := renderFor(t, config, allow)
-	if rules, _ := r.Objects[0].Object.Spec["rules"].([]any); len(rules) != 1 || strings.Contains(text(rules), "192.0.2.7") || !strings.Contains(text(rules), "*/sa/app-1") {
+	if rules, _ := r.Objects[0].Object.Spec["rules"].([]any); len(rules) != 1 || strings.Contains(text(rules), "192.0.2.7") ||
+		!strings.Contains(text(rules), "*/sa/app-1") {
 		t.Errorf("rules %s, want those of the pods", text(rules))
 	}
 	if refused := r.RefusedBy("m1"); len(refused) != 1 || !strings.Contains(refused[0].Message.Text, "only the addresses") {
@@ -65,7 +70,11 @@ func TestMachinesTakeNothingFromPods(t *testing.T) {
 		t.Errorf("denied %s, want the application's pods", denied)
 	}
 
-	alone := renderFor(t, config, policy.UnitStatement{Ref: ref("a"), Effect: policy.Allow, Subjects: app, Ranges: []policy.AddressRange{{Prefix: machine.Prefix}}})
+	alone := renderFor(
+		t,
+		config,
+		policy.UnitStatement{Ref: ref("a"), Effect: policy.Allow, Subjects: app, Ranges: []policy.AddressRange{{Prefix: machine.Prefix}}},
+	)
 	if rules, _ := alone.Objects[0].Object.Spec["rules"].([]any); len(rules) != 0 {
 		t.Errorf("a range that is written in the statement was left out of it: %s", text(rules))
 	}

@@ -66,9 +66,15 @@ func (d dice) world(plain bool) policy.Input {
 	last := int32(16381)
 	redisActions := []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{port(6379)}},
 		{Name: "redis:admin", Ports: []v1alpha1.Port{port(6380), port(80)}}}
-	webActions := []v1alpha1.ClassAction{{Name: "web:connect", Ports: []v1alpha1.Port{port(80)}},
+	webActions := []v1alpha1.ClassAction{
+		{Name: "web:connect", Ports: []v1alpha1.Port{port(80)}},
 		{Name: "web:read", Ports: []v1alpha1.Port{port(8080)}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET|HEAD"}}},
-		{Name: "web:orders", Ports: []v1alpha1.Port{port(8080), port(80)}, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}, {Path: ".*\\.css"}}}}
+		{
+			Name:  "web:orders",
+			Ports: []v1alpha1.Port{port(8080), port(80)},
+			HTTP:  []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}, {Path: ".*\\.css"}},
+		},
+	}
 	appTemplate, svcTemplate := "app-{id}", "svc-{id}"
 	if !plain && d.IntN(2) == 0 {
 		redisActions = append(redisActions,
@@ -87,7 +93,10 @@ func (d dice) world(plain bool) policy.Input {
 			Pattern: v1alpha1.NamePattern(pattern), LabelKey: v1alpha1.LabelKey(key), ServiceAccountTemplate: template}}
 	}
 	in := policy.Input{
-		SubjectClasses:  []*v1alpha1.SubjectClass{subject("application", apps+"*", "com.trip/appid", appTemplate), subject("service", svcs+"*", "com.trip/service", svcTemplate)},
+		SubjectClasses: []*v1alpha1.SubjectClass{
+			subject("application", apps+"*", "com.trip/appid", appTemplate),
+			subject("service", svcs+"*", "com.trip/service", svcTemplate),
+		},
 		ResourceClasses: []*v1alpha1.ResourceClass{resource("redis", redis+"*", "com.trip/redis-cluster", v1alpha1.OtherPortsDeny, redisActions)},
 	}
 	in.KnownNames = []string{apps + "888", apps + "889", apps + "8889", svcs + "cart", svcs + "888"}
@@ -133,7 +142,17 @@ func (d dice) mode() v1alpha1.Mode {
 
 func (d dice) statement(sid string, plain bool) v1alpha1.Statement {
 	st := v1alpha1.Statement{SID: sid, Effect: pick(d, policy.Allow, policy.Allow, policy.Deny), NotBefore: d.time(), NotAfter: d.time()}
-	subjects := []v1alpha1.Subject{apps + "888", apps + "888", apps + "889", svcs + "cart", svcs + "888", "*", cidr + "10.5.0.0/24", cidr + "10.5.0.0/16", cidr + "2001:db8::/32"}
+	subjects := []v1alpha1.Subject{
+		apps + "888",
+		apps + "888",
+		apps + "889",
+		svcs + "cart",
+		svcs + "888",
+		"*",
+		cidr + "10.5.0.0/24",
+		cidr + "10.5.0.0/16",
+		cidr + "2001:db8::/32",
+	}
 	actions := []v1alpha1.Action{"redis:connect", "redis:admin"}
 	if d.IntN(2) == 0 {
 		actions = []v1alpha1.Action{"web:connect", "web:read", "web:orders", "web:*"}

@@ -22,7 +22,10 @@ const (
 // decideFleet are m1 with sidecars, m2 in ambient, m3 without Istio.
 func decideFleet() policy.Fleet {
 	report := func(name, declares string) *v1alpha1.MemberCluster {
-		return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: declares}}
+		return &v1alpha1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: declares},
+		}
 	}
 	return FleetOf([]*v1alpha1.MemberCluster{
 		report("m1", `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`),
@@ -32,8 +35,13 @@ func decideFleet() policy.Fleet {
 }
 
 func decideStatement(sid string, effect v1alpha1.Effect, subject, action, resource string) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{v1alpha1.Action(action)},
-		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+	return v1alpha1.Statement{
+		SID:       sid,
+		Effect:    effect,
+		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+		Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+	}
 }
 
 // decideWorld has a redis of Istio's class and a site of Cilium's or of both, in Enforce.
@@ -47,19 +55,32 @@ func decideWorld(redis, sites []v1alpha1.EnforcerName, statements ...v1alpha1.St
 		return c
 	}
 	enforce := func(name, resource string) *v1alpha1.ProtectedResource {
-		return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce}}
+		return &v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: v1alpha1.ModeEnforce},
+		}
 	}
 	port := func(p int32, protocol v1alpha1.Protocol) []v1alpha1.Port {
 		return []v1alpha1.Port{{Port: p, Protocol: protocol}}
 	}
 	return policy.NewSnapshot(policy.NewInput(policy.Objects{
 		ResourceClasses: []*v1alpha1.ResourceClass{
-			class("redis", decideRedis+"*", "example.com/redis", redis, v1alpha1.ClassAction{Name: "redis:connect", Ports: port(6379, "TCP")}, v1alpha1.ClassAction{Name: "redis:gossip", Ports: port(7946, "UDP")},
-				v1alpha1.ClassAction{Name: "redis:read", Ports: port(8080, "TCP"), HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}),
+			class(
+				"redis",
+				decideRedis+"*",
+				"example.com/redis",
+				redis,
+				v1alpha1.ClassAction{Name: "redis:connect", Ports: port(6379, "TCP")},
+				v1alpha1.ClassAction{Name: "redis:gossip", Ports: port(7946, "UDP")},
+				v1alpha1.ClassAction{Name: "redis:read", Ports: port(8080, "TCP"), HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+			),
 			opening(class("sites", decideSites+"*", "example.com/site", sites, v1alpha1.ClassAction{Name: "web:connect", Ports: port(6379, "TCP")})),
 		},
 		SubjectClasses: []*v1alpha1.SubjectClass{
-			{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.SubjectClassSpec{Pattern: decideApps + "*", LabelKey: "example.com/app", ServiceAccountTemplate: "app-{id}"}},
+			{
+				ObjectMeta: metav1.ObjectMeta{Name: "apps"},
+				Spec:       v1alpha1.SubjectClassSpec{Pattern: decideApps + "*", LabelKey: "example.com/app", ServiceAccountTemplate: "app-{id}"},
+			},
 			{ObjectMeta: metav1.ObjectMeta{Name: "users"}, Spec: v1alpha1.SubjectClassSpec{Pattern: decideUsers + "*", LabelKey: "example.com/user"}},
 		},
 		Resources: []*v1alpha1.ProtectedResource{enforce("bobs", decideRedis+"bobs"), enforce("shop", decideSites+"shop")},
@@ -117,7 +138,14 @@ func TestDecideByEnforcers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := decideWorld(tc.redis, tc.sites, tc.statement...)
-			q := policy.Query{Subjects: []string{tc.subject}, Resources: tc.resources, Cluster: tc.cluster, Protocol: tc.protocol, Port: tc.port, At: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+			q := policy.Query{
+				Subjects:  []string{tc.subject},
+				Resources: tc.resources,
+				Cluster:   tc.cluster,
+				Protocol:  tc.protocol,
+				Port:      tc.port,
+				At:        time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),
+			}
 			if q.Resources == nil {
 				q.Resources = []string{decideRedis + "bobs"}
 			}
@@ -132,7 +160,8 @@ func TestDecideByEnforcers(t *testing.T) {
 			for _, r := range got.LeftOut {
 				leftOut = append(leftOut, r.Reason)
 			}
-			if got.Verdict != tc.want || got.Written.Verdict != tc.written || !slices.Equal(leftOut, tc.leftOut) || !strings.Contains(got.Explain().Text, tc.why) {
+			if got.Verdict != tc.want || got.Written.Verdict != tc.written || !slices.Equal(leftOut, tc.leftOut) ||
+				!strings.Contains(got.Explain().Text, tc.why) {
 				t.Errorf("%s: %s of %s, left out %v: %s", tc.reason, got.Verdict, got.Written.Verdict, leftOut, got.Explain())
 			}
 			if into, enforced := s.EffectiveInto(&q, nil), s.EffectiveEnforced(&q, nil); into.Verdict != tc.want || enforced.Verdict != tc.want {
@@ -187,7 +216,14 @@ func TestRefusalsAreThoseOfTheEnforcers(t *testing.T) {
 				}
 			}
 			// The member with sidecars has what is not refused there.
-			q := policy.Query{Subjects: []string{decideApps + "2"}, Resources: []string{decideRedis + "bobs"}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: at}
+			q := policy.Query{
+				Subjects:  []string{decideApps + "2"},
+				Resources: []string{decideRedis + "bobs"},
+				Cluster:   "m1",
+				Protocol:  v1alpha1.ProtocolTCP,
+				Port:      6379,
+				At:        at,
+			}
 			u, _ := s.CompileResource(decideRedis+"bobs", at)
 			lacks := slices.ContainsFunc(append(u.Refused, Refused(s, &u, []string{"m1"}, at)...), func(r policy.Refusal) bool { return r.Ref.SID == "all" })
 			if d := s.DecideEffective(&q); (d.Verdict == policy.Allowed) == lacks {

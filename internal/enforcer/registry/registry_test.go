@@ -41,14 +41,27 @@ func TestSharedGroupsKnowTheirUnits(t *testing.T) {
 			Resource: v1alpha1.ResourceName(cache + name), Mode: v1alpha1.ModeEnforce}}
 	}
 	s := policy.NewSnapshot(policy.Input{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
-		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "s"}}},
-		Resources:      []*v1alpha1.ProtectedResource{protect("used"), protect("unused")},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
+				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}},
+		},
+		SubjectClasses: []*v1alpha1.SubjectClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "s"}},
+		},
+		Resources: []*v1alpha1.ProtectedResource{protect("used"), protect("unused")},
 		Workloads: []*v1alpha1.ExternalWorkload{{ObjectMeta: metav1.ObjectMeta{Name: "vm"}, Spec: v1alpha1.ExternalWorkloadSpec{
 			Subject: app + "vm", Addresses: []string{"10.9.0.1"}}}},
-		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
-			SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "vm"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache + "used"}}}}}},
+		Policies: []*v1alpha1.AccessControlPolicy{
+			{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+				{
+					SID:       "s",
+					Effect:    v1alpha1.EffectAllow,
+					Subjects:  []v1alpha1.Subject{app + "vm"},
+					Actions:   []v1alpha1.Action{"redis:connect"},
+					Resources: []v1alpha1.ResourceName{cache + "used"},
+				},
+			}}},
+		},
 	})
 	var at metav1.Time
 	plan, err := Prepare(v1alpha1.EnforcerCilium, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time})
@@ -73,12 +86,23 @@ func TestSharedGroupsKnowTheirUnits(t *testing.T) {
 func TestIstioReadsWhatMembersDeclare(t *testing.T) {
 	const cache = "trnv1:rsc:trip-com:redis:clusters:"
 	in := policy.Input{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
+				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}},
+		},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.ProtectedResourceSpec{
 			Resource: cache + "one", Mode: v1alpha1.ModeEnforce}}},
-		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
-			SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"*"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache + "one"}}}}}},
+		Policies: []*v1alpha1.AccessControlPolicy{
+			{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+				{
+					SID:       "s",
+					Effect:    v1alpha1.EffectAllow,
+					Subjects:  []v1alpha1.Subject{"*"},
+					Actions:   []v1alpha1.Action{"redis:connect"},
+					Resources: []v1alpha1.ResourceName{cache + "one"},
+				},
+			}}},
+		},
 	}
 	var at metav1.Time
 	for name, c := range map[string]struct {

@@ -75,8 +75,15 @@ func Of(c Change, namespace, instance string) *eventsv1.Event {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "acp-change-", Namespace: namespace, Annotations: map[string]string{
 			annotationUser: user, annotationOperation: string(c.Operation), annotationGeneration: strconv.FormatInt(c.Generation, 10), annotationSpec: c.Digest,
 		}},
-		EventTime: metav1.NewMicroTime(c.At), ReportingController: Controller, ReportingInstance: clip(instance, 128), Action: string(c.Operation), Type: corev1.EventTypeNormal,
-		Reason: Reason, Note: clip(fmt.Sprintf("%s by %s", c.Operation, user), maxNote),
+		EventTime: metav1.NewMicroTime(
+			c.At,
+		),
+		ReportingController: Controller,
+		ReportingInstance:   clip(instance, 128),
+		Action:              string(c.Operation),
+		Type:                corev1.EventTypeNormal,
+		Reason:              Reason,
+		Note:                clip(fmt.Sprintf("%s by %s", c.Operation, user), maxNote),
 		// An Event must be in the namespace of its object, so the object is given the adapter's namespace.
 		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: c.Kind, Name: c.Name, UID: types.UID(c.UID), Namespace: namespace},
 	}

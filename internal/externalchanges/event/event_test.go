@@ -11,7 +11,16 @@ import (
 )
 
 func TestOnlyTheWebhooksEventsCount(t *testing.T) {
-	c := event.Change{At: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), User: "alice", Kind: "ProtectedResource", Name: "bobs", UID: "u1", Operation: event.Update, Generation: 3, Digest: "d"}
+	c := event.Change{
+		At:         time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC),
+		User:       "alice",
+		Kind:       "ProtectedResource",
+		Name:       "bobs",
+		UID:        "u1",
+		Operation:  event.Update,
+		Generation: 3,
+		Digest:     "d",
+	}
 	if got, ok := event.Parse(event.Of(c, event.Namespace, "x"), event.Namespace); !ok || got != c {
 		t.Errorf("Parse(Of(change)) = %+v, %v, want the change", got, ok)
 	}

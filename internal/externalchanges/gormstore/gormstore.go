@@ -173,7 +173,13 @@ func replace(tx *gorm.DB, k externalchanges.Key, o externalchanges.Observation) 
 		_, err := database.Exec(tx, "DELETE FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
 		return err
 	}
-	_, err := database.Exec(tx, "INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
-		k.Kind, k.Name, o.Current.UID, o.Current.Generation)
+	_, err := database.Exec(
+		tx,
+		"INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
+		k.Kind,
+		k.Name,
+		o.Current.UID,
+		o.Current.Generation,
+	)
 	return err
 }

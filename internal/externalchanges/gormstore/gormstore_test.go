@@ -96,7 +96,13 @@ type scene struct {
 
 func newScene(t *testing.T, dsn string) *scene {
 	db := databasetest.Open(t, dsn)
-	return &scene{t: t, cluster: &cluster{objects: map[externalchanges.Key]externalchanges.LiveObject{}}, db: db, store: gormstore.New(db), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+	return &scene{
+		t:       t,
+		cluster: &cluster{objects: map[externalchanges.Key]externalchanges.LiveObject{}},
+		db:      db,
+		store:   gormstore.New(db),
+		now:     time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC),
+	}
 }
 
 func (s *scene) portals(n int) {

@@ -37,7 +37,9 @@ func newMember(t *testing.T) *rest.Config {
 	ctx := t.Context()
 	config := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member"}}).Config
 	core := kubernetes.NewForConfigOrDie(config)
-	if _, err := core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guard.Namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.CoreV1().
+		Namespaces().
+		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guard.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	resources := map[string]string{"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings"}
@@ -73,11 +75,21 @@ func newMember(t *testing.T) *rest.Config {
 func closed() map[string]any {
 	from := map[string]any{"matchLabels": map[string]any{"k8s:com.trip/appid": "888"}}
 	ports := []any{map[string]any{"ports": []any{map[string]any{"port": "6379", "protocol": "TCP"}}}}
-	requests := []any{map[string]any{"ports": []any{map[string]any{"port": "80", "protocol": "TCP"}}, "rules": map[string]any{"http": []any{map[string]any{"method": "GET"}}}}}
-	return map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis-cluster": "bobs"}},
+	requests := []any{
+		map[string]any{
+			"ports": []any{map[string]any{"port": "80", "protocol": "TCP"}},
+			"rules": map[string]any{"http": []any{map[string]any{"method": "GET"}}},
+		},
+	}
+	return map[string]any{
+		"endpointSelector":  map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis-cluster": "bobs"}},
 		"enableDefaultDeny": map[string]any{"ingress": true, "egress": false},
-		"ingress":           []any{map[string]any{"fromEndpoints": []any{from}, "toPorts": ports}, map[string]any{"fromEndpoints": []any{from}, "toPorts": requests}},
-		"ingressDeny":       []any{map[string]any{"fromEndpoints": []any{from}, "toPorts": ports}}}
+		"ingress": []any{
+			map[string]any{"fromEndpoints": []any{from}, "toPorts": ports},
+			map[string]any{"fromEndpoints": []any{from}, "toPorts": requests},
+		},
+		"ingressDeny": []any{map[string]any{"fromEndpoints": []any{from}, "toPorts": ports}},
+	}
 }
 
 func policy(name string, spec map[string]any) *unstructured.Unstructured {
@@ -183,7 +195,13 @@ func TestDowngradeWithoutGuard(t *testing.T) {
 	interfered := false
 	run := &Downgrade{Operator: operator, Reason: "x", Now: time.Now, Settling: 3 * time.Second, Opened: func(int, time.Duration) {
 		admin := dynamic.NewForConfigOrDie(config).Resource(policies)
-		if _, err := admin.Patch(ctx, "acp-a", types.MergePatchType, []byte(`{"spec":{"enableDefaultDeny":{"ingress":true}}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := admin.Patch(
+			ctx,
+			"acp-a",
+			types.MergePatchType,
+			[]byte(`{"spec":{"enableDefaultDeny":{"ingress":true}}}`),
+			metav1.PatchOptions{},
+		); err != nil {
 			t.Error(err)
 		}
 		interfered = true

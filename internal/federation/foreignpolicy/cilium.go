@@ -142,7 +142,15 @@ func ciliumRange(value any) selector {
 // entity returns the selectors that one of Cilium's entities stands for.
 func entity(value any) []selector {
 	name, _ := value.(string)
-	mesh := []selector{reserved("host"), reserved("remote-node"), reserved("init"), reserved("ingress"), reserved("health"), reserved("unmanaged"), reserved("kube-apiserver")}
+	mesh := []selector{
+		reserved("host"),
+		reserved("remote-node"),
+		reserved("init"),
+		reserved("ingress"),
+		reserved("health"),
+		reserved("unmanaged"),
+		reserved("kube-apiserver"),
+	}
 	switch name {
 	case "all":
 		return []selector{everySource()}

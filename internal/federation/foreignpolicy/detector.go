@@ -427,7 +427,8 @@ func (d *Detector) ownCluster() string {
 // reachesOutside reports whether a rule may match addresses outside the cluster mesh, which have no pod labels.
 func (r *rule) reachesOutside() bool {
 	return slices.ContainsFunc(r.peers, func(s selector) bool {
-		return s.kind != byLabels || !s.local && !slices.ContainsFunc(s.reqs, func(q requirement) bool { return q.source == k8sSource && (q.op == opIn || q.op == opExists) })
+		return s.kind != byLabels ||
+			!s.local && !slices.ContainsFunc(s.reqs, func(q requirement) bool { return q.source == k8sSource && (q.op == opIn || q.op == opExists) })
 	})
 }
 

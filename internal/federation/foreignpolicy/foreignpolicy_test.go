@@ -140,7 +140,17 @@ func fleet(tb testing.TB, namespaces int) (Input, *[][]Handle) {
 		}
 		in.Own = append(in.Own, parse(tb, strings.ReplaceAll(closed, "bobs", ns)))
 		for i := range 3 {
-			in.Foreign = append(in.Foreign, parse(tb, fmt.Sprintf(`{kind: NetworkPolicy, metadata: {namespace: %s, name: p%d}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`, ns, i)))
+			in.Foreign = append(
+				in.Foreign,
+				parse(
+					tb,
+					fmt.Sprintf(
+						`{kind: NetworkPolicy, metadata: {namespace: %s, name: p%d}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`,
+						ns,
+						i,
+					),
+				),
+			)
 		}
 	}
 	in.Each = func(do func([]Handle)) {

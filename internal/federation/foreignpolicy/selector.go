@@ -201,7 +201,8 @@ func parseExpression(written any, source string) (requirement, bool) {
 // dot matches all keys that begin with it.
 func (s selector) names(key string, sources ...string) bool {
 	return slices.ContainsFunc(s.reqs, func(r requirement) bool {
-		return slices.Contains(sources, r.source) && (r.key == key || key == "" || (strings.HasSuffix(key, "/") || strings.HasSuffix(key, ".")) && strings.HasPrefix(r.key, key))
+		return slices.Contains(sources, r.source) &&
+			(r.key == key || key == "" || (strings.HasSuffix(key, "/") || strings.HasSuffix(key, ".")) && strings.HasPrefix(r.key, key))
 	})
 }
 

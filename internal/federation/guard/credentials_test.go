@@ -27,8 +27,16 @@ func TestClassLabelsAreGuardedInEverySubresource(t *testing.T) {
 	m := newMember(t)
 	ctx := t.Context()
 	const key = "com.trip/appid"
-	m.grant(rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"}, "app-888",
-		rbacv1.PolicyRule{APIGroups: []string{LabelGroup}, Resources: []string{LabelResource}, Verbs: []string{LabelVerb}, ResourceNames: []string{key + "=888"}})
+	m.grant(
+		rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"},
+		"app-888",
+		rbacv1.PolicyRule{
+			APIGroups:     []string{LabelGroup},
+			Resources:     []string{LabelResource},
+			Verbs:         []string{LabelVerb},
+			ResourceNames: []string{key + "=888"},
+		},
+	)
 	spec := template(nil)["spec"].(map[string]any)
 	for _, name := range []string{"plain", "mallory", "deployer", "other", "kubelet"} {
 		if _, err := m.admin.Resource(pods).Namespace("shop").Create(ctx, object(pods, "shop", name, spec), metav1.CreateOptions{}); err != nil {
@@ -66,15 +74,20 @@ func TestClassLabelsAreGuardedInEverySubresource(t *testing.T) {
 		}
 	}
 	revise := func(name, value string) func(context.Context, dynamic.Interface) error {
-		r := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": map[string]any{"name": name}, "revision": int64(7),
-			"data": map[string]any{"spec": map[string]any{"template": template(map[string]any{key: value})}}}}
+		r := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": map[string]any{"name": name}, "revision": int64(7),
+				"data": map[string]any{"spec": map[string]any{"template": template(map[string]any{key: value})}}},
+		}
 		return func(ctx context.Context, c dynamic.Interface) error {
 			_, err := c.Resource(revisions).Namespace("shop").Create(ctx, r, metav1.CreateOptions{})
 			return err
 		}
 	}
 	m.guard(Credentials{Labels: []string{key}}, func(ctx context.Context) error {
-		_, err := m.as("mallory").Resource(pods).Namespace("shop").Create(ctx, object(pods, "shop", "p", spec, key+"=888"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := m.as("mallory").
+			Resource(pods).
+			Namespace("shop").
+			Create(ctx, object(pods, "shop", "p", spec, key+"=888"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
 	mallory, deployer := m.as("mallory"), m.as("deployer")
@@ -119,8 +132,16 @@ func TestClassLabelsAreGuardedInEverySubresource(t *testing.T) {
 func TestClassServiceAccountsNeedARight(t *testing.T) {
 	m := newMember(t)
 	ctx := t.Context()
-	m.grant(rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"}, "app-888",
-		rbacv1.PolicyRule{APIGroups: []string{LabelGroup}, Resources: []string{AccountResource}, Verbs: []string{AccountVerb}, ResourceNames: []string{"app-888"}})
+	m.grant(
+		rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"},
+		"app-888",
+		rbacv1.PolicyRule{
+			APIGroups:     []string{LabelGroup},
+			Resources:     []string{AccountResource},
+			Verbs:         []string{AccountVerb},
+			ResourceNames: []string{"app-888"},
+		},
+	)
 	account := func(name, generate string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount"}}
 		u.SetName(name)
@@ -141,7 +162,9 @@ func TestClassServiceAccountsNeedARight(t *testing.T) {
 		return spec
 	}
 	for _, name := range []string{"app-999"} {
-		if _, err := m.admin.Resource(pods).Namespace("shop").Create(ctx, object(pods, "shop", "runs-as-"+name, running(name)), metav1.CreateOptions{}); err != nil {
+		if _, err := m.admin.Resource(pods).
+			Namespace("shop").
+			Create(ctx, object(pods, "shop", "runs-as-"+name, running(name)), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,7 +183,9 @@ func TestClassServiceAccountsNeedARight(t *testing.T) {
 	older := running("")
 	older["serviceAccount"] = "app-888"
 	token := func(name string) func(dynamic.Interface) error {
-		request := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{"audiences": []any{"istio-ca"}}}}
+		request := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{"audiences": []any{"istio-ca"}}},
+		}
 		request.SetName(name)
 		return func(c dynamic.Interface) error {
 			_, err := c.Resource(serviceAccounts).Namespace("shop").Create(ctx, request, metav1.CreateOptions{}, "token")
@@ -168,7 +193,9 @@ func TestClassServiceAccountsNeedARight(t *testing.T) {
 		}
 	}
 	label := func(c dynamic.Interface) error {
-		_, err := c.Resource(pods).Namespace("shop").Patch(ctx, "runs-as-app-999", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+		_, err := c.Resource(pods).
+			Namespace("shop").
+			Patch(ctx, "runs-as-app-999", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 		return err
 	}
 	m.guard(Credentials{Labels: []string{"com.trip/appid"}, ServiceAccounts: []string{"app-{id}"}}, func(context.Context) error {

@@ -81,31 +81,53 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 	}
 	for _, key := range unique(c.Labels) {
 		right := func(labels string) string {
-			return fmt.Sprintf("(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
-				quote(key), labels, LabelGroup, LabelResource, key, LabelVerb)
+			return fmt.Sprintf(
+				"(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
+				quote(key),
+				labels,
+				LabelGroup,
+				LabelResource,
+				key,
+				LabelVerb,
+			)
 		}
 		same := fmt.Sprintf("variables.now[?%[1]s] == variables.before[?%[1]s]", quote(key))
 		spec.Validations = append(spec.Validations, admission.Validation{
-			Expression: "variables.controller || " + same + " || " + right("now") + " && " + right("before"), Reason: &forbidden,
-			Message: fmt.Sprintf("the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, in this namespace",
-				key, LabelVerb, LabelResource, LabelGroup, key),
+			Expression: "variables.controller || " + same + " || " + right("now") + " && " + right("before"),
+			Reason:     &forbidden,
+			Message: fmt.Sprintf(
+				"the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, in this namespace",
+				key,
+				LabelVerb,
+				LabelResource,
+				LabelGroup,
+				key,
+			),
 		})
 	}
 	if len(c.ServiceAccounts) == 0 {
 		return spec
 	}
-	spec.Variables = append(spec.Variables,
+	spec.Variables = append(
+		spec.Variables,
 		admission.Variable{Name: "account", Expression: fmt.Sprintf(podAccount, "object")},
 		admission.Variable{Name: "accountBefore", Expression: fmt.Sprintf(podAccount, "oldObject")},
 		// The kubelet requests the tokens of the pods that run on its node, which were checked when they were created.
-		admission.Variable{Name: "kubelet", Expression: "request.?subResource.orValue('') == 'token' && request.userInfo.?groups.orValue([]).exists(g, g == 'system:nodes')"},
+		admission.Variable{
+			Name:       "kubelet",
+			Expression: "request.?subResource.orValue('') == 'token' && request.userInfo.?groups.orValue([]).exists(g, g == 'system:nodes')",
+		},
 	)
 	for _, template := range unique(c.ServiceAccounts) {
 		prefix, suffix, _ := strings.Cut(template, "{id}")
 		names := fmt.Sprintf("variables.account.startsWith(%s) && variables.account.endsWith(%s)", quote(prefix), quote(suffix))
 		if prefix != "" {
 			// A name that is about to be generated has no suffix yet.
-			names = fmt.Sprintf("variables.account.startsWith(%s) && (variables.account.endsWith(%s) || request.?name.orValue('') == '')", quote(prefix), quote(suffix))
+			names = fmt.Sprintf(
+				"variables.account.startsWith(%s) && (variables.account.endsWith(%s) || request.?name.orValue('') == '')",
+				quote(prefix),
+				quote(suffix),
+			)
 		}
 		right := fmt.Sprintf("authorizer.group('%s').resource('%s').namespace(request.namespace).name(variables.account).check('%s').allowed()",
 			LabelGroup, AccountResource, AccountVerb)
@@ -113,8 +135,13 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 			Expression: "variables.controller || variables.kubelet || variables.account == '' || " +
 				"request.?subResource.orValue('') != 'token' && variables.account == variables.accountBefore || !(" + names + ") || " + right,
 			Reason: &forbidden,
-			Message: fmt.Sprintf("service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s on %s.%s, resource name = name of the account, in this namespace",
-				template, AccountVerb, AccountResource, LabelGroup),
+			Message: fmt.Sprintf(
+				"service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s on %s.%s, resource name = name of the account, in this namespace",
+				template,
+				AccountVerb,
+				AccountResource,
+				LabelGroup,
+			),
 		})
 	}
 	return spec

@@ -30,8 +30,15 @@ func Objects(c Credentials) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		meta.Kind = kindBinding
-		binding, err := toUnstructured(&admission.ValidatingAdmissionPolicyBinding{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: p.name},
-			Spec: admission.ValidatingAdmissionPolicyBindingSpec{PolicyName: p.name, ParamRef: p.param, ValidationActions: []admission.ValidationAction{admission.Deny}}})
+		binding, err := toUnstructured(&admission.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   meta,
+			ObjectMeta: metav1.ObjectMeta{Name: p.name},
+			Spec: admission.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        p.name,
+				ParamRef:          p.param,
+				ValidationActions: []admission.ValidationAction{admission.Deny},
+			},
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,9 @@ func newMember(t *testing.T) *member {
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member", relative}})
 	core := kubernetes.NewForConfigOrDie(server.Config)
 	for _, n := range []string{Namespace, IstioRoot, "shop"} {
-		if _, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
+		if _, err := core.CoreV1().
+			Namespaces().
+			Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,11 +73,19 @@ func newMember(t *testing.T) *member {
 func (m *member) grant(to rbacv1.Subject, role string, rules ...rbacv1.PolicyRule) {
 	m.t.Helper()
 	core := kubernetes.NewForConfigOrDie(m.config).RbacV1()
-	if _, err := core.ClusterRoles().Create(m.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rules}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ClusterRoles().
+		Create(m.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rules}, metav1.CreateOptions{}); err != nil {
 		m.t.Fatal(err)
 	}
-	if _, err := core.ClusterRoleBindings().Create(m.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{to}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ClusterRoleBindings().Create(m.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName,
+			Kind:     "ClusterRole",
+			Name:     role,
+		},
+		Subjects: []rbacv1.Subject{to},
+	}, metav1.CreateOptions{}); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -112,7 +122,13 @@ func (m *member) guard(c Credentials, refused func(context.Context) error) {
 
 func (m *member) until(what string, ok func(context.Context) bool) {
 	m.t.Helper()
-	err := wait.PollUntilContextTimeout(m.t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) { return ok(ctx), nil })
+	err := wait.PollUntilContextTimeout(
+		m.t.Context(),
+		100*time.Millisecond,
+		30*time.Second,
+		true,
+		func(ctx context.Context) (bool, error) { return ok(ctx), nil },
+	)
 	if err != nil {
 		m.t.Fatalf("never: %s", what)
 	}
@@ -150,14 +166,20 @@ func TestWritersAreRefused(t *testing.T) {
 	subjects := map[string]dynamic.Interface{"pusher": pusher, "break-glass": breakGlass, "human": m.as("mallory", "acp:break-glas"), "admin": m.admin,
 		"like-pusher": m.as("system:serviceaccount:acp-system:acp-adapter", "system:serviceaccounts:acp-system")}
 	// These objects exist before the guard.
-	seeded := []*unstructured.Unstructured{object(policies, "", "acp-old", open), object(policies, "", "marked", open, "acp.io/managed-by=acp-adapter"), object(policies, "", "free", open)}
+	seeded := []*unstructured.Unstructured{
+		object(policies, "", "acp-old", open),
+		object(policies, "", "marked", open, "acp.io/managed-by=acp-adapter"),
+		object(policies, "", "free", open),
+	}
 	for _, o := range seeded {
 		if _, err := m.admin.Resource(policies).Create(ctx, o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	probe := func(ctx context.Context) error {
-		_, err := m.as("mallory").Resource(policies).Create(ctx, object(policies, "", "acp-probe", open), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := m.as("mallory").
+			Resource(policies).
+			Create(ctx, object(policies, "", "acp-probe", open), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	if err := probe(ctx); err != nil {
@@ -268,7 +290,11 @@ func TestWritersAreRefused(t *testing.T) {
 			t.Errorf("the pusher takes the mark away: %v", err)
 		}
 		// A request to delete a collection names no object.
-		if err := m.admin.Resource(configMaps).Namespace(Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		if err := m.admin.Resource(configMaps).
+			Namespace(Namespace).
+			DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); !apierrors.IsForbidden(
+			err,
+		) {
 			t.Errorf("an administrator takes the mark away with everything else: %v", err)
 		}
 		if err := breakGlass.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); err != nil {
@@ -303,8 +329,16 @@ func TestClassLabelsNeedARight(t *testing.T) {
 	m := newMember(t)
 	ctx := t.Context()
 	const key = "com.trip/appid"
-	m.grant(rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"}, "app-888",
-		rbacv1.PolicyRule{APIGroups: []string{LabelGroup}, Resources: []string{LabelResource}, Verbs: []string{LabelVerb}, ResourceNames: []string{key + "=888"}})
+	m.grant(
+		rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "deployer"},
+		"app-888",
+		rbacv1.PolicyRule{
+			APIGroups:     []string{LabelGroup},
+			Resources:     []string{LabelResource},
+			Verbs:         []string{LabelVerb},
+			ResourceNames: []string{key + "=888"},
+		},
+	)
 	pod := func(labels ...string) *unstructured.Unstructured {
 		return object(pods, "shop", "p", template(nil)["spec"].(map[string]any), labels...)
 	}
@@ -319,8 +353,16 @@ func TestClassLabelsNeedARight(t *testing.T) {
 		_, err := m.as("mallory").Resource(pods).Namespace("shop").Create(ctx, pod(key+"=888"), dry)
 		return err
 	})
-	subjects := map[string]dynamic.Interface{"deployer": m.as("deployer"), "human": m.as("mallory"), "admin": m.admin,
-		"controller": m.as("system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccounts:kube-system"), "node": m.as("system:node:n1", "system:nodes")}
+	subjects := map[string]dynamic.Interface{
+		"deployer": m.as("deployer"),
+		"human":    m.as("mallory"),
+		"admin":    m.admin,
+		"controller": m.as(
+			"system:serviceaccount:kube-system:replicaset-controller",
+			"system:serviceaccounts:kube-system",
+		),
+		"node": m.as("system:node:n1", "system:nodes"),
+	}
 	create := func(gvr schema.GroupVersionResource, o *unstructured.Unstructured) func(dynamic.Interface) error {
 		return func(c dynamic.Interface) error {
 			_, err := c.Resource(gvr).Namespace("shop").Create(ctx, o, dry)

@@ -73,10 +73,17 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 				"[object, oldObject].exists(o, o != null && o.metadata.?name.orValue('') == '%s')", Namespace, Mark)},
 			{Name: "pusher", Expression: fmt.Sprintf("request.userInfo.?username.orValue('') == '%s'", Pusher)}},
 		Validations: []admission.Validation{
-			{Expression: "variables.configMap || !variables.managed || variables.pusher || variables.breakGlass", Reason: &forbidden,
-				MessageExpression: fmt.Sprintf("'ACP manages ' + request.resource.resource + ' whose name begins with %s or that carry its labels: change the policy in ACP; "+
-					"in an emergency the group %s may change them here'", v1alpha1.ObjectPrefix, BreakGlass),
-				Message: "ACP manages this object: change the policy in ACP"},
+			{
+				Expression: "variables.configMap || !variables.managed || variables.pusher || variables.breakGlass",
+				Reason:     &forbidden,
+				MessageExpression: fmt.Sprintf(
+					"'ACP manages ' + request.resource.resource + ' whose name begins with %s or that carry its labels: change the policy in ACP; "+
+						"in an emergency the group %s may change them here'",
+					v1alpha1.ObjectPrefix,
+					BreakGlass,
+				),
+				Message: "ACP manages this object: change the policy in ACP",
+			},
 			{Expression: "!variables.mark || variables.breakGlass", Reason: &forbidden,
 				Message: fmt.Sprintf("only the group %s may downgrade this cluster or resume: use kubectl acp downgrade and kubectl acp resume", BreakGlass)},
 		},

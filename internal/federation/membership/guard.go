@@ -106,7 +106,13 @@ func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 		return fmt.Errorf("ask member %s who KubeFed is there: %w", c.Name, err)
 	}
 	if who := review.Status.UserInfo.Username; who != guard.Pusher {
-		return fmt.Errorf("%w: it is %s in member %s, and not %s; kubectl acp cluster join makes that account and registers it", ErrOtherPusher, who, c.Name, guard.Pusher)
+		return fmt.Errorf(
+			"%w: it is %s in member %s, and not %s; kubectl acp cluster join makes that account and registers it",
+			ErrOtherPusher,
+			who,
+			c.Name,
+			guard.Pusher,
+		)
 	}
 	return nil
 }

@@ -79,8 +79,16 @@ func TestJoinPreparesAMemberForIstio(t *testing.T) {
 		{"update", "", "namespaces", "", false},
 		{"create", "", "namespaces", "", false},
 	} {
-		r, err := pusher.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace}}}, metav1.CreateOptions{})
+		r, err := pusher.AuthorizationV1().
+			SelfSubjectAccessReviews().
+			Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb:      c.verb,
+					Group:     c.group,
+					Resource:  c.resource,
+					Namespace: c.namespace,
+				},
+			}}, metav1.CreateOptions{})
 		if err != nil || r.Status.Allowed != c.may {
 			t.Errorf("%+v: %v, %v", c, r.Status, err)
 		}

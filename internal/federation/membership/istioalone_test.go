@@ -22,12 +22,16 @@ import (
 // installIstio creates the parts of Istio that the preflight reads. Istio's kind is there by the server's options.
 func installIstio(ctx context.Context, s *testenv.Server) error {
 	core, labels := kubernetes.NewForConfigOrDie(s.Config), map[string]string{"app": "istiod"}
-	if _, err := core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.CoreV1().
+		Namespaces().
+		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	_, err := core.AppsV1().Deployments("istio-system").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "istiod"}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}}, metav1.CreateOptions{})
+	_, err := core.AppsV1().
+		Deployments("istio-system").
+		Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "istiod"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}}, metav1.CreateOptions{})
 	return err
 }
 
@@ -50,7 +54,8 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 	}
 	h := host(t)
 	findings, err := join("")
-	if !errors.Is(err, ErrRefused) || len(findings) == 0 || findings[0].Code != preflight.KindMissing || !strings.Contains(findings[0].Do.Text, "--enforcer istio") {
+	if !errors.Is(err, ErrRefused) || len(findings) == 0 || findings[0].Code != preflight.KindMissing ||
+		!strings.Contains(findings[0].Do.Text, "--enforcer istio") {
 		t.Fatalf("without the declaration: got error %v, findings %+v", err, findings)
 	}
 	if len(steps) != 0 {

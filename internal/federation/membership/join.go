@@ -80,7 +80,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		j.Cluster.Mesh = federation.NoMesh
 	}
 	// The kinds that are created below are no findings while they are absent.
-	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), func(k federation.Kind) bool { return isIstio(k) || j.Cluster.WithoutCilium() }), Keys: j.Keys, Others: others}
+	before := preflight.Needs{
+		Kinds:  slices.DeleteFunc(slices.Clone(kinds), func(k federation.Kind) bool { return isIstio(k) || j.Cluster.WithoutCilium() }),
+		Keys:   j.Keys,
+		Others: others,
+	}
 	facts := j.read(ctx, j.Member, j.Member, before.Kinds)
 	if j.Cluster.Mesh == "" && (present == nil || registered.WithoutCilium()) && facts.InNoMesh() {
 		// The cluster can be in no mesh, which the registration now declares.

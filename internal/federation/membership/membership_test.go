@@ -66,7 +66,9 @@ func run(m *testing.M) int {
 	defer stop(memberServer)
 	core := kubernetes.NewForConfigOrDie(hostServer.Config)
 	for _, n := range []string{kubeFedNamespace, acpNamespace} {
-		if _, err := core.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
+		if _, err := core.CoreV1().
+			Namespaces().
+			Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -86,9 +88,11 @@ func configure(s *testenv.Server) error {
 		Data: map[string]string{"cluster-name": "default", "cluster-id": "0"}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	_, err := core.AppsV1().DaemonSets("kube-system").Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}, metav1.CreateOptions{})
+	_, err := core.AppsV1().
+		DaemonSets("kube-system").
+		Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}, metav1.CreateOptions{})
 	return err
 }
 
@@ -250,7 +254,10 @@ func TestTwoOfTheUsualInstallationJoin(t *testing.T) {
 	}
 	meshed = joining(t, "usual-4", &steps)
 	meshed.Cluster.Mesh = "east"
-	if findings, err := meshed.Run(t.Context()); !errors.Is(err, ErrRefused) || !slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.SameClusterID }) {
+	if findings, err := meshed.Run(
+		t.Context(),
+	); !errors.Is(err, ErrRefused) ||
+		!slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.SameClusterID }) {
 		t.Errorf("two clusters of one mesh with the same number: got error %v, findings %+v", err, findings)
 	}
 }
@@ -326,8 +333,11 @@ func policyIn(t *testing.T, name string) (remove func()) {
 func federatedOn(t *testing.T, name, member string) (release func()) {
 	t.Helper()
 	r := dynamic.NewForConfigOrDie(hostServer.Config).Resource(federation.CiliumPolicy.FederatedResource)
-	o := &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
-		Annotations: map[string]string{federation.AnnotationResource: "trnv1:rsc:a:b:c:d", federation.AnnotationEverPlaced: member}}}
+	o := &federation.Object{
+		Kind: federation.CiliumPolicy,
+		Meta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+			Annotations: map[string]string{federation.AnnotationResource: "trnv1:rsc:a:b:c:d", federation.AnnotationEverPlaced: member}},
+	}
 	u, err := o.Unstructured()
 	if err != nil {
 		t.Fatal(err)

@@ -22,9 +22,16 @@ func healthy() Facts {
 	if err != nil {
 		panic(err)
 	}
-	return Facts{Guard: Guard{Objects: guarding}, Member: "m1", Version: "v1.36.3",
-		Kinds:  []Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: Listed}, {Resource: federation.CiliumGroup.TargetResource, Result: Listed}},
-		Cilium: cilium("c1", "1")}
+	return Facts{
+		Guard:   Guard{Objects: guarding},
+		Member:  "m1",
+		Version: "v1.36.3",
+		Kinds: []Listing{
+			{Resource: federation.CiliumPolicy.TargetResource, Result: Listed},
+			{Resource: federation.CiliumGroup.TargetResource, Result: Listed},
+		},
+		Cilium: cilium("c1", "1"),
+	}
 }
 
 // cilium is a sound installation of a name and a number.
@@ -37,7 +44,12 @@ func cilium(name, id string) Cilium {
 // istioOnly is a member without Cilium that says so, and a change of it.
 func istioOnly(change func(*Facts)) func(*Facts) {
 	return func(f *Facts) {
-		f.Enforcer, f.Mesh, f.Cilium, f.Istio = "istio", federation.NoMesh, Cilium{Unread: message.Verbatim("there is no ConfigMap kube-system/cilium-config")}, Istio{Served: true, Version: "1.31.2"}
+		f.Enforcer, f.Mesh, f.Cilium, f.Istio = "istio", federation.NoMesh, Cilium{
+			Unread: message.Verbatim("there is no ConfigMap kube-system/cilium-config"),
+		}, Istio{
+			Served:  true,
+			Version: "1.31.2",
+		}
 		change(f)
 	}
 }

@@ -27,7 +27,15 @@ func istioAlone(f Facts) []Finding {
 	out := []Finding{{Severity: Warns, Code: NoCilium, invalidates: invalidatesAll,
 		Message: message.PreflightNoCilium(), Do: message.RemedyPlaceElsewhere()}}
 	if len(f.Cilium.Sources) > 0 {
-		out = append(out, Finding{Severity: Warns, Code: CiliumUndeclared, Message: message.PreflightCiliumUndeclared(f.Cilium.Sources[0].Where), Do: message.RemedyJoinWithCilium()})
+		out = append(
+			out,
+			Finding{
+				Severity: Warns,
+				Code:     CiliumUndeclared,
+				Message:  message.PreflightCiliumUndeclared(f.Cilium.Sources[0].Where),
+				Do:       message.RemedyJoinWithCilium(),
+			},
+		)
 	}
 	if why := f.Istio.absent(); !why.IsZero() && !f.Istio.declared() {
 		out = append(out, Finding{Severity: Fails, Code: NoEnforcer, Message: message.PreflightNoEnforcer(why), Do: message.RemedyInstallEnforcer()})

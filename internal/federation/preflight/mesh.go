@@ -23,12 +23,26 @@ func meshFindings(f Facts, others []Facts) []Finding {
 			continue
 		}
 		if o.Cilium.ClusterName() == f.Cilium.ClusterName() {
-			out = append(out, Finding{Severity: Fails, Code: SameClusterName,
-				Message: message.PreflightSameClusterName(message.Quoted(f.Cilium.ClusterName()), o.Member), Do: message.RemedyOwnClusterName(federation.AnnotationMesh)})
+			out = append(out, Finding{
+				Severity: Fails,
+				Code:     SameClusterName,
+				Message: message.PreflightSameClusterName(
+					message.Quoted(f.Cilium.ClusterName()),
+					o.Member,
+				),
+				Do: message.RemedyOwnClusterName(federation.AnnotationMesh),
+			})
 		}
 		if o.Cilium.ClusterID() == f.Cilium.ClusterID() {
-			out = append(out, Finding{Severity: Fails, Code: SameClusterID,
-				Message: message.PreflightSameClusterID(message.Quoted(f.Cilium.ClusterID()), o.Member), Do: message.RemedyOwnClusterID(federation.AnnotationMesh)})
+			out = append(out, Finding{
+				Severity: Fails,
+				Code:     SameClusterID,
+				Message: message.PreflightSameClusterID(
+					message.Quoted(f.Cilium.ClusterID()),
+					o.Member,
+				),
+				Do: message.RemedyOwnClusterID(federation.AnnotationMesh),
+			})
 		}
 	}
 	if f.Mesh != federation.NoMesh && f.Cilium.ClusterID() == noMeshID && len(others) > 0 {

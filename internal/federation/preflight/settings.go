@@ -85,7 +85,9 @@ func settingFindings(f Facts, n Needs) []Finding {
 	}
 	c := f.Cilium
 	if why := c.unread(); !why.IsZero() {
-		return []Finding{{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Do: message.RemedyCiliumUnread()}}
+		return []Finding{
+			{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Do: message.RemedyCiliumUnread()},
+		}
 	}
 	var out []Finding
 	for _, s := range checkedSettings {
@@ -99,7 +101,16 @@ func settingFindings(f Facts, n Needs) []Finding {
 	}
 	out = append(out, identityLabels(c, n.Keys)...)
 	if a := c.Agents; a.Unread.IsZero() && a.Desired > 0 && a.Ready == 0 {
-		out = append(out, Finding{Severity: Fails, Code: AgentsNotReady, invalidates: invalidatesAll, Message: message.PreflightAgentsNotReady(int(a.Desired)), Do: message.RemedyMendAgents()})
+		out = append(
+			out,
+			Finding{
+				Severity:    Fails,
+				Code:        AgentsNotReady,
+				invalidates: invalidatesAll,
+				Message:     message.PreflightAgentsNotReady(int(a.Desired)),
+				Do:          message.RemedyMendAgents(),
+			},
+		)
 	}
 	if why := c.NoHTTP(); !why.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Do: message.RemedyEnableProxy()})
@@ -109,7 +120,15 @@ func settingFindings(f Facts, n Needs) []Finding {
 			Message: message.PreflightEnvoyNotReady(int(e.Desired-e.Ready), int(e.Desired)), Do: message.RemedyMendEnvoy()})
 	}
 	if limit := c.PolicyMapMax(); limit < defaultPolicyMapMax {
-		out = append(out, Finding{Severity: Warns, Code: SmallPolicyMaps, Message: message.PreflightSmallMap(limit, defaultPolicyMapMax), Do: message.RemedySetMap(defaultPolicyMapMax)})
+		out = append(
+			out,
+			Finding{
+				Severity: Warns,
+				Code:     SmallPolicyMaps,
+				Message:  message.PreflightSmallMap(limit, defaultPolicyMapMax),
+				Do:       message.RemedySetMap(defaultPolicyMapMax),
+			},
+		)
 	}
 	return out
 }
@@ -125,7 +144,16 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 		}
 		filter, err := ParseFilter(text)
 		if err != nil {
-			return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, invalidates: InvalidatesEnforce, Message: message.PreflightLabelsUnreadable(source.Where, message.Of(err)), Do: message.RemedyMendLabels()})
+			return append(
+				out,
+				Finding{
+					Severity:    Fails,
+					Code:        LabelsUnreadable,
+					invalidates: InvalidatesEnforce,
+					Message:     message.PreflightLabelsUnreadable(source.Where, message.Of(err)),
+					Do:          message.RemedyMendLabels(),
+				},
+			)
 		}
 		for _, k := range keys {
 			if k.GuardedOnly {

@@ -80,7 +80,12 @@ func TestSettingsThatChangeWhatPoliciesMean(t *testing.T) {
 				if Passes(findings) != (c.code == "" || c.warns) {
 					t.Errorf("passes: %v", Passes(findings))
 				}
-				if enforce, audit := invalidates.In(v1alpha1.ModeEnforce), invalidates.In(v1alpha1.ModeAudit); enforce != c.enforce || audit != c.audit || invalidates.In("") != audit {
+				if enforce, audit := invalidates.In(
+					v1alpha1.ModeEnforce,
+				), invalidates.In(
+					v1alpha1.ModeAudit,
+				); enforce != c.enforce || audit != c.audit ||
+					invalidates.In("") != audit {
 					t.Errorf("invalidates Enforce %v, Audit %v", enforce, audit)
 				}
 			})
@@ -187,12 +192,24 @@ func TestIgnoresClusterNetworkPolicies(t *testing.T) {
 
 // The configuration is read from every place that agents take it from, and is unknown when one of them cannot be read.
 func TestReadCilium(t *testing.T) {
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"cluster-name": "c1", "enable-policy": "default"}}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"},
+		Data:       map[string]string{"cluster-name": "c1", "enable-policy": "default"},
+	}
 	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cilium", Name: "settings"}, Data: map[string]string{"cluster-name": "c2"}}
 	agents := func(namespace, name string, change func(*corev1.PodSpec)) *appsv1.DaemonSet {
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		d.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "config", Command: []string{"cilium-dbg", "build-config"}}},
-			Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2", Command: []string{"cilium-agent"}, Args: []string{"--config-dir=/tmp/cilium/config-map"}}}}
+		d.Spec.Template.Spec = corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "config", Command: []string{"cilium-dbg", "build-config"}}},
+			Containers: []corev1.Container{
+				{
+					Name:    "cilium-agent",
+					Image:   "quay.io/cilium/cilium:v1.20.2",
+					Command: []string{"cilium-agent"},
+					Args:    []string{"--config-dir=/tmp/cilium/config-map"},
+				},
+			},
+		}
 		d.Status.DesiredNumberScheduled, d.Status.NumberReady = 3, 2
 		if change != nil {
 			change(&d.Spec.Template.Spec)
@@ -258,7 +275,10 @@ func TestReadCilium(t *testing.T) {
 		})}, unread: true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{nodeConfigs: "CiliumNodeConfigList"}, c.configs...)
+			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
+				runtime.NewScheme(),
+				map[schema.GroupVersionResource]string{nodeConfigs: "CiliumNodeConfigList"},
+				c.configs...)
 			read := readCilium(t.Context(), fake.NewClientset(c.objects...), objects, federation.ParseLocations(c.annotations))
 			if !read.Unread.IsZero() != c.unread {
 				t.Fatalf("unread: %q", read.Unread)

@@ -70,7 +70,10 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempote
 // Finish implements idempotency.Store.
 func (s *Store) Finish(ctx context.Context, c idempotency.Call, a idempotency.Answer) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		_, err := database.Exec(tx, "UPDATE idempotency SET status = ?, kind = ?, body = ?"+ofCall, append([]any{a.Status, a.MediaType, a.Body}, valuesOfCall(c)...)...)
+		_, err := database.Exec(
+			tx,
+			"UPDATE idempotency SET status = ?, kind = ?, body = ?"+ofCall,
+			append([]any{a.Status, a.MediaType, a.Body}, valuesOfCall(c)...)...)
 		return err
 	})
 }

@@ -34,7 +34,10 @@ func Parse(specs []string, cluster typedcorev1.ConfigMapsGetter, namespace strin
 			if _, err := webhooksender.ReadKeys(rest[i+1:]); err != nil {
 				return nil, err
 			}
-			out = append(out, &Webhook{Target: &webhooksender.Target{URL: u, KeyFile: rest[i+1:], Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
+			out = append(
+				out,
+				&Webhook{Target: &webhooksender.Target{URL: u, KeyFile: rest[i+1:], Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}},
+			)
 		default:
 			return nil, fmt.Errorf("%q: use configmap, file:PATH, webhook:URL,KEYFILE, or none", s)
 		}

@@ -29,7 +29,11 @@ func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 		return err
 	}
 	seq, hash := int64(0), ledger.Genesis
-	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&seq, &hash) }, "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"); err != nil {
+	if err := database.Rows(
+		tx,
+		func(rows *sql.Rows) error { return rows.Scan(&seq, &hash) },
+		"SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1",
+	); err != nil {
 		return err
 	}
 	rows := make([][]any, 0, len(entries))

@@ -66,7 +66,10 @@ func (s *Store) Requeue(ctx context.Context, ids []int64, now time.Time) (n int6
 		if ids != nil {
 			c.Add("id IN ?", ids)
 		}
-		n, err = database.Exec(tx, "UPDATE notifications SET state = ?, run_after = ?, attempts = 0, done_at = 0"+c.Where(), append([]any{queued, micros(now)}, c.Args()...)...)
+		n, err = database.Exec(
+			tx,
+			"UPDATE notifications SET state = ?, run_after = ?, attempts = 0, done_at = 0"+c.Where(),
+			append([]any{queued, micros(now)}, c.Args()...)...)
 		return err
 	})
 	return n, err

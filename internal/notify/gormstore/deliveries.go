@@ -39,7 +39,13 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
 				QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
 		}
-		_, err = database.Exec(tx, "UPDATE notifications SET worker = ?, lease_until = ?, attempts = attempts + 1 WHERE id IN ?", worker, micros(now.Add(ttl)), ids)
+		_, err = database.Exec(
+			tx,
+			"UPDATE notifications SET worker = ?, lease_until = ?, attempts = attempts + 1 WHERE id IN ?",
+			worker,
+			micros(now.Add(ttl)),
+			ids,
+		)
 		return err
 	})
 	return out, err
@@ -76,7 +82,9 @@ func (s *Store) MarkDead(ctx context.Context, d []notify.Delivery, at time.Time,
 func (s *Store) release(ctx context.Context, ds []notify.Delivery, assignments string, args ...any) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		for _, d := range ds {
-			n, err := database.Exec(tx, "UPDATE notifications SET worker = '', lease_until = 0, "+assignments+" WHERE id = ? AND worker = ? AND attempts = ? AND state = ?",
+			n, err := database.Exec(
+				tx,
+				"UPDATE notifications SET worker = '', lease_until = 0, "+assignments+" WHERE id = ? AND worker = ? AND attempts = ? AND state = ?",
 				slices.Concat(args, []any{d.ID, d.Worker, d.Attempts, queued})...)
 			if err != nil {
 				return err
@@ -102,8 +110,11 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 		if changes, err = database.Number(tx, "SELECT COUNT(*) FROM notify_outbox"); err != nil {
 			return err
 		}
-		counts, err = database.Select[count](tx, "SELECT channel, state, COUNT(*) AS many, MIN(run_after) AS oldest FROM notifications WHERE state IN ? GROUP BY channel, state ORDER BY channel, state",
-			[]string{queued, dead})
+		counts, err = database.Select[count](
+			tx,
+			"SELECT channel, state, COUNT(*) AS many, MIN(run_after) AS oldest FROM notifications WHERE state IN ? GROUP BY channel, state ORDER BY channel, state",
+			[]string{queued, dead},
+		)
 		return err
 	})
 	for _, c := range counts {

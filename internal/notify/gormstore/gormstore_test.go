@@ -24,8 +24,18 @@ func each(t *testing.T, f func(t *testing.T, s *Store)) {
 }
 
 func queuedMessage(person, event string, c notify.Channel) notify.QueuedMessage {
-	return notify.QueuedMessage{Message: notify.Message{Person: person, Event: event, Kind: notify.KindNeeded, At: start, Ticket: 7,
-		Facts: notify.Facts{Event: "submitted", Requester: "王磊", Items: []notify.About{{Application: "orders", Resource: "cache"}}}}, Channel: c, RunAfter: start}
+	return notify.QueuedMessage{Message: notify.Message{
+		Person: person,
+		Event:  event,
+		Kind:   notify.KindNeeded,
+		At:     start,
+		Ticket: 7,
+		Facts: notify.Facts{
+			Event:     "submitted",
+			Requester: "王磊",
+			Items:     []notify.About{{Application: "orders", Resource: "cache"}},
+		},
+	}, Channel: c, RunAfter: start}
 }
 
 func enqueue(t *testing.T, s *Store) notify.Change {
@@ -66,7 +76,16 @@ func TestRoutingAChangeTwiceStoresItOnce(t *testing.T) {
 		}
 		// two replicas route the same change, and there are two changes of one event.
 		for _, c := range []notify.Change{changes[0], changes[0], changes[1]} {
-			if err := s.Route(t.Context(), notify.Routed{Change: c, Messages: []notify.QueuedMessage{queuedMessage("bob", "D-3/begun", notify.ChannelInbox), queuedMessage("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
+			if err := s.Route(
+				t.Context(),
+				notify.Routed{
+					Change: c,
+					Messages: []notify.QueuedMessage{
+						queuedMessage("bob", "D-3/begun", notify.ChannelInbox),
+						queuedMessage("bob", "D-3/begun", notify.ChannelMail),
+					},
+				},
+			); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,7 +203,14 @@ func TestDeliveries(t *testing.T) {
 		if err := s.Sent(t.Context(), third, start); !errors.Is(err, notify.ErrLeaseLost) {
 			t.Errorf("Sent after MarkDead: got %v, want ErrLeaseLost", err)
 		}
-		route(t, s, queuedMessage("bob", "e2", notify.ChannelMail), queuedMessage("bob", "e3", notify.ChannelMail), queuedMessage("", "e3", "webhook:x"), queuedMessage("bob", "e3", notify.ChannelInbox))
+		route(
+			t,
+			s,
+			queuedMessage("bob", "e2", notify.ChannelMail),
+			queuedMessage("bob", "e3", notify.ChannelMail),
+			queuedMessage("", "e3", "webhook:x"),
+			queuedMessage("bob", "e3", notify.ChannelInbox),
+		)
 		enqueue(t, s)
 		waiting, changes, err := s.QueueStats(t.Context())
 		want := []notify.QueueStats{{Channel: notify.ChannelMail, Queued: 2, Dead: 1, Oldest: start}, {Channel: "webhook:x", Queued: 1, Oldest: start}}
@@ -318,7 +344,10 @@ func TestDeadLettersAreListedAndRequeued(t *testing.T) {
 			t.Errorf("Requeue of one dead and other IDs: got %d %v, want 1", n, err)
 		}
 		// The fourth mail was never tried and is due as well.
-		if got := append(lease(t, s, notify.ChannelMail, "w", start), lease(t, s, notify.ChannelMail, "w", start)...); len(got) != 2 || got[0].Attempts != 1 || got[1].Attempts != 1 {
+		if got := append(
+			lease(t, s, notify.ChannelMail, "w", start),
+			lease(t, s, notify.ChannelMail, "w", start)...); len(got) != 2 || got[0].Attempts != 1 ||
+			got[1].Attempts != 1 {
 			t.Errorf("got %+v, want no attempts counted", got)
 		}
 		if n, err := s.Requeue(t.Context(), []int64{}, start); err != nil || n != 0 {
@@ -340,7 +369,13 @@ func TestArrivalsOfAllInboxes(t *testing.T) {
 		if err != nil || len(newest) != 1 || newest[0].Person != "bob" {
 			t.Fatalf("newest: got %+v %v", newest, err)
 		}
-		route(t, s, queuedMessage("eve", "e2", notify.ChannelInbox), queuedMessage("bob", "e2", notify.ChannelInbox), queuedMessage("bob", "e2", notify.ChannelMail))
+		route(
+			t,
+			s,
+			queuedMessage("eve", "e2", notify.ChannelInbox),
+			queuedMessage("bob", "e2", notify.ChannelInbox),
+			queuedMessage("bob", "e2", notify.ChannelMail),
+		)
 		later, err := s.Arrived(t.Context(), newest[0].ID, 10)
 		if err != nil || len(later) != 2 || later[0].Person != "eve" || later[1].Person != "bob" || later[0].ID >= later[1].ID {
 			t.Errorf("later ones: got %+v %v", later, err)

@@ -54,8 +54,11 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 			if p.Channel == notify.ChannelInbox {
 				state = unread
 			}
-			messages[x.Change.ID] = append(messages[x.Change.ID], []any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
-				micros(p.RunAfter), 0, "", 0, "", 0})
+			messages[x.Change.ID] = append(
+				messages[x.Change.ID],
+				[]any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
+					micros(p.RunAfter), 0, "", 0, "", 0},
+			)
 		}
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
@@ -72,8 +75,12 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 		for _, id := range slices.Sorted(slices.Values(mine)) {
 			rows = append(rows, messages[id]...)
 		}
-		_, err := database.Insert(tx, "notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at)",
-			" ON CONFLICT DO NOTHING", rows)
+		_, err := database.Insert(
+			tx,
+			"notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at)",
+			" ON CONFLICT DO NOTHING",
+			rows,
+		)
 		return err
 	})
 }

@@ -16,18 +16,24 @@ import (
 // TestResourceEvent verifies that an event of a resource reaches the inboxes of its recipients, each with their own items, once.
 func TestResourceEvent(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
-		b := notify.ResourceEvent{Event: "cache/announced/1", At: start, Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
-			Items: []notify.About{{Resource: "Cache"}}},
-			People: map[string][]notify.About{"alice": {{Application: "Cart", Resource: "Cache"}}, "bob": nil, "sam": nil}}
+		b := notify.ResourceEvent{
+			Event: "cache/announced/1",
+			At:    start,
+			Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
+				Items: []notify.About{{Resource: "Cache"}}},
+			People: map[string][]notify.About{"alice": {{Application: "Cart", Resource: "Cache"}}, "bob": nil, "sam": nil},
+		}
 		for range 2 { // stored twice
 			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueResourceEvent(tx, b) }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r := notify.NewRouter(notify.RouterConfig{Store: s, Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Gone: func(error) bool { return false },
-			People: func(context.Context) (notify.People, error) {
-				return notify.Directory{Catalog: &catalog.Catalog{}}, nil
-			}})
+		r := notify.NewRouter(
+			notify.RouterConfig{Store: s, Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Gone: func(error) bool { return false },
+				People: func(context.Context) (notify.People, error) {
+					return notify.Directory{Catalog: &catalog.Catalog{}}, nil
+				}},
+		)
 		if err := r.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}

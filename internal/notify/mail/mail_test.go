@@ -195,7 +195,8 @@ func TestSend(t *testing.T) {
 					}
 				}
 				body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
-				if err != nil || !strings.Contains(string(body), "王磊提出了此申请。\r\n.\r\nQUIT") || !strings.Contains(string(body), "https://acp.example.com/tickets/T-7") {
+				if err != nil || !strings.Contains(string(body), "王磊提出了此申请。\r\n.\r\nQUIT") ||
+					!strings.Contains(string(body), "https://acp.example.com/tickets/T-7") {
 					t.Errorf("got body %q %v", body, err)
 				}
 			})

@@ -97,7 +97,12 @@ func (f *File) channels() (*Channels, error) {
 	for _, x := range f.SlackChannels {
 		_, err := slack.ReadURL(x.URLFile)
 		if err == nil {
-			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.IncomingWebhook{URLFile: x.URLFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now})
+			err = c.broadcast(
+				"slack:",
+				x.Name,
+				x.Kinds,
+				&slack.IncomingWebhook{URLFile: x.URLFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now},
+			)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("slackChannels %q: %w", x.Name, err))
@@ -109,7 +114,14 @@ func (f *File) channels() (*Channels, error) {
 			_, err = webhooksender.ReadKeys(x.KeyFile)
 		}
 		if err == nil {
-			err = c.broadcast("webhook:", x.Name, x.Kinds, &webhook.Sender{Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
+			err = c.broadcast(
+				"webhook:",
+				x.Name,
+				x.Kinds,
+				&webhook.Sender{
+					Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now},
+				},
+			)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("webhooks %q: %w", x.Name, err))

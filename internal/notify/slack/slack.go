@@ -122,7 +122,12 @@ func (b *Bot) Send(ctx context.Context, p notify.Notification) error {
 			ID string `json:"id"`
 		} `json:"user"`
 	}
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, b.API.JoinPath("users.lookupByEmail").String()+"?"+url.Values{"email": {p.To.Email}}.Encode(), nil)
+	ask, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodGet,
+		b.API.JoinPath("users.lookupByEmail").String()+"?"+url.Values{"email": {p.To.Email}}.Encode(),
+		nil,
+	)
 	if err != nil {
 		return fmt.Errorf("make the request: %w", err)
 	}

@@ -28,8 +28,16 @@ func file(t *testing.T, text string) string {
 }
 
 func parcel() notify.Notification {
-	return notify.Notification{ID: "1", To: notify.Recipient{Person: "bob", Email: "bob+acp@example.com"}, Open: "Open",
-		Text: notify.Text{Title: "T-7: <!channel> & <@U1> ask", Body: "Reason: <https://evil.example.com|click> " + strings.Repeat("x", 4000), Link: "https://acp.example.com/tickets/T-7"}}
+	return notify.Notification{
+		ID:   "1",
+		To:   notify.Recipient{Person: "bob", Email: "bob+acp@example.com"},
+		Open: "Open",
+		Text: notify.Text{
+			Title: "T-7: <!channel> & <@U1> ask",
+			Body:  "Reason: <https://evil.example.com|click> " + strings.Repeat("x", 4000),
+			Link:  "https://acp.example.com/tickets/T-7",
+		},
+	}
 }
 
 // workspace imitates Slack's API.

@@ -63,9 +63,29 @@ func (s *Sender) Send(ctx context.Context, p notify.Notification) error {
 
 func bodyOf(p notify.Notification) Body {
 	m, f := p.Message, p.Message.Facts
-	b := Body{ID: p.ID, Type: "ticket." + f.Event, At: m.At.UTC(), Ticket: fmt.Sprintf("T-%d", m.Ticket), TicketKind: f.TicketKind, State: f.State,
-		ActorID: f.ActorID, Actor: f.Actor, OnBehalfOf: f.ActorFor, RequesterID: f.RequesterID, Requester: f.Requester, Step: f.Step,
-		Reason: f.Reason, Comment: cmp.Or(f.Comment, f.Message.Text), Message: f.Message, Items: f.Items, More: f.More, Until: f.Until, Recipients: []Recipient{}, Title: p.Text.Title, URL: p.Text.Link}
+	b := Body{
+		ID:          p.ID,
+		Type:        "ticket." + f.Event,
+		At:          m.At.UTC(),
+		Ticket:      fmt.Sprintf("T-%d", m.Ticket),
+		TicketKind:  f.TicketKind,
+		State:       f.State,
+		ActorID:     f.ActorID,
+		Actor:       f.Actor,
+		OnBehalfOf:  f.ActorFor,
+		RequesterID: f.RequesterID,
+		Requester:   f.Requester,
+		Step:        f.Step,
+		Reason:      f.Reason,
+		Comment:     cmp.Or(f.Comment, f.Message.Text),
+		Message:     f.Message,
+		Items:       f.Items,
+		More:        f.More,
+		Until:       f.Until,
+		Recipients:  []Recipient{},
+		Title:       p.Text.Title,
+		URL:         p.Text.Link,
+	}
 	if m.Ticket == 0 && m.Kind == notify.KindRollout {
 		b.Type, b.Ticket = "resource."+f.Event, ""
 	} else if m.Ticket == 0 {

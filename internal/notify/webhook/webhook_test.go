@@ -57,13 +57,30 @@ func TestSend(t *testing.T) {
 	}
 	s := &Sender{Target: &webhooksender.Target{URL: u, KeyFile: file, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}}
 	p := notify.Notification{ID: "abc", Text: notify.Text{Title: "title", Link: "https://acp.example.com/tickets/T-7"},
-		Message: notify.Message{Ticket: 7, At: at, Kind: notify.KindNeeded, Facts: notify.Facts{Event: "submitted", Requester: "王磊", RequesterID: "wang",
-			Items: []notify.About{{Application: "orders", Resource: "cache"}}, Recipients: map[string]notify.Kind{"b": notify.KindNeeded, "a": notify.KindComment}}}}
+		Message: notify.Message{Ticket: 7, At: at, Kind: notify.KindNeeded, Facts: notify.Facts{
+			Event:       "submitted",
+			Requester:   "王磊",
+			RequesterID: "wang",
+			Items: []notify.About{
+				{Application: "orders", Resource: "cache"},
+			},
+			Recipients: map[string]notify.Kind{"b": notify.KindNeeded, "a": notify.KindComment},
+		}}}
 	if err := s.Send(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	want := Body{ID: "abc", Type: "ticket.submitted", At: at, Ticket: "T-7", RequesterID: "wang", Requester: "王磊", Title: "title", URL: "https://acp.example.com/tickets/T-7",
-		Items: []notify.About{{Application: "orders", Resource: "cache"}}, Recipients: []Recipient{{"a", notify.KindComment}, {"b", notify.KindNeeded}}}
+	want := Body{
+		ID:          "abc",
+		Type:        "ticket.submitted",
+		At:          at,
+		Ticket:      "T-7",
+		RequesterID: "wang",
+		Requester:   "王磊",
+		Title:       "title",
+		URL:         "https://acp.example.com/tickets/T-7",
+		Items:       []notify.About{{Application: "orders", Resource: "cache"}},
+		Recipients:  []Recipient{{"a", notify.KindComment}, {"b", notify.KindNeeded}},
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

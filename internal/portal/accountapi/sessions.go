@@ -17,14 +17,21 @@ func (a *API) ListSessions(ctx context.Context, _ openapi.ListSessionsRequestObj
 	here := credential.SessionID(a.Server.SessionToken(core.RequestContext(ctx)))
 	out := openapi.ListSessions200JSONResponse{Items: make([]openapi.SessionInfo, 0, len(all))}
 	for _, x := range all {
-		out.Items = append(out.Items, openapi.SessionInfo{Current: x.ID == here, CreatedAt: x.CreatedAt.UTC(), ExpiresAt: x.ExpiresAt.UTC(), UserAgent: core.Optional(x.UserAgent)})
+		out.Items = append(
+			out.Items,
+			openapi.SessionInfo{Current: x.ID == here, CreatedAt: x.CreatedAt.UTC(), ExpiresAt: x.ExpiresAt.UTC(), UserAgent: core.Optional(x.UserAgent)},
+		)
 	}
 	return out, nil
 }
 
 // EndOtherSessions implements openapi.StrictServerInterface.
 func (a *API) EndOtherSessions(ctx context.Context, _ openapi.EndOtherSessionsRequestObject) (openapi.EndOtherSessionsResponseObject, error) {
-	if err := a.Credentials.EndSessions(core.RequestContext(ctx), core.Caller(ctx).ID, credential.SessionID(a.Server.SessionToken(core.RequestContext(ctx)))); err != nil {
+	if err := a.Credentials.EndSessions(
+		core.RequestContext(ctx),
+		core.Caller(ctx).ID,
+		credential.SessionID(a.Server.SessionToken(core.RequestContext(ctx))),
+	); err != nil {
 		return nil, err
 	}
 	return openapi.EndOtherSessions204Response{}, nil

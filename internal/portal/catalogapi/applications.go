@@ -60,7 +60,10 @@ func (a *API) ListApplicationAccess(ctx context.Context, r openapi.ListApplicati
 }
 
 // ListApplicationConnections implements openapi.StrictServerInterface.
-func (a *API) ListApplicationConnections(ctx context.Context, r openapi.ListApplicationConnectionsRequestObject) (openapi.ListApplicationConnectionsResponseObject, error) {
+func (a *API) ListApplicationConnections(
+	ctx context.Context,
+	r openapi.ListApplicationConnectionsRequestObject,
+) (openapi.ListApplicationConnectionsResponseObject, error) {
 	e, err := a.InspectableApplication(ctx, r.Id)
 	if err != nil {
 		return nil, err

@@ -31,10 +31,16 @@ func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 	applications, resources := c.Applications(), c.Resources()
 	out := openapi.ListClasses200JSONResponse{Items: []openapi.ClassInfo{}}
 	for _, x := range in.ResourceClasses {
-		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources))
+		out.Items = append(
+			out.Items,
+			classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources),
+		)
 	}
 	for _, x := range in.SubjectClasses {
-		out.Items = append(out.Items, classInfo(problems, openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications))
+		out.Items = append(
+			out.Items,
+			classInfo(problems, openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications),
+		)
 	}
 	slices.SortFunc(out.Items, func(x, y openapi.ClassInfo) int {
 		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
@@ -42,7 +48,16 @@ func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 	return out, nil
 }
 
-func classInfo(problems []policy.Problem, kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
+func classInfo(
+	problems []policy.Problem,
+	kind openapi.ClassInfoKind,
+	name string,
+	pattern v1alpha1.NamePattern,
+	key string,
+	conditions []metav1.Condition,
+	spec any,
+	entities []catalog.Entity,
+) openapi.ClassInfo {
 	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: core.Value(views.YAML(spec))}
 	for _, cond := range conditions {
 		if cond.Type == v1alpha1.ConditionAccepted {

@@ -14,7 +14,13 @@ import (
 )
 
 // connections returns the connections of an application or a resource.
-func (a *API) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, visible func(audit.Connection) bool) (openapi.ConnectionList, error) {
+func (a *API) connections(
+	ctx context.Context,
+	q audit.ConnectionQuery,
+	decisions *openapi.DecisionFilter,
+	since *time.Time,
+	visible func(audit.Connection) bool,
+) (openapi.ConnectionList, error) {
 	var err error
 	if q.Since, q.Until, err = a.Window(since, nil, views.DeniedWindow); err != nil {
 		return openapi.ConnectionList{}, err
@@ -22,7 +28,11 @@ func (a *API) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	if decisions != nil {
 		for _, d := range *decisions {
 			if !d.Valid() {
-				return openapi.ConnectionList{}, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
+				return openapi.ConnectionList{}, core.NewProblem(
+					http.StatusBadRequest,
+					"invalid",
+					message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}),
+				)
 			}
 			q.Decisions = append(q.Decisions, policy.Verdict(d))
 		}

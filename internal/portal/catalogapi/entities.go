@@ -20,9 +20,17 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
 			core.Value(r.Params.Gone) && x.Gone.IsZero()
 	})
-	found, next, err := core.Page(listEntities, all, func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID }, func(x catalog.Stored, part string) bool {
-		return strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
-	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	found, next, err := core.Page(
+		listEntities,
+		all,
+		func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID },
+		func(x catalog.Stored, part string) bool {
+			return strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
+		},
+		r.Params.Q,
+		r.Params.Cursor,
+		r.Params.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +48,21 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 }
 
 func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
-	out := openapi.Entity{Kind: openapi.EntityKind(x.Kind), Id: x.ID, Title: x.Title, Description: core.Optional(x.Description), Name: core.Optional(x.Name),
-		Environment: core.Optional(x.Environment), Email: core.Optional(x.Email), Leader: core.Optional(x.Leader), Parent: core.Optional(x.Parent), Source: core.Optional(x.Source), Version: &x.Version}
+	out := openapi.Entity{
+		Kind:        openapi.EntityKind(x.Kind),
+		Id:          x.ID,
+		Title:       x.Title,
+		Description: core.Optional(x.Description),
+		Name:        core.Optional(x.Name),
+		Environment: core.Optional(
+			x.Environment,
+		),
+		Email:   core.Optional(x.Email),
+		Leader:  core.Optional(x.Leader),
+		Parent:  core.Optional(x.Parent),
+		Source:  core.Optional(x.Source),
+		Version: &x.Version,
+	}
 	if x.Kind == catalog.KindGroup {
 		out.Leader = core.Optional(x.Lead)
 	}
@@ -79,8 +100,18 @@ func (a *API) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 	if !b.Kind.Valid() {
 		return nil, core.InvalidField("kind", message.FieldOneOf([]string{"application", "resource", "person", "group"}))
 	}
-	rec := catalog.Record{Kind: catalog.Kind(b.Kind), ID: b.Id, Title: b.Title, Description: core.Value(b.Description), Name: core.Value(b.Name), Environment: core.Value(b.Environment),
-		Sensitivity: catalog.Sensitivity(core.Value(b.Sensitivity)), Email: core.Value(b.Email), Parent: core.Value(b.Parent), Members: core.Value(b.Members)}
+	rec := catalog.Record{
+		Kind:        catalog.Kind(b.Kind),
+		ID:          b.Id,
+		Title:       b.Title,
+		Description: core.Value(b.Description),
+		Name:        core.Value(b.Name),
+		Environment: core.Value(b.Environment),
+		Sensitivity: catalog.Sensitivity(core.Value(b.Sensitivity)),
+		Email:       core.Value(b.Email),
+		Parent:      core.Value(b.Parent),
+		Members:     core.Value(b.Members),
+	}
 	if rec.Kind == catalog.KindGroup {
 		rec.Lead = core.Value(b.Leader)
 	} else {

@@ -48,7 +48,10 @@ func (a *API) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 		out.Leader = new(views.Person(c, l))
 	}
 	for _, g := range p.Groups {
-		out.Groups = append(out.Groups, openapi.OwnerRef{Kind: openapi.OwnerRefKindGroup, Id: g, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g})})
+		out.Groups = append(
+			out.Groups,
+			openapi.OwnerRef{Kind: openapi.OwnerRefKindGroup, Id: g, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g})},
+		)
 	}
 	applications, resources := c.Owned(p.ID)
 	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{openapi.SearchHitKindApplication: applications, openapi.SearchHitKindResource: resources} {
@@ -70,7 +73,12 @@ func (a *API) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (
 	out := openapi.ListGroups200JSONResponse{Items: make([]openapi.Group, 0, len(found)), NextCursor: next}
 	for _, l := range found {
 		g := l.Of
-		x := openapi.Group{Id: g.ID, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}), Members: len(g.Members), Parent: core.Optional(g.Parent)}
+		x := openapi.Group{
+			Id:          g.ID,
+			DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}),
+			Members:     len(g.Members),
+			Parent:      core.Optional(g.Parent),
+		}
 		if g.Lead != "" {
 			x.Lead = new(views.Person(c, g.Lead))
 		}

@@ -88,7 +88,10 @@ func (a *API) ListResourceAccess(ctx context.Context, r openapi.ListResourceAcce
 }
 
 // ListResourceConnections implements openapi.StrictServerInterface.
-func (a *API) ListResourceConnections(ctx context.Context, r openapi.ListResourceConnectionsRequestObject) (openapi.ListResourceConnectionsResponseObject, error) {
+func (a *API) ListResourceConnections(
+	ctx context.Context,
+	r openapi.ListResourceConnectionsRequestObject,
+) (openapi.ListResourceConnectionsResponseObject, error) {
 	who, c := core.Caller(ctx), a.Catalog()
 	e, err := views.EntityOrNotFound(c.Resource(r.Id))
 	if err != nil {
@@ -96,9 +99,17 @@ func (a *API) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	}
 	visible, within := everyConnection, (*audit.Scope)(nil)
 	if !views.MayInspect(c, who, e) {
-		visible, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(who) // not read at all, instead of read and then hidden
+		visible, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(
+			who,
+		) // not read at all, instead of read and then hidden
 	}
-	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, visible)
+	list, err := a.connections(
+		ctx,
+		audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}},
+		r.Params.Decision,
+		r.Params.Since,
+		visible,
+	)
 	if err != nil {
 		return nil, err
 	}

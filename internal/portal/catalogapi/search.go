@@ -51,7 +51,11 @@ func (a *API) Search(ctx context.Context, r openapi.SearchRequestObject) (openap
 	}
 	for _, kind := range kinds {
 		if !kind.Valid() {
-			return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("kind", []string{"application", "resource", "person", "group", "ticket"}))
+			return nil, core.NewProblem(
+				http.StatusBadRequest,
+				"invalid",
+				message.CallParameterOneOf("kind", []string{"application", "resource", "person", "group", "ticket"}),
+			)
 		}
 	}
 	out.Items = out.Items[:min(n, len(out.Items))]
@@ -70,7 +74,15 @@ func (a *API) hits(ctx context.Context, kind openapi.SearchParamsKind, text stri
 			out = append(out, entityHit(openapi.SearchHitKind(kind), e))
 		}
 	case openapi.SearchParamsKindPerson:
-		people, _, err := core.Page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool { return strings.Contains(p.Names, part) }, &text, nil, &most)
+		people, _, err := core.Page(
+			listPeople,
+			c.People(),
+			personID,
+			func(p catalog.Listed[catalog.Person], part string) bool { return strings.Contains(p.Names, part) },
+			&text,
+			nil,
+			&most,
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +95,10 @@ func (a *API) hits(ctx context.Context, kind openapi.SearchParamsKind, text stri
 			return nil, err
 		}
 		for _, g := range groups {
-			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindGroup, Id: g.Of.ID, Title: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.Of.ID})})
+			out = append(
+				out,
+				openapi.SearchHit{Kind: openapi.SearchHitKindGroup, Id: g.Of.ID, Title: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.Of.ID})},
+			)
 		}
 	case openapi.SearchParamsKindTicket:
 		return a.ticketHit(ctx, text)

@@ -118,7 +118,12 @@ func (a *API) reading(ctx context.Context, source string, in openapi.SyncInput) 
 // ApplySync implements openapi.StrictServerInterface.
 func (a *API) ApplySync(ctx context.Context, r openapi.ApplySyncRequestObject) (openapi.ApplySyncResponseObject, error) {
 	remove := core.Value(r.Body.RemoveGone)
-	d, err := a.Directory.Apply(core.RequestContext(ctx), editor(ctx), r.Body.Token, catalog.ApplyOptions{RemoveGone: remove, Reason: core.Value(r.Body.Reason)})
+	d, err := a.Directory.Apply(
+		core.RequestContext(ctx),
+		editor(ctx),
+		r.Body.Token,
+		catalog.ApplyOptions{RemoveGone: remove, Reason: core.Value(r.Body.Reason)},
+	)
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
@@ -130,7 +135,14 @@ func (a *API) ApplySync(ctx context.Context, r openapi.ApplySyncRequestObject) (
 }
 
 func syncPreview(d catalog.Diff, token string) openapi.SyncPreview {
-	out := openapi.SyncPreview{Token: token, Added: len(d.Created) + len(d.Returned), Changed: len(d.Updated), Gone: len(d.Gone), Unchanged: new(d.Unchanged), Changes: []openapi.SyncChange{}}
+	out := openapi.SyncPreview{
+		Token:     token,
+		Added:     len(d.Created) + len(d.Returned),
+		Changed:   len(d.Updated),
+		Gone:      len(d.Gone),
+		Unchanged: new(d.Unchanged),
+		Changes:   []openapi.SyncChange{},
+	}
 	add := func(verb openapi.SyncChangeVerb, list []catalog.Change) {
 		for _, c := range list {
 			if len(out.Changes) < maxChanges {
@@ -188,7 +200,12 @@ func editor(ctx context.Context) catalog.Actor {
 func catalogProblem(err error) error {
 	var field *catalog.FieldError
 	if errors.As(err, &field) {
-		return &core.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid", Message: field.Message, Fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
+		return &core.Problem{
+			Status:  http.StatusUnprocessableEntity,
+			Code:    "invalid",
+			Message: field.Message,
+			Fields:  []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}},
+		}
 	}
 	var refusal *catalog.Error
 	if !errors.As(err, &refusal) {

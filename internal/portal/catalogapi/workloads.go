@@ -72,8 +72,15 @@ func (a *API) workloadViews(list []workloads.Registered) []openapi.Workload {
 	}
 	out := make([]openapi.Workload, 0, len(list))
 	for _, x := range list {
-		v := openapi.Workload{Id: x.ID, Subject: x.Subject, Addresses: append([]string{}, x.Addresses...), Description: core.Optional(x.Description), Source: core.Optional(x.Source),
-			Accepted: x.Accepted, Message: core.OptionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message))}
+		v := openapi.Workload{
+			Id:          x.ID,
+			Subject:     x.Subject,
+			Addresses:   append([]string{}, x.Addresses...),
+			Description: core.Optional(x.Description),
+			Source:      core.Optional(x.Source),
+			Accepted:    x.Accepted,
+			Message:     core.OptionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message)),
+		}
 		if !x.Managed {
 			v.Id, v.Source = x.Object, nil
 		}
@@ -85,7 +92,10 @@ func (a *API) workloadViews(list []workloads.Registered) []openapi.Workload {
 func workloadsFrom(in []openapi.Workload) []workloads.Workload {
 	out := make([]workloads.Workload, 0, len(in))
 	for _, w := range in {
-		out = append(out, workloads.Workload{ID: w.Id, Source: core.Value(w.Source), Subject: w.Subject, Addresses: w.Addresses, Description: core.Value(w.Description)})
+		out = append(
+			out,
+			workloads.Workload{ID: w.Id, Source: core.Value(w.Source), Subject: w.Subject, Addresses: w.Addresses, Description: core.Value(w.Description)},
+		)
 	}
 	return out
 }
@@ -164,7 +174,15 @@ func (a *API) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	if err != nil {
 		return nil, workloadProblem(err)
 	}
-	out := openapi.SyncWorkloads200JSONResponse{Token: got.Token, Applied: got.Applied, Unconfirmed: &got.Unconfirmed, Added: got.Added, Changed: got.Changed, Removed: got.Removed, Unchanged: got.Unchanged}
+	out := openapi.SyncWorkloads200JSONResponse{
+		Token:       got.Token,
+		Applied:     got.Applied,
+		Unconfirmed: &got.Unconfirmed,
+		Added:       got.Added,
+		Changed:     got.Changed,
+		Removed:     got.Removed,
+		Unchanged:   got.Unchanged,
+	}
 	refused := make([]struct {
 		Id      string          `json:"id"`
 		Message openapi.Message `json:"message"`

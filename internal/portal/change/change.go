@@ -55,7 +55,10 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 	v := View{Notes: notes}
 	for _, it := range items {
 		if it.Change != nil {
-			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
+			v.Objects = append(
+				v.Objects,
+				Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)},
+			)
 		}
 	}
 	if kind.Access() {
@@ -86,7 +89,12 @@ func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items
 }
 
 // sides returns the input without and with the items, and the resources that they name.
-func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, notes []message.Message) {
+func sides(
+	base *policy.Snapshot,
+	in policy.Input,
+	kind approval.Kind,
+	items []approval.Item,
+) (before, after policy.Input, units map[string]bool, notes []message.Message) {
 	before, after, units = in, in, map[string]bool{}
 	for _, it := range items {
 		switch {
@@ -171,7 +179,13 @@ func with(all []*v1alpha1.AccessControlPolicy, name string, s v1alpha1.Statement
 	all = without(all, name, s.SID)
 	p := find(all, name)
 	if p == nil {
-		return append(slices.Clone(all), &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s}}})
+		return append(
+			slices.Clone(all),
+			&v1alpha1.AccessControlPolicy{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s}},
+			},
+		)
 	}
 	return replace(all, p, append(slices.Clone(p.Spec.Statements), s))
 }

@@ -27,16 +27,36 @@ var at = time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)
 
 func input() policy.Input {
 	return policy.Input{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
-			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
-			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}}}},
-		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
-		Resources:      []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: redis, Mode: v1alpha1.ModeEnforce}}},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+				Pattern:   "trnv1:rsc:trip-com:redis:clusters:*",
+				LabelKey:  "com.trip/redis-cluster",
+				Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
+				Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+				Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium},
+			}},
+		},
+		SubjectClasses: []*v1alpha1.SubjectClass{
+			{
+				ObjectMeta: metav1.ObjectMeta{Name: "application"},
+				Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"},
+			},
+		},
+		Resources: []*v1alpha1.ProtectedResource{
+			{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: redis, Mode: v1alpha1.ModeEnforce}},
+		},
 	}
 }
 
 func grant(sid string) approval.Item {
-	return approval.Item{Application: "app-888", ApplicationName: app, Resource: "bobs-cluster", ResourceName: redis, Actions: []string{"redis:connect"}, SID: sid}
+	return approval.Item{
+		Application:     "app-888",
+		ApplicationName: app,
+		Resource:        "bobs-cluster",
+		ResourceName:    redis,
+		Actions:         []string{"redis:connect"},
+		SID:             sid,
+	}
 }
 
 func view(in policy.Input, kind approval.Kind, items ...approval.Item) View {
@@ -69,7 +89,8 @@ func TestGrant(t *testing.T) {
 	if o := v.Objects[0]; o.Before != "" || !strings.Contains(o.After, app) {
 		t.Errorf("the policy is new: %+v", o)
 	}
-	if o := v.Objects[1]; o.Enforcer != "cilium" || strings.Contains(o.Before, "888") || !strings.Contains(o.Before, "ingress") || !strings.Contains(o.After, `"888"`) {
+	if o := v.Objects[1]; o.Enforcer != "cilium" || strings.Contains(o.Before, "888") || !strings.Contains(o.Before, "ingress") ||
+		!strings.Contains(o.After, `"888"`) {
 		t.Errorf("the enforced resource is closed before, and lets the application in after:\n%s\n%s", o.Before, o.After)
 	}
 	if len(in.Policies) != 0 {
@@ -137,11 +158,19 @@ func TestClassesAndOthers(t *testing.T) {
 	}
 	wide := in.ResourceClasses[0].Spec
 	wide.OtherPorts = v1alpha1.OtherPortsAllow
-	v := view(in, approval.KindClass, approval.Item{Change: &approval.Change{Kind: "ResourceClass", Name: "redis", Before: raw(t, in.ResourceClasses[0].Spec), After: raw(t, wide)}})
+	v := view(
+		in,
+		approval.KindClass,
+		approval.Item{Change: &approval.Change{Kind: "ResourceClass", Name: "redis", Before: raw(t, in.ResourceClasses[0].Spec), After: raw(t, wide)}},
+	)
 	if len(v.Objects) != 1+mostUnits || !slices.Contains(v.Notes, message.ChangeResourcesNotShown(36, mostUnits)) {
 		t.Errorf("a class changes all its resources, of which some are shown: %d, %s", len(v.Objects), v.Notes)
 	}
-	v = view(in, approval.KindApprovalPolicy, approval.Item{Change: &approval.Change{Kind: "ApprovalPolicy", Name: "p", After: raw(t, map[string]any{"priority": 1})}})
+	v = view(
+		in,
+		approval.KindApprovalPolicy,
+		approval.Item{Change: &approval.Change{Kind: "ApprovalPolicy", Name: "p", After: raw(t, map[string]any{"priority": 1})}},
+	)
 	if kinds(v) != "acp/ApprovalPolicy" {
 		t.Errorf("an approval policy reaches no dataplane: %s", kinds(v))
 	}
@@ -161,10 +190,18 @@ func TestRefusedWithOthers(t *testing.T) {
 	in := input()
 	team := v1alpha1.Subject("trnv1:rsc:trip-com:iam:team:blue") // in no class
 	statement := func(sid string, effect v1alpha1.Effect, subject v1alpha1.Subject) v1alpha1.Statement {
-		return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{subject}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{redis}}
+		return v1alpha1.Statement{
+			SID:       sid,
+			Effect:    effect,
+			Subjects:  []v1alpha1.Subject{subject},
+			Actions:   []v1alpha1.Action{"redis:connect"},
+			Resources: []v1alpha1.ResourceName{redis},
+		}
 	}
-	in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-		statement("deny", v1alpha1.EffectDeny, team), statement("goes", v1alpha1.EffectAllow, "trnv1:rsc:trip-com:iam:sa:app/1")}}}}
+	in.Policies = []*v1alpha1.AccessControlPolicy{
+		{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+			statement("deny", v1alpha1.EffectDeny, team), statement("goes", v1alpha1.EffectAllow, "trnv1:rsc:trip-com:iam:sa:app/1")}}},
+	}
 	told := func(v View) bool {
 		return slices.ContainsFunc(v.Refused, func(why message.Message) bool { return strings.Contains(why.Text, "theirs/deny") })
 	}
@@ -219,7 +256,13 @@ func join(in *policy.Input, all ...joined) []Member {
 	var out []Member
 	for _, m := range all {
 		out = append(out, m.Member)
-		reports = append(reports, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: m.Labels, Istio: m.declares}})
+		reports = append(
+			reports,
+			&v1alpha1.MemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: m.Name},
+				Status:     v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Labels: m.Labels, Istio: m.declares},
+			},
+		)
 	}
 	*in = policy.NewInput(in.Objects(), registry.FleetOf(reports))
 	return out
@@ -295,7 +338,12 @@ func TestMembersOfTheClassCount(t *testing.T) {
 
 // The first grant of a resource that is not onboarded onboards it in the default mode of its class, and the change says so.
 func TestGrantOnboards(t *testing.T) {
-	other := []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(grant("x"))}}}}
+	other := []*v1alpha1.AccessControlPolicy{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "by-hand"},
+			Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(grant("x"))}},
+		},
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*policy.Input)
@@ -324,7 +372,8 @@ func TestGrantOnboards(t *testing.T) {
 					shown = append(shown, o)
 				}
 			}
-			if tc.want == "" && len(shown) != 0 || tc.want != "" && (len(shown) != 1 || shown[0].Before != "" || !strings.Contains(shown[0].After, "mode: "+string(tc.want))) {
+			if tc.want == "" && len(shown) != 0 ||
+				tc.want != "" && (len(shown) != 1 || shown[0].Before != "" || !strings.Contains(shown[0].After, "mode: "+string(tc.want))) {
 				t.Errorf("%s: the change shows %+v, want %q", tc.reason, shown, tc.want)
 			}
 			before, after, _ := Snapshots(s, in, tc.kind, []approval.Item{grant("t-1-1")})

@@ -114,7 +114,13 @@ func (s *side) groups(snap *policy.Snapshot, subjects map[string]bool) bool {
 			continue // the lines of the ticket contain what is refused
 		}
 		for _, o := range r.Objects {
-			k := key{enforcer: v1alpha1.EnforcerCilium, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
+			k := key{
+				enforcer:     v1alpha1.EnforcerCilium,
+				groupVersion: o.Object.GroupVersion,
+				kind:         o.Object.Kind,
+				namespace:    o.Object.Namespace,
+				name:         o.Object.Name,
+			}
 			s.objects[k] = manifest(o.Object, o.Object.Spec)
 		}
 	}
@@ -156,7 +162,13 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, 
 func (v *View) Note(m message.Message) { v.Notes = append(v.Notes, m) }
 
 func newSide(members []Member) *side {
-	return &side{members: members, objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]message.Message{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+	return &side{
+		members: members,
+		objects: map[key]string{},
+		goes:    map[key]func(string) bool{},
+		refused: map[string]message.Message{},
+		unknown: map[v1alpha1.EnforcerName]bool{},
+	}
 }
 
 // refuse adds a message that names its subject itself.
@@ -231,8 +243,14 @@ func manifest(o enforcer.Object, spec map[string]any) string {
 }
 
 func compareKeys(a, b key) int {
-	return cmp.Or(cmp.Compare(a.enforcer, b.enforcer), strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name),
-		strings.Compare(a.ofMember, b.ofMember), strings.Compare(a.groupVersion, b.groupVersion))
+	return cmp.Or(
+		cmp.Compare(a.enforcer, b.enforcer),
+		strings.Compare(a.kind, b.kind),
+		strings.Compare(a.namespace, b.namespace),
+		strings.Compare(a.name, b.name),
+		strings.Compare(a.ofMember, b.ofMember),
+		strings.Compare(a.groupVersion, b.groupVersion),
+	)
 }
 
 func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -15,7 +15,8 @@ import (
 // has no default mode. The snapshot has all statements, also those that a reader of the preview may not see.
 func Onboarding(s *policy.Snapshot, resources []*v1alpha1.ProtectedResource, resource, sid string) v1alpha1.Mode {
 	c, ok := s.ResourceClassOf(resource)
-	if !ok || c.Spec.DefaultMode == "" || slices.ContainsFunc(resources, func(p *v1alpha1.ProtectedResource) bool { return string(p.Spec.Resource) == resource }) {
+	if !ok || c.Spec.DefaultMode == "" ||
+		slices.ContainsFunc(resources, func(p *v1alpha1.ProtectedResource) bool { return string(p.Spec.Resource) == resource }) {
 		return ""
 	}
 	if slices.ContainsFunc(s.StatementsAbout(resource), func(w policy.PolicyStatement) bool { return NamedBeside(w.Ref.Policy, w.Statement, resource, sid) }) {

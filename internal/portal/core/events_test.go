@@ -33,7 +33,15 @@ func streamServer(t *testing.T) *Server {
 			t.Error(err)
 		}
 	})
-	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}}, Now: time.Now, Log: log})
+	directory, err := catalog.NewService(
+		t.Context(),
+		catalog.Config{
+			Store:   catalogstore.New(db),
+			Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}},
+			Now:     time.Now,
+			Log:     log,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +49,31 @@ func streamServer(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	store := gormstore.New(db)
-	tickets, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: struct{ approval.Host }{}, Now: time.Now})
+	tickets, err := approval.NewService(
+		approval.Config{Store: store, Delegations: store, Catalog: directory.Catalog, Host: struct{ approval.Host }{}, Now: time.Now},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Server{Config: Config{Tickets: tickets, Directory: directory, Credentials: &credential.Service{Store: credentialstore.New(db, ledgerstore.Append), Now: time.Now}, Now: time.Now, Log: log}}
+	return &Server{
+		Config: Config{
+			Tickets:     tickets,
+			Directory:   directory,
+			Credentials: &credential.Service{Store: credentialstore.New(db, ledgerstore.Append), Now: time.Now},
+			Now:         time.Now,
+			Log:         log,
+		},
+	}
 }
 
 // TestStreamOfAToken: an event stream lives as long as what it was opened with.
 func TestStreamOfAToken(t *testing.T) {
 	x := streamServer(t)
-	made, secret, err := x.Credentials.Create(t.Context(), "alice", credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour})
+	made, secret, err := x.Credentials.Create(
+		t.Context(),
+		"alice",
+		credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,16 +31,32 @@ type metrics struct {
 // newMetrics registers the portal's metrics. With a nil registerer the metrics are not exported.
 func newMetrics(reg prometheus.Registerer, hub *Hub, stats func(context.Context) (Stats, error), now func() time.Time, log *slog.Logger) *metrics {
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_portal_requests_total", Help: "Requests by route and status."}, []string{"method", "route", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_portal_request_seconds", Help: "How long requests took, event streams excluded.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"method", "route"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_portal_rate_limited_total", Help: "Requests refused because a budget was used up."}, []string{"budget"}),
+		requests: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "acp_portal_requests_total", Help: "Requests by route and status."},
+			[]string{"method", "route", "code"},
+		),
+		duration: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "acp_portal_request_seconds", Help: "How long requests took, event streams excluded.",
+				Buckets: []float64{.001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, 1, 2.5, 5, 10}},
+			[]string{"method", "route"},
+		),
+		refused: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "acp_portal_rate_limited_total", Help: "Requests refused because a budget was used up."},
+			[]string{"budget"},
+		),
 	}
 	if reg == nil {
 		return m
 	}
-	reg.MustRegister(m.requests, m.duration, m.refused,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "acp_portal_event_streams", Help: "Open event streams."}, func() float64 { return float64(hub.open()) }))
+	reg.MustRegister(
+		m.requests,
+		m.duration,
+		m.refused,
+		prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "acp_portal_event_streams", Help: "Open event streams."},
+			func() float64 { return float64(hub.open()) },
+		),
+	)
 	if stats != nil {
 		reg.MustRegister(&statsCollector{stats: stats, now: now, log: log})
 	}

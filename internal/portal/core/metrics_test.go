@@ -35,7 +35,13 @@ acp_portal_rate_limited_total{budget="requests"} 1
 acp_portal_tickets{state="effective"} 7
 acp_portal_tickets{state="pending"} 3
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "acp_portal_outbox_age_seconds", "acp_portal_rate_limited_total", "acp_portal_tickets"); err != nil {
+	if err := testutil.GatherAndCompare(
+		reg,
+		strings.NewReader(want),
+		"acp_portal_outbox_age_seconds",
+		"acp_portal_rate_limited_total",
+		"acp_portal_tickets",
+	); err != nil {
 		t.Error(err)
 	}
 	fail = true

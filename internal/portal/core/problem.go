@@ -36,10 +36,18 @@ func NewProblem(status int, code string, m message.Message) error {
 }
 
 var statusOf = map[approval.Code]int{
-	approval.CodeForbidden: http.StatusForbidden, approval.CodeNotFound: http.StatusNotFound, approval.CodeInvalid: http.StatusUnprocessableEntity,
-	approval.CodeConflict: http.StatusConflict, approval.CodeStale: http.StatusConflict, approval.CodeDuplicate: http.StatusConflict,
-	approval.CodeNoApprover: http.StatusUnprocessableEntity, approval.CodeUnavailable: http.StatusServiceUnavailable,
-	approval.CodeStoreUnavailable: http.StatusServiceUnavailable, approval.CodeOutcomeUnknown: http.StatusInternalServerError, approval.CodeEvidence: http.StatusConflict, approval.CodeGuard: http.StatusConflict,
+	approval.CodeForbidden:        http.StatusForbidden,
+	approval.CodeNotFound:         http.StatusNotFound,
+	approval.CodeInvalid:          http.StatusUnprocessableEntity,
+	approval.CodeConflict:         http.StatusConflict,
+	approval.CodeStale:            http.StatusConflict,
+	approval.CodeDuplicate:        http.StatusConflict,
+	approval.CodeNoApprover:       http.StatusUnprocessableEntity,
+	approval.CodeUnavailable:      http.StatusServiceUnavailable,
+	approval.CodeStoreUnavailable: http.StatusServiceUnavailable,
+	approval.CodeOutcomeUnknown:   http.StatusInternalServerError,
+	approval.CodeEvidence:         http.StatusConflict,
+	approval.CodeGuard:            http.StatusConflict,
 }
 
 // ToProblem maps errors to problems. It is the only place that does. Unknown errors are internal, and their texts are not shown.

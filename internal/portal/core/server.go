@@ -103,7 +103,15 @@ func New(ctx context.Context, c Config, table []Route) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, stop: ctx, rows: table, table: map[string]Route{}, limits: newLimits(c.Now), queries: &callerLimit{perCaller: QueriesPerCaller}, largeBodies: newLargeBodies()}
+	s := &Server{
+		Config:      c,
+		stop:        ctx,
+		rows:        table,
+		table:       map[string]Route{},
+		limits:      newLimits(c.Now),
+		queries:     &callerLimit{perCaller: QueriesPerCaller},
+		largeBodies: newLargeBodies(),
+	}
 	for _, r := range table {
 		s.table[r.Method+" "+r.Path] = r
 	}
@@ -118,7 +126,22 @@ func New(ctx context.Context, c Config, table []Route) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.trace, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.transport, s.authenticate, s.rateLimit, s.sameOrigin, s.guard, s.body, s.limitExpensive, s.executeOnce)
+	e.Use(
+		s.requestID,
+		s.trace,
+		s.accessLog,
+		s.measure,
+		s.recovery,
+		s.securityHeaders,
+		s.transport,
+		s.authenticate,
+		s.rateLimit,
+		s.sameOrigin,
+		s.guard,
+		s.body,
+		s.limitExpensive,
+		s.executeOnce,
+	)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, NewProblem(http.StatusMethodNotAllowed, "invalid", message.CallMethodNotAllowed()))
 	})
@@ -135,11 +158,15 @@ func New(ctx context.Context, c Config, table []Route) (*Server, error) {
 
 // Register adds the operations of the API. It is called once, before the server serves requests.
 func (s *Server) Register(operations openapi.StrictServerInterface) {
-	strict := openapi.NewStrictHandlerWithOptions(operations, []openapi.StrictMiddlewareFunc{limitBrief(briefOperations(s.rows)), bodyDecoded}, openapi.StrictGinServerOptions{ //nolint:contextcheck // waiting requests have contexts of their own
-		RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
-		HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
-		ResponseErrorHandlerFunc: s.responseFailed,
-	})
+	strict := openapi.NewStrictHandlerWithOptions(
+		operations,
+		[]openapi.StrictMiddlewareFunc{limitBrief(briefOperations(s.rows)), bodyDecoded},
+		openapi.StrictGinServerOptions{ //nolint:contextcheck // waiting requests have contexts of their own
+			RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
+			HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
+			ResponseErrorHandlerFunc: s.responseFailed,
+		},
+	)
 	openapi.RegisterHandlersWithOptions(s.engine, strict, openapi.GinServerOptions{BaseURL: APIBase,
 		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, badRequest(err)) }})
 }

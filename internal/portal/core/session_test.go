@@ -22,7 +22,9 @@ func TestCookieIsOfThisHostOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := newSessions(Config{PublicURL: public, SessionIdle: time.Hour})
-		if m.Cookie.Name != want || m.Cookie.Secure != strings.HasPrefix(address, "https") || !m.Cookie.HttpOnly || m.Cookie.Domain != "" || m.Cookie.Path != "/" || m.Cookie.SameSite != http.SameSiteLaxMode {
+		if m.Cookie.Name != want || m.Cookie.Secure != strings.HasPrefix(address, "https") || !m.Cookie.HttpOnly || m.Cookie.Domain != "" ||
+			m.Cookie.Path != "/" ||
+			m.Cookie.SameSite != http.SameSiteLaxMode {
 			t.Errorf("%s: %+v", address, m.Cookie)
 		}
 	}

@@ -16,7 +16,9 @@ import (
 // TraceIDPlaceholder is what --trace-url has in place of the id of a trace.
 const TraceIDPlaceholder = "{traceId}"
 
-var errTraceURL = errors.New("--trace-url must be an http or https address with " + TraceIDPlaceholder + " in its path, query or fragment, such as https://jaeger.example.com/trace/" + TraceIDPlaceholder)
+var errTraceURL = errors.New(
+	"--trace-url must be an http or https address with " + TraceIDPlaceholder + " in its path, query or fragment, such as https://jaeger.example.com/trace/" + TraceIDPlaceholder,
+)
 
 // checkTraceURL checks the address of a page about a trace.
 func checkTraceURL(template string) error {

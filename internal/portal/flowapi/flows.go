@@ -73,8 +73,11 @@ func (a *API) readable(err error) (bool, error) {
 // ListFlowSeries implements openapi.StrictServerInterface.
 func (a *API) ListFlowSeries(ctx context.Context, r openapi.ListFlowSeriesRequestObject) (openapi.ListFlowSeriesResponseObject, error) {
 	p := r.Params
-	f, err := a.filter(core.Caller(ctx), openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Decision: p.Decision,
-		Verdict: p.Verdict, Action: p.Action, Port: p.Port, Policy: p.Policy, Sid: p.Sid, Unattributed: p.Unattributed, Disagree: p.Disagree, Q: p.Q})
+	f, err := a.filter(
+		core.Caller(ctx),
+		openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Decision: p.Decision,
+			Verdict: p.Verdict, Action: p.Action, Port: p.Port, Policy: p.Policy, Sid: p.Sid, Unattributed: p.Unattributed, Disagree: p.Disagree, Q: p.Q},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,14 @@ const (
 
 // filter returns the filter of a query, restricted to flows that the caller may see.
 func (a *API) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filter, error) {
-	f := audit.Filter{Within: a.FlowScope(who), Policy: core.Value(p.Policy), SID: core.Value(p.Sid), Unattributed: core.Value(p.Unattributed), Disagree: core.Value(p.Disagree), Text: core.Value(p.Q)}
+	f := audit.Filter{
+		Within:       a.FlowScope(who),
+		Policy:       core.Value(p.Policy),
+		SID:          core.Value(p.Sid),
+		Unattributed: core.Value(p.Unattributed),
+		Disagree:     core.Value(p.Disagree),
+		Text:         core.Value(p.Q),
+	}
 	var err error
 	if f.Since, f.Until, err = a.Window(p.Since, p.Until, views.DeniedWindow); err != nil {
 		return f, err
@@ -93,7 +100,11 @@ func decisions(in *openapi.DecisionFilter) ([]policy.Verdict, error) {
 	var out []policy.Verdict
 	for _, d := range core.Value(in) {
 		if !d.Valid() {
-			return nil, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}))
+			return nil, core.NewProblem(
+				http.StatusBadRequest,
+				"invalid",
+				message.CallParameterOneOf("decision", []string{"allowed", "denied", "default-denied", "audited", "unmanaged"}),
+			)
 		}
 		out = append(out, policy.Verdict(d))
 	}

@@ -79,9 +79,27 @@ func (a *API) newestFlow(ctx context.Context) (*time.Time, error) {
 
 func (a *API) rawFlowOf(f audit.Flow) openapi.RawFlow {
 	x := views.Connection(a.Catalog(), audit.Connection{Edge: f.Edge, Count: f.Count})
-	out := openapi.RawFlow{Time: f.Time.UTC(), Node: core.Optional(f.Node), Cluster: x.Cluster, SourceCluster: x.SourceCluster, Subject: x.Subject, Resource: x.Resource,
-		SourceAddress: address(f.SourceAddress), DestinationAddress: address(f.DestinationAddress), Port: x.Port, Protocol: x.Protocol, Action: x.Action,
-		Decision: x.Decision, Verdict: openapi.Verdict(f.Verdict), Disagrees: x.Disagrees, Policy: x.Policy, Sid: x.Sid, Ticket: x.Ticket, Reason: core.OptionalMessage(message.Decode(f.Reason)), Count: f.Count}
+	out := openapi.RawFlow{
+		Time:               f.Time.UTC(),
+		Node:               core.Optional(f.Node),
+		Cluster:            x.Cluster,
+		SourceCluster:      x.SourceCluster,
+		Subject:            x.Subject,
+		Resource:           x.Resource,
+		SourceAddress:      address(f.SourceAddress),
+		DestinationAddress: address(f.DestinationAddress),
+		Port:               x.Port,
+		Protocol:           x.Protocol,
+		Action:             x.Action,
+		Decision:           x.Decision,
+		Verdict:            openapi.Verdict(f.Verdict),
+		Disagrees:          x.Disagrees,
+		Policy:             x.Policy,
+		Sid:                x.Sid,
+		Ticket:             x.Ticket,
+		Reason:             core.OptionalMessage(message.Decode(f.Reason)),
+		Count:              f.Count,
+	}
 	if f.SourcePort != 0 {
 		out.SourcePort = new(int(f.SourcePort))
 	}

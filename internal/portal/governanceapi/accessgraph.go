@@ -22,8 +22,18 @@ func (a *API) GetAccessGraph(ctx context.Context, r openapi.GetAccessGraphReques
 		return nil, err
 	}
 	links := governance.Links(edges)
-	g := grapher{c: a.Catalog(), nodes: map[string]int{}, teams: map[catalog.Owner]int{},
-		out: openapi.AccessGraph{Nodes: []openapi.AccessNode{}, Links: []openapi.AccessLink{}, Teams: []openapi.OwnerRef{}, Total: len(links), Cut: cut || len(links) > maxLinks}}
+	g := grapher{
+		c:     a.Catalog(),
+		nodes: map[string]int{},
+		teams: map[catalog.Owner]int{},
+		out: openapi.AccessGraph{
+			Nodes: []openapi.AccessNode{},
+			Links: []openapi.AccessLink{},
+			Teams: []openapi.OwnerRef{},
+			Total: len(links),
+			Cut:   cut || len(links) > maxLinks,
+		},
+	}
 	subjects, resources := map[string]*governance.Edge{}, map[string]*governance.Edge{}
 	for i := range edges {
 		subjects[edges[i].Subject], resources[edges[i].Resource] = &edges[i], &edges[i]
@@ -107,9 +117,20 @@ func (a *API) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 	}
 	found, err := governance.FindPath(snap, from, to, a.ownModes(to), a.Now())
 	if err != nil {
-		return nil, &core.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: message.GraphTargetInvalid(), Fields: []approval.Field{{Path: "to", Code: "invalid", Message: message.FieldExactResource()}}}
+		return nil, &core.Problem{
+			Status:  http.StatusBadRequest,
+			Code:    "invalid",
+			Message: message.GraphTargetInvalid(),
+			Fields:  []approval.Field{{Path: "to", Code: "invalid", Message: message.FieldExactResource()}},
+		}
 	}
-	out := openapi.AccessPath{From: views.Ref(c, from), To: views.Ref(c, to), Decisions: []openapi.PathDecision{}, Chains: []openapi.AccessChain{}, Cut: found.Cut}
+	out := openapi.AccessPath{
+		From:      views.Ref(c, from),
+		To:        views.Ref(c, to),
+		Decisions: []openapi.PathDecision{},
+		Chains:    []openapi.AccessChain{},
+		Cut:       found.Cut,
+	}
 	for _, d := range found.Decisions {
 		x := openapi.PathDecision{Cluster: d.Cluster, Action: d.Action, Mode: new(openapi.Mode(d.Mode)), Decision: openapi.Decision(d.Verdict)}
 		if len(d.Statements) > 0 {

@@ -58,8 +58,16 @@ type accessFilter struct {
 }
 
 func (a *API) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error) {
-	f := &accessFilter{c: a.Catalog(), class: core.Value(p.Class), effect: string(core.Value(p.Effect)), modes: core.Value(p.Mode), origins: core.Value(p.Origin), broad: core.Value(p.Broad),
-		part: strings.ToLower(core.Value(p.Q)), texts: map[string]string{}}
+	f := &accessFilter{
+		c:       a.Catalog(),
+		class:   core.Value(p.Class),
+		effect:  string(core.Value(p.Effect)),
+		modes:   core.Value(p.Mode),
+		origins: core.Value(p.Origin),
+		broad:   core.Value(p.Broad),
+		part:    strings.ToLower(core.Value(p.Q)),
+		texts:   map[string]string{},
+	}
 	for name, text := range map[string]string{"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "class": f.class, "team": core.Value(p.Team), "q": f.part} {
 		if len(text) > maxAccessText {
 			return nil, core.InvalidParameter(name, message.FieldTooLong())
@@ -120,7 +128,8 @@ func (f *accessFilter) matches(e *governance.Edge) bool {
 		f.team != nil && !f.owned(e.Subject) && !f.owned(e.Resource):
 		return false
 	}
-	return f.part == "" || strings.Contains(f.text(e.Subject), f.part) || strings.Contains(f.text(e.Resource), f.part) || strings.Contains(e.Ref.Policy+"/"+e.Ref.SID, f.part) ||
+	return f.part == "" || strings.Contains(f.text(e.Subject), f.part) || strings.Contains(f.text(e.Resource), f.part) ||
+		strings.Contains(e.Ref.Policy+"/"+e.Ref.SID, f.part) ||
 		slices.ContainsFunc(e.Actions, func(x string) bool { return strings.Contains(x, f.part) })
 }
 
@@ -150,12 +159,23 @@ func (f *accessFilter) text(name string) string {
 // ListAccess implements openapi.StrictServerInterface.
 func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject) (openapi.ListAccessResponseObject, error) {
 	p := r.Params
-	edges, _, err := a.edges(ctx, openapi.GetAccessGraphParams{Subject: p.Subject, Resource: p.Resource, Team: p.Team, Class: p.Class, Mode: p.Mode, Effect: p.Effect,
-		Origin: p.Origin, Broad: p.Broad, ExpiresWithinDays: p.ExpiresWithinDays, Q: p.Q})
+	edges, _, err := a.edges(
+		ctx,
+		openapi.GetAccessGraphParams{Subject: p.Subject, Resource: p.Resource, Team: p.Team, Class: p.Class, Mode: p.Mode, Effect: p.Effect,
+			Origin: p.Origin, Broad: p.Broad, ExpiresWithinDays: p.ExpiresWithinDays, Q: p.Q},
+	)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := core.Page(listAccess, edges, func(e governance.Edge) string { return e.Key() }, func(governance.Edge, string) bool { return true }, nil, p.Cursor, p.Limit)
+	shown, next, err := core.Page(
+		listAccess,
+		edges,
+		func(e governance.Edge) string { return e.Key() },
+		func(governance.Edge, string) bool { return true },
+		nil,
+		p.Cursor,
+		p.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -212,9 +232,26 @@ func (a *API) edgeViews(ctx context.Context, edges []governance.Edge, used lastU
 			origin = a.originOfPolicy(e.Ref.Policy)
 			written[e.Ref.Policy] = origin
 		}
-		x := openapi.AccessEdge{Subject: views.Ref(c, e.Subject), SubjectKind: openapi.SubjectKind(e.SubjectKind), SubjectTeams: teamsOf(c, e.Subject), Resource: views.Ref(c, e.Resource),
-			ResourceTeams: teamsOf(c, e.Resource), Wildcard: e.Wildcard, Class: core.Optional(e.Class), Effect: openapi.StatementEffect(e.Effect), Actions: append([]string{}, e.Actions...),
-			Policy: e.Ref.Policy, Sid: e.Ref.SID, Origin: origin, Counting: e.Counting, NotBefore: views.Time(e.NotBefore), NotAfter: views.Time(e.NotAfter)}
+		x := openapi.AccessEdge{
+			Subject:      views.Ref(c, e.Subject),
+			SubjectKind:  openapi.SubjectKind(e.SubjectKind),
+			SubjectTeams: teamsOf(c, e.Subject),
+			Resource:     views.Ref(c, e.Resource),
+			ResourceTeams: teamsOf(
+				c,
+				e.Resource,
+			),
+			Wildcard:  e.Wildcard,
+			Class:     core.Optional(e.Class),
+			Effect:    openapi.StatementEffect(e.Effect),
+			Actions:   append([]string{}, e.Actions...),
+			Policy:    e.Ref.Policy,
+			Sid:       e.Ref.SID,
+			Origin:    origin,
+			Counting:  e.Counting,
+			NotBefore: views.Time(e.NotBefore),
+			NotAfter:  views.Time(e.NotAfter),
+		}
 		if e.Mode != "" {
 			x.Mode = new(openapi.Mode(e.Mode))
 		}

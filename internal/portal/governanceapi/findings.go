@@ -59,14 +59,31 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	if want := core.Value(r.Params.Kind); len(want) > 0 {
 		all = slices.DeleteFunc(all, func(f governance.Finding) bool { return !slices.Contains(want, openapi.FindingKind(f.Kind)) })
 	}
-	shown, next, err := core.Page(listFindings, all, func(f governance.Finding) string { return f.Key() }, func(governance.Finding, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(
+		listFindings,
+		all,
+		func(f governance.Finding) string { return f.Key() },
+		func(governance.Finding, string) bool { return true },
+		nil,
+		r.Params.Cursor,
+		r.Params.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
 	out.NextCursor, out.Total = next, len(all)
 	for _, f := range shown {
-		x := openapi.Finding{Id: f.Key(), Kind: openapi.FindingKind(f.Kind), Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Member: core.Optional(f.Member),
-			Policy: core.Optional(f.Statement.Policy), Sid: core.Optional(f.Statement.SID), Object: core.Optional(f.Object), Since: views.Time(f.Since)}
+		x := openapi.Finding{
+			Id:       f.Key(),
+			Kind:     openapi.FindingKind(f.Kind),
+			Severity: openapi.FindingSeverity(f.Severity),
+			Message:  f.Message,
+			Member:   core.Optional(f.Member),
+			Policy:   core.Optional(f.Statement.Policy),
+			Sid:      core.Optional(f.Statement.SID),
+			Object:   core.Optional(f.Object),
+			Since:    views.Time(f.Since),
+		}
 		if f.Resource != "" {
 			x.Resource = new(views.Ref(c, f.Resource))
 		}
@@ -119,8 +136,18 @@ func (a *API) lastingDisagreements(ctx context.Context) ([]governance.Finding, e
 		if s.last.Sub(s.first) < minDisagreement {
 			continue
 		}
-		out = append(out, governance.Finding{Kind: governance.Disagreement, Severity: v1alpha1.FindingFails, Member: k.member, Resource: k.resource, Since: s.first, Count: s.n,
-			Message: message.FindingDisagreement(int(s.passed), int(s.n-s.passed))})
+		out = append(
+			out,
+			governance.Finding{
+				Kind:     governance.Disagreement,
+				Severity: v1alpha1.FindingFails,
+				Member:   k.member,
+				Resource: k.resource,
+				Since:    s.first,
+				Count:    s.n,
+				Message:  message.FindingDisagreement(int(s.passed), int(s.n-s.passed)),
+			},
+		)
 	}
 	return out, nil
 }

@@ -83,7 +83,15 @@ func (a *API) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	m := all[i]
 	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}
 	for _, f := range m.Status.Findings {
-		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: message.Restore(f.Message, f.MessageCode, f.MessageParams), Object: core.Optional(f.Object)})
+		out.Findings = append(
+			out.Findings,
+			openapi.MemberFinding{
+				Code:     f.Code,
+				Severity: openapi.FindingSeverity(f.Severity),
+				Message:  message.Restore(f.Message, f.MessageCode, f.MessageParams),
+				Object:   core.Optional(f.Object),
+			},
+		)
 	}
 	if f := a.unwatched(ctx)(m); f != nil {
 		out.Findings = append(out.Findings, *f)
@@ -95,7 +103,10 @@ func (a *API) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 			continue
 		}
 		if out.UnitsTotal++; len(out.Units) < maxUnits {
-			out.Units = append(out.Units, openapi.MemberUnit{Resource: views.Ref(c, u.Resource), State: views.ClusterStates([]v1alpha1.ClusterState{*u.State})[0]})
+			out.Units = append(
+				out.Units,
+				openapi.MemberUnit{Resource: views.Ref(c, u.Resource), State: views.ClusterStates([]v1alpha1.ClusterState{*u.State})[0]},
+			)
 		}
 	}
 	return out, nil
@@ -135,8 +146,19 @@ func (a *API) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *open
 
 func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {
 	s := &m.Status
-	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: core.OptionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)), KubernetesVersion: core.Optional(s.KubernetesVersion),
-		CiliumVersion: core.Optional(s.CiliumVersion), IstioVersion: core.Optional(s.IstioVersion), Guard: openapi.GuardState(s.Guard), ObservedAt: instant(s.ObservedAt)}
+	out := openapi.Member{
+		Name:              m.Name,
+		State:             openapi.MemberHealth(s.State),
+		Since:             instant(s.Since),
+		Message:           core.OptionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)),
+		KubernetesVersion: core.Optional(s.KubernetesVersion),
+		CiliumVersion: core.Optional(
+			s.CiliumVersion,
+		),
+		IstioVersion: core.Optional(s.IstioVersion),
+		Guard:        openapi.GuardState(s.Guard),
+		ObservedAt:   instant(s.ObservedAt),
+	}
 	if out.State == "" {
 		out.State = openapi.MemberHealthUnknown
 	}
@@ -166,7 +188,14 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 	}
 	if s.State != "" {
 		o := s.Objects
-		out.Objects = &openapi.MemberObjects{Managed: int(o.Managed), Realized: int(o.Realized), Pending: int(o.Pending), Drifted: int(o.Drifted), Leaked: int(o.Leaked), Overridden: int(o.Overridden)}
+		out.Objects = &openapi.MemberObjects{
+			Managed:    int(o.Managed),
+			Realized:   int(o.Realized),
+			Pending:    int(o.Pending),
+			Drifted:    int(o.Drifted),
+			Leaked:     int(o.Leaked),
+			Overridden: int(o.Overridden),
+		}
 	}
 	if p := s.PolicyMap; p != nil {
 		out.PolicyMap = &openapi.PolicyMapUse{Highest: int(p.Highest), Limit: int(p.Limit), Unit: core.Optional(p.Unit)}

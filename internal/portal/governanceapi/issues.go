@@ -119,14 +119,18 @@ func (a *API) findUnused(ctx context.Context, snap *policy.Snapshot, now time.Ti
 	if err != nil {
 		return nil, false, err
 	}
-	all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, Fleet: fleet, QuietFor: window, Now: now, Since: now.Add(-views.LastUseWindow),
-		Granted: func(ref policy.Ref) (time.Time, bool) {
-			t, i := from.Item(grants[ref])
-			if t == nil {
-				return time.Time{}, false
-			}
-			return views.GrantedAt(t, i), true
-		}})
+	all, err := insight.Unused(
+		limited,
+		a.Flows,
+		insight.UnusedInput{Snapshot: snap, Fleet: fleet, QuietFor: window, Now: now, Since: now.Add(-views.LastUseWindow),
+			Granted: func(ref policy.Ref) (time.Time, bool) {
+				t, i := from.Item(grants[ref])
+				if t == nil {
+					return time.Time{}, false
+				}
+				return views.GrantedAt(t, i), true
+			}},
+	)
 	if err != nil {
 		return nil, false, err
 	}

@@ -35,7 +35,10 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	}
 	for _, i := range core.Value(r.Params.Issue) {
 		if !i.Valid() {
-			return nil, core.InvalidParameter("issue", message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}))
+			return nil, core.InvalidParameter(
+				"issue",
+				message.FieldOneOf([]string{"shadowed", "contradictory", "redundant", "refused", "unused", "expiring", "expired"}),
+			)
 		}
 	}
 	issues, err := a.issues(ctx)
@@ -61,7 +64,10 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 		if len(core.Value(r.Params.Origin)) > 0 && !slices.Contains(*r.Params.Origin, openapi.PolicyOriginKind(governance.OriginOf(p).Kind)) {
 			continue
 		}
-		if want := core.Value(r.Params.Issue); len(want) > 0 && !slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
+		if want := core.Value(
+			r.Params.Issue,
+		); len(want) > 0 &&
+			!slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
 			continue
 		}
 		if part == "" || policyHas(c, p, part) {
@@ -69,8 +75,15 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 		}
 	}
 	slices.SortFunc(all, func(x, y *v1alpha1.AccessControlPolicy) int { return strings.Compare(x.Name, y.Name) })
-	shown, next, err := core.Page(listPolicies, all, func(p *v1alpha1.AccessControlPolicy) string { return p.Name }, func(*v1alpha1.AccessControlPolicy, string) bool { return true },
-		nil, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(
+		listPolicies,
+		all,
+		func(p *v1alpha1.AccessControlPolicy) string { return p.Name },
+		func(*v1alpha1.AccessControlPolicy, string) bool { return true },
+		nil,
+		r.Params.Cursor,
+		r.Params.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +117,14 @@ func policyHas(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, part string)
 }
 
 func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues map[string]int) openapi.PolicySummary {
-	out := openapi.PolicySummary{Name: p.Name, Origin: originView(governance.OriginOf(p)), Statements: len(p.Spec.Statements), Issues: map[string]int{}, Accepted: true,
-		CreatedAt: views.Time(p.CreationTimestamp.Time)}
+	out := openapi.PolicySummary{
+		Name:       p.Name,
+		Origin:     originView(governance.OriginOf(p)),
+		Statements: len(p.Spec.Statements),
+		Issues:     map[string]int{},
+		Accepted:   true,
+		CreatedAt:  views.Time(p.CreationTimestamp.Time),
+	}
 	for k, n := range issues {
 		out.Issues[k] = n
 	}
@@ -156,7 +175,12 @@ func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	}
 	c := a.Catalog()
 	counts := map[string]int{}
-	out := openapi.GetPolicy200JSONResponse{Statements: []openapi.PolicyStatement{}, Managers: []openapi.PolicyManager{}, UnusedKnown: issues.unusedKnown, Yaml: policyYAML(p)}
+	out := openapi.GetPolicy200JSONResponse{
+		Statements:  []openapi.PolicyStatement{},
+		Managers:    []openapi.PolicyManager{},
+		UnusedKnown: issues.unusedKnown,
+		Yaml:        policyYAML(p),
+	}
 	grants := make([]policy.Grant, len(p.Spec.Statements))
 	for i := range p.Spec.Statements {
 		grants[i] = grantFor(p.Name, &p.Spec.Statements[i])
@@ -167,8 +191,16 @@ func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	}
 	for i := range p.Spec.Statements {
 		s := &p.Spec.Statements[i]
-		x := openapi.PolicyStatement{Sid: s.SID, Effect: openapi.StatementEffect(s.Effect), Subjects: []openapi.CatalogRef{}, Actions: []string{}, Resources: []openapi.CatalogRef{},
-			NotBefore: instant(s.NotBefore), NotAfter: instant(s.NotAfter), Issues: []openapi.StatementIssue{}}
+		x := openapi.PolicyStatement{
+			Sid:       s.SID,
+			Effect:    openapi.StatementEffect(s.Effect),
+			Subjects:  []openapi.CatalogRef{},
+			Actions:   []string{},
+			Resources: []openapi.CatalogRef{},
+			NotBefore: instant(s.NotBefore),
+			NotAfter:  instant(s.NotAfter),
+			Issues:    []openapi.StatementIssue{},
+		}
 		for _, name := range s.Subjects {
 			x.Subjects = append(x.Subjects, views.Ref(c, string(name)))
 		}

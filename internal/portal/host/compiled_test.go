@@ -19,9 +19,18 @@ import (
 // classes of the tests: redis clusters in m1, enforced by both dataplanes, and applications.
 func classes() policy.Input {
 	return policy.Input{
-		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
-			Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}, Placement: v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1"}},
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
+		ResourceClasses: []*v1alpha1.ResourceClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+				Pattern:  "trnv1:rsc:trip-com:redis:clusters:*",
+				LabelKey: "com.trip/redis-cluster",
+				Enforcers: []v1alpha1.EnforcerName{
+					v1alpha1.EnforcerCilium,
+					v1alpha1.EnforcerIstio,
+				},
+				Placement: v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1"}},
+				Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
+			}},
+		},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"},
 			Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid", ServiceAccountTemplate: "app-{id}"}}},
 	}
@@ -74,7 +83,11 @@ func TestCompiledLinesOfTheFleet(t *testing.T) {
 	in.ResourceClasses[0].Spec.Actions[0].HTTP = []v1alpha1.HTTPMatch{{Method: "GET"}}
 	it := approval.Item{ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}}
 	lines := func(d *v1alpha1.MemberDataplane) approval.Shown {
-		fleet := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: d}}})
+		fleet := registry.FleetOf(
+			[]*v1alpha1.MemberCluster{
+				{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: d}},
+			},
+		)
 		return approval.NewShown(host.CompiledLines(policy.NewInput(in.Objects(), fleet), it))
 	}
 	able := lines(&v1alpha1.MemberDataplane{PolicyMapEntries: 16384})
@@ -87,9 +100,14 @@ func TestCompiledLinesOfTheFleet(t *testing.T) {
 		t.Errorf("it grew by %q", g)
 	}
 	// 300 identities of one application do not fit into a map of 256 entries, and the adapter gives nobody access.
-	full := &v1alpha1.MemberDataplane{PolicyMapEntries: 256, Identities: 300, Labels: []v1alpha1.MemberLabel{{Key: "com.trip/appid", Identities: 300, Most: 512}}}
+	full := &v1alpha1.MemberDataplane{
+		PolicyMapEntries: 256,
+		Identities:       300,
+		Labels:           []v1alpha1.MemberLabel{{Key: "com.trip/appid", Identities: 300, Most: 512}},
+	}
 	small := lines(full)
-	if !slices.ContainsFunc(small.Lines, func(l string) bool { return strings.Contains(l, "(216 of 256 in m1)") }) || slices.ContainsFunc(small.Lines, func(l string) bool { return strings.HasPrefix(l, "allow pods") }) {
+	if !slices.ContainsFunc(small.Lines, func(l string) bool { return strings.Contains(l, "(216 of 256 in m1)") }) ||
+		slices.ContainsFunc(small.Lines, func(l string) bool { return strings.HasPrefix(l, "allow pods") }) {
 		t.Errorf("what does not fit is shown as\n%s", strings.Join(small.Lines, "\n"))
 	}
 	if len(small.Grown(able)) == 0 {
@@ -99,8 +117,15 @@ func TestCompiledLinesOfTheFleet(t *testing.T) {
 
 // protects makes bob's cluster protected, with one client.
 func protects(in *policy.Input, mode v1alpha1.Mode) {
-	in.Resources = []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: mode}}}
-	in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("one", portaltest.BobsCluster)}}}}
+	in.Resources = []*v1alpha1.ProtectedResource{
+		{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: mode}},
+	}
+	in.Policies = []*v1alpha1.AccessControlPolicy{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("one", portaltest.BobsCluster)}},
+		},
+	}
 }
 
 // changed are the lines of an item in a state of the host cluster.
@@ -147,7 +172,16 @@ func TestLinesOfAMode(t *testing.T) {
 			spec := func(m v1alpha1.Mode) []byte {
 				return text(t, v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: m})
 			}
-			it := approval.Item{ResourceName: portaltest.BobsCluster, Change: &approval.Change{Kind: approval.ObjectProtectedResource, Name: "bobs", Verb: approval.VerbUpdate, Before: spec(tc.from), After: spec(tc.to)}}
+			it := approval.Item{
+				ResourceName: portaltest.BobsCluster,
+				Change: &approval.Change{
+					Kind:   approval.ObjectProtectedResource,
+					Name:   "bobs",
+					Verb:   approval.VerbUpdate,
+					Before: spec(tc.from),
+					After:  spec(tc.to),
+				},
+			}
 			lines := func(f func(*policy.Input)) approval.Shown {
 				in := classes()
 				protects(&in, tc.from)
@@ -167,7 +201,9 @@ func TestLinesOfAClass(t *testing.T) {
 	spec := classes().ResourceClasses[0].Spec
 	wide := *spec.DeepCopy()
 	wide.Actions[0].Ports = append(wide.Actions[0].Ports, v1alpha1.Port{Port: 6380, Protocol: "TCP"})
-	wider := approval.Item{Change: &approval.Change{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Before: text(t, spec), After: text(t, wide)}}
+	wider := approval.Item{
+		Change: &approval.Change{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Before: text(t, spec), After: text(t, wide)},
+	}
 	in := classes()
 	protects(&in, v1alpha1.ModeEnforce)
 	was := changed(in, wider)
@@ -188,7 +224,18 @@ func TestLinesOfAClass(t *testing.T) {
 	subjects := classes().SubjectClasses[0].Spec
 	other := subjects
 	other.ServiceAccountTemplate = "batch-{id}"
-	renamed := changed(in, approval.Item{Change: &approval.Change{Kind: approval.ObjectSubjectClass, Name: "application", Verb: approval.VerbUpdate, Before: text(t, subjects), After: text(t, other)}})
+	renamed := changed(
+		in,
+		approval.Item{
+			Change: &approval.Change{
+				Kind:   approval.ObjectSubjectClass,
+				Name:   "application",
+				Verb:   approval.VerbUpdate,
+				Before: text(t, subjects),
+				After:  text(t, other),
+			},
+		},
+	)
 	if !slices.ContainsFunc(renamed.Lines, func(l string) bool { return strings.HasPrefix(l, "+ allow service account batch-888 ") }) {
 		t.Errorf("another account gets in, and the lines are\n%s", strings.Join(renamed.Lines, "\n"))
 	}
@@ -199,13 +246,30 @@ func TestLinesOfALargeClass(t *testing.T) {
 	in := classes()
 	for i := range 3000 {
 		name := portaltest.BobsCluster + "-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + time.Duration(i).String()
-		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce}})
-		in.Policies = append(in.Policies, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("s", name)}}})
+		in.Resources = append(
+			in.Resources,
+			&v1alpha1.ProtectedResource{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce},
+			},
+		)
+		in.Policies = append(
+			in.Policies,
+			&v1alpha1.AccessControlPolicy{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("s", name)}},
+			},
+		)
 	}
 	spec := classes().ResourceClasses[0].Spec
 	wide := *spec.DeepCopy()
 	wide.Actions[0].Ports = append(wide.Actions[0].Ports, v1alpha1.Port{Port: 6380, Protocol: "TCP"})
-	got := changed(in, approval.Item{Change: &approval.Change{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Before: text(t, spec), After: text(t, wide)}})
+	got := changed(
+		in,
+		approval.Item{
+			Change: &approval.Change{Kind: approval.ObjectResourceClass, Name: "redis", Verb: approval.VerbUpdate, Before: text(t, spec), After: text(t, wide)},
+		},
+	)
 	if len(got.Lines) > 20 || !slices.ContainsFunc(got.Lines, func(l string) bool {
 		return strings.HasPrefix(l, "+ allow pods with com.trip/appid=<each> to pods with com.trip/redis-cluster=<each> on 6380/TCP")
 	}) {
@@ -214,5 +278,8 @@ func TestLinesOfALargeClass(t *testing.T) {
 }
 
 func workload(name, subject string) *v1alpha1.ExternalWorkload {
-	return &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(subject), Addresses: []string{"10.1.2.3/32"}}}
+	return &v1alpha1.ExternalWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(subject), Addresses: []string{"10.1.2.3/32"}},
+	}
 }

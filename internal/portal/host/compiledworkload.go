@@ -34,7 +34,12 @@ func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at 
 	all := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "shown"}}
 	found := map[string]bool{}
 	for i, resource := range slices.Sorted(maps.Keys(access)) {
-		s := v1alpha1.Statement{SID: fmt.Sprintf("shown-%d", i), Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+		s := v1alpha1.Statement{
+			SID:       fmt.Sprintf("shown-%d", i),
+			Effect:    v1alpha1.EffectAllow,
+			Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+			Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+		}
 		for _, a := range slices.Sorted(maps.Keys(access[resource])) {
 			s.Actions = append(s.Actions, v1alpha1.Action(a))
 			found[fmt.Sprintf("allow workloads outside the fleet of %s: %s on %s", subject, a, resource)] = true

@@ -89,8 +89,13 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 		h.cache.List(ctx, &workloads, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSubject: it.ApplicationName})); err != nil {
 		return nil, fmt.Errorf("list the classes and workloads of the cache: %w", err)
 	}
-	return CompiledLines(policy.NewInput(policy.Objects{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)},
-		registry.FleetOf(h.Members())), it), nil
+	return CompiledLines(
+		policy.NewInput(
+			policy.Objects{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)},
+			registry.FleetOf(h.Members()),
+		),
+		it,
+	), nil
 }
 
 // compiledWorkload compiles what an application reaches, and its addresses with and without the change.

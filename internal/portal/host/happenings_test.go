@@ -26,9 +26,11 @@ func TestHappeningsOfMembers(t *testing.T) {
 	at := metav1.NewMicroTime(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
 	create := func(name, controller, reason, kind string) *eventsv1.Event {
 		t.Helper()
-		e, err := clients.EventsV1().Events("default").Create(ctx, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, EventTime: at, ReportingController: controller,
-			ReportingInstance: "x", Action: "Reconcile", Type: "Warning", Reason: reason, Note: "m2: " + name,
-			Regarding: corev1.ObjectReference{Kind: kind, Name: "bobs", APIVersion: "acp.io/v1alpha1"}}, metav1.CreateOptions{})
+		e, err := clients.EventsV1().
+			Events("default").
+			Create(ctx, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, EventTime: at, ReportingController: controller,
+				ReportingInstance: "x", Action: "Reconcile", Type: "Warning", Reason: reason, Note: "m2: " + name,
+				Regarding: corev1.ObjectReference{Kind: kind, Name: "bobs", APIVersion: "acp.io/v1alpha1"}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

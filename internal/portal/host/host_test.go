@@ -82,7 +82,16 @@ func TestWriter(t *testing.T) {
 	}
 
 	stop := errors.New("stop")
-	if _, err := w.Put(ctx, "checked", portaltest.BobsCluster, []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}, func(context.Context) error { return stop }); !errors.Is(err, stop) {
+	if _, err := w.Put(
+		ctx,
+		"checked",
+		portaltest.BobsCluster,
+		[]v1alpha1.Statement{statement("x", portaltest.BobsCluster)},
+		func(context.Context) error { return stop },
+	); !errors.Is(
+		err,
+		stop,
+	) {
 		t.Errorf("the check's error is returned as it is: %v", err)
 	}
 	if p, err := h.Live(ctx, "checked"); p != nil || err != nil {
@@ -138,18 +147,37 @@ func TestReplicas(t *testing.T) {
 		store := gormstore.New(databasetest.Open(t, dsn))
 		h = newHost(t, config)
 		var workers []*approval.Worker
-		svc, err := approval.NewService(approval.Config{Store: store, Delegations: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,
-			Wake: func() {
-				for _, w := range workers {
-					w.Wake()
-				}
-			}})
+		svc, err := approval.NewService(
+			approval.Config{
+				Store:       store,
+				Delegations: store,
+				Catalog:     func() *catalog.Catalog { return &catalog.Catalog{} },
+				Host:        &approvaltest.Host{},
+				Now:         time.Now,
+				Wake: func() {
+					for _, w := range workers {
+						w.Wake()
+					}
+				},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
-			workers = append(workers, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprint(replica, "-", i), Service: svc, Outbox: store, Writer: h.Writer(),
-				PolicyName: func(r string) string { return names[r] }, Log: slog.New(slog.DiscardHandler), Lease: 10 * time.Second, Poll: 50 * time.Millisecond}))
+			workers = append(
+				workers,
+				approval.NewWorker(approval.WorkerConfig{
+					Name:       fmt.Sprint(replica, "-", i),
+					Service:    svc,
+					Outbox:     store,
+					Writer:     h.Writer(),
+					PolicyName: func(r string) string { return names[r] },
+					Log:        slog.New(slog.DiscardHandler),
+					Lease:      10 * time.Second,
+					Poll:       50 * time.Millisecond,
+				}),
+			)
 		}
 		for _, w := range workers {
 			running.Go(func() { w.Run(ctx) })

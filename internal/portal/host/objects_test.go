@@ -103,7 +103,14 @@ func TestProtectionIsReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	realized := func(s metav1.ConditionStatus) metav1.Condition {
-		return metav1.Condition{Type: v1alpha1.ConditionRealized, Status: s, Reason: "Realized", Message: "waiting for m2", ObservedGeneration: 1, LastTransitionTime: metav1.Now()}
+		return metav1.Condition{
+			Type:               v1alpha1.ConditionRealized,
+			Status:             s,
+			Reason:             "Realized",
+			Message:            "waiting for m2",
+			ObservedGeneration: 1,
+			LastTransitionTime: metav1.Now(),
+		}
 	}
 	for _, tc := range []struct {
 		reason string

@@ -64,7 +64,13 @@ func (h *Host) noticed(before, o client.Object, gone bool) {
 // ObjectRows implements externalchanges.Host.
 func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 	var out []externalchanges.Row
-	lists := []client.ObjectList{&v1alpha1.AccessControlPolicyList{}, &v1alpha1.ProtectedResourceList{}, &v1alpha1.ResourceClassList{}, &v1alpha1.SubjectClassList{}, &v1alpha1.ApprovalPolicyList{}}
+	lists := []client.ObjectList{
+		&v1alpha1.AccessControlPolicyList{},
+		&v1alpha1.ProtectedResourceList{},
+		&v1alpha1.ResourceClassList{},
+		&v1alpha1.SubjectClassList{},
+		&v1alpha1.ApprovalPolicyList{},
+	}
 	for _, list := range lists {
 		if err := h.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list the objects of the cache: %w", err)
@@ -183,7 +189,15 @@ func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	if err := n.note(ctx, externalchanges.OwnChange{UID: string(o.GetUID()), Generation: generation}); err != nil {
-		n.log.Warn("a change of the portal could not be marked as its own: the ledger will also record it as an external change", "kind", recorded(o), "name", o.GetName(), "error", err)
+		n.log.Warn(
+			"a change of the portal could not be marked as its own: the ledger will also record it as an external change",
+			"kind",
+			recorded(o),
+			"name",
+			o.GetName(),
+			"error",
+			err,
+		)
 	}
 }
 

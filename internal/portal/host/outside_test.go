@@ -30,7 +30,9 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	config := portaltest.APIServer(t, true)
 	clients := kubernetes.NewForConfigOrDie(config)
 	ctx := t.Context()
-	if _, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: event.Namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := clients.CoreV1().
+		Namespaces().
+		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: event.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
@@ -116,7 +118,13 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 		}
 	}
 	known(externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}, 2)
-	spec := text(t, v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}, Quorum: "Any"}}})
+	spec := text(
+		t,
+		v1alpha1.ApprovalPolicySpec{
+			Priority: 1,
+			Steps:    []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}, Quorum: "Any"}},
+		},
+	)
 	change := approval.Change{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: approval.VerbCreate, After: spec}
 	if _, err := w.Apply(ctx, change, yes); err != nil {
 		t.Fatal(err)
@@ -130,7 +138,10 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	expect()
 
 	// Somebody else's, which the webhook told of.
-	object := &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}}}
+	object := &v1alpha1.ApprovalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "application"},
+		Spec:       v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}},
+	}
 	if err := kubectl.Create(ctx, object, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +151,20 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	tell := func(namespace, user string, operation event.Operation, generation int64) {
 		t.Helper()
-		e := event.Of(event.Change{At: time.Now(), User: user, Kind: "ApprovalPolicy", Name: "application", UID: string(object.UID), Operation: operation, Generation: generation, Digest: seen.Digest}, event.Namespace, "x")
+		e := event.Of(
+			event.Change{
+				At:         time.Now(),
+				User:       user,
+				Kind:       "ApprovalPolicy",
+				Name:       "application",
+				UID:        string(object.UID),
+				Operation:  operation,
+				Generation: generation,
+				Digest:     seen.Digest,
+			},
+			event.Namespace,
+			"x",
+		)
 		e.Namespace, e.Regarding.Namespace = namespace, namespace
 		if _, err := clients.EventsV1().Events(namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -49,8 +49,13 @@ func sharded(t *testing.T) *Writer {
 }
 
 func grantOf(sid string) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:o:iam:sa:app/1"}, Actions: []v1alpha1.Action{"redis:connect"},
-		Resources: []v1alpha1.ResourceName{shardedResource}}
+	return v1alpha1.Statement{
+		SID:       sid,
+		Effect:    v1alpha1.EffectAllow,
+		Subjects:  []v1alpha1.Subject{"trnv1:rsc:o:iam:sa:app/1"},
+		Actions:   []v1alpha1.Action{"redis:connect"},
+		Resources: []v1alpha1.ResourceName{shardedResource},
+	}
 }
 
 func always(context.Context) error { return nil }
@@ -165,14 +170,28 @@ func TestADeletedShardHidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := approval.SID(3, 4)
-	if got, err := w.Drop(t.Context(), base, shardedResource, []string{third}, always); err != nil || got.Policy != policy.PolicyShard(base, 3) || slices.Contains(sidsOf(t, w, got.Policy), third) {
+	if got, err := w.Drop(
+		t.Context(),
+		base,
+		shardedResource,
+		[]string{third},
+		always,
+	); err != nil || got.Policy != policy.PolicyShard(base, 3) ||
+		slices.Contains(sidsOf(t, w, got.Policy), third) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if err := w.Client.Delete(t.Context(), &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: base}}); err != nil {
 		t.Fatal(err)
 	}
 	other := approval.SID(3, 5) // the first said how many there are, and the ticket says where its statement is
-	if got, err := w.Drop(t.Context(), policy.PolicyShard(base, 3), shardedResource, []string{other}, always); err != nil || slices.Contains(sidsOf(t, w, got.Policy), other) {
+	if got, err := w.Drop(
+		t.Context(),
+		policy.PolicyShard(base, 3),
+		shardedResource,
+		[]string{other},
+		always,
+	); err != nil ||
+		slices.Contains(sidsOf(t, w, got.Policy), other) {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -202,7 +221,10 @@ func TestHasStatement(t *testing.T) {
 	in := func(name, sid string, resource v1alpha1.ResourceName) *v1alpha1.AccessControlPolicy {
 		s := grantOf(sid)
 		s.Resources = []v1alpha1.ResourceName{resource}
-		return &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s}}}
+		return &v1alpha1.AccessControlPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s}},
+		}
 	}
 	for reason, tc := range map[string]struct {
 		policies []*v1alpha1.AccessControlPolicy

@@ -15,7 +15,12 @@ import (
 var _ rollout.Switch = (*Writer)(nil)
 
 // Toggle implements rollout.Switch. It writes with the resource version that it has read and compared.
-func (w *Writer) Toggle(ctx context.Context, name, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+func (w *Writer) Toggle(
+	ctx context.Context,
+	name, version string,
+	audit *v1alpha1.TemporaryAudit,
+	check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
+) (*v1alpha1.ProtectedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	for range maxConflicts {

@@ -22,7 +22,10 @@ import (
 const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster"
 
 func protection(mode v1alpha1.Mode, audit *v1alpha1.TemporaryAudit) *v1alpha1.ProtectedResource {
-	return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: mode, TemporaryAudit: audit}}
+	return &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: "bobs"},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: mode, TemporaryAudit: audit},
+	}
 }
 
 func offline(t *testing.T, f interceptor.Funcs, objects ...client.Object) *host.Writer {

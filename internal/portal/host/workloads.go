@@ -71,8 +71,18 @@ func (w *Workloads) handler() toolscache.ResourceEventHandler {
 func registered(o *v1alpha1.ExternalWorkload) workloads.Registered {
 	source := o.Labels[labelSource]
 	id, named := strings.CutPrefix(o.Name, source+".")
-	r := workloads.Registered{Object: o.Name, Version: o.ResourceVersion, Managed: named && source != "" && o.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal,
-		Workload: workloads.Workload{ID: id, Source: source, Subject: string(o.Spec.Subject), Addresses: o.Spec.Addresses, Description: o.Annotations[annotationDescription]}}
+	r := workloads.Registered{
+		Object:  o.Name,
+		Version: o.ResourceVersion,
+		Managed: named && source != "" && o.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal,
+		Workload: workloads.Workload{
+			ID:          id,
+			Source:      source,
+			Subject:     string(o.Spec.Subject),
+			Addresses:   o.Spec.Addresses,
+			Description: o.Annotations[annotationDescription],
+		},
+	}
 	if !r.Managed {
 		r.ID, r.Source = o.Name, ""
 	}

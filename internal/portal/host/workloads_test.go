@@ -60,8 +60,10 @@ func newRegistration(t testing.TB) *registration {
 		}
 	})
 	x := &registration{c: c, w: h.Workloads(), h: h}
-	x.Registrar = workloads.New(workloads.Config{Cluster: x.w, State: x.w.State, Catalog: func() *catalog.Catalog { return catalog.Build(nil) }, Covered: h.SubjectCovered,
-		Record: func(context.Context, ...ledger.Entry) error { return nil }, Now: time.Now})
+	x.Registrar = workloads.New(
+		workloads.Config{Cluster: x.w, State: x.w.State, Catalog: func() *catalog.Catalog { return catalog.Build(nil) }, Covered: h.SubjectCovered,
+			Record: func(context.Context, ...ledger.Entry) error { return nil }, Now: time.Now},
+	)
 	x.until(t, "the host cluster was seen", func() bool {
 		_, err := x.PreviewSync(t.Context(), platform, "vms", nil)
 		return err == nil && h.Ready()
@@ -127,7 +129,9 @@ func TestWorkloads(t *testing.T) {
 		return &o
 	}
 	o := get("vms.vm-7.rack")
-	if o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels["acp.io/source"] != "vms" || o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/7" || !slices.Equal(o.Spec.Addresses, []string{"10.100.0.8"}) {
+	if o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels["acp.io/source"] != "vms" ||
+		o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/7" ||
+		!slices.Equal(o.Spec.Addresses, []string{"10.100.0.8"}) {
 		t.Errorf("%+v", o)
 	}
 
@@ -141,12 +145,24 @@ func TestWorkloads(t *testing.T) {
 	if err != nil || got[0].Outcome != workloads.Changed {
 		t.Fatal(got, err)
 	}
-	if o = get("vms.vm-7.rack"); o.Annotations["team"] != "kept" || o.Annotations["acp.io/description"] != "moved" || o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/9" {
+	if o = get(
+		"vms.vm-7.rack",
+	); o.Annotations["team"] != "kept" || o.Annotations["acp.io/description"] != "moved" ||
+		o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/9" {
 		t.Errorf("what others wrote stays: %+v", o)
 	}
 
 	// The status is the adapter's word.
-	o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Duplicate", Message: "it is given to several", ObservedGeneration: o.Generation, LastTransitionTime: metav1.Now()}}
+	o.Status.Conditions = []metav1.Condition{
+		{
+			Type:               v1alpha1.ConditionAccepted,
+			Status:             metav1.ConditionFalse,
+			Reason:             "Duplicate",
+			Message:            "it is given to several",
+			ObservedGeneration: o.Generation,
+			LastTransitionTime: metav1.Now(),
+		},
+	}
 	if err := x.c.Status().Update(ctx, o); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +172,10 @@ func TestWorkloads(t *testing.T) {
 	})
 
 	// An administrator's object is left alone, also when the cache does not know it yet.
-	theirs := &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "vms.theirs"}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: "trnv1:rsc:trip-com:iam:sa:app/1", Addresses: []string{"10.201.0.1"}}}
+	theirs := &v1alpha1.ExternalWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: "vms.theirs"},
+		Spec:       v1alpha1.ExternalWorkloadSpec{Subject: "trnv1:rsc:trip-com:iam:sa:app/1", Addresses: []string{"10.201.0.1"}},
+	}
 	if err := x.c.Create(ctx, theirs); err != nil {
 		t.Fatal(err)
 	}

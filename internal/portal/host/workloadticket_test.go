@@ -25,8 +25,11 @@ import (
 
 // registering is an item that registers addresses of application 888.
 func registering(t *testing.T, addresses ...string) approval.Item {
-	return approval.Item{ApplicationName: portaltest.App888, Change: &approval.Change{Kind: approval.ObjectExternalWorkload, Name: "portal.vm", Verb: approval.VerbCreate,
-		After: text(t, v1alpha1.ExternalWorkloadSpec{Subject: portaltest.App888, Addresses: addresses})}}
+	return approval.Item{
+		ApplicationName: portaltest.App888,
+		Change: &approval.Change{Kind: approval.ObjectExternalWorkload, Name: "portal.vm", Verb: approval.VerbCreate,
+			After: text(t, v1alpha1.ExternalWorkloadSpec{Subject: portaltest.App888, Addresses: addresses})},
+	}
 }
 
 // TestWorkloadLines checks that those who approve addresses see what the addresses reach by every enforcer, and that the
@@ -34,7 +37,10 @@ func registering(t *testing.T, addresses ...string) approval.Item {
 func TestWorkloadLines(t *testing.T) {
 	at := time.Now()
 	granted := func(resource string) *v1alpha1.AccessControlPolicy {
-		return &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(resource)}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", resource)}}}
+		return &v1alpha1.AccessControlPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(resource)},
+			Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", resource)}},
+		}
 	}
 	in := func() policy.Input {
 		in := classes()
@@ -141,8 +147,10 @@ func TestRegistrationByTicket(t *testing.T) {
 		{Kind: catalog.KindApplication, ID: "app-888", Name: portaltest.App888, Owners: []catalog.Owner{{Kind: catalog.OwnerPerson, ID: "alice"}}},
 		{Kind: catalog.KindResource, ID: "bobs-cluster", Name: portaltest.BobsCluster, Owners: []catalog.Owner{{Kind: catalog.OwnerPerson, ID: "bob"}}}})
 	known := func() *catalog.Catalog { return people }
-	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: known, Covered: h.SubjectCovered, Granted: h.Granted, Now: time.Now,
-		Record: func(context.Context, ...ledger.Entry) error { return nil }})
+	registrar := workloads.New(
+		workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: known, Covered: h.SubjectCovered, Granted: h.Granted, Now: time.Now,
+			Record: func(context.Context, ...ledger.Entry) error { return nil }},
+	)
 	alice := workloads.Actor{ID: "alice"}
 	var results []workloads.Result
 	until(t, "the workloads are known", func() bool {
@@ -159,12 +167,28 @@ func TestRegistrationByTicket(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	worker := approval.NewWorker(approval.WorkerConfig{Name: "w", Service: svc, Outbox: memory, Writer: h.Writer(), Objects: h.Writer(), PolicyName: policy.PolicyNameFor, Log: log, Lease: time.Minute, Poll: time.Second})
+	worker := approval.NewWorker(
+		approval.WorkerConfig{
+			Name:       "w",
+			Service:    svc,
+			Outbox:     memory,
+			Writer:     h.Writer(),
+			Objects:    h.Writer(),
+			PolicyName: policy.PolicyNameFor,
+			Log:        log,
+			Lease:      time.Minute,
+			Poll:       time.Second,
+		},
+	)
 	follower := approval.NewFollower(svc, h, h.PolicyChanges(), time.Minute, log)
 	ask := func(id string, addresses ...string) *approval.Ticket {
 		t.Helper()
-		x, err := svc.Submit(ctx, approval.Actor{ID: "alice"}, approval.Request{Kind: approval.KindWorkload, Reason: "the new rack", Items: []approval.RequestItem{{Application: "app-888",
-			Workload: &approval.Registration{ID: id, Addresses: addresses, Description: "rack 7"}}}})
+		x, err := svc.Submit(
+			ctx,
+			approval.Actor{ID: "alice"},
+			approval.Request{Kind: approval.KindWorkload, Reason: "the new rack", Items: []approval.RequestItem{{Application: "app-888",
+				Workload: &approval.Registration{ID: id, Addresses: addresses, Description: "rack 7"}}}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,10 +217,22 @@ func TestRegistrationByTicket(t *testing.T) {
 	if err := c.Get(ctx, client.ObjectKey{Name: "portal.vm"}, &o); err != nil {
 		t.Fatal(err)
 	}
-	if o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels["acp.io/source"] != workloads.Portal || o.Annotations["acp.io/description"] != "rack 7" {
+	if o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels["acp.io/source"] != workloads.Portal ||
+		o.Annotations["acp.io/description"] != "rack 7" {
 		t.Errorf("it is a registration as any other: %+v", o.ObjectMeta)
 	}
-	o.Status = v1alpha1.ExternalWorkloadStatus{ObservedGeneration: o.Generation, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: o.Generation, LastTransitionTime: metav1.Now()}}}
+	o.Status = v1alpha1.ExternalWorkloadStatus{
+		ObservedGeneration: o.Generation,
+		Conditions: []metav1.Condition{
+			{
+				Type:               v1alpha1.ConditionAccepted,
+				Status:             metav1.ConditionTrue,
+				Reason:             "Accepted",
+				ObservedGeneration: o.Generation,
+				LastTransitionTime: metav1.Now(),
+			},
+		},
+	}
 	if err := c.Status().Update(ctx, &o); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +247,13 @@ func TestRegistrationByTicket(t *testing.T) {
 
 	// A registration never overwrites a workload of others, even if that was created after the approval.
 	x = ask("rack", "198.51.100.0/24")
-	if err := c.Create(ctx, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "portal.rack"}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: portaltest.App889, Addresses: []string{"203.0.113.1"}}}); err != nil {
+	if err := c.Create(
+		ctx,
+		&v1alpha1.ExternalWorkload{
+			ObjectMeta: metav1.ObjectMeta{Name: "portal.rack"},
+			Spec:       v1alpha1.ExternalWorkloadSpec{Subject: portaltest.App889, Addresses: []string{"203.0.113.1"}},
+		},
+	); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "it is seen", func() bool {

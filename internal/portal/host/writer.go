@@ -167,7 +167,8 @@ func own(p *v1alpha1.AccessControlPolicy, resource string) {
 // refused returns permanent refusals of the API server as RefusedError, so that they are not tried again.
 func refused(name string, err error) error {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)) {
+	if errors.As(err, &status) &&
+		(apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)) {
 		return &approval.RefusedError{Message: message.Verbatim(status.Status().Message)}
 	}
 	return fmt.Errorf("write policy %s: %w", name, err)

@@ -39,8 +39,15 @@ func (a *API) GetResourceProposal(ctx context.Context, r openapi.GetResourceProp
 
 func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 	c := a.Catalog()
-	out := openapi.Proposal{Resource: views.Ref(c, p.Resource), Since: p.Since.UTC(), Until: p.Until.UTC(), Lines: []openapi.ProposalLine{}, Unattributed: []openapi.UnattributedLine{},
-		UnknownPorts: []openapi.UnknownPortLine{}, Yaml: p.YAML()}
+	out := openapi.Proposal{
+		Resource:     views.Ref(c, p.Resource),
+		Since:        p.Since.UTC(),
+		Until:        p.Until.UTC(),
+		Lines:        []openapi.ProposalLine{},
+		Unattributed: []openapi.UnattributedLine{},
+		UnknownPorts: []openapi.UnknownPortLine{},
+		Yaml:         p.YAML(),
+	}
 	for _, l := range p.Lines {
 		x := openapi.ProposalLine{Subject: views.Ref(c, l.Subject), Action: l.Action, State: openapi.ProposalLineState(l.State), Evidence: seenOf(l.Evidence)}
 		if app, ok := views.ApplicationNamed(c, l.Subject); ok {
@@ -59,7 +66,10 @@ func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 	}
 	for _, u := range p.UnknownPorts {
 		for _, client := range u.Clients {
-			out.UnknownPorts = append(out.UnknownPorts, openapi.UnknownPortLine{Port: int(u.Port), Protocol: string(u.Protocol), Source: client, Evidence: seenOf(u.Evidence)})
+			out.UnknownPorts = append(
+				out.UnknownPorts,
+				openapi.UnknownPortLine{Port: int(u.Port), Protocol: string(u.Protocol), Source: client, Evidence: seenOf(u.Evidence)},
+			)
 		}
 	}
 	return out

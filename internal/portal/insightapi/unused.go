@@ -45,7 +45,12 @@ func (a *API) ListApplicationUnused(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := a.unused(ctx, r.Params.QuietDays, reached(snap, e.Name, a.Now()), func(s v1alpha1.Statement) bool { return slices.Contains(s.Subjects, v1alpha1.Subject(e.Name)) })
+	out, _, err := a.unused(
+		ctx,
+		r.Params.QuietDays,
+		reached(snap, e.Name, a.Now()),
+		func(s v1alpha1.Statement) bool { return slices.Contains(s.Subjects, v1alpha1.Subject(e.Name)) },
+	)
 	return openapi.ListApplicationUnused200JSONResponse(out), err
 }
 
@@ -159,14 +164,18 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 	if err != nil {
 		return out, nil, err
 	}
-	found, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, Fleet: fleet, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-views.LastUseWindow),
-		Granted: func(ref policy.Ref) (time.Time, bool) {
-			t, i := from.Item(grants[ref])
-			if t == nil {
-				return time.Time{}, false
-			}
-			return views.GrantedAt(t, i), true
-		}})
+	found, err := insight.Unused(
+		limited,
+		a.Flows,
+		insight.UnusedInput{Snapshot: snap, Fleet: fleet, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-views.LastUseWindow),
+			Granted: func(ref policy.Ref) (time.Time, bool) {
+				t, i := from.Item(grants[ref])
+				if t == nil {
+					return time.Time{}, false
+				}
+				return views.GrantedAt(t, i), true
+			}},
+	)
 	if err != nil {
 		return out, nil, err
 	}
@@ -203,8 +212,16 @@ func (a *API) originsOfStatements(ctx context.Context, snap *policy.Snapshot, re
 }
 
 func unusedOf(c *catalog.Catalog, u insight.UnusedStatement, from views.Origins, g policy.Grant) openapi.Unused {
-	x := openapi.Unused{Policy: u.Ref.Policy, Sid: u.Ref.SID, Effect: openapi.UnusedEffect(u.Statement.Effect), Subjects: []openapi.CatalogRef{}, Resources: []openapi.CatalogRef{},
-		Actions: []string{}, DaysObserved: u.DaysObserved, Reason: u.Why}
+	x := openapi.Unused{
+		Policy:       u.Ref.Policy,
+		Sid:          u.Ref.SID,
+		Effect:       openapi.UnusedEffect(u.Statement.Effect),
+		Subjects:     []openapi.CatalogRef{},
+		Resources:    []openapi.CatalogRef{},
+		Actions:      []string{},
+		DaysObserved: u.DaysObserved,
+		Reason:       u.Why,
+	}
 	if u.LastUsed != nil {
 		x.LastUsed = views.Time(*u.LastUsed)
 	}

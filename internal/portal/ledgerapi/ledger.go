@@ -20,7 +20,14 @@ func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.Filter{Actor: core.Value(r.Params.Actor), Action: core.Value(r.Params.Action), Object: core.Value(r.Params.Object), From: core.Value(r.Params.From), To: core.Value(r.Params.To), Limit: n}
+	f := ledger.Filter{
+		Actor:  core.Value(r.Params.Actor),
+		Action: core.Value(r.Params.Action),
+		Object: core.Value(r.Params.Object),
+		From:   core.Value(r.Params.From),
+		To:     core.Value(r.Params.To),
+		Limit:  n,
+	}
 	if f.Before, err = core.DecodeNumberCursor(listLedger, r.Params.Cursor); err != nil {
 		return nil, err
 	}

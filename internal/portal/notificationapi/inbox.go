@@ -59,7 +59,14 @@ func (a *API) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 		if err != nil {
 			return nil, err
 		}
-		item := openapi.InboxItem{Id: strconv.FormatInt(x.ID, 10), At: x.At.UTC(), Kind: string(x.Kind), Title: text.Title, Body: core.Optional(text.Body), Read: x.Read}
+		item := openapi.InboxItem{
+			Id:    strconv.FormatInt(x.ID, 10),
+			At:    x.At.UTC(),
+			Kind:  string(x.Kind),
+			Title: text.Title,
+			Body:  core.Optional(text.Body),
+			Read:  x.Read,
+		}
 		if x.Ticket != 0 {
 			item.Ticket = new(approval.FormatID(x.Ticket))
 		}

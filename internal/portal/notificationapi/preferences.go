@@ -23,7 +23,12 @@ func (a *API) GetPreferences(ctx context.Context, _ openapi.GetPreferencesReques
 }
 
 func (a *API) preferencesView(p notify.Preferences) openapi.Preferences {
-	out := openapi.Preferences{Language: openapi.PreferencesLanguage(p.Language), TimeZone: p.TimeZone, DigestHour: p.DigestHour, Channels: map[string]map[string]openapi.PreferencesChannels{}}
+	out := openapi.Preferences{
+		Language:   openapi.PreferencesLanguage(p.Language),
+		TimeZone:   p.TimeZone,
+		DigestHour: p.DigestHour,
+		Channels:   map[string]map[string]openapi.PreferencesChannels{},
+	}
 	if out.Language == "" {
 		out.Language = openapi.PreferencesLanguageEn
 	}
@@ -50,7 +55,12 @@ func (a *API) preferencesView(p notify.Preferences) openapi.Preferences {
 
 // PutPreferences implements openapi.StrictServerInterface.
 func (a *API) PutPreferences(ctx context.Context, r openapi.PutPreferencesRequestObject) (openapi.PutPreferencesResponseObject, error) {
-	p := notify.Preferences{Language: string(r.Body.Language), TimeZone: r.Body.TimeZone, DigestHour: r.Body.DigestHour, Choices: map[notify.Channel]map[notify.Kind]notify.Timing{}}
+	p := notify.Preferences{
+		Language:   string(r.Body.Language),
+		TimeZone:   r.Body.TimeZone,
+		DigestHour: r.Body.DigestHour,
+		Choices:    map[notify.Channel]map[notify.Kind]notify.Timing{},
+	}
 	for c, kinds := range r.Body.Channels {
 		if c == string(notify.ChannelInbox) {
 			continue // the inbox has everything, always

@@ -25,7 +25,11 @@ func NewBrowser(t testing.TB, base string) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Browser{T: t, Base: base, Client: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &Browser{
+		T:      t,
+		Base:   base,
+		Client: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
 }
 
 // Login logs a user in through the provider, and returns the address to which the portal redirects afterwards.

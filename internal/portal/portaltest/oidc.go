@@ -105,7 +105,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	delete(p.codes, r.FormValue("code"))
 	p.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != ClientID || secret != *p.secret.Load() || base64.RawURLEncoding.EncodeToString(sum[:]) != l.challenge || r.FormValue("redirect_uri") != l.redirect {
+	if !ok || id != ClientID || secret != *p.secret.Load() || base64.RawURLEncoding.EncodeToString(sum[:]) != l.challenge ||
+		r.FormValue("redirect_uri") != l.redirect {
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 		return
 	}

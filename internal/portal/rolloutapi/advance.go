@@ -75,8 +75,11 @@ func (a *API) resultOf(ctx context.Context, err error) (*openapi.Problem, error)
 	return new(core.ToProblem(a.HideDuplicate(ctx, err))), nil
 }
 
-var modeOfStage = map[openapi.RolloutAdvanceStage]v1alpha1.Mode{openapi.RolloutAdvanceStageObserve: v1alpha1.ModeObserve, openapi.RolloutAdvanceStageInitial: v1alpha1.ModeAudit,
-	openapi.RolloutAdvanceStageEnforce: v1alpha1.ModeEnforce}
+var modeOfStage = map[openapi.RolloutAdvanceStage]v1alpha1.Mode{
+	openapi.RolloutAdvanceStageObserve: v1alpha1.ModeObserve,
+	openapi.RolloutAdvanceStageInitial: v1alpha1.ModeAudit,
+	openapi.RolloutAdvanceStageEnforce: v1alpha1.ModeEnforce,
+}
 
 // AdvanceRollout implements openapi.StrictServerInterface.
 func (a *API) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutRequestObject) (openapi.AdvanceRolloutResponseObject, error) {
@@ -112,7 +115,14 @@ func (a *API) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutReques
 }
 
 // advance requests a mode for one resource, with the usual approval chain.
-func (a *API) advance(ctx context.Context, id string, mode v1alpha1.Mode, clusters []string, b *openapi.AdvanceRolloutJSONRequestBody, key string) (*approval.Ticket, error) {
+func (a *API) advance(
+	ctx context.Context,
+	id string,
+	mode v1alpha1.Mode,
+	clusters []string,
+	b *openapi.AdvanceRolloutJSONRequestBody,
+	key string,
+) (*approval.Ticket, error) {
 	e, err := views.EntityOrNotFound(a.Catalog().Resource(id))
 	if err != nil {
 		return nil, err

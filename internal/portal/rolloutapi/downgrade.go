@@ -75,8 +75,17 @@ func (a *API) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 	in, _ := a.Host.Input()
 	x := rollout.ExtentOf(in.Resources, classesOf(snap), scope, a.Now())
 	c := a.Catalog()
-	out := openapi.Downgrade{Scope: openapi.DowngradeScopeAll, Resources: x.Resources, Enforced: x.Enforced, Open: x.Open, Members: append([]string{}, x.Members...), Seconds: float32(x.Seconds),
-		Classes: []openapi.DowngradeClass{}, Active: []openapi.ActiveDowngrade{}, CanAct: rollout.MayDowngrade(core.Caller(ctx))}
+	out := openapi.Downgrade{
+		Scope:     openapi.DowngradeScopeAll,
+		Resources: x.Resources,
+		Enforced:  x.Enforced,
+		Open:      x.Open,
+		Members:   append([]string{}, x.Members...),
+		Seconds:   float32(x.Seconds),
+		Classes:   []openapi.DowngradeClass{},
+		Active:    []openapi.ActiveDowngrade{},
+		CanAct:    rollout.MayDowngrade(core.Caller(ctx)),
+	}
 	out.Scope, out.Class = scopeView(scope)
 	for _, k := range x.Classes {
 		if k.Name != "" {
@@ -89,8 +98,16 @@ func (a *API) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 		out.Active = append(out.Active, v)
 	}
 	if last, ok := a.Downgrades.Last(); ok && last.Scope == scope {
-		run := openapi.DowngradeRun{Resume: last.Resume, StartedAt: last.StartedAt.UTC(), FinishedAt: views.Time(last.FinishedAt), By: views.Person(c, last.By), Total: last.Total, Done: last.Done,
-			Failed: []openapi.DowngradeFailure{}, FailedTotal: &last.FailedTotal}
+		run := openapi.DowngradeRun{
+			Resume:      last.Resume,
+			StartedAt:   last.StartedAt.UTC(),
+			FinishedAt:  views.Time(last.FinishedAt),
+			By:          views.Person(c, last.By),
+			Total:       last.Total,
+			Done:        last.Done,
+			Failed:      []openapi.DowngradeFailure{},
+			FailedTotal: &last.FailedTotal,
+		}
 		for _, f := range last.Failed {
 			run.Failed = append(run.Failed, openapi.DowngradeFailure{Resource: views.Ref(c, f.Resource), Message: f.Message})
 		}

@@ -33,7 +33,8 @@ func (a *API) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 	part := strings.ToLower(core.Value(r.Params.Q))
 	var own []catalog.Entity
 	for _, e := range c.Resources() {
-		if views.MayInspect(c, who, e) && a.ClassOf(e.Name) != "" && a.ResourceMatches(e, r.Params.Class, r.Params.Owner) && strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), part) {
+		if views.MayInspect(c, who, e) && a.ClassOf(e.Name) != "" && a.ResourceMatches(e, r.Params.Class, r.Params.Owner) &&
+			strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), part) {
 			own = append(own, e)
 		}
 	}
@@ -61,7 +62,15 @@ func (a *API) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 			all = append(all, e)
 		}
 	}
-	shown, next, err := core.Page(listRollout, all, func(e catalog.Entity) string { return e.ID }, func(catalog.Entity, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(
+		listRollout,
+		all,
+		func(e catalog.Entity) string { return e.ID },
+		func(catalog.Entity, string) bool { return true },
+		nil,
+		r.Params.Cursor,
+		r.Params.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -189,10 +198,23 @@ func (a *API) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject)
 func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in rollout.Input, under *approval.Ticket) openapi.RolloutCard {
 	may := rollout.May(c, who, e)
 	hint := rollout.HintOf(in)
-	out := openapi.RolloutCard{Resource: views.Ref(c, e.Name), Class: core.Optional(a.ClassOf(e.Name)), Owners: views.Owners(c, e), Sensitivity: openapi.Sensitivity(e.Sensitivity),
-		Environment: core.Optional(e.Environment), Stage: openapi.RolloutStage(rollout.StageOf(in)), Missing: rollout.Missing(in), Mode: openapi.ModeObserve, Clusters: []openapi.ClusterState{},
-		Onboarded: new(in.Protection != nil), Guard: guardOf(in.State.Guard), Threshold: &a.Insight.Threshold,
-		Hint: &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Message: hint.Message}}
+	out := openapi.RolloutCard{
+		Resource:    views.Ref(c, e.Name),
+		Class:       core.Optional(a.ClassOf(e.Name)),
+		Owners:      views.Owners(c, e),
+		Sensitivity: openapi.Sensitivity(e.Sensitivity),
+		Environment: core.Optional(
+			e.Environment,
+		),
+		Stage:     openapi.RolloutStage(rollout.StageOf(in)),
+		Missing:   rollout.Missing(in),
+		Mode:      openapi.ModeObserve,
+		Clusters:  []openapi.ClusterState{},
+		Onboarded: new(in.Protection != nil),
+		Guard:     guardOf(in.State.Guard),
+		Threshold: &a.Insight.Threshold,
+		Hint:      &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Message: hint.Message},
+	}
 	if hint.Next != "" {
 		out.Hint.Next = new(openapi.RolloutStage(hint.Next))
 	}

@@ -25,7 +25,12 @@ func (a *API) PutTemporaryAudit(ctx context.Context, r openapi.PutTemporaryAudit
 	if len(version) > maxVersion {
 		return nil, core.InvalidField("resourceVersion", message.FieldMaxCharacters(64))
 	}
-	p, err := a.Rollout.TemporaryAudit(core.RequestContext(ctx), core.Caller(ctx), e, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version})
+	p, err := a.Rollout.TemporaryAudit(
+		core.RequestContext(ctx),
+		core.Caller(ctx),
+		e,
+		rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version},
+	)
 	if err != nil {
 		return nil, err
 	}

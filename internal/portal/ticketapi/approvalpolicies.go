@@ -56,7 +56,13 @@ func (a *API) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 // policyView returns the view of an approval policy. Only the security team, auditors and the people themselves see who may use
 // break-glass access, because for an attacker it would be a list of people to impersonate.
 func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
-	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: core.Optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
+	out := openapi.ApprovalPolicy{
+		Name:                p.Name,
+		Priority:            int(p.Spec.Priority),
+		Match:               core.Optional(p.Spec.Match),
+		SamePersonManySteps: new(p.Spec.SamePersonManySteps),
+		Steps:               []openapi.PolicyStep{},
+	}
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
 			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, core.Optional(cond.Message)
@@ -85,7 +91,13 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 }
 
 func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
-	out := openapi.PolicyStep{Name: s.Name, Approvers: []string{}, Quorum: "any", Condition: core.Optional(s.Condition), AutoApprove: core.Optional(s.AutoApprove)}
+	out := openapi.PolicyStep{
+		Name:        s.Name,
+		Approvers:   []string{},
+		Quorum:      "any",
+		Condition:   core.Optional(s.Condition),
+		AutoApprove: core.Optional(s.AutoApprove),
+	}
 	for _, x := range s.Approvers {
 		out.Approvers = append(out.Approvers, string(x))
 	}
@@ -135,6 +147,10 @@ func builtinView() openapi.ApprovalPolicy {
 	return openapi.ApprovalPolicy{Name: builtinPolicy, Priority: math.MaxInt32, Builtin: true, Accepted: true, Steps: []openapi.PolicyStep{
 		step(approval.StepLeader, string(approval.FromLeader), `kind in ["grant", "extend"]`),
 		step(approval.StepOwner, string(approval.FromResourceOwner), `!(kind in ["class", "approval-policy"])`),
-		step(approval.StepSecurity, "group:"+catalog.GroupSecurity, `resource.sensitivity == "high" || kind in ["offboard", "class", "approval-policy"] || kind == "mode" && toMode is weaker`),
+		step(
+			approval.StepSecurity,
+			"group:"+catalog.GroupSecurity,
+			`resource.sensitivity == "high" || kind in ["offboard", "class", "approval-policy"] || kind == "mode" && toMode is weaker`,
+		),
 	}}
 }

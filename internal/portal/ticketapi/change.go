@@ -61,7 +61,14 @@ func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approva
 		out.Notes = &v.Notes
 	}
 	for _, o := range v.Objects {
-		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: core.Optional(o.Enforcer), Before: o.Before, After: o.After}
+		d := openapi.ObjectDiff{
+			Layer:    new(openapi.ObjectDiffLayer(o.Layer)),
+			Kind:     o.Kind,
+			Name:     o.Name,
+			Enforcer: core.Optional(o.Enforcer),
+			Before:   o.Before,
+			After:    o.After,
+		}
 		if o.Clusters != nil {
 			d.Clusters = &o.Clusters
 		}

@@ -39,7 +39,13 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	}
 	c := a.Catalog()
 	owned, _ := c.Owned(who.ID)
-	out := openapi.GetHome200JSONResponse{Waiting: []openapi.Ticket{}, Reviews: []openapi.Ticket{}, UnderWay: []openapi.Ticket{}, Expiring: []openapi.Ticket{}, Denied: []openapi.DeniedConnection{}}
+	out := openapi.GetHome200JSONResponse{
+		Waiting:  []openapi.Ticket{},
+		Reviews:  []openapi.Ticket{},
+		UnderWay: []openapi.Ticket{},
+		Expiring: []openapi.Ticket{},
+		Denied:   []openapi.DeniedConnection{},
+	}
 	waits, reviews := waiting(who), reviewing(who)
 	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
 	for _, part := range []struct {
@@ -89,7 +95,10 @@ func (a *API) disagreements(ctx context.Context) *int {
 	now := a.Now()
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
 	defer cancel()
-	page, err := a.Flows.Connections(limited, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-views.DeniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage})
+	page, err := a.Flows.Connections(
+		limited,
+		audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-views.DeniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage},
+	)
 	if err != nil {
 		a.Log.Debug("disagreements are not known", "error", err)
 		return nil
@@ -139,7 +148,13 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
 		found, err := a.Flows.Connections(core.RequestContext(ctx), audit.ConnectionQuery{
-			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-views.DeniedWindow)}, Limit: homeEdges})
+			Filter: audit.Filter{
+				Subjects:  []string{e.Name},
+				Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied},
+				Since:     a.Now().Add(-views.DeniedWindow),
+			},
+			Limit: homeEdges,
+		})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)
 			return []openapi.DeniedConnection{}, 0, false
@@ -163,7 +178,8 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 // distinguished, because they do not matter for a request.
 func joined(list []openapi.DeniedConnection, x openapi.DeniedConnection) []openapi.DeniedConnection {
 	i := slices.IndexFunc(list, func(y openapi.DeniedConnection) bool {
-		return y.Application.Name == x.Application.Name && y.Resource.Name == x.Resource.Name && *y.Port == *x.Port && *y.Protocol == *x.Protocol && *y.Decision == *x.Decision
+		return y.Application.Name == x.Application.Name && y.Resource.Name == x.Resource.Name && *y.Port == *x.Port && *y.Protocol == *x.Protocol &&
+			*y.Decision == *x.Decision
 	})
 	if i < 0 {
 		return append(list, x)
@@ -177,5 +193,14 @@ func joined(list []openapi.DeniedConnection, x openapi.DeniedConnection) []opena
 
 func deniedOf(c *catalog.Catalog, f audit.Connection) openapi.DeniedConnection {
 	x := views.Connection(c, f)
-	return openapi.DeniedConnection{Application: x.Subject, Resource: x.Resource, Action: x.Action, Port: &x.Port, Protocol: &x.Protocol, Decision: &x.Decision, Count: x.Count, LastSeen: x.LastSeen}
+	return openapi.DeniedConnection{
+		Application: x.Subject,
+		Resource:    x.Resource,
+		Action:      x.Action,
+		Port:        &x.Port,
+		Protocol:    &x.Protocol,
+		Decision:    &x.Decision,
+		Count:       x.Count,
+		LastSeen:    x.LastSeen,
+	}
 }

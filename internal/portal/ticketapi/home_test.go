@@ -27,7 +27,16 @@ func TestHomeCountsOmittedApplications(t *testing.T) {
 	for i := range homeApplications + 3 {
 		e := catalog.Entity{ID: fmt.Sprint("app-", i), Name: fmt.Sprint("trnv1:rsc:trip-com:iam:sa:app/many-", i)}
 		owned = append(owned, e)
-		edge := audit.Edge{Cluster: "m1", Subject: e.Name, Resource: portaltest.BobsCluster, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
+		edge := audit.Edge{
+			Cluster:  "m1",
+			Subject:  e.Name,
+			Resource: portaltest.BobsCluster,
+			Action:   "redis:connect",
+			Port:     6379,
+			Protocol: "TCP",
+			Decision: policy.DefaultDenied,
+			Verdict:  audit.VerdictDropped,
+		}
 		if err := flows.Append(t.Context(), &audit.Batch{ID: fmt.Sprint("batch-", i), Positions: []audit.Position{{Source: "m1", Time: at}},
 			Rollups: []audit.Rollup{{Bucket: at.Truncate(time.Minute), Edge: edge, Count: int64(i + 1), FirstSeen: at, LastSeen: at}}}); err != nil {
 			t.Fatal(err)

@@ -88,7 +88,13 @@ func (a *API) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
 	now := a.Now().UTC()
 	since := now.Add(-a.EvidenceWindow)
-	out := openapi.Impact{Since: since, Until: now, NewlyAllowed: []openapi.ImpactLine{}, NewlyDenied: []openapi.ImpactLine{}, Uncertain: []openapi.ImpactUncertain{}}
+	out := openapi.Impact{
+		Since:        since,
+		Until:        now,
+		NewlyAllowed: []openapi.ImpactLine{},
+		NewlyDenied:  []openapi.ImpactLine{},
+		Uncertain:    []openapi.ImpactUncertain{},
+	}
 	base, err := a.Snapshot()
 	if err != nil {
 		return out, err
@@ -138,7 +144,14 @@ func (a *API) closing(ctx context.Context, items []approval.Item, out *openapi.I
 }
 
 // replayed returns the result of an equal recent replay, if nothing has changed since.
-func (a *API) replayed(ctx context.Context, base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, since, until time.Time) (insight.Impact, error) {
+func (a *API) replayed(
+	ctx context.Context,
+	base *policy.Snapshot,
+	in policy.Input,
+	kind approval.Kind,
+	items []approval.Item,
+	since, until time.Time,
+) (insight.Impact, error) {
 	digest, err := replayDigest(kind, items)
 	if err != nil {
 		return insight.Impact{}, err
@@ -152,7 +165,20 @@ func (a *API) replayed(ctx context.Context, base *policy.Snapshot, in policy.Inp
 	if len(resources) == 0 { // no names would mean all
 		return insight.Impact{Since: since, Until: until}, nil
 	}
-	found, err := insight.Replay(ctx, a.Flows, insight.ReplayInput{Before: before, After: after, Fleet: insight.FleetOf(a.Host.Members()), Resources: resources, Since: since, Until: until, At: until, MaxLines: impactLines})
+	found, err := insight.Replay(
+		ctx,
+		a.Flows,
+		insight.ReplayInput{
+			Before:    before,
+			After:     after,
+			Fleet:     insight.FleetOf(a.Host.Members()),
+			Resources: resources,
+			Since:     since,
+			Until:     until,
+			At:        until,
+			MaxLines:  impactLines,
+		},
+	)
 	if err != nil {
 		return found, err
 	}
@@ -261,9 +287,34 @@ func totalOf(lines []openapi.ImpactLine) openapi.ImpactTotal {
 }
 
 func (a *API) impactLineOf(c *catalog.Catalog, l insight.ImpactLine) openapi.ImpactLine {
-	x := views.Connection(c, audit.Connection{Edge: audit.Edge{Cluster: l.Cluster, Subject: l.Subject, Source: l.Source, Resource: l.Resource, Destination: l.Destination, Action: l.Action, Port: l.Port, Protocol: l.Protocol}})
-	out := openapi.ImpactLine{Cluster: core.Optional(l.Cluster), Subject: x.Subject, Resource: x.Resource, Action: x.Action, Port: x.Port, Protocol: x.Protocol, Count: l.Count,
-		FirstSeen: l.First.UTC(), LastSeen: l.Last.UTC(), Before: openapi.Decision(l.Before), After: openapi.Decision(l.After)}
+	x := views.Connection(
+		c,
+		audit.Connection{
+			Edge: audit.Edge{
+				Cluster:     l.Cluster,
+				Subject:     l.Subject,
+				Source:      l.Source,
+				Resource:    l.Resource,
+				Destination: l.Destination,
+				Action:      l.Action,
+				Port:        l.Port,
+				Protocol:    l.Protocol,
+			},
+		},
+	)
+	out := openapi.ImpactLine{
+		Cluster:   core.Optional(l.Cluster),
+		Subject:   x.Subject,
+		Resource:  x.Resource,
+		Action:    x.Action,
+		Port:      x.Port,
+		Protocol:  x.Protocol,
+		Count:     l.Count,
+		FirstSeen: l.First.UTC(),
+		LastSeen:  l.Last.UTC(),
+		Before:    openapi.Decision(l.Before),
+		After:     openapi.Decision(l.After),
+	}
 	if app, ok := views.ApplicationNamed(c, l.Subject); ok {
 		out.Owners = new(views.Owners(c, app))
 	}

@@ -64,7 +64,11 @@ func (a *API) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 		f.DecidedBy = who.ID
 	case openapi.ListTicketsParamsViewAll:
 	default:
-		return f, core.NewProblem(http.StatusBadRequest, "invalid", message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}))
+		return f, core.NewProblem(
+			http.StatusBadRequest,
+			"invalid",
+			message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}),
+		)
 	}
 	for _, s := range core.Value(p.State) {
 		if !s.Valid() {

@@ -64,7 +64,12 @@ func kindNames() (out []string) {
 }
 
 func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem, err error) {
-	x = approval.RequestItem{Application: core.Value(it.Application), Resource: core.Value(it.Resource), Actions: core.Value(it.Actions), Mode: v1alpha1.Mode(core.Value(it.Mode))}
+	x = approval.RequestItem{
+		Application: core.Value(it.Application),
+		Resource:    core.Value(it.Resource),
+		Actions:     core.Value(it.Actions),
+		Mode:        v1alpha1.Mode(core.Value(it.Mode)),
+	}
 	if len(x.Actions) > maxActions {
 		return x, core.InvalidField(path+"actions", message.FieldMaxCount(maxActions))
 	}

@@ -54,7 +54,15 @@ func (a *API) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Decide(core.RequestContext(ctx), core.Caller(ctx), n, item, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
+	t, err := a.Tickets.Decide(
+		core.RequestContext(ctx),
+		core.Caller(ctx),
+		n,
+		item,
+		r.Body.Version,
+		r.Body.Decision == openapi.NewDecisionDecisionApprove,
+		comment,
+	)
 	if err != nil {
 		return nil, err
 	}

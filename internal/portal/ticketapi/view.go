@@ -59,8 +59,19 @@ func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool 
 
 // ticketRow returns the row of a ticket in lists, with the current state of the members.
 func (a *API) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) openapi.Ticket {
-	out := openapi.Ticket{Id: t.ID(), Kind: openapi.TicketKind(t.Kind), State: openapi.TicketState(t.State()), Version: t.Version, Requester: views.Person(c, t.Requester),
-		Reason: t.Reason, BreakGlass: new(t.BreakGlass), Items: []openapi.TicketItem{}, Events: []openapi.Event{}, CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
+	out := openapi.Ticket{
+		Id:         t.ID(),
+		Kind:       openapi.TicketKind(t.Kind),
+		State:      openapi.TicketState(t.State()),
+		Version:    t.Version,
+		Requester:  views.Person(c, t.Requester),
+		Reason:     t.Reason,
+		BreakGlass: new(t.BreakGlass),
+		Items:      []openapi.TicketItem{},
+		Events:     []openapi.Event{},
+		CreatedAt:  t.CreatedAt.UTC(),
+		UpdatedAt:  t.UpdatedAt.UTC(),
+	}
 	for i := range t.Items {
 		it := a.itemView(c, who, t, i)
 		out.Items = append(out.Items, it)
@@ -80,8 +91,20 @@ func (a *API) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Tick
 
 func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.TicketItem {
 	it := t.Items[i]
-	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, undecided(it)), Clusters: []openapi.ClusterState{}, ExpiresAt: views.Time(it.ExpiresAt),
-		ApprovalPolicy: core.Optional(it.Approval), Digest: core.Optional(it.Shown.Digest), Message: core.OptionalMessage(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
+	out := openapi.TicketItem{
+		Position:  i,
+		State:     openapi.TicketState(it.State),
+		Steps:     stepsOf(c, undecided(it)),
+		Clusters:  []openapi.ClusterState{},
+		ExpiresAt: views.Time(it.ExpiresAt),
+		ApprovalPolicy: core.Optional(
+			it.Approval,
+		),
+		Digest:  core.Optional(it.Shown.Digest),
+		Message: core.OptionalMessage(it.Message),
+		Target:  itemRef(it.Target),
+		Can:     itemMay(c, who, t, i),
+	}
 	if it.ApplicationName != "" {
 		out.Application = new(refOf(c, it.Application, it.ApplicationName))
 	}
@@ -241,8 +264,15 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 		if e.Kind == approval.EventPropagated {
 			continue
 		}
-		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: core.Optional(e.Step), Cluster: core.Optional(e.Cluster), Revision: core.Optional(e.Revision), Comment: core.Optional(e.Comment),
-			Message: core.OptionalMessage(e.Message)}
+		x := openapi.Event{
+			At:       e.At.UTC(),
+			Kind:     eventKind(t, e),
+			Step:     core.Optional(e.Step),
+			Cluster:  core.Optional(e.Cluster),
+			Revision: core.Optional(e.Revision),
+			Comment:  core.Optional(e.Comment),
+			Message:  core.OptionalMessage(e.Message),
+		}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)
 			if e.Kind == approval.EventVoided || e.Kind == approval.EventReduced {

@@ -53,12 +53,16 @@ func TestManyMembersOfATicket(t *testing.T) {
 				Items: []approval.Item{{State: approval.StateApplying, ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, SID: "t-7-1"}}}
 			h := objectsHost{policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)}},
 				resource: &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}}
-			h.policy.Status.Units = []v1alpha1.PolicyUnit{{Resource: portaltest.BobsCluster, Revision: "r1", Members: &counts, Clusters: slices.Clone(all[400:401]), Groups: tc.groups}}
+			h.policy.Status.Units = []v1alpha1.PolicyUnit{
+				{Resource: portaltest.BobsCluster, Revision: "r1", Members: &counts, Clusters: slices.Clone(all[400:401]), Groups: tc.groups},
+			}
 			s := &h.resource.Status
 			s.Revision, s.Members, s.Clusters, s.Groups = tc.revision, &counts, all[400:401], rest
 			a := &API{Data: &views.Data{Host: h}}
 			it := a.itemView(catalog.Build(nil), approval.Actor{ID: "alice"}, ticket, 0)
-			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed || (*it.Members.States)["Realized"] != 499 || len(it.Clusters) != tc.listed {
+			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed ||
+				(*it.Members.States)["Realized"] != 499 ||
+				len(it.Clusters) != tc.listed {
 				t.Errorf("%s: %+v, %d members", tc.reason, it.Members, len(it.Clusters))
 			}
 			if it.WaitingFor == nil || !slices.Equal(*it.WaitingFor, []string{"m400"}) {

@@ -77,8 +77,15 @@ func (d *Data) FlowScope(who approval.Actor) *audit.Scope {
 
 // Score returns the view of the evidence for a resource at a time.
 func (d *Data) Score(s insight.Score, at time.Time) openapi.EvidenceScore {
-	out := openapi.EvidenceScore{Value: s.Value, Threshold: s.Threshold, Enough: s.Enough, WindowSeconds: int64(d.EvidenceWindow.Seconds()), Parts: []openapi.EvidencePart{},
-		At: Time(at), Since: Time(at.Add(-d.EvidenceWindow))}
+	out := openapi.EvidenceScore{
+		Value:         s.Value,
+		Threshold:     s.Threshold,
+		Enough:        s.Enough,
+		WindowSeconds: int64(d.EvidenceWindow.Seconds()),
+		Parts:         []openapi.EvidencePart{},
+		At:            Time(at),
+		Since:         Time(at.Add(-d.EvidenceWindow)),
+	}
 	for _, p := range s.Parts {
 		out.Parts = append(out.Parts, openapi.EvidencePart{Name: string(p.Name), Points: p.Points, Of: p.Of, Missing: core.OptionalMessage(p.Missing)})
 	}
@@ -99,9 +106,26 @@ func Connection(c *catalog.Catalog, f audit.Connection) openapi.Connection {
 		}
 		return Ref(c, name)
 	}
-	out := openapi.Connection{Cluster: f.Cluster, SourceCluster: core.Optional(f.SourceCluster), Subject: end(f.Subject, f.Source), Resource: end(f.Resource, f.Destination),
-		Action: core.Optional(f.Action), Port: int(f.Port), Protocol: string(f.Protocol), Decision: openapi.Decision(f.Decision), Verdict: openapi.ConnectionVerdict(f.Verdict),
-		Policy: core.Optional(f.Statement.Policy), Sid: core.Optional(f.Statement.SID), Count: f.Count, FirstSeen: f.FirstSeen.UTC(), LastSeen: f.LastSeen.UTC()}
+	out := openapi.Connection{
+		Cluster:       f.Cluster,
+		SourceCluster: core.Optional(f.SourceCluster),
+		Subject:       end(f.Subject, f.Source),
+		Resource:      end(f.Resource, f.Destination),
+		Action: core.Optional(
+			f.Action,
+		),
+		Port:     int(f.Port),
+		Protocol: string(f.Protocol),
+		Decision: openapi.Decision(f.Decision),
+		Verdict:  openapi.ConnectionVerdict(f.Verdict),
+		Policy: core.Optional(
+			f.Statement.Policy,
+		),
+		Sid:       core.Optional(f.Statement.SID),
+		Count:     f.Count,
+		FirstSeen: f.FirstSeen.UTC(),
+		LastSeen:  f.LastSeen.UTC(),
+	}
 	if f.Disagrees() {
 		out.Disagrees = new(true)
 	}

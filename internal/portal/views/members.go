@@ -38,8 +38,16 @@ func (d *Data) MemberStates(u *v1alpha1.PolicyUnit) []v1alpha1.ClusterState {
 func ClusterStates(in []v1alpha1.ClusterState) []openapi.ClusterState {
 	out := make([]openapi.ClusterState, 0, len(in))
 	for _, c := range in {
-		x := openapi.ClusterState{Cluster: string(c.Name), State: openapi.ClusterStateState(c.State), DesiredRevision: core.Optional(c.DesiredRevision),
-			ObservedRevision: core.Optional(c.ObservedRevision), Propagated: new(c.Propagated), Message: core.OptionalMessage(message.Restore(c.Message, c.MessageCode, c.MessageParams))}
+		x := openapi.ClusterState{
+			Cluster:         string(c.Name),
+			State:           openapi.ClusterStateState(c.State),
+			DesiredRevision: core.Optional(c.DesiredRevision),
+			ObservedRevision: core.Optional(
+				c.ObservedRevision,
+			),
+			Propagated: new(c.Propagated),
+			Message:    core.OptionalMessage(message.Restore(c.Message, c.MessageCode, c.MessageParams)),
+		}
 		if c.Mode != "" {
 			x.Mode = new(openapi.Mode(c.Mode))
 		}

@@ -30,7 +30,13 @@ func (d *Data) TemporaryAudit(c *catalog.Catalog, p *v1alpha1.ProtectedResource)
 	if t == nil {
 		return nil
 	}
-	return &openapi.TemporaryAudit{Until: t.Until.UTC(), Reason: t.Reason, By: Person(c, t.By), Active: rollout.Active(p.Spec, d.Now()), Guard: new(t.By == rollout.GuardName)}
+	return &openapi.TemporaryAudit{
+		Until:  t.Until.UTC(),
+		Reason: t.Reason,
+		By:     Person(c, t.By),
+		Active: rollout.Active(p.Spec, d.Now()),
+		Guard:  new(t.By == rollout.GuardName),
+	}
 }
 
 // Resource returns the view of a resource for a person. The denials are by resource name; nil if they are not known.

@@ -147,8 +147,16 @@ func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time
 			return err
 		}
 		// What ends later than any lease that is given now was given by a clock that was ahead.
-		n, err := database.Exec(tx, "UPDATE rollout_lead SET holder = ?, lease_until = ? WHERE name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)",
-			holder, now.Add(ttl).UnixMicro(), guardLead, holder, now.UnixMicro(), now.Add(ttl+clockTolerance).UnixMicro())
+		n, err := database.Exec(
+			tx,
+			"UPDATE rollout_lead SET holder = ?, lease_until = ? WHERE name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)",
+			holder,
+			now.Add(ttl).UnixMicro(),
+			guardLead,
+			holder,
+			now.UnixMicro(),
+			now.Add(ttl+clockTolerance).UnixMicro(),
+		)
 		leads = n == 1
 		return err
 	})

@@ -22,8 +22,15 @@ func TestStore(t *testing.T) {
 		db := databasetest.Open(t, dsn)
 		s, ctx := New(db), t.Context()
 		limit := int64(3)
-		news := rollout.News{Entries: []ledger.Entry{{At: start, Actor: "bob", Action: "resource.announced", Object: "a"}}, ResourceEvents: []notify.ResourceEvent{{Event: "a/1", At: start}}}
-		want := rollout.State{Announcement: &rollout.Announcement{At: start, By: "bob", Message: "soon"}, Guard: rollout.Guard{Limit: &limit}, Enforced: map[string]time.Time{"m1": start}}
+		news := rollout.News{
+			Entries:        []ledger.Entry{{At: start, Actor: "bob", Action: "resource.announced", Object: "a"}},
+			ResourceEvents: []notify.ResourceEvent{{Event: "a/1", At: start}},
+		}
+		want := rollout.State{
+			Announcement: &rollout.Announcement{At: start, By: "bob", Message: "soon"},
+			Guard:        rollout.Guard{Limit: &limit},
+			Enforced:     map[string]time.Time{"m1": start},
+		}
 		for range 2 {
 			got, err := s.Change(ctx, "a", func(x *rollout.State) (rollout.News, error) { *x = want; return news, nil })
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {

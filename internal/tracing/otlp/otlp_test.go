@@ -121,8 +121,10 @@ func TestSpansArrive(t *testing.T) {
 	span.End()
 	p.Close(t.Context())
 	all := to.Until(t, 10*time.Second, func(s []tracingtest.Span) bool { return len(s) == 2 })
-	if all[0].Name != "outer" || all[1].Name != "inner" || all[0].TraceID != all[1].TraceID || all[1].ParentID != all[0].SpanID || all[0].Service != "acp-test" ||
-		!all[1].Failed || all[1].Attributes["acp.ticket"] != "T-1" {
+	if all[0].Name != "outer" || all[1].Name != "inner" || all[0].TraceID != all[1].TraceID || all[1].ParentID != all[0].SpanID ||
+		all[0].Service != "acp-test" ||
+		!all[1].Failed ||
+		all[1].Attributes["acp.ticket"] != "T-1" {
 		t.Errorf("%+v", all)
 	}
 	if h := to.Headers()[0]; h.Get("Authorization") != "Bearer one" || h.Get("X-Scope-OrgID") != "acp" {

@@ -32,11 +32,36 @@ type Settings struct {
 // Define defines the settings for a program, and returns their group.
 func (s *Settings) Define(c *configuration.Settings) *pflag.FlagSet {
 	f := c.Group("Tracing")
-	f.StringVar(&s.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; without a path: /v1/traces. Empty: the variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and without them there are no traces")
-	f.BoolVar(&s.Insecure, "tracing-insecure", false, "allow an http URL of another machine: names of tickets, resources and members, and the headers, can be read on the way")
-	f.StringVar(&s.CAFile, "tracing-ca-file", "", "`file` with the authorities of the collector's certificate, read again when it changes; empty: OTEL_EXPORTER_OTLP_CERTIFICATE, else the system's")
-	f.StringVar(&s.HeadersFile, "tracing-headers-file", "", "`file` with HTTP headers for the collector, such as Authorization: Bearer ..., one a line; read again each time")
-	f.Float64Var(&s.SampleRatio, "tracing-sample-ratio", 1, "share of the traces that are recorded (0 to 1), decided when a request begins; 1: OTEL_TRACES_SAMPLER, else all")
+	f.StringVar(
+		&s.Endpoint,
+		"tracing-endpoint",
+		"",
+		"`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; without a path: /v1/traces. Empty: the variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and without them there are no traces",
+	)
+	f.BoolVar(
+		&s.Insecure,
+		"tracing-insecure",
+		false,
+		"allow an http URL of another machine: names of tickets, resources and members, and the headers, can be read on the way",
+	)
+	f.StringVar(
+		&s.CAFile,
+		"tracing-ca-file",
+		"",
+		"`file` with the authorities of the collector's certificate, read again when it changes; empty: OTEL_EXPORTER_OTLP_CERTIFICATE, else the system's",
+	)
+	f.StringVar(
+		&s.HeadersFile,
+		"tracing-headers-file",
+		"",
+		"`file` with HTTP headers for the collector, such as Authorization: Bearer ..., one a line; read again each time",
+	)
+	f.Float64Var(
+		&s.SampleRatio,
+		"tracing-sample-ratio",
+		1,
+		"share of the traces that are recorded (0 to 1), decided when a request begins; 1: OTEL_TRACES_SAMPLER, else all",
+	)
 	return f
 }
 

@@ -74,7 +74,12 @@ func (t *transport) headers() (http.Header, error) {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || !httpguts.ValidHeaderFieldName(name) || value == "" || !httpguts.ValidHeaderFieldValue(value) {
+		if name, value = strings.TrimSpace(
+			name,
+		), strings.TrimSpace(
+			value,
+		); !ok || !httpguts.ValidHeaderFieldName(name) || value == "" ||
+			!httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("--tracing-headers-file %s line %d: write NAME: VALUE", t.headersFile, n)
 		}
 		out.Add(name, value)

@@ -134,7 +134,10 @@ func runWorkload(ctx context.Context, client kubernetes.Interface, cluster strin
 	}
 	args = append(args, "--listen="+strings.Join(listen, ","))
 	if len(service) > 0 {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Selector: w.PodLabels(), Ports: service}}
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace},
+			Spec:       corev1.ServiceSpec{Selector: w.PodLabels(), Ports: service},
+		}
 		if _, err := client.CoreV1().Services(w.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -155,13 +158,24 @@ func podSpec(args []string) corev1.PodSpec {
 	yes, no, grace := true, false, int64(1)
 	return corev1.PodSpec{
 		TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: &no,
-		Containers: []corev1.Container{{
-			Name: "main", Image: parts.NodeProbeImage, ImagePullPolicy: corev1.PullNever, Args: args,
-			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(healthPort)}}, PeriodSeconds: 5},
-			SecurityContext: &corev1.SecurityContext{
-				RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		Containers: []corev1.Container{
+			{
+				Name:            "main",
+				Image:           parts.NodeProbeImage,
+				ImagePullPolicy: corev1.PullNever,
+				Args:            args,
+				ReadinessProbe: &corev1.Probe{
+					ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(healthPort)}},
+					PeriodSeconds: 5,
+				},
+				SecurityContext: &corev1.SecurityContext{
+					RunAsNonRoot:             &yes,
+					AllowPrivilegeEscalation: &no,
+					ReadOnlyRootFilesystem:   &yes,
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
 			},
-		}},
+		},
 	}
 }
 

@@ -42,10 +42,13 @@ func (w *fixture) addIstioObject(name, revision string, members ...string) {
 			"metadata": map[string]any{"name": name, "namespace": "istio-system", "labels": labels}, "spec": spec}}
 		w.istioObjects[m] = append(w.istioObjects[m], o.DeepCopy())
 	}
-	w.federatedIstio = append(w.federatedIstio, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "Federated" + istioKind,
-		"metadata": map[string]any{"name": name, "namespace": "istio-system"},
-		"spec": map[string]any{"placement": map[string]any{"clusters": placement},
-			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec}}}})
+	w.federatedIstio = append(
+		w.federatedIstio,
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "Federated" + istioKind,
+			"metadata": map[string]any{"name": name, "namespace": "istio-system"},
+			"spec": map[string]any{"placement": map[string]any{"clusters": placement},
+				"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec}}}},
+	)
 }
 
 // combinedRevision returns the revision of a unit with several objects.
@@ -76,10 +79,23 @@ func newFixture() *fixture {
 	w.resource = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "jobs", Generation: 1},
 		Spec:   v1alpha1.ProtectedResourceSpec{Resource: queueStem + "jobs", Mode: v1alpha1.ModeEnforce},
 		Status: v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1}}
-	w.policy = &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 1},
-		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "s", Effect: v1alpha1.EffectDeny,
-			Subjects: []v1alpha1.Subject{appStem + "888"}, Actions: []v1alpha1.Action{"queue:publish"}, Resources: []v1alpha1.ResourceName{queueStem + "jobs"}}}},
-		Status: v1alpha1.AccessControlPolicyStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionTrue, ObservedGeneration: 1}}}}
+	w.policy = &v1alpha1.AccessControlPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 1},
+		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+			{
+				SID:    "s",
+				Effect: v1alpha1.EffectDeny,
+				Subjects: []v1alpha1.Subject{
+					appStem + "888",
+				},
+				Actions:   []v1alpha1.Action{"queue:publish"},
+				Resources: []v1alpha1.ResourceName{queueStem + "jobs"},
+			},
+		}},
+		Status: v1alpha1.AccessControlPolicyStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionTrue, ObservedGeneration: 1}},
+		},
+	}
 	var placement []any
 	for _, m := range fleet.Members() {
 		w.revision[m] = revision
@@ -89,8 +105,13 @@ func newFixture() *fixture {
 	}
 	w.federated = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "Federated" + kinds[0].kind,
 		"metadata": map[string]any{"name": protects},
-		"spec": map[string]any{"placement": map[string]any{"clusters": placement},
-			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRevision: revision}}, "spec": map[string]any{"ingress": "none"}}}}}
+		"spec": map[string]any{
+			"placement": map[string]any{"clusters": placement},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRevision: revision}},
+				"spec":     map[string]any{"ingress": "none"},
+			},
+		}}}
 	return w
 }
 
@@ -100,7 +121,14 @@ func (w *fixture) drill(t *testing.T) *drill {
 	s, open := newPair(t)
 	wanted := withEnforcement(open)
 	wanted.set(w.policy)
-	d := &drill{topology: s, knownLabels: s.knownLabels(), model: wanted, outage: w.outage, members: map[string]dynamic.Interface{}, probes: map[string]*continuousProbe{}}
+	d := &drill{
+		topology:    s,
+		knownLabels: s.knownLabels(),
+		model:       wanted,
+		outage:      w.outage,
+		members:     map[string]dynamic.Interface{},
+		probes:      map[string]*continuousProbe{},
+	}
 	d.evaluator = wanted.evaluator(d.knownLabels)
 	d.observable.reset(wanted)
 	lists := map[schema.GroupVersionResource]string{v1alpha1.GroupVersion.WithResource("protectedresources"): "ProtectedResourceList",
@@ -115,8 +143,15 @@ func (w *fixture) drill(t *testing.T) *drill {
 	for _, m := range fleet.Members() {
 		var present []runtime.Object
 		if w.revision[m] != "" {
-			present = append(present, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": kinds[0].kind,
-				"metadata": map[string]any{"name": protects, "labels": map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: w.revision[m]}}, "spec": map[string]any{"ingress": "none"}}})
+			present = append(present, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "cilium.io/v2",
+				"kind":       kinds[0].kind,
+				"metadata": map[string]any{
+					"name":   protects,
+					"labels": map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: w.revision[m]},
+				},
+				"spec": map[string]any{"ingress": "none"},
+			}})
 		}
 		for _, o := range w.istioObjects[m] {
 			present = append(present, o)

@@ -126,7 +126,17 @@ func allowThenDeny(ctx context.Context, d *drill) (did string, err error) {
 		return "", err
 	}
 	if err := d.waitForState(ctx, v, v1alpha1.MemberRealized, ""); err != nil {
-		return "", errors.Join(fmt.Errorf("%s denies what %s allows to %s in %s, but the resource is not reported as enforced: %w", closing, opening, v.object.Name, v.member, err), removeClosing(ctx))
+		return "", errors.Join(
+			fmt.Errorf(
+				"%s denies what %s allows to %s in %s, but the resource is not reported as enforced: %w",
+				closing,
+				opening,
+				v.object.Name,
+				v.member,
+				err,
+			),
+			removeClosing(ctx),
+		)
 	}
 	if err := removeClosing(ctx); err != nil {
 		return "", err
@@ -240,7 +250,12 @@ func (d *drill) pickEnforcedIn(member string, mesh bool) (*v1alpha1.ProtectedRes
 
 // writeForeign creates a foreign policy for a resource and returns a function that deletes it, and its display name. The function
 // deletes the policy also when its context was cancelled, so that the policy does not outlast the step when the run is interrupted.
-func (d *drill) writeForeign(ctx context.Context, v *enforcedResource, kind objectKind, spec map[string]any) (remove func(context.Context) error, name string, err error) {
+func (d *drill) writeForeign(
+	ctx context.Context,
+	v *enforcedResource,
+	kind objectKind,
+	spec map[string]any,
+) (remove func(context.Context) error, name string, err error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.target.GroupVersion().String(), "kind": kind.kind, "spec": spec}}
 	u.SetName(foreignName)
 	if kind.namespaced {

@@ -23,9 +23,22 @@ var (
 	// The drill runs no Istio dataplane, so checks of this kind compare objects only.
 	istio = schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}
 	kinds = []objectKind{
-		{kind: "CiliumClusterwideNetworkPolicy", target: policies, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"}},
-		{kind: "CiliumCIDRGroup", target: groups, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"}},
-		{kind: istioKind, target: istio, namespaced: true, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"}},
+		{
+			kind:      "CiliumClusterwideNetworkPolicy",
+			target:    policies,
+			federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"},
+		},
+		{
+			kind:      "CiliumCIDRGroup",
+			target:    groups,
+			federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
+		},
+		{
+			kind:       istioKind,
+			target:     istio,
+			namespaced: true,
+			federated:  schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"},
+		},
 	}
 )
 

@@ -25,12 +25,18 @@ func (d *drill) serveKind(ctx context.Context, member string, kind objectKind, o
 	if kind.namespaced {
 		scope = "Namespaced"
 	}
-	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": kind.target.Resource + "." + kind.target.Group, "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a drill"}},
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name":        kind.target.Resource + "." + kind.target.Group,
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a drill"},
+		},
 		"spec": map[string]any{"group": kind.target.Group, "scope": scope,
 			"names": map[string]any{"plural": kind.target.Resource, "singular": kind.target.Resource, "kind": kind.kind, "listKind": kind.kind + "List"},
 			"versions": []any{map[string]any{"name": kind.target.Version, "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}}}
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}},
+	}}
 	for _, m := range fleet.Members() {
 		if _, err := d.members[m].Resource(crds).Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make %s serve %s: %w", m, kind.kind, err)

@@ -25,7 +25,13 @@ type manualChange struct {
 
 // manualChanges returns all manual changes. Their order is part of the random sequence of a seed.
 func manualChanges() []manualChange {
-	return append([]manualChange{{"manual-delete", deleteObject}, {"manual-open", openPolicy}, {"manual-relabel", relabelObject}, {"manual-delete-group", deleteAddressGroup}},
+	return append(
+		[]manualChange{
+			{"manual-delete", deleteObject},
+			{"manual-open", openPolicy},
+			{"manual-relabel", relabelObject},
+			{"manual-delete-group", deleteAddressGroup},
+		},
 		foreignPolicyChanges()...)
 }
 
@@ -150,7 +156,10 @@ func (d *drill) changeObject(ctx context.Context, do func(client dynamic.Resourc
 		return "", err
 	}
 	i := slices.IndexFunc(kinds, func(k objectKind) bool { return k.kind == u.GetKind() })
-	return describeResult(fmt.Sprintf("%s in %s by %s", displayName(u.GetKind(), u), member, who), do(client.Resource(kinds[i].target).Namespace(u.GetNamespace()), u))
+	return describeResult(
+		fmt.Sprintf("%s in %s by %s", displayName(u.GetKind(), u), member, who),
+		do(client.Resource(kinds[i].target).Namespace(u.GetNamespace()), u),
+	)
 }
 
 // describeResult returns the description of a change with its result. A refusal by the guard is a correct result.

@@ -28,7 +28,10 @@ func newPair(t *testing.T) (topology, *model) {
 		t.Fatal(err)
 	}
 	w.set(queueClass())
-	w.subjects["app"] = &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{Pattern: appStem + "*", LabelKey: appKey}}
+	w.subjects["app"] = &v1alpha1.SubjectClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec:       v1alpha1.SubjectClassSpec{Pattern: appStem + "*", LabelKey: appKey},
+	}
 	return s, w
 }
 

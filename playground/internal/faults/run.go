@@ -121,8 +121,20 @@ func freePort() (int, error) {
 }
 
 func newDrill(ctx context.Context, o Options, r run.Running, proxies map[string]*memberProxy, clocks string, out io.Writer) (*drill, error) {
-	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, proxies: proxies, clocks: clocks, onlyOutages: o.Outages, onlyChanges: o.Changes, changeCounts: map[string]int{}, began: time.Now(),
-		members: map[string]dynamic.Interface{}, probes: map[string]*continuousProbe{}, removed: map[string]bool{}}
+	d := &drill{
+		Running:      r,
+		Rand:         rand.New(rand.NewPCG(o.Seed, 2026)),
+		out:          out,
+		proxies:      proxies,
+		clocks:       clocks,
+		onlyOutages:  o.Outages,
+		onlyChanges:  o.Changes,
+		changeCounts: map[string]int{},
+		began:        time.Now(),
+		members:      map[string]dynamic.Interface{},
+		probes:       map[string]*continuousProbe{},
+		removed:      map[string]bool{},
+	}
 	d.host = r.Fleet.Applier(fleet.Host).Client
 	workloads, err := demo.LoadWorkloads(filepath.Join(o.Repo, "playground/demo/workloads.yaml"))
 	if err != nil {
@@ -160,7 +172,14 @@ func (d *drill) prepare(ctx context.Context) error {
 		for i, a := range attempts {
 			connections[i] = a.connection
 		}
-		w, err := startEnforcementReader(ctx, program, d.Fleet.Layout.Kubeconfig(fleet.Dataplane), m, filepath.Join(d.Fleet.Layout.Logs(), "enforcement-"+m+".log"), connections)
+		w, err := startEnforcementReader(
+			ctx,
+			program,
+			d.Fleet.Layout.Kubeconfig(fleet.Dataplane),
+			m,
+			filepath.Join(d.Fleet.Layout.Logs(), "enforcement-"+m+".log"),
+			connections,
+		)
 		if err != nil {
 			return err
 		}
@@ -229,8 +248,16 @@ func (d *drill) run(ctx context.Context, o Options) error {
 	for _, m := range slices.Sorted(maps.Keys(d.probes)) {
 		probed += d.probes[m].probed
 	}
-	fmt.Fprintf(d.out, "%d steps in %s, seed %d: %d connections probed, none passed or was refused against the policies; %d statuses compared; the slowest step took %s\n",
-		d.number, time.Since(d.began).Round(time.Second), o.Seed, probed, d.statuses, d.slowest.Round(100*time.Millisecond))
+	fmt.Fprintf(
+		d.out,
+		"%d steps in %s, seed %d: %d connections probed, none passed or was refused against the policies; %d statuses compared; the slowest step took %s\n",
+		d.number,
+		time.Since(d.began).Round(time.Second),
+		o.Seed,
+		probed,
+		d.statuses,
+		d.slowest.Round(100*time.Millisecond),
+	)
 	return nil
 }
 

@@ -76,12 +76,21 @@ func ticketStep(ctx context.Context, d *drill) (string, error) {
 	next.set(p)
 	d.setWanted(next)
 	t := &ticket{awaited: "effective", outageAtRequest: d.outage}
-	request := map[string]any{"items": []any{map[string]any{"application": "app-888", "resource": ticketResource, "actions": []string{"redis:connect"}}}, "reason": "drill"}
+	request := map[string]any{
+		"items":  []any{map[string]any{"application": "app-888", "resource": ticketResource, "actions": []string{"redis:connect"}}},
+		"reason": "drill",
+	}
 	if err := sessions["alice"].Call(ctx, http.MethodPost, "/tickets", request, t); err != nil {
 		return "", fmt.Errorf("create a ticket: %w", err)
 	}
 	for _, who := range []string{"carol", "bob"} {
-		if err := sessions[who].Call(ctx, http.MethodPost, "/tickets/"+t.ID+"/decision", map[string]any{"decision": "approve", "version": t.Version}, t); err != nil {
+		if err := sessions[who].Call(
+			ctx,
+			http.MethodPost,
+			"/tickets/"+t.ID+"/decision",
+			map[string]any{"decision": "approve", "version": t.Version},
+			t,
+		); err != nil {
 			return "", fmt.Errorf("approve ticket %s as %s: %w", t.ID, who, err)
 		}
 	}

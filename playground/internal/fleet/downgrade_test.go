@@ -213,7 +213,16 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 func runAdapter(t *testing.T, f *Fleet, binary string) (kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	adapter := exec.CommandContext(ctx, binary, "--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false", "--log-level=warn")
+	adapter := exec.CommandContext(
+		ctx,
+		binary,
+		"--kubeconfig",
+		f.Layout.Kubeconfig(Adapter),
+		"--health-address=0",
+		"--metrics-address=0",
+		"--leader-elect=false",
+		"--log-level=warn",
+	)
 	adapter.Stderr = logWriter{t}
 	if err := adapter.Start(); err != nil {
 		cancel()
@@ -232,9 +241,11 @@ func runAdapter(t *testing.T, f *Fleet, binary string) (kill func()) {
 
 // one returns a policy that allows no source.
 func one(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{"nobody": "has"}},
-			"enableDefaultDeny": map[string]any{"ingress": true, "egress": false}, "ingress": []any{map[string]any{}}}}}
+	return &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{"nobody": "has"}},
+				"enableDefaultDeny": map[string]any{"ingress": true, "egress": false}, "ingress": []any{map[string]any{}}}},
+	}
 }
 
 // policyIn returns the policy of the protected resource in a member.

@@ -65,7 +65,16 @@ type Config struct {
 
 // New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts no process.
 func New(c Config) (*Fleet, error) {
-	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}, nodes: c.Nodes}
+	f := &Fleet{
+		Layout:     c.Layout,
+		Repo:       c.Repo,
+		Built:      c.Built,
+		supervisor: c.Supervisor,
+		guarded:    c.Guarded,
+		between:    c.Between,
+		appliers:   map[string]*Applier{},
+		nodes:      c.Nodes,
+	}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
 		return nil, err

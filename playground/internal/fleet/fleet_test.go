@@ -142,7 +142,8 @@ func waitIn(t *testing.T, ctx context.Context, client dynamic.Interface, member,
 		if err != nil {
 			return err
 		}
-		if app == "" || fmt.Sprint(ingress) != fmt.Sprint(federated(app).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["ingress"]) {
+		if app == "" ||
+			fmt.Sprint(ingress) != fmt.Sprint(federated(app).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["ingress"]) {
 			return errors.New("it is another policy")
 		}
 		return nil

@@ -101,7 +101,13 @@ func TestIstio(t *testing.T) {
 		client := f.Applier("m1").Client.Resource(authorizationResource).Namespace(istioRoot)
 		// KubeFed repairs the change about ten seconds after its last check, which may be now, so the change is repeated.
 		x.until("the drift is not told", func() error {
-			if _, err := client.Patch(ctx, x.unit.object, types.MergePatchType, []byte(`{"spec":{"action":"AUDIT"}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+			if _, err := client.Patch(
+				ctx,
+				x.unit.object,
+				types.MergePatchType,
+				[]byte(`{"spec":{"action":"AUDIT"}}`),
+				metav1.PatchOptions{FieldManager: "somebody"},
+			); err != nil {
 				return err
 			}
 			return x.told(x.unit, "m1", v1alpha1.MemberDrifted, "AuthorizationPolicy "+x.unit.object+" was changed in the member by somebody")
@@ -116,8 +122,14 @@ func TestIstio(t *testing.T) {
 		client := f.Applier("m1").Client.Resource(authorizationResource).Namespace("default")
 		write := func(action string) {
 			t.Helper()
-			_, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
-				"metadata": map[string]any{"name": beside}, "spec": map[string]any{"action": action, "rules": []any{map[string]any{}}}}}, metav1.CreateOptions{})
+			_, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "security.istio.io/v1",
+				"kind":       "AuthorizationPolicy",
+				"metadata": map[string]any{
+					"name": beside,
+				},
+				"spec": map[string]any{"action": action, "rules": []any{map[string]any{}}},
+			}}, metav1.CreateOptions{})
 			x.must(err)
 		}
 		write("ALLOW")
@@ -174,7 +186,13 @@ func TestIstio(t *testing.T) {
 			}
 			return err
 		})
-		_, err = clusters.Patch(ctx, "m2", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"acp.io/istio":%q}}}`, declaredIstio), metav1.PatchOptions{})
+		_, err = clusters.Patch(
+			ctx,
+			"m2",
+			types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"acp.io/istio":%q}}}`, declaredIstio),
+			metav1.PatchOptions{},
+		)
 		x.must(err)
 		x.everywhere("the other grant", "ALLOW", both[1])
 		x.state(x.unit, "m2", v1alpha1.MemberRealized)

@@ -109,7 +109,13 @@ func (x *trap) finalizerByForce() {
 	x.observe(kept)
 	x.observe(leaked)
 	federated := x.f.Applier(Host).Client.Resource(federatedResource)
-	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // this bypasses ACP
+	_, err := federated.Patch(
+		x.ctx,
+		leaked.object,
+		types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{},
+	) // this bypasses ACP
 	x.must(err)
 	x.must(x.s.Kill("kubefed")) // KubeFed would restore its finalizer
 	_, err = federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -196,7 +202,9 @@ func (x *trap) onboard(name string) unit {
 // observe sets the resource to Observe, so that no object is wanted.
 func (x *trap) observe(u unit) {
 	x.t.Helper()
-	_, err := x.f.Applier(Host).Client.Resource(protectedResource).Patch(x.ctx, u.resource, types.MergePatchType, []byte(`{"spec":{"mode":"Observe"}}`), metav1.PatchOptions{})
+	_, err := x.f.Applier(Host).
+		Client.Resource(protectedResource).
+		Patch(x.ctx, u.resource, types.MergePatchType, []byte(`{"spec":{"mode":"Observe"}}`), metav1.PatchOptions{})
 	x.must(err)
 }
 

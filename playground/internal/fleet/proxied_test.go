@@ -163,11 +163,15 @@ func (f *Fleet) startIsland(t *testing.T, ctx context.Context, s *supervisor.Sup
 	island{Dir: dir, Gate: insideGate, Socket: filepath.Join(dir, "out"), Programs: []program{
 		{"etcd", f.Built.Path(parts.Kubernetes, parts.Etcd), []string{"--data-dir=" + data, "--unsafe-no-fsync", "--log-level=warn",
 			"--listen-client-urls=http://" + insideEtcd, "--advertise-client-urls=http://" + insideEtcd, "--listen-peer-urls=http://" + insidePeer}},
-		{"apiserver", f.Built.Path(parts.Kubernetes, parts.KubeAPIServer), []string{"--etcd-servers=http://" + insideEtcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
-			"--secure-port=6443", "--tls-cert-file=" + f.PKI.APIServer.Cert, "--tls-private-key-file=" + f.PKI.APIServer.Key, "--cert-dir=" + keys,
-			"--token-auth-file=" + f.Layout.tokenFile("m2"), "--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-key-file=" + f.PKI.ServiceAccountKey, "--service-account-signing-key-file=" + f.PKI.ServiceAccountKey,
-			"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"}},
+		{
+			"apiserver",
+			f.Built.Path(parts.Kubernetes, parts.KubeAPIServer),
+			[]string{"--etcd-servers=http://" + insideEtcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+				"--secure-port=6443", "--tls-cert-file=" + f.PKI.APIServer.Cert, "--tls-private-key-file=" + f.PKI.APIServer.Key, "--cert-dir=" + keys,
+				"--token-auth-file=" + f.Layout.tokenFile("m2"), "--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc",
+				"--service-account-key-file=" + f.PKI.ServiceAccountKey, "--service-account-signing-key-file=" + f.PKI.ServiceAccountKey,
+				"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"},
+		},
 		{"agent", built.Path(parts.Konnectivity, parts.ProxyAgent), []string{"--proxy-server-host=127.0.0.1", "--proxy-server-port=" + gatePort,
 			"--ca-cert=" + f.PKI.EtcdCA, "--agent-cert=" + f.PKI.Etcd.Cert, "--agent-key=" + f.PKI.Etcd.Key,
 			"--admin-bind-address=127.0.0.1", "--health-server-host=127.0.0.1", "--sync-interval=500ms", "--sync-interval-cap=1s", "--probe-interval=500ms"}},
@@ -209,10 +213,17 @@ func (f *Fleet) memberBehind(t *testing.T, ctx context.Context, proxy *url.URL) 
 		t.Fatal(err)
 	}
 	if err := f.appliers[Host].Apply(ctx, []*unstructured.Unstructured{
-		tokenSecret(KubeFedNamespace, "kubefed-m3", f.Tokens["m2"][KubeFed]), tokenSecret(ACPNamespace, "acp-reader-m3", f.Tokens["m2"][Adapter]),
-		{Object: map[string]any{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster", "metadata": map[string]any{"name": "m3", "namespace": KubeFedNamespace},
-			"spec": map[string]any{"apiEndpoint": config.Host, "caBundle": base64.StdEncoding.EncodeToString(ca), "proxyURL": proxy.String(),
-				"secretRef": map[string]any{"name": "kubefed-m3"}}}},
+		tokenSecret(KubeFedNamespace, "kubefed-m3", f.Tokens["m2"][KubeFed]),
+		tokenSecret(ACPNamespace, "acp-reader-m3", f.Tokens["m2"][Adapter]),
+		{
+			Object: map[string]any{
+				"apiVersion": "core.kubefed.io/v1beta1",
+				"kind":       "KubeFedCluster",
+				"metadata":   map[string]any{"name": "m3", "namespace": KubeFedNamespace},
+				"spec": map[string]any{"apiEndpoint": config.Host, "caBundle": base64.StdEncoding.EncodeToString(ca), "proxyURL": proxy.String(),
+					"secretRef": map[string]any{"name": "kubefed-m3"}},
+			},
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}

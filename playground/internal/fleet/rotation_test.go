@@ -60,7 +60,12 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 		change(app)
 		app++
 	}
-	t.Logf("KubeFed was told %s after the Secret was replaced; %d changes meanwhile, the slowest %s", time.Since(began).Round(time.Millisecond), app-2, slowest.Round(time.Millisecond))
+	t.Logf(
+		"KubeFed was told %s after the Secret was replaced; %d changes meanwhile, the slowest %s",
+		time.Since(began).Round(time.Millisecond),
+		app-2,
+		slowest.Round(time.Millisecond),
+	)
 	slowest = 0
 	change(app) // KubeFed may be listing the member again at this time
 	member.revoke(ctx, "first")
@@ -85,7 +90,9 @@ func newMember(t *testing.T, ctx context.Context, f *Fleet, name string) account
 		t.Fatal(err)
 	}
 	a := account{t, kubernetes.NewForConfigOrDie(config)}
-	if _, err := a.core.CoreV1().ServiceAccounts(tokens.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: tokens.Pusher}}, metav1.CreateOptions{}); err != nil {
+	if _, err := a.core.CoreV1().
+		ServiceAccounts(tokens.Namespace).
+		Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: tokens.Pusher}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// KubeFed reads nodes for its health check.

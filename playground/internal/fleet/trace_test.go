@@ -96,8 +96,19 @@ func TestOneTraceFromTheRequestToTheMembers(t *testing.T) {
 	}
 	until("revoked")
 	checkTrace(t, to, x.TraceID, map[string][]string{
-		"acp-portal":  {"ticket.revoke-requested", "outbox.remove", "host.write", "host.write", "ticket.revoked"},
-		"acp-adapter": {"unit.reconcile", "unit.reconcile", "unit.write", "unit.write", "unit.realize", "unit.realize", "member.realize", "member.realize", "member.realize", "member.realize"},
+		"acp-portal": {"ticket.revoke-requested", "outbox.remove", "host.write", "host.write", "ticket.revoked"},
+		"acp-adapter": {
+			"unit.reconcile",
+			"unit.reconcile",
+			"unit.write",
+			"unit.write",
+			"unit.realize",
+			"unit.realize",
+			"member.realize",
+			"member.realize",
+			"member.realize",
+			"member.realize",
+		},
 	})
 }
 
@@ -153,10 +164,25 @@ func portalSpec(t *testing.T, f *Fleet, provider *portaltest.Provider, args ...s
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return supervisor.Spec{Name: "portal", Layer: LayerControlPlane, Path: binary, Args: append([]string{"--listen=" + address, "--kubeconfig=" + f.Layout.Kubeconfig(Portal),
-		"--database=sqlite:" + filepath.Join(dir, "portal.db"), "--flow-store=sqlite:" + filepath.Join(dir, "flows.db"), "--catalog=" + portaltest.Catalog(t),
-		"--oidc-issuer=" + provider.URL, "--oidc-client-id=" + portaltest.ClientID, "--oidc-client-secret-file=" + secret}, args...),
+	return supervisor.Spec{
+		Name:  "portal",
+		Layer: LayerControlPlane,
+		Path:  binary,
+		Args: append([]string{
+			"--listen=" + address,
+			"--kubeconfig=" + f.Layout.Kubeconfig(Portal),
+			"--database=sqlite:" + filepath.Join(
+				dir,
+				"portal.db",
+			),
+			"--flow-store=sqlite:" + filepath.Join(dir, "flows.db"),
+			"--catalog=" + portaltest.Catalog(t),
+			"--oidc-issuer=" + provider.URL,
+			"--oidc-client-id=" + portaltest.ClientID,
+			"--oidc-client-secret-file=" + secret,
+		}, args...),
 		Ready: func(ctx context.Context) error {
 			return GetOK(ctx, http.DefaultClient, "http://"+address+"/readyz", "")
-		}}, address
+		},
+	}, address
 }

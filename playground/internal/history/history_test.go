@@ -132,8 +132,12 @@ func TestEvidenceOfTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	scores, err := insight.EvidenceOf(t.Context(), store, insight.EvidenceInput{Snapshot: w.policies, Now: end, Fleet: insight.Fleet{Everywhere: []string{"m1", "m2"}}},
-		[]string{redis + "deals-cache", redis + "orders-cache", "trnv1:rsc:trip-com:mysql:clusters:orders-db"})
+	scores, err := insight.EvidenceOf(
+		t.Context(),
+		store,
+		insight.EvidenceInput{Snapshot: w.policies, Now: end, Fleet: insight.Fleet{Everywhere: []string{"m1", "m2"}}},
+		[]string{redis + "deals-cache", redis + "orders-cache", "trnv1:rsc:trip-com:mysql:clusters:orders-db"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,12 @@ func (p *provider) do(t *testing.T, method, target string, form url.Values) (*ht
 func (p *provider) begin(t *testing.T, party rp.RelyingParty) string {
 	t.Helper()
 	challenge := oidc.NewSHACodeChallenge(verifier)
-	res, body := p.do(t, http.MethodGet, rp.AuthURL("the-state", party, rp.WithCodeChallenge(challenge), rp.AuthURLOpt(rp.WithURLParam("nonce", "the-nonce"))), nil)
+	res, body := p.do(
+		t,
+		http.MethodGet,
+		rp.AuthURL("the-state", party, rp.WithCodeChallenge(challenge), rp.AuthURLOpt(rp.WithURLParam("nonce", "the-nonce"))),
+		nil,
+	)
 	id := regexp.MustCompile(`name="request" value="([^"]+)"`).FindStringSubmatch(body)
 	if res.StatusCode != http.StatusOK || id == nil {
 		t.Fatalf("login page: %s\n%s", res.Status, body)

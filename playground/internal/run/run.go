@@ -71,7 +71,18 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	sup := supervisor.New(supervisor.Config{RunDir: layout.Run(), LogDir: layout.Logs(), Report: p.Event})
 	defer sup.Close()
 	r := &runner{Options: o, printer: p, layout: layout, supervisor: sup}
-	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, Guarded: o.Guard, Between: o.Between, Nodes: o.Nodes, ExtraPorts: r.extraPorts()})
+	r.fleet, err = fleet.New(
+		fleet.Config{
+			Layout:     layout,
+			Repo:       o.Repo,
+			Built:      built,
+			Supervisor: sup,
+			Guarded:    o.Guard,
+			Between:    o.Between,
+			Nodes:      o.Nodes,
+			ExtraPorts: r.extraPorts(),
+		},
+	)
 	if err != nil {
 		return err
 	}

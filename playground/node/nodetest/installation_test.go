@@ -534,7 +534,13 @@ func (in *installation) testStory(t *testing.T) {
 	in.reaches(t, "a resource in Enforce is closed", map[string]bool{"shop": false, "other": false})
 
 	asked := alice.request(t, "shop", "orders")
-	if err := alice.call(t.Context(), "POST", "/tickets/"+asked.ID+"/decision", map[string]any{"decision": "approve", "version": asked.Version}, nil); err == nil {
+	if err := alice.call(
+		t.Context(),
+		"POST",
+		"/tickets/"+asked.ID+"/decision",
+		map[string]any{"decision": "approve", "version": asked.Version},
+		nil,
+	); err == nil {
 		t.Error("alice may decide her own request")
 	}
 	asked = carol.approve(t, asked)

@@ -28,7 +28,10 @@ func (in *installation) watchClosed(t *testing.T, app string) (stop func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			data, err := in.member.CoreV1().Pods("default").ProxyGet("http", app, "8080", "connect", map[string]string{"to": in.apps["redis"] + ":6379"}).DoRaw(ctx)
+			data, err := in.member.CoreV1().
+				Pods("default").
+				ProxyGet("http", app, "8080", "connect", map[string]string{"to": in.apps["redis"] + ":6379"}).
+				DoRaw(ctx)
 			var result struct{ Connected bool }
 			if err != nil || json.Unmarshal(data, &result) != nil {
 				continue
@@ -57,8 +60,12 @@ func (in *installation) testFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.write(t, "flows-values.yaml", fmt.Sprintf("collector:\n  enabled: true\n  hubble:\n    relays: {m1: \"%s:4244\"}\n    tls: {existingSecret: acp-hubble, serverName: %s}\n",
-		nodes.Items[0].Status.Addresses[0].Address, hubbleName))
+	in.write(
+		t,
+		"flows-values.yaml",
+		fmt.Sprintf("collector:\n  enabled: true\n  hubble:\n    relays: {m1: \"%s:4244\"}\n    tls: {existingSecret: acp-hubble, serverName: %s}\n",
+			nodes.Items[0].Status.Addresses[0].Address, hubbleName),
+	)
 	in.run(t, in.upgrade(t)+" --values flows-values.yaml")
 	in.waitForPods(t)
 	in.forwardPortal(t)

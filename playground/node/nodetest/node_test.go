@@ -320,7 +320,12 @@ func TestClustersReachEachOther(t *testing.T) {
 		t.Fatalf("the member's nodes: %v, %v", nodes, err)
 	}
 	eventually(t, wireTimeout, "a pod of the host cluster reaches one of the member", w.connects("caller", target+":6379", true))
-	eventually(t, wireTimeout, "a pod of the host cluster reaches the member's API server", w.connects("caller", nodes.Items[0].Status.Addresses[0].Address+":6443", true))
+	eventually(
+		t,
+		wireTimeout,
+		"a pod of the host cluster reaches the member's API server",
+		w.connects("caller", nodes.Items[0].Status.Addresses[0].Address+":6443", true),
+	)
 	belonged := belongingsOf(t, state, programs)
 	n.stop()
 	checkGone(t, state, before, belonged)

@@ -59,8 +59,13 @@ spec:
 STATEMENTS`
 
 func statement(sid, effect, app string) string {
-	return fmt.Sprintf(`  - {sid: %s, effect: %s, subjects: ["trnv1:rsc:trip-com:iam:sa:app/%s"], actions: ["redis:connect"], resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
-`, sid, effect, app)
+	return fmt.Sprintf(
+		`  - {sid: %s, effect: %s, subjects: ["trnv1:rsc:trip-com:iam:sa:app/%s"], actions: ["redis:connect"], resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
+`,
+		sid,
+		effect,
+		app,
+	)
 }
 
 // wireTimeout is how long a written policy may take to hold for new connections.
@@ -156,7 +161,8 @@ func apply(t *testing.T, client dynamic.Interface, objects []*unstructured.Unstr
 			t.Fatal(err)
 		}
 		force := true
-		if _, err := client.Resource(ccnp).Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
+		if _, err := client.Resource(ccnp).
+			Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, o.GetName())
@@ -181,12 +187,26 @@ func startProbe(t *testing.T, client kubernetes.Interface, name string, labels m
 	yes, no := true, false
 	container := func(port int32) corev1.Container {
 		return corev1.Container{
-			Name: fmt.Sprintf("on-%d", port), Image: parts.NodeProbeImage, ImagePullPolicy: corev1.PullNever, Args: []string{fmt.Sprintf("--listen=:%d", port)},
-			ReadinessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(port)}}, PeriodSeconds: 1},
-			SecurityContext: &corev1.SecurityContext{RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			Name:            fmt.Sprintf("on-%d", port),
+			Image:           parts.NodeProbeImage,
+			ImagePullPolicy: corev1.PullNever,
+			Args:            []string{fmt.Sprintf("--listen=:%d", port)},
+			ReadinessProbe: &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(port)}},
+				PeriodSeconds: 1,
+			},
+			SecurityContext: &corev1.SecurityContext{
+				RunAsNonRoot:             &yes,
+				AllowPrivilegeEscalation: &no,
+				ReadOnlyRootFilesystem:   &yes,
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
 		}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{container(8080), container(6379)}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{container(8080), container(6379)}},
+	}
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

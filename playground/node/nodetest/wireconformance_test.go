@@ -82,7 +82,11 @@ func (m *wireMember) questions(s *policy.Snapshot) []*question {
 		for j := range m.servers {
 			source, server := &m.sources[i], &m.servers[j]
 			for _, p := range wirePorts() {
-				query := ciliumtest.Query(s, ciliumtest.Connection{Source: source.Source, Destination: server.labels, Protocol: p.Protocol, Port: p.Number}, ciliumtest.Noon)
+				query := ciliumtest.Query(
+					s,
+					ciliumtest.Connection{Source: source.Source, Destination: server.labels, Protocol: p.Protocol, Port: p.Number},
+					ciliumtest.Noon,
+				)
 				out = append(out, &question{
 					attempt: attempt{from: source.from, local: source.local, to: server.address, port: p},
 					source:  source, server: server, verdict: s.DecideEffective(&query).Verdict,
@@ -187,8 +191,17 @@ func (m *wireMember) testDecisions(t *testing.T) {
 		}
 	}
 	slices.Sort(tally.settled)
-	t.Logf("%d connections in %d worlds in %.0f s, %d of them late: %v; enforced after %s (p50), %s (maximum)", tally.connections, tally.worlds,
-		time.Since(began).Seconds(), tally.late, tally.words, quantile(tally.settled, 0.5).Round(time.Millisecond), tally.settled[len(tally.settled)-1].Round(time.Millisecond))
+	t.Logf(
+		"%d connections in %d worlds in %.0f s, %d of them late: %v; enforced after %s (p50), %s (maximum)",
+		tally.connections,
+		tally.worlds,
+		time.Since(began).
+			Seconds(),
+		tally.late,
+		tally.words,
+		quantile(tally.settled, 0.5).Round(time.Millisecond),
+		tally.settled[len(tally.settled)-1].Round(time.Millisecond),
+	)
 	if *worlds < 20 {
 		return // too few for the counts below, which are about the defaults
 	}

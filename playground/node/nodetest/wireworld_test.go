@@ -114,7 +114,14 @@ func clientLabels() []map[string]string {
 // serverLabels are the labels of servers: of no, one and two classes, with known and unknown names.
 func serverLabels() []map[string]string {
 	redis, web, dns := ciliumtest.RedisKey, ciliumtest.WebKey, ciliumtest.DNSKey
-	out := []map[string]string{{}, {redis: "unknown"}, {dns: "corp"}, {redis: "bobs-cluster", web: "shop"}, {redis: "orders", dns: "corp"}, {web: "blog", dns: "corp"}}
+	out := []map[string]string{
+		{},
+		{redis: "unknown"},
+		{dns: "corp"},
+		{redis: "bobs-cluster", web: "shop"},
+		{redis: "orders", dns: "corp"},
+		{web: "blog", dns: "corp"},
+	}
 	for _, name := range ciliumtest.Redis {
 		out = append(out, map[string]string{redis: name})
 	}
@@ -398,7 +405,8 @@ func (m *wireMember) write(t *testing.T, objects []*unstructured.Unstructured) {
 			t.Fatal(err)
 		}
 		wanted[o.GetName()] = true
-		if _, err := m.objects.Resource(resources[o.GetKind()]).Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
+		if _, err := m.objects.Resource(resources[o.GetKind()]).
+			Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
 			t.Fatalf("write %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 	}
@@ -436,7 +444,8 @@ func (m *wireMember) waitRealized(t *testing.T, within time.Duration) {
 		t.Fatal(err)
 	}
 	force := true
-	if _, err := m.objects.Resource(ccnp).Patch(t.Context(), lastPolicy, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
+	if _, err := m.objects.Resource(ccnp).
+		Patch(t.Context(), lastPolicy, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
 		t.Fatal(err)
 	}
 	var revision int64

@@ -51,7 +51,12 @@ func imagesCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&root, "root", ".", "folder with ACP's go.mod")
 	f.StringVar(&version, "version", "", "version of the programs and tag of the images")
-	f.StringVar(&key, "key", os.Getenv("COSIGN_KEY"), "file with the private key of `cosign generate-key-pair`; its password is in COSIGN_PASSWORD. Without one, a key is made for this run and labelled so")
+	f.StringVar(
+		&key,
+		"key",
+		os.Getenv("COSIGN_KEY"),
+		"file with the private key of `cosign generate-key-pair`; its password is in COSIGN_PASSWORD. Without one, a key is made for this run and labelled so",
+	)
 	f.StringVar(&o.Dir, "dir", "dist/images", "folder to write to")
 	f.StringVar(&o.Repository, "repository", "registry.example/acp", "where the images will be, for tools that import layouts")
 	f.StringVar(&o.Builder, "builder", cmp.Or(os.Getenv("BUILDER_ID"), attestation.DefaultBuilder), "identity of the builder in the provenance, a URI")
@@ -102,8 +107,11 @@ func report(w io.Writer, o imageset.Options, built []imageset.Built) {
 		fmt.Fprintf(w, "%s/%s:%s@%s\n", o.Repository, b.Name, b.Tag, b.Digest)
 	}
 	if o.Development {
-		fmt.Fprintf(w, "These images are for development: they are signed with a key that was made for this run (%s) and is kept nowhere. Set COSIGN_KEY to sign with your own.\n",
-			filepath.Join(o.Dir, imageset.DevelopmentKeyFile))
+		fmt.Fprintf(
+			w,
+			"These images are for development: they are signed with a key that was made for this run (%s) and is kept nowhere. Set COSIGN_KEY to sign with your own.\n",
+			filepath.Join(o.Dir, imageset.DevelopmentKeyFile),
+		)
 	}
 }
 

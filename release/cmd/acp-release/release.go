@@ -60,7 +60,12 @@ func releaseCommand() *cobra.Command {
 	f.StringVar(&version, "version", "", "version to release, for example 0.1.0")
 	f.StringVar(&key, "key", os.Getenv("COSIGN_KEY"), "file with the private key of `cosign generate-key-pair`; its password is in COSIGN_PASSWORD")
 	f.StringVar(&o.Dir, "dir", "dist/release", "folder to write to; an earlier release there is removed")
-	f.BoolVar(&o.Snapshot, "snapshot", false, "make files that are not published: of a work tree with changes, without a changelog of the version, or signed with a key of this run")
+	f.BoolVar(
+		&o.Snapshot,
+		"snapshot",
+		false,
+		"make files that are not published: of a work tree with changes, without a changelog of the version, or signed with a key of this run",
+	)
 	f.StringVar(&o.Images.Repository, "repository", "registry.example/acp", "where the images will be, for tools that import layouts")
 	f.StringVar(&o.Images.Builder, "builder", cmp.Or(os.Getenv("BUILDER_ID"), attestation.DefaultBuilder), "identity of the builder in the provenance, a URI")
 	f.StringSliceVar(&imagePlatforms, "platforms", []string{"linux/amd64", "linux/arm64"}, "platforms of the images")

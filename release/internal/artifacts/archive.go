@@ -49,7 +49,14 @@ func Tar(files []File, modified time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range sorted(files) {
-		h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Content)), ModTime: modified.Truncate(time.Second), Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Name:     f.Name,
+			Typeflag: tar.TypeReg,
+			Mode:     int64(f.Mode.Perm()),
+			Size:     int64(len(f.Content)),
+			ModTime:  modified.Truncate(time.Second),
+			Format:   tar.FormatUSTAR,
+		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, fmt.Errorf("write %s to an archive: %w", f.Name, err)
 		}

@@ -122,7 +122,14 @@ func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_CONFIG_GLOBAL=/dev/null")
+	cmd.Env = append(
+		os.Environ(),
+		"GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.com",
+		"GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@example.com",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+	)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
@@ -139,7 +146,12 @@ func options(t *testing.T, root, version string, key *attestation.Key) Options {
 		Dir:       filepath.Join(t.TempDir(), "release"),
 		Platforms: PluginPlatforms,
 		Images: imageset.Options{
-			Source: s, Programs: build.ImagePrograms[i : i+1], Platforms: []build.Platform{{OS: "linux", Arch: "amd64"}}, Repository: "registry.example/acp", Builder: "https://example.com/builder", Key: key,
+			Source:     s,
+			Programs:   build.ImagePrograms[i : i+1],
+			Platforms:  []build.Platform{{OS: "linux", Arch: "amd64"}},
+			Repository: "registry.example/acp",
+			Builder:    "https://example.com/builder",
+			Key:        key,
 		},
 	}
 }
@@ -216,9 +228,22 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"RELEASE_NOTES.md", "SHA256SUMS", "SHA256SUMS.sigstore.json", "acp-0.1.0.tgz", "acp-adapter_0.1.0.oci.tar", "acp-adapter_0.1.0.spdx.json", "acp-crds-0.1.0.tgz", "acp.yaml", "cosign.pub",
-		"images.json", "kubectl-acp_0.1.0_darwin_amd64.tar.gz", "kubectl-acp_0.1.0_darwin_arm64.tar.gz", "kubectl-acp_0.1.0_linux_amd64.tar.gz", "kubectl-acp_0.1.0_linux_arm64.tar.gz",
-		"kubectl-acp_0.1.0_windows_amd64.zip", "other-0.1.0.tgz",
+		"RELEASE_NOTES.md",
+		"SHA256SUMS",
+		"SHA256SUMS.sigstore.json",
+		"acp-0.1.0.tgz",
+		"acp-adapter_0.1.0.oci.tar",
+		"acp-adapter_0.1.0.spdx.json",
+		"acp-crds-0.1.0.tgz",
+		"acp.yaml",
+		"cosign.pub",
+		"images.json",
+		"kubectl-acp_0.1.0_darwin_amd64.tar.gz",
+		"kubectl-acp_0.1.0_darwin_arm64.tar.gz",
+		"kubectl-acp_0.1.0_linux_amd64.tar.gz",
+		"kubectl-acp_0.1.0_linux_arm64.tar.gz",
+		"kubectl-acp_0.1.0_windows_amd64.zip",
+		"other-0.1.0.tgz",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(names))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -292,7 +317,8 @@ func checkPlugins(t *testing.T, files map[string][]byte) {
 		t.Errorf("the krew manifest is a %s of %s called %s", plugin.Kind, plugin.APIVersion, plugin.Metadata["name"])
 	}
 	if !regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(plugin.Spec.Version) || plugin.Spec.ShortDescription == "" || len(plugin.Spec.ShortDescription) > 50 ||
-		strings.ContainsAny(plugin.Spec.ShortDescription, "\r\n") || strings.HasSuffix(plugin.Spec.ShortDescription, ".") || len(plugin.Spec.Platforms) != 5 {
+		strings.ContainsAny(plugin.Spec.ShortDescription, "\r\n") || strings.HasSuffix(plugin.Spec.ShortDescription, ".") ||
+		len(plugin.Spec.Platforms) != 5 {
 		t.Errorf("krew refuses %+v", plugin.Spec)
 	}
 	selected := map[string]bool{}
@@ -301,7 +327,8 @@ func checkPlugins(t *testing.T, files map[string][]byte) {
 		selected[os+"/"+arch] = true
 		name := p.URI[strings.LastIndex(p.URI, "/")+1:]
 		sum := sha256.Sum256(files[name])
-		if p.SHA256 != hex.EncodeToString(sum[:]) || !strings.HasPrefix(p.URI, build.Repository+"/releases/download/v0.1.0/kubectl-acp_0.1.0_"+os+"_"+arch+".") {
+		if p.SHA256 != hex.EncodeToString(sum[:]) ||
+			!strings.HasPrefix(p.URI, build.Repository+"/releases/download/v0.1.0/kubectl-acp_0.1.0_"+os+"_"+arch+".") {
 			t.Errorf("krew does not find %s with its checksum", p.URI)
 		}
 		entries := unpack(t, name, files[name])
@@ -319,7 +346,10 @@ func checkPlugins(t *testing.T, files map[string][]byte) {
 		if !bytes.Contains(entries[p.Bin].content, []byte("v0.1.0")) {
 			t.Errorf("the program in %s does not have the version", name)
 		}
-		if want := map[string]string{"linux": "\x7fELF", "windows": "MZ", "darwin": "\xcf\xfa\xed\xfe"}[os]; !bytes.HasPrefix(entries[p.Bin].content, []byte(want)) {
+		if want := map[string]string{"linux": "\x7fELF", "windows": "MZ", "darwin": "\xcf\xfa\xed\xfe"}[os]; !bytes.HasPrefix(
+			entries[p.Bin].content,
+			[]byte(want),
+		) {
 			t.Errorf("the program in %s is not for %s", name, os)
 		}
 	}
@@ -396,7 +426,8 @@ func checkCharts(t *testing.T, files map[string][]byte) {
 		if name != "acp" {
 			continue
 		}
-		if len(c.Dependencies()) != 1 || c.Dependencies()[0].Metadata.Version != "0.1.0" || c.Metadata.Dependencies[0].Version != "0.1.0" || c.Metadata.Dependencies[0].Condition != "crds.enabled" {
+		if len(c.Dependencies()) != 1 || c.Dependencies()[0].Metadata.Version != "0.1.0" || c.Metadata.Dependencies[0].Version != "0.1.0" ||
+			c.Metadata.Dependencies[0].Condition != "crds.enabled" {
 			t.Errorf("the chart's dependencies are %+v", c.Metadata.Dependencies[0])
 		}
 		if len(c.Templates) != 1 || c.Values["crds"] == nil {

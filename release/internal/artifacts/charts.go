@@ -74,7 +74,12 @@ func chartFiles(folder, version string) ([]File, string, error) {
 	for _, d := range m.Dependencies {
 		path, local := strings.CutPrefix(d.Repository, "file://")
 		if !local {
-			return nil, "", fmt.Errorf("the chart %s depends on %s from %s; only charts of this repository (file://) can be packaged", m.Name, d.Name, d.Repository)
+			return nil, "", fmt.Errorf(
+				"the chart %s depends on %s from %s; only charts of this repository (file://) can be packaged",
+				m.Name,
+				d.Name,
+				d.Repository,
+			)
 		}
 		below, name, err := chartFiles(filepath.Join(folder, path), version)
 		if err != nil {

@@ -16,7 +16,13 @@ import (
 )
 
 // PluginPlatforms are those that the kubectl plugin is published for.
-var PluginPlatforms = []build.Platform{{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"}, {OS: "darwin", Arch: "amd64"}, {OS: "darwin", Arch: "arm64"}, {OS: "windows", Arch: "amd64"}}
+var PluginPlatforms = []build.Platform{
+	{OS: "linux", Arch: "amd64"},
+	{OS: "linux", Arch: "arm64"},
+	{OS: "darwin", Arch: "amd64"},
+	{OS: "darwin", Arch: "arm64"},
+	{OS: "windows", Arch: "amd64"},
+}
 
 // The names of files in a release.
 const (
@@ -49,10 +55,14 @@ func Check(ctx context.Context, o Options) error {
 		return nil
 	}
 	if s.Modified {
-		return errors.New("the work tree has changes that are not committed, so nobody could build the same; commit or stash them, or set SNAPSHOT=1 for files that are not published")
+		return errors.New(
+			"the work tree has changes that are not committed, so nobody could build the same; commit or stash them, or set SNAPSHOT=1 for files that are not published",
+		)
 	}
 	if o.Images.Development {
-		return errors.New("a release is signed; set COSIGN_KEY to the file of the private key and COSIGN_PASSWORD to its password, or set SNAPSHOT=1 for files that are not published")
+		return errors.New(
+			"a release is signed; set COSIGN_KEY to the file of the private key and COSIGN_PASSWORD to its password, or set SNAPSHOT=1 for files that are not published",
+		)
 	}
 	tagged, err := exec.CommandContext(ctx, "git", "-C", s.Root, "rev-parse", "--quiet", "--verify", "refs/tags/"+s.Version+"^{commit}").Output()
 	if commit := strings.TrimSpace(string(tagged)); err == nil && commit != s.Commit {
@@ -202,7 +212,11 @@ func plugins(ctx context.Context, s build.Source, platforms []build.Platform) ([
 	defer func() { _ = os.RemoveAll(work) }()
 	var all []PluginArchive
 	for _, p := range platforms {
-		a := PluginArchive{Platform: p, Executable: build.Plugin.Name, Name: strings.Join([]string{build.Plugin.Name, strings.TrimPrefix(s.Version, "v"), p.OS, p.Arch}, "_") + ".tar.gz"}
+		a := PluginArchive{
+			Platform:   p,
+			Executable: build.Plugin.Name,
+			Name:       strings.Join([]string{build.Plugin.Name, strings.TrimPrefix(s.Version, "v"), p.OS, p.Arch}, "_") + ".tar.gz",
+		}
 		pack := TarGz
 		if p.OS == "windows" {
 			a.Executable += ".exe"

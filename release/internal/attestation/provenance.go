@@ -44,7 +44,12 @@ func Provenance(s build.Source, p build.Program, platforms []build.Platform, too
 		flags[i] = f
 	}
 	external, err := structpb.NewStruct(map[string]any{
-		"repository": build.Repository, "commit": s.Commit, "program": p.Name, "version": s.Version, "platforms": names, "sourceDateEpoch": fmt.Sprint(s.Time.Unix()),
+		"repository":      build.Repository,
+		"commit":          s.Commit,
+		"program":         p.Name,
+		"version":         s.Version,
+		"platforms":       names,
+		"sourceDateEpoch": fmt.Sprint(s.Time.Unix()),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the parameters: %w", err)
@@ -65,8 +70,13 @@ func Provenance(s build.Source, p build.Program, platforms []build.Platform, too
 		dependencies = append(dependencies, &intoto.ResourceDescriptor{Name: "node", Uri: "pkg:generic/node@" + tools.Node})
 	}
 	predicate := &provenance.Provenance{
-		BuildDefinition: &provenance.BuildDefinition{BuildType: BuildType, ExternalParameters: external, InternalParameters: internal, ResolvedDependencies: dependencies},
-		RunDetails:      &provenance.RunDetails{Builder: &provenance.Builder{Id: builder}},
+		BuildDefinition: &provenance.BuildDefinition{
+			BuildType:            BuildType,
+			ExternalParameters:   external,
+			InternalParameters:   internal,
+			ResolvedDependencies: dependencies,
+		},
+		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: builder}},
 	}
 	if err := predicate.Validate(); err != nil {
 		return nil, fmt.Errorf("the provenance of %s is not valid: %w", p.Name, err)

@@ -64,7 +64,16 @@ func Statement(name string, digest v1.Hash, predicateType string, predicate json
 }
 
 // Attach signs a statement about a subject and returns it as an attachment, in the form in which cosign 3 stores it. created is not read by anything that verifies.
-func Attach(ctx context.Context, key *Key, name string, about v1.Descriptor, predicateType string, predicate json.RawMessage, created time.Time, annotations map[string]string) (image.Attachment, error) {
+func Attach(
+	ctx context.Context,
+	key *Key,
+	name string,
+	about v1.Descriptor,
+	predicateType string,
+	predicate json.RawMessage,
+	created time.Time,
+	annotations map[string]string,
+) (image.Attachment, error) {
 	encoded, err := Statement(name, about.Digest, predicateType, predicate)
 	if err != nil {
 		return image.Attachment{}, err

@@ -25,12 +25,20 @@ type Program struct {
 // ImagePrograms are the programs that run in clusters, each in an image of its own.
 var ImagePrograms = []Program{
 	{Name: "portal", Title: "ACP portal", Description: "Web UI and API of ACP: request, approve, revoke and view access", UI: true},
-	{Name: "acp-adapter", Title: "ACP adapter", Description: "Compiles access control policies, federates them and reads members back; serves the admission webhook"},
+	{
+		Name:        "acp-adapter",
+		Title:       "ACP adapter",
+		Description: "Compiles access control policies, federates them and reads members back; serves the admission webhook",
+	},
 	{Name: "flow-collector", Title: "ACP flow collector", Description: "Takes in the flows of the members, decides them by the policies and counts them"},
 }
 
 // Plugin is the kubectl plugin, which runs on people's machines.
-var Plugin = Program{Name: "kubectl-acp", Title: "kubectl acp", Description: "Render, decide, lint and compare access control policies, and join member clusters"}
+var Plugin = Program{
+	Name:        "kubectl-acp",
+	Title:       "kubectl acp",
+	Description: "Render, decide, lint and compare access control policies, and join member clusters",
+}
 
 // Platform is an operating system and an architecture, in Go's names.
 type Platform struct{ OS, Arch string }
@@ -56,7 +64,18 @@ func LinkerFlags(version string) string {
 
 // Environment returns the settings of the Go toolchain that change what is built. Each is set to one value, so that a contributor's own settings change nothing.
 func Environment(p Platform) []string {
-	return []string{"CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=", "GOWORK=off"}
+	return []string{
+		"CGO_ENABLED=0",
+		"GOOS=" + p.OS,
+		"GOARCH=" + p.Arch,
+		"GOAMD64=v1",
+		"GOARM64=v8.0",
+		"GOFLAGS=",
+		"GOEXPERIMENT=",
+		"GOFIPS140=off",
+		"GODEBUG=",
+		"GOWORK=off",
+	}
 }
 
 // Compile builds a program for a platform and writes the executable to the file out.

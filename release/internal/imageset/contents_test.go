@@ -103,7 +103,8 @@ func checkFiles(t *testing.T, img v1.Image, program string) map[string][]byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.Uid != 0 || h.Gid != 0 || !h.ModTime.Equal(time.Unix(0, 0)) || len(h.PAXRecords) > 0 || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
+			if h.Uid != 0 || h.Gid != 0 || !h.ModTime.Equal(time.Unix(0, 0)) || len(h.PAXRecords) > 0 ||
+				h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
 				t.Errorf("%s: owner %d:%d, time %s, type %q, records %v", h.Name, h.Uid, h.Gid, h.ModTime, h.Typeflag, h.PAXRecords)
 			}
 			modes[h.Name] = h.Mode
@@ -284,7 +285,15 @@ func checkSBOM(t *testing.T, document json.RawMessage, o Options, p build.Progra
 	}
 	// What the Go command says is linked, for the packages of this program: independent of the build information that the document was made from.
 	if o.Source.Root == repositoryRoot {
-		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}} {{.Version}}{{else}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}", "./cmd/"+p.Name)
+		list := exec.CommandContext(
+			t.Context(),
+			"go",
+			"list",
+			"-deps",
+			"-f",
+			"{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}} {{.Version}}{{else}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}",
+			"./cmd/"+p.Name,
+		)
 		list.Dir = repositoryRoot
 		list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=", "GOWORK=off")
 		out, err := list.Output()
@@ -359,7 +368,8 @@ func checkProvenance(t *testing.T, predicate json.RawMessage, o Options, subject
 		t.Fatal(err)
 	}
 	d := p.BuildDefinition
-	if d.BuildType != attestation.BuildType || d.ExternalParameters.Commit != o.Source.Commit || d.ExternalParameters.Version != o.Source.Version || p.RunDetails.Builder.ID != o.Builder {
+	if d.BuildType != attestation.BuildType || d.ExternalParameters.Commit != o.Source.Commit || d.ExternalParameters.Version != o.Source.Version ||
+		p.RunDetails.Builder.ID != o.Builder {
 		t.Errorf("provenance: %s", predicate)
 	}
 	if len(d.ResolvedDependencies) < 2 || d.ResolvedDependencies[0].Digest["gitCommit"] != o.Source.Commit {

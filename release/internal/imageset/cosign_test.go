@@ -103,7 +103,15 @@ func TestCosign(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]bool{"SHA256SUMS": true, "changed": false} {
-			if out, err := run("verify-blob", "--key", "cosign.pub", "--bundle", "SHA256SUMS.sigstore.json", "--insecure-ignore-tlog=true", name); (err == nil) != want {
+			if out, err := run(
+				"verify-blob",
+				"--key",
+				"cosign.pub",
+				"--bundle",
+				"SHA256SUMS.sigstore.json",
+				"--insecure-ignore-tlog=true",
+				name,
+			); (err == nil) != want {
 				t.Errorf("cosign verify-blob %s: %v\n%s", name, err, out)
 			}
 		}

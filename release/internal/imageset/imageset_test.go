@@ -107,7 +107,8 @@ func TestSameSourceSameBytes(t *testing.T) {
 // copyRepository copies what Git tracks of the main module to another folder.
 func copyRepository(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "-C", repositoryRoot, "ls-files", "-z", "--", "*.go", "go.mod", "go.sum", "deploy", "hack/stubs", "api", "internal", "cmd", "controllers", "web/dist").Output()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", repositoryRoot, "ls-files", "-z", "--", "*.go", "go.mod", "go.sum", "deploy", "hack/stubs", "api", "internal", "cmd", "controllers", "web/dist").
+		Output()
 	if err != nil {
 		t.Fatalf("list the repository's files: %v", err)
 	}

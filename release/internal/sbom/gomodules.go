@@ -7,7 +7,13 @@ func goModule(path, version, sum string, replaced *debug.Module) component {
 	note := ""
 	if replaced != nil {
 		if replaced.Version == "" { // a folder of the main module's repository
-			return component{name: path, version: version, purl: "pkg:golang/" + path + "@" + version, license: "Apache-2.0", note: "replaced by the folder " + replaced.Path}
+			return component{
+				name:    path,
+				version: version,
+				purl:    "pkg:golang/" + path + "@" + version,
+				license: "Apache-2.0",
+				note:    "replaced by the folder " + replaced.Path,
+			}
 		}
 		note = "replaces " + path + " " + version
 		if path == replaced.Path {

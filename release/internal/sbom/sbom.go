@@ -58,11 +58,23 @@ func Document(s build.Source, p build.Program, qualifier string, subject v1.Hash
 	}
 	const imageID, programID = "Image", "Program"
 	image := spdxPackage(imageID, component{
-		name: p.Name, version: s.Version, license: "Apache-2.0", purl: fmt.Sprintf("pkg:oci/%s@%s?tag=%s", p.Name, strings.Replace(subject.String(), ":", "%3A", 1), build.Tag(s.Version)),
+		name:    p.Name,
+		version: s.Version,
+		license: "Apache-2.0",
+		purl:    fmt.Sprintf("pkg:oci/%s@%s?tag=%s", p.Name, strings.Replace(subject.String(), ":", "%3A", 1), build.Tag(s.Version)),
 	})
 	image.PrimaryPackagePurpose = "CONTAINER"
 	image.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: subject.Hex}}
-	program := spdxPackage(programID, component{name: build.Module, version: s.Version, license: "Apache-2.0", purl: "pkg:golang/" + build.Module + "@" + s.Version, note: "commit " + s.Commit})
+	program := spdxPackage(
+		programID,
+		component{
+			name:    build.Module,
+			version: s.Version,
+			license: "Apache-2.0",
+			purl:    "pkg:golang/" + build.Module + "@" + s.Version,
+			note:    "commit " + s.Commit,
+		},
+	)
 	program.PrimaryPackagePurpose = "APPLICATION"
 	doc.Packages = []*v2_3.Package{image, program}
 	doc.Relationships = []*v2_3.Relationship{relationship("DOCUMENT", "DESCRIBES", imageID), relationship(imageID, "CONTAINS", programID)}
@@ -98,7 +110,15 @@ func (c Contents) components() ([]component, error) {
 	if err != nil {
 		return nil, err
 	}
-	add(component{name: certificateModule, version: version, license: "BSD-3-Clause", purl: "pkg:golang/" + certificateModule + "@" + version, note: "the certificate authorities in /etc/ssl/certs"})
+	add(
+		component{
+			name:    certificateModule,
+			version: version,
+			license: "BSD-3-Clause",
+			purl:    "pkg:golang/" + certificateModule + "@" + version,
+			note:    "the certificate authorities in /etc/ssl/certs",
+		},
+	)
 	if c.UI != nil {
 		packages, err := npmPackages(c.Root, *c.UI)
 		if err != nil {

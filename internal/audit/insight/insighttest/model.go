@@ -128,8 +128,15 @@ func (m *Model) sorted() []audit.Edge {
 }
 
 func compareEdges(a, b audit.Edge) int {
-	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.SourceCluster, b.SourceCluster),
-		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	return cmp.Or(
+		cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subject, b.Subject),
+		cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.SourceCluster, b.SourceCluster),
+		cmp.Compare(a.Source, b.Source),
+		cmp.Compare(a.Destination, b.Destination),
+		cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)),
+	)
 }
 
 func inWindow(f audit.Filter, bucket time.Time) bool {
@@ -149,7 +156,10 @@ func Matches(f audit.Filter, e audit.Edge) bool {
 		return false
 	}
 	text := strings.ToLower(f.Text)
-	return slices.ContainsFunc([]string{e.Subject, e.Resource, e.Source, e.Destination}, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+	return slices.ContainsFunc(
+		[]string{e.Subject, e.Resource, e.Source, e.Destination},
+		func(s string) bool { return strings.Contains(strings.ToLower(s), text) },
+	)
 }
 
 func among[T comparable](wanted []T, v T) bool { return len(wanted) == 0 || slices.Contains(wanted, v) }

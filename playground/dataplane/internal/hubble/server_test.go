@@ -74,7 +74,11 @@ func TestGetFlows(t *testing.T) {
 		"Until":     {"until is inclusive", &observerpb.GetFlowsRequest{Until: timestamppb.New(epoch.Add(time.Second))}, []string{"0", "1"}},
 		"Whitelist": {"only what the whitelist names", &observerpb.GetFlowsRequest{Whitelist: drops}, []string{"1", "3"}},
 		"Blacklist": {"all but what the blacklist names", &observerpb.GetFlowsRequest{Blacklist: drops}, []string{"0", "2", "4"}},
-		"NoReplies": {"what is a reply can be left out", &observerpb.GetFlowsRequest{Whitelist: []*flowpb.FlowFilter{{Reply: []bool{false}}}}, []string{"0", "1", "2", "3"}},
+		"NoReplies": {
+			"what is a reply can be left out",
+			&observerpb.GetFlowsRequest{Whitelist: []*flowpb.FlowFilter{{Reply: []bool{false}}}},
+			[]string{"0", "1", "2", "3"},
+		},
 		"LastOfKind": {
 			"number counts only what passes the filters", &observerpb.GetFlowsRequest{Number: 2, Whitelist: verdicts}, []string{"2", "4"},
 		},

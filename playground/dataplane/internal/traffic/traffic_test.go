@@ -26,9 +26,14 @@ func TestParse(t *testing.T) {
 		from, to  string
 		wantError string
 	}{
-		"Valid":           {"a complete line", "", "", ""},
-		"NoSource":        {"a line without source does nothing", "selector: app=888", "", "exactly one of selector and address"},
-		"BothSources":     {"a source is a pod or an address", "selector: app=888", "selector: app=888, address: 10.5.0.7", "exactly one of selector and address"},
+		"Valid":    {"a complete line", "", "", ""},
+		"NoSource": {"a line without source does nothing", "selector: app=888", "", "exactly one of selector and address"},
+		"BothSources": {
+			"a source is a pod or an address",
+			"selector: app=888",
+			"selector: app=888, address: 10.5.0.7",
+			"exactly one of selector and address",
+		},
 		"BadAddress":      {"an address must be one", "selector: app=888", "address: ten", "source.address"},
 		"BadSelector":     {"a selector must be one", "app=888", "'app in'", "source.selector"},
 		"NoDestination":   {"a line needs a destination", "redis=bobs", "''", "destination.selector"},

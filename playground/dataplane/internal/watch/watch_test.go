@@ -22,11 +22,32 @@ func TestSetValid(t *testing.T) {
 		changed        bool
 		after          []any
 	}{
-		"New":       {"a policy without condition gets one", nil, "True", messageValid, true, []any{condition("True", messageValid, now)}},
-		"Unchanged": {"the same answer is not written again", []any{condition("True", messageValid, then)}, "True", messageValid, false, []any{condition("True", messageValid, then)}},
-		"Turned":    {"a changed state has a new time", []any{condition("True", messageValid, then)}, "False", "no", true, []any{condition("False", "no", now)}},
-		"Reworded":  {"a changed message alone keeps the time", []any{condition("False", "no", then)}, "False", "still no", true, []any{condition("False", "still no", then)}},
-		"Others":    {"other conditions stay", []any{other}, "True", messageValid, true, []any{other, condition("True", messageValid, now)}},
+		"New": {"a policy without condition gets one", nil, "True", messageValid, true, []any{condition("True", messageValid, now)}},
+		"Unchanged": {
+			"the same answer is not written again",
+			[]any{condition("True", messageValid, then)},
+			"True",
+			messageValid,
+			false,
+			[]any{condition("True", messageValid, then)},
+		},
+		"Turned": {
+			"a changed state has a new time",
+			[]any{condition("True", messageValid, then)},
+			"False",
+			"no",
+			true,
+			[]any{condition("False", "no", now)},
+		},
+		"Reworded": {
+			"a changed message alone keeps the time",
+			[]any{condition("False", "no", then)},
+			"False",
+			"still no",
+			true,
+			[]any{condition("False", "still no", then)},
+		},
+		"Others": {"other conditions stay", []any{other}, "True", messageValid, true, []any{other, condition("True", messageValid, now)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

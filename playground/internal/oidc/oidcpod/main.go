@@ -24,7 +24,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	handler, err := oidc.NewHandler(oidc.Config{Issuer: *issuer, PortalURL: *portal, ClientID: "acp-portal", ClientSecret: *secret, Key: signing, People: demo.People()})
+	handler, err := oidc.NewHandler(
+		oidc.Config{Issuer: *issuer, PortalURL: *portal, ClientID: "acp-portal", ClientSecret: *secret, Key: signing, People: demo.People()},
+	)
 	if err != nil {
 		log.Fatal(err)
 	}

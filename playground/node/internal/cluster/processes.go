@@ -287,7 +287,12 @@ func kubeletYAML(c Config) ([]byte, error) {
 		// The default folder is in /usr, which belongs to the machine.
 		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
 		// Images cannot be pulled again, so kubelet must not remove any when the machine's disk is nearly full.
-		"evictionHard":                map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
+		"evictionHard": map[string]string{
+			"memory.available":  "100Mi",
+			"nodefs.available":  "1%",
+			"imagefs.available": "1%",
+			"nodefs.inodesFree": "1%",
+		},
 		"imageGCHighThresholdPercent": 100,
 	})
 }
@@ -333,7 +338,10 @@ func output(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-var httpClient = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Second}).DialContext, DisableKeepAlives: true}}
+var httpClient = &http.Client{
+	Timeout:   2 * time.Second,
+	Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Second}).DialContext, DisableKeepAlives: true},
+}
 
 func getOK(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

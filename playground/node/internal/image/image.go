@@ -75,7 +75,9 @@ func layer(program, base string) (v1.Layer, error) {
 		{"etc/group", 0o644, []byte("root:x:0:\nnonroot:x:65532:\n")},
 		{base, 0o755, data},
 	} {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}); err != nil {
+		if err := w.WriteHeader(
+			&tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0)},
+		); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.data); err != nil {
@@ -85,5 +87,9 @@ func layer(program, base string) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(1))
+	return tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressionLevel(1),
+	)
 }

@@ -19,7 +19,9 @@ func Check(dir string) error {
 		return errors.New("a real node needs Linux")
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("a real node needs root: it makes namespaces, cgroups and mounts, and loads BPF programs (run it with sudo, or `make run` without REAL=1, which needs no root)")
+		return errors.New(
+			"a real node needs root: it makes namespaces, cgroups and mounts, and loads BPF programs (run it with sudo, or `make run` without REAL=1, which needs no root)",
+		)
 	}
 	var all []error
 	known, err := os.ReadFile("/proc/filesystems")

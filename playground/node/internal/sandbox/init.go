@@ -196,7 +196,13 @@ func layOutDevices(root string) error {
 			return err
 		}
 	}
-	if err := unix.Mount("devpts", filepath.Join(dev, "pts"), "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"); err != nil {
+	if err := unix.Mount(
+		"devpts",
+		filepath.Join(dev, "pts"),
+		"devpts",
+		unix.MS_NOSUID|unix.MS_NOEXEC,
+		"newinstance,ptmxmode=0666,mode=0620,gid=5",
+	); err != nil {
 		return fmt.Errorf("mount terminals: %w", err)
 	}
 	if err := unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=64m"); err != nil {
