@@ -85,11 +85,8 @@ func (f *facts) values(d *v1alpha1.MemberDataplane) {
 		values := f.Dataplane.Values[key]
 		i, ok := slices.BinarySearchFunc(d.Labels, key, func(l v1alpha1.MemberLabel, key string) int { return cmp.Compare(string(l.Key), key) })
 		if !ok {
-			d.Labels = slices.Insert(
-				d.Labels,
-				i,
-				v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(key), Identities: int32(len(values)), Most: 1},
-			) //nolint:gosec // bounded above
+			//nolint:gosec // bounded above
+			d.Labels = slices.Insert(d.Labels, i, v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(key), Identities: int32(len(values)), Most: 1})
 		}
 		d.Labels[i].Values = values
 	}

@@ -320,10 +320,8 @@ func (w *Writer) write(ctx context.Context, at place, o *federation.Object) erro
 	if o.Kind.Namespace != "" {
 		to = c.Resource(o.Kind.TargetResource).Namespace(o.Kind.Namespace)
 	}
-	w.recordSent(
-		at,
-		sent{seen.Object.Label, o.RevisionIn(at.cluster)},
-	) // It is recorded before the write, because it is not always known whether a failed write was made.
+	// It is recorded before the write, because it is not always known whether a failed write was made.
+	w.recordSent(at, sent{seen.Object.Label, o.RevisionIn(at.cluster)})
 	_, err = to.Patch(ctx, o.Meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsUnauthorized(err) {
 		w.forget(at.cluster)

@@ -86,8 +86,11 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	for _, path := range []string{"/", "/tickets", "/assets/app-1a2b.js", "/api/v1/me", "/api/v1/none", "/auth/login", "/healthz", "/none.js"} {
 		h := x.as("").Get(path).Header
 		csp := h.Get("Content-Security-Policy")
-		if !strings.Contains(csp, "default-src 'self'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") ||
-			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" || h.Get("X-Request-Id") == "" ||
+		if !strings.Contains(csp, "default-src 'self'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") ||
+			strings.Contains(csp, "*") ||
+			h.Get("X-Content-Type-Options") != "nosniff" ||
+			h.Get("X-Frame-Options") != "DENY" ||
+			h.Get("X-Request-Id") == "" ||
 			h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %v", path, h)
 		}

@@ -70,13 +70,8 @@ func startClickHouse() (string, error) {
 		return "", errors.New("ClickHouse's engine is not installed: " + howToClickHouse)
 	}
 	password := rand.Text()
-	cmd := exec.Command(
-		program,
-		"--library",
-		libraries[0],
-		"--user",
-		clickHouseUser,
-	) //nolint:noctx,gosec // it lives as long as the program; what is run was built here
+	//nolint:noctx,gosec // it lives as long as the program; what is run was built here
+	cmd := exec.Command(program, "--library", libraries[0], "--user", clickHouseUser)
 	cmd.Env = append(os.Environ(), "ACP_CLICKHOUSE_PASSWORD="+password)
 	cmd.Stderr = os.Stderr
 	// The server ends when its standard input is closed, which happens when this program ends.

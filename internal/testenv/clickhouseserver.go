@@ -129,9 +129,8 @@ func startClickHouseServerIn(dir string, command []string, libraries string) (st
 		}
 	}
 	args := append([]string{"-c", clickHouseServerScript, "clickhouse", dir}, command...)
-	cmd := exec.Command(
-		"/bin/sh",
-		append(args, "--config-file="+config)...) //nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	//nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	cmd := exec.Command("/bin/sh", append(args, "--config-file="+config)...)
 	cmd.Dir = dir
 	if cmd.Env = os.Environ(); libraries != "" {
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)

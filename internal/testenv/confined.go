@@ -49,9 +49,8 @@ func Confined(t testing.TB, folder string, args ...string) *exec.Cmd {
 		unshare = append(unshare, "--user", "--map-root-user")
 	}
 	temporary := filepath.Join(folder, "tmp")
-	cmd := exec.Command(
-		"unshare",
-		append(append(unshare, "--", "sh", "-c", confine, "sh", folder, program), args...)...) //nolint:gosec,noctx // it is this test's own program
+	//nolint:gosec,noctx // it is this test's own program
+	cmd := exec.Command("unshare", append(append(unshare, "--", "sh", "-c", confine, "sh", folder, program), args...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temporary, "ACP_CONFINE_AS="+user)
 	cmd.Dir = "/"
 	return cmd

@@ -108,16 +108,8 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(
-		"/bin/sh",
-		"-c",
-		postgresScript,
-		"postgres",
-		dir,
-		bin,
-		strconv.Itoa(port),
-		settings,
-	) //nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	//nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	cmd := exec.Command("/bin/sh", "-c", postgresScript, "postgres", dir, bin, strconv.Itoa(port), settings)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stderr = os.Stderr

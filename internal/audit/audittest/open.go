@@ -16,11 +16,8 @@ func openConnectionsShow(t *testing.T, s audit.Store) {
 	e, refused := Edge(), Edge(func(e *audit.Edge) { e.Subject, e.Decision, e.Verdict = "s", policy.Denied, audit.VerdictUnknown })
 	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{rollup(0, 1, e), rollup(3, 0, e)}})
 	mustAppend(t, s, &audit.Batch{ID: "2", Rollups: []audit.Rollup{rollup(days(2), 0, e), rollup(1, 0, refused)}})
-	mustAppend(
-		t,
-		s,
-		&audit.Batch{ID: "3", Rollups: []audit.Rollup{rollup(days(3), 0, Edge(func(e *audit.Edge) { e.Subject = "later" }))}},
-	) // folds what is before
+	// Folds what is before.
+	mustAppend(t, s, &audit.Batch{ID: "3", Rollups: []audit.Rollup{rollup(days(3), 0, Edge(func(e *audit.Edge) { e.Subject = "later" }))}})
 	until := T0.Add(time.Duration(days(3)) * time.Minute)
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Until: until}}, connection(1, 0, days(2), e), connection(0, 1, 1, refused))
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Since: T0.Add(4 * time.Minute), Until: until}}, connection(0, days(2), days(2), e))

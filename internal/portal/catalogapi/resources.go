@@ -99,9 +99,8 @@ func (a *API) ListResourceConnections(
 	}
 	visible, within := everyConnection, (*audit.Scope)(nil)
 	if !views.MayInspect(c, who, e) {
-		visible, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(
-			who,
-		) // not read at all, instead of read and then hidden
+		// Not read at all, instead of read and then hidden.
+		visible, within = func(f audit.Connection) bool { return views.OwnsApplication(c, who, f.Subject) }, a.FlowScope(who)
 	}
 	list, err := a.connections(
 		ctx,

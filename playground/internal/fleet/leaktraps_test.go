@@ -109,13 +109,8 @@ func (x *trap) finalizerByForce() {
 	x.observe(kept)
 	x.observe(leaked)
 	federated := x.f.Applier(Host).Client.Resource(federatedResource)
-	_, err := federated.Patch(
-		x.ctx,
-		leaked.object,
-		types.MergePatchType,
-		[]byte(`{"metadata":{"finalizers":null}}`),
-		metav1.PatchOptions{},
-	) // this bypasses ACP
+	// This bypasses ACP.
+	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	x.must(err)
 	x.must(x.s.Kill("kubefed")) // KubeFed would restore its finalizer
 	_, err = federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})

@@ -316,8 +316,10 @@ func checkPlugins(t *testing.T, files map[string][]byte) {
 	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata["name"] != "acp" {
 		t.Errorf("the krew manifest is a %s of %s called %s", plugin.Kind, plugin.APIVersion, plugin.Metadata["name"])
 	}
-	if !regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(plugin.Spec.Version) || plugin.Spec.ShortDescription == "" || len(plugin.Spec.ShortDescription) > 50 ||
-		strings.ContainsAny(plugin.Spec.ShortDescription, "\r\n") || strings.HasSuffix(plugin.Spec.ShortDescription, ".") ||
+	if !regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(plugin.Spec.Version) || plugin.Spec.ShortDescription == "" ||
+		len(plugin.Spec.ShortDescription) > 50 ||
+		strings.ContainsAny(plugin.Spec.ShortDescription, "\r\n") ||
+		strings.HasSuffix(plugin.Spec.ShortDescription, ".") ||
 		len(plugin.Spec.Platforms) != 5 {
 		t.Errorf("krew refuses %+v", plugin.Spec)
 	}
