@@ -6,19 +6,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
-// ledgerPortal serves a file as a portal does its ledger; with cut, the connection breaks in the middle.
-func ledgerPortal(t *testing.T, file string, cut bool) *string {
+// ledgerPortal serves a file as a portal does its ledger; with cut, the connection breaks in the middle. It returns a function
+// that returns the token and the URL of the latest request.
+func ledgerPortal(t *testing.T, file string, cut bool) func() string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := new(string)
+	var asked atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*asked = r.Header.Get("Authorization") + " " + r.URL.String()
+		asked.Store(r.Header.Get("Authorization") + " " + r.URL.String())
 		if cut {
 			_, _ = w.Write(text[:len(text)/2])
 			panic(http.ErrAbortHandler)
@@ -28,7 +30,7 @@ func ledgerPortal(t *testing.T, file string, cut bool) *string {
 	t.Cleanup(server.Close)
 	t.Setenv(envServer, server.URL)
 	t.Setenv(envToken, "acp_test")
-	return asked
+	return func() string { s, _ := asked.Load().(string); return s }
 }
 
 func TestLedgerOfAPortal(t *testing.T) {
@@ -44,12 +46,12 @@ func TestLedgerOfAPortal(t *testing.T) {
 		!strings.Contains(o.out, "lines 1 to 5 are whole\nanchored up to line 4") {
 		t.Errorf("verified here: %+v", o)
 	}
-	if *asked != "Bearer acp_test /api/v1/ledger/export?afterSeq=0" {
-		t.Errorf("asked %s", *asked)
+	if asked() != "Bearer acp_test /api/v1/ledger/export?afterSeq=0" {
+		t.Errorf("asked %s", asked())
 	}
 	out := filepath.Join(t.TempDir(), "ledger.jsonl")
-	if o := portalRun(t, "", "ledger", "export", "--from", "3", "--out", out); o.code != ExitFine || !strings.HasSuffix(*asked, "afterSeq=2") {
-		t.Errorf("exported: %+v, asked %s", o, *asked)
+	if o := portalRun(t, "", "ledger", "export", "--from", "3", "--out", out); o.code != ExitFine || !strings.HasSuffix(asked(), "afterSeq=2") {
+		t.Errorf("exported: %+v, asked %s", o, asked())
 	}
 	if o := portalRun(t, "", "ledger", "verify", "--file", out); o.code != ExitFine {
 		t.Errorf("and verified offline: %+v", o)

@@ -16,9 +16,20 @@ import (
 // "IN ?" stands for a list of values; see sqlquery.Expand. gorm's own Create and Save write whole rows of a model;
 // nothing else of gorm's query builder is used.
 
+// StatementCallback is the name of the callback of gorm's Raw processor that Rows and Exec call before a statement, which
+// they execute without gorm. Tests count statements with it.
+const StatementCallback = "acp:statement"
+
+func announce(tx *gorm.DB) {
+	if f := tx.Callback().Raw().Get(StatementCallback); f != nil {
+		f(tx)
+	}
+}
+
 // Rows calls each for every row of a query. It uses no reflection, and is for the queries that every call of the portal
 // makes, and for rows that are not kept.
 func Rows(tx *gorm.DB, each func(rows *sql.Rows) error, query string, args ...any) (err error) {
+	announce(tx)
 	s := expand(tx, query, args)
 	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, s.Text, s.Args...)
 	if err != nil {
@@ -60,6 +71,7 @@ func Number(tx *gorm.DB, query string, args ...any) (n int64, err error) {
 
 // Exec executes a statement and returns the number of changed rows.
 func Exec(tx *gorm.DB, statement string, args ...any) (int64, error) {
+	announce(tx)
 	s := expand(tx, statement, args)
 	res, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, s.Text, s.Args...)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -22,7 +23,9 @@ func (x *site) statements() *atomic.Int64 {
 	count := func(*gorm.DB) { n.Add(1) }
 	register := func(tx *gorm.DB) error {
 		cb := tx.Callback()
-		for _, err := range []error{cb.Query().Register("count", count), cb.Row().Register("count", count), cb.Raw().Register("count", count)} {
+		for _, err := range []error{
+			cb.Query().Register(database.StatementCallback, count), cb.Row().Register(database.StatementCallback, count),
+			cb.Raw().Register(database.StatementCallback, count)} {
 			if err != nil {
 				return err
 			}
