@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
 func (s *story) edit(member string, modify func(*unstructured.Unstructured)) {
@@ -197,6 +199,15 @@ func TestRotatedTokenIsTakenUp(t *testing.T) {
 		}
 		return ""
 	})
+	// Until the configuration is read again, resources that are protected meanwhile are audited in m1 and then written a second
+	// time; the next test would see that.
+	s.untilStanding("the configuration is unknown", "m1", configUnread)
 	setToken(readerToken)
 	s.untilStates("the right token works", bothRealized)
+	s.untilStanding("the configuration is known again", "m1", func(m v1alpha1.MemberClusterStatus) bool { return !configUnread(m) })
+}
+
+// configUnread reports whether the status of a member says that the configuration of Cilium could not be read.
+func configUnread(m v1alpha1.MemberClusterStatus) bool {
+	return slices.ContainsFunc(m.Findings, func(f v1alpha1.MemberFinding) bool { return f.Code == preflight.ConfigUnread })
 }
