@@ -305,7 +305,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Enforcers:      &dataplane.Enforcers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, IstioSupport: s.istio.Problem},
 		Clock:          config.Clock,
 		Tracer:         config.Tracer,
-		Events:         s.mgr.GetEventRecorder("acp-adapter"),
+		Events:         protectedresource.LimitEvents(s.mgr.GetEventRecorder("acp-adapter")),
 	}
 	policies := &accesscontrolpolicy.Reconciler{
 		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.stores, Units: s.queues.Units, Clock: config.Clock,
