@@ -103,6 +103,8 @@ type Filter struct {
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue after this ticket; zero: from the newest
 	Limit    int    // 0: all
+
+	OmitEvents bool // Ticket.Events stays empty: for pages that do not show the events, which are most of what is read
 }
 
 // Cursor is the position of a ticket in a list. UpdatedAt is used only in lists ordered by update.

@@ -115,7 +115,11 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket,
 	var out []*approval.Ticket
 	for i := len(m.tickets) - 1; i >= 0; i-- {
 		if t := m.tickets[i]; f.Matches(t) && behind(t, f) {
-			out = append(out, t.Clone())
+			c := t.Clone()
+			if f.OmitEvents {
+				c.Events = nil
+			}
+			out = append(out, c)
 		}
 	}
 	if f.ByUpdate {

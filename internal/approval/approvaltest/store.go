@@ -246,6 +246,12 @@ func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			}
 		})
 	}
+	for _, omit := range []bool{false, true} {
+		got, err := s.List(ctx, approval.Filter{Requester: "zoe", OmitEvents: omit})
+		if err != nil || len(got) != 1 || len(got[0].Items) != 1 || len(got[0].Events) == 0 != omit {
+			t.Errorf("a list has its items, and its events unless they are left out (%v): %+v, %v", omit, got, err)
+		}
+	}
 	counts, err := s.Count(ctx, approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}, Limit: 1}, approval.Filter{Requester: "zoe"})
 	if d := cmp.Diff([]int{2, 1}, counts); err != nil || d != "" {
 		t.Errorf("counts, without regard to a limit: %v (-want +got)\n%s", err, d)

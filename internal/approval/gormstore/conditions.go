@@ -22,18 +22,22 @@ func list(tx *gorm.DB, columns string, f approval.Filter, rare string) sqlquery.
 		numbers := union(tx, f, rare, f.Limit)
 		c.Add("number IN ("+numbers.Text+")", numbers.Args...)
 	}
-	order := "number DESC"
-	switch {
-	case f.Oldest:
-		order = "number"
-	case f.ByUpdate:
-		order = "updated_at DESC, number DESC"
-	}
-	s := sqlquery.Statement{Text: "SELECT " + columns + " FROM tickets" + c.Where() + " ORDER BY " + order, Args: c.Args()}
+	s := sqlquery.Statement{Text: "SELECT " + columns + " FROM tickets" + c.Where() + " ORDER BY " + listOrder(f), Args: c.Args()}
 	if f.Limit > 0 {
 		s.Text, s.Args = s.Text+" LIMIT ?", append(s.Args, f.Limit)
 	}
 	return s
+}
+
+// listOrder returns the order of a list, by columns of tickets.
+func listOrder(f approval.Filter) string {
+	switch {
+	case f.Oldest:
+		return "number"
+	case f.ByUpdate:
+		return "updated_at DESC, number DESC"
+	}
+	return "number DESC"
 }
 
 // maxQueryValues bounds the number of values in one query, because databases bound the number of parameters.

@@ -66,15 +66,11 @@ func earlierTicket(tx *gorm.DB, t *approval.Ticket) (*approval.Ticket, error) {
 	if t.IdempotencyKey == "" {
 		return nil, nil
 	}
-	rows, err := ticketRows(tx, "requester = ? AND idempotency_key = ?", t.Requester, t.IdempotencyKey)
-	if err != nil || len(rows) == 0 {
+	same, err := readTickets(tx, ticketQuery("requester = ? AND idempotency_key = ?", t.Requester, t.IdempotencyKey), "number")
+	if err != nil || len(same) == 0 {
 		return nil, err
 	}
-	same, err := fill(tx, rows)
-	if err != nil {
-		return nil, err
-	}
-	return same[0], nil
+	return same[0], addEvents(tx, same)
 }
 
 // nextNumber returns the number of a new ticket. SQLite has one writer at a time, so no other transaction uses it.

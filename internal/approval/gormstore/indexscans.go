@@ -221,8 +221,13 @@ func hasTicketConditions(f approval.Filter) bool {
 
 // union returns the query of the numbers of all scans, as column n.
 func union(tx *gorm.DB, f approval.Filter, rare string, limit int) sqlquery.Statement {
-	var all sqlquery.Statement
 	scans, rest := indexScans(f, rare)
+	return unionOf(tx, scans, f, rest, limit)
+}
+
+// unionOf returns the query of the numbers that the scans of a filter find and that meet the conditions of rest, as column n.
+func unionOf(tx *gorm.DB, scans []indexScan, f, rest approval.Filter, limit int) sqlquery.Statement {
+	var all sqlquery.Statement
 	for i, w := range scans {
 		if i > 0 {
 			all.Text += " UNION "

@@ -116,12 +116,29 @@ func TestListsWalkIndices(t *testing.T) {
 			f.Limit = 26
 			t.Run(name, func(t *testing.T) {
 				walked(t, db, name, func(tx *gorm.DB) sqlquery.Statement {
-					rare, err := rarestWord(tx, f)
+					rare, _, err := rarestWord(tx, f)
 					if err != nil {
 						t.Fatal(err)
 					}
 					return list(tx, ticketColumns, f, rare)
 				})
+			})
+		}
+		for _, name := range []string{"common words", "visible in force"} {
+			f := filters[name]
+			f.Limit = 26
+			if !usesCandidates(f, "") {
+				t.Errorf("%s: is not read by candidates", name)
+			}
+			t.Run("candidates of "+name, func(t *testing.T) {
+				walked(t, db, name, func(tx *gorm.DB) sqlquery.Statement { return candidates(tx, f, pageCandidates.read) })
+			})
+			t.Run("among candidates of "+name, func(t *testing.T) {
+				var numbers []int64
+				for i := range pageCandidates.next {
+					numbers = append(numbers, manyTickets-int64(i*100))
+				}
+				walked(t, db, name, func(tx *gorm.DB) sqlquery.Statement { return amongCandidates(tx, f, numbers, f.Limit) })
 			})
 		}
 		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me"} {

@@ -17,125 +17,147 @@ import (
 // Get implements approval.TicketStore.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		rows, err := ticketRows(tx, "number = ?", number)
+		found, err := readTickets(tx, ticketQuery("number = ?", number), "number")
 		if err != nil {
 			return err
 		}
-		if len(rows) == 0 {
+		if len(found) == 0 {
 			return approval.NotFound()
 		}
-		filled, err := fill(tx, rows)
-		if err != nil {
-			return err
-		}
-		t = filled[0]
-		return nil
+		t = found[0]
+		return addEvents(tx, found)
 	})
 	return t, err
 }
 
 const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at, trace_parent"
 
-// ticketRows returns the tickets that meet a condition.
-func ticketRows(tx *gorm.DB, condition string, args ...any) ([]ticketRow, error) {
-	return selectTickets(tx, sqlquery.Statement{Text: "SELECT " + ticketColumns + " FROM tickets WHERE " + condition, Args: args})
+// ticketQuery returns the query of the tickets that meet a condition.
+func ticketQuery(condition string, args ...any) sqlquery.Statement {
+	return sqlquery.Statement{Text: "SELECT " + ticketColumns + " FROM tickets WHERE " + condition, Args: args}
 }
 
-// selectTickets returns the rows of a query that selects ticketColumns.
-func selectTickets(tx *gorm.DB, s sqlquery.Statement) (out []ticketRow, err error) {
+// columns returns where the values of ticketColumns are scanned to.
+func (r *ticketRow) columns() []any {
+	return []any{&r.Number, &r.Kind, &r.State, &r.Version, &r.Requester, &r.Reason, &r.IdempotencyKey, &r.BreakGlass, &r.CreatedAt, &r.UpdatedAt,
+		&r.TraceParent}
+}
+
+// readTickets returns the tickets of a query that selects ticketColumns, with their items and without their events, in one
+// statement. order is the order of the tickets, by columns of the query.
+func readTickets(tx *gorm.DB, query sqlquery.Statement, order string) (out []*approval.Ticket, err error) {
 	err = database.Rows(tx, func(rows *sql.Rows) error {
 		var r ticketRow
-		err := rows.Scan(
-			&r.Number,
-			&r.Kind,
-			&r.State,
-			&r.Version,
-			&r.Requester,
-			&r.Reason,
-			&r.IdempotencyKey,
-			&r.BreakGlass,
-			&r.CreatedAt,
-			&r.UpdatedAt,
-			&r.TraceParent,
-		)
-		out = append(out, r)
-		return err
-	}, s.Text, s.Args...)
+		var body []byte
+		if err := rows.Scan(append(r.columns(), &body)...); err != nil {
+			return err
+		}
+		if len(out) == 0 || out[len(out)-1].Number != r.Number {
+			out = append(out, r.ticket())
+		}
+		if body == nil {
+			return nil
+		}
+		return addItem(out[len(out)-1], body)
+	}, "SELECT t.*, i.body FROM ("+query.Text+") AS t LEFT JOIN items i ON i.ticket = t.number ORDER BY "+order+", i.position", query.Args...)
 	return out, err
 }
 
-// fill reads the items and events of tickets, with one query for each table.
-func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
-	out := make([]*approval.Ticket, len(rows))
-	byNumber := make(map[int64]*approval.Ticket, len(rows))
-	numbers := make([]int64, len(rows))
-	for i, r := range rows {
-		out[i] = r.ticket()
-		byNumber[r.Number], numbers[i] = out[i], r.Number
-	}
-	if len(rows) == 0 {
-		return out, nil
-	}
-	numbers = padToPowerOfTwo(numbers) // so that the database has to prepare few different statements
+// lockTicket returns a ticket with its items and events, or nil if there is none, and locks it where the database has concurrent
+// writers. The items and events are read after the lock was obtained, because a statement that waits for a lock reads the other
+// tables as they were before it waited.
+func lockTicket(tx *gorm.DB, number int64) (t *approval.Ticket, err error) {
+	query := ticketQuery("number = ?", number)
 	if err := database.Rows(tx, func(rows *sql.Rows) error {
-		var number int64
+		var r ticketRow
+		err := rows.Scan(r.columns()...)
+		t = r.ticket()
+		return err
+	}, query.Text+database.ForUpdate(tx), query.Args...); err != nil || t == nil {
+		return nil, err
+	}
+	if err := database.Rows(tx, func(rows *sql.Rows) error {
 		var body []byte
-		if err := rows.Scan(&number, &body); err != nil {
+		if err := rows.Scan(&body); err != nil {
 			return err
 		}
-		t := byNumber[number]
-		it, err := decodeItem(body)
-		if err != nil {
-			return fmt.Errorf("read an item of ticket %s: %w", t.ID(), err)
-		}
-		t.Items = append(t.Items, it)
-		return nil
-	}, "SELECT ticket, body FROM items WHERE ticket IN ? ORDER BY ticket, position", numbers); err != nil {
+		return addItem(t, body)
+	}, "SELECT body FROM items WHERE ticket = ? ORDER BY position", number); err != nil {
 		return nil, err
 	}
-	if err := database.Rows(tx, func(rows *sql.Rows) error {
-		var number, at int64
-		var comment string
-		e := approval.Event{Saved: true}
-		if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &comment); err != nil {
-			return err
-		}
-		e.At = instant(at)
-		setComment(&e, comment)
-		t := byNumber[number]
-		t.Events = append(t.Events, e)
-		return nil
-	}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ? ORDER BY seq", numbers); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return t, addEvents(tx, []*approval.Ticket{t})
 }
 
-// listed returns the rows of a list.
-func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
-	rare, err := rarestWord(tx, f)
+// addItem adds the next item of a ticket from its column body.
+func addItem(t *approval.Ticket, body []byte) error {
+	it, err := decodeItem(body)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("read an item of ticket %s: %w", t.ID(), err)
 	}
-	return selectTickets(tx, list(tx, ticketColumns, f, rare))
+	t.Items = append(t.Items, it)
+	return nil
+}
+
+// addEvents reads the events of tickets.
+func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
+	byNumber := make(map[int64]*approval.Ticket, len(tickets))
+	numbers := make([]int64, len(tickets))
+	for i, t := range tickets {
+		byNumber[t.Number], numbers[i] = t, t.Number
+	}
+	for chunk := range slices.Chunk(numbers, maxQueryValues) {
+		// Padded, so that the database has to prepare few different statements.
+		if err := database.Rows(tx, func(rows *sql.Rows) error {
+			var number, at int64
+			var comment string
+			e := approval.Event{Saved: true}
+			if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &comment); err != nil {
+				return err
+			}
+			e.At = instant(at)
+			setComment(&e, comment)
+			t := byNumber[number]
+			t.Events = append(t.Events, e)
+			return nil
+		}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ? ORDER BY seq",
+			padToPowerOfTwo(chunk)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // List implements approval.TicketStore.
-func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	err = s.read(ctx, func(tx *gorm.DB) error {
-		rows, err := listed(tx, f)
-		if err != nil {
+func (s *Store) List(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error) {
+	return s.listWith(ctx, f, pageCandidates)
+}
+
+// listWith is List with other limits for candidates.
+func (s *Store) listWith(ctx context.Context, f approval.Filter, limits candidateLimits) (out []*approval.Ticket, err error) {
+	rare, none := "", false
+	if f.Text != "" {
+		if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
+			rare, none, err = rarestWord(tx, f)
+			return err
+		}); err != nil || none {
+			return nil, err
+		}
+	}
+	byCandidates := usesCandidates(f, rare)
+	read := s.read
+	if f.OmitEvents && !byCandidates {
+		read = s.readOne
+	}
+	err = read(ctx, func(tx *gorm.DB) (err error) {
+		if byCandidates {
+			out, err = readByCandidates(tx, f, limits)
+		} else {
+			out, err = readTickets(tx, list(tx, ticketColumns, f, rare), listOrder(f))
+		}
+		if err != nil || f.OmitEvents {
 			return err
 		}
-		out = make([]*approval.Ticket, 0, len(rows))
-		for chunk := range slices.Chunk(rows, maxQueryValues) {
-			filled, err := fill(tx, chunk)
-			if err != nil {
-				return err
-			}
-			out = append(out, filled...)
-		}
-		return nil
+		return addEvents(tx, out)
 	})
 	return out, err
 }
@@ -152,9 +174,12 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
-			rare, err := rarestWord(tx, f)
+			rare, none, err := rarestWord(tx, f)
 			if err != nil {
 				return err
+			}
+			if none {
+				continue
 			}
 			s := count(tx, f, rare)
 			n, err := database.Number(tx, s.Text, s.Args...)

@@ -26,18 +26,13 @@ func (s *Store) Update(ctx context.Context, number int64, change func(*approval.
 // update changes a ticket. It locks the ticket where the database has concurrent writers, and writes only if its version is the
 // one that it has read.
 func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	rows, err := ticketRows(tx, "number = ?"+database.ForUpdate(tx), number)
+	t, err := lockTicket(tx, number)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
+	if t == nil {
 		return nil, approval.NotFound()
 	}
-	filled, err := fill(tx, rows)
-	if err != nil {
-		return nil, err
-	}
-	t := filled[0]
 	before, concerns, claimed := t.Version, t.Concerns(), t.Claims()
 	if err := change(t); err != nil {
 		return nil, err

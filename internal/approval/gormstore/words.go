@@ -1,6 +1,9 @@
 package gormstore
 
 import (
+	"database/sql"
+	"strings"
+
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -14,31 +17,36 @@ import (
 // have fewer. A scan for a more frequent word fills a page soon.
 const rareOfAll, rareOfSome = 2000, 200
 
-// rarestWord returns the word of the filter's text that the fewest tickets have, or an empty string if no word is rare.
-func rarestWord(tx *gorm.DB, f approval.Filter) (string, error) {
+// rarestWord returns the word of the filter's text that the fewest tickets have, or an empty string if no word is rare. none
+// reports that no ticket has all words.
+func rarestWord(tx *gorm.DB, f approval.Filter) (rare string, none bool, err error) {
 	if f.Text == "" {
-		return "", nil
+		return "", false, nil
 	}
-	out, least := "", rareOfAll+1
+	prefixes := tokenize.Prefixes(f.Text)
+	if len(prefixes) == 0 {
+		return "", true, nil // a text without words matches nothing
+	}
+	least := rareOfAll + 1
 	if f.VisibleTo != nil || f.Requester != "" {
 		least = rareOfSome + 1
 	}
-	for _, w := range tokenize.Prefixes(f.Text) {
-		n, err := database.Number(
-			tx,
-			"SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w",
-			w,
-			tokenize.PrefixEnd(w),
-			least,
-		)
-		if err != nil {
-			return "", err
-		}
-		if int(n) < least {
-			out, least = w, int(n)
+	var columns []string
+	var args, into []any
+	counts := make([]int, len(prefixes))
+	for i, w := range prefixes {
+		columns = append(columns, "(SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w)")
+		args, into = append(args, w, tokenize.PrefixEnd(w), least), append(into, &counts[i])
+	}
+	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(into...) }, "SELECT "+strings.Join(columns, ", "), args...); err != nil {
+		return "", false, err
+	}
+	for i, n := range counts {
+		if n < least {
+			rare, least = prefixes[i], n
 		}
 	}
-	return out, nil
+	return rare, rare != "" && least == 0, nil
 }
 
 // addWords adds the condition that for each prefix a ticket has a word that begins with it.

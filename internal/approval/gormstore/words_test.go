@@ -39,9 +39,12 @@ func TestWordsFindWhatMayBeSeen(t *testing.T) {
 				}
 				var got [2][]int64
 				if err := s.db.Read(t.Context(), func(tx *gorm.DB) error {
-					rare, err := rarestWord(tx, f)
+					rare, none, err := rarestWord(tx, f)
 					if err != nil {
 						return err
+					}
+					if none && len(want) > 0 {
+						t.Errorf("%q is said to find nothing: %v", text, want)
 					}
 					for i, way := range []string{"", rare} {
 						s := list(tx, "number", f, way)
@@ -53,6 +56,11 @@ func TestWordsFindWhatMayBeSeen(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
+				for _, limits := range []candidateLimits{pageCandidates, {read: 1, first: 1, next: 1}, {read: 9, first: 1, next: 3}} {
+					if d := cmp.Diff(want, pages(t, s, f, limits), cmpopts.EquateEmpty()); d != "" {
+						t.Errorf("%q, in pages, with %+v, %+v: (-want +got)\n%s", text, limits, f, d)
+					}
+				}
 				for i, way := range []string{"through what he may see", "through those with the word"} {
 					if d := cmp.Diff(want, got[i], cmpopts.EquateEmpty()); d != "" {
 						t.Errorf("%q, %s, %+v: (-want +got)\n%s", text, way, f, d)
@@ -61,4 +69,23 @@ func TestWordsFindWhatMayBeSeen(t *testing.T) {
 			}
 		}
 	})
+}
+
+// pages returns the numbers of the tickets on all pages of a list.
+func pages(t *testing.T, s *Store, f approval.Filter, limits candidateLimits) (out []int64) {
+	t.Helper()
+	f.Limit, f.OmitEvents = 4, true
+	for {
+		list, err := s.listWith(t.Context(), f, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			out = append(out, x.Number)
+		}
+		if len(list) < f.Limit {
+			return out
+		}
+		f.After.Number = list[len(list)-1].Number
+	}
 }

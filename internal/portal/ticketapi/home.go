@@ -63,6 +63,7 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		if part.skip {
 			continue
 		}
+		part.filter.OmitEvents = true
 		list, err := a.Tickets.Store.List(core.RequestContext(ctx), part.filter)
 		if err != nil {
 			return nil, err

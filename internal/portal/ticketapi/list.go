@@ -31,7 +31,7 @@ func (a *API) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	f.Limit, f.VisibleTo = n+1, approval.VisibleTo(c, who)
+	f.Limit, f.VisibleTo, f.OmitEvents = n+1, approval.VisibleTo(c, who), true
 	list, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
