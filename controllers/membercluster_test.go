@@ -107,7 +107,9 @@ func TestMembersAreTold(t *testing.T) {
 		counted[family.GetName()] = len(family.GetMetric())
 	}
 	// A drift in one member, and an arrival in both.
-	for name, want := range map[string]int{"acp_member_state": 10, "acp_drift_total": 1, "acp_realize_seconds": 2, "acp_propagate_seconds": 2, "acp_identities_used": 1} {
+	for name, want := range map[string]int{
+		"acp_member_state": 10, "acp_drift_total": 1, "acp_realize_seconds": 2, "acp_propagate_seconds": 2, "acp_identities_used": 1,
+	} {
 		if counted[name] != want {
 			t.Errorf("%d series of %s, want %d", counted[name], name, want)
 		}

@@ -32,7 +32,10 @@ func TestNamesAreParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, left := range []string{defaults.Namespace, defaults.KubeFedNamespace, "name: " + defaults.Adapter + "\n", "name: " + defaults.Portal + "\n", "name: " + defaults.Collector + "\n", defaults.Registry, ":latest"} {
+		for _, left := range []string{
+			defaults.Namespace, defaults.KubeFedNamespace, "name: " + defaults.Adapter + "\n",
+			"name: " + defaults.Portal + "\n", "name: " + defaults.Collector + "\n", defaults.Registry, ":latest",
+		} {
 			if strings.Contains(text, left) {
 				t.Errorf("%s still has %q", folder, left)
 			}

@@ -43,7 +43,10 @@ func TestTheServerKeepsMembersInGroups(t *testing.T) {
 		status       any
 		want         string
 	}{
-		{"a resource's members", "ProtectedResource", v1alpha1.ProtectedResourceStatus{Members: &counts, Clusters: all[:20], Groups: v1alpha1.GroupMembers(all[20:])}, ""},
+		{
+			"a resource's members", "ProtectedResource",
+			v1alpha1.ProtectedResourceStatus{Members: &counts, Clusters: all[:20], Groups: v1alpha1.GroupMembers(all[20:])}, "",
+		},
 		{"what an earlier version wrote", "ProtectedResource", v1alpha1.ProtectedResourceStatus{Clusters: all}, ""},
 		{"a group without end", "ProtectedResource", v1alpha1.ProtectedResourceStatus{Groups: v1alpha1.GroupMembers(same)}, "must have at most 10000 items"},
 		{"a policy's units", "AccessControlPolicy", v1alpha1.AccessControlPolicyStatus{Units: []v1alpha1.PolicyUnit{unit}, UnitsTotal: 9, UnitsRealized: 3,

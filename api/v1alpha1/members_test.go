@@ -93,7 +93,10 @@ func TestStatesAreAllMembersByName(t *testing.T) {
 		"Groups": {"times without an origin are none", ProtectedResourceStatus{Members: &MemberCounts{Total: 4}, Clusters: worst, Groups: rest},
 			[]ClusterState{{Name: "m0", State: MemberRealized, DesiredRevision: "x", ObservedRevision: "x"}, worst[1], worst[0],
 				{Name: "m3", State: MemberRealized, DesiredRevision: "x", ObservedRevision: "x"}}, 0},
-		"Short": {"a member is missing from the list", ProtectedResourceStatus{Members: &MemberCounts{Total: 5}, Clusters: worst}, []ClusterState{worst[1], worst[0]}, 3},
+		"Short": {
+			"a member is missing from the list", ProtectedResourceStatus{Members: &MemberCounts{Total: 5}, Clusters: worst},
+			[]ClusterState{worst[1], worst[0]}, 3,
+		},
 	} {
 		if d := cmp.Diff(tc.want, tc.status.States()); d != "" {
 			t.Errorf("%s, %s (-want +got):\n%s", name, tc.reason, d)

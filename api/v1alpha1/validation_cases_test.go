@@ -266,7 +266,9 @@ message: it does not serve ciliumcidrgroups.cilium.io in version v2
 kubernetesVersion: v1.36.3
 ciliumVersion: v1.20.2
 istioVersion: 1.31.1
-findings: [{code: KindMissing, severity: Stops, message: install the kind}, {code: LabelNotInIdentities, severity: Fails, message: add the label, object: redis}]
+findings:
+- {code: KindMissing, severity: Stops, message: install the kind}
+- {code: LabelNotInIdentities, severity: Fails, message: add the label, object: redis}
 identities: {used: 10, limit: 65280, labels: [{key: com.trip/appid, values: 7}], observedAt: "2026-01-01T00:00:00Z"}
 objects: {managed: 6, realized: 1, pending: 2, drifted: 1, leaked: 1, overridden: 1}
 policyMap: {highest: 100, limit: 16384, unit: "trnv1:rsc:trip-com:redis:clusters:bobs"}

@@ -160,13 +160,19 @@ func TestCreate(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	for _, c := range []creation{
 		{"a class may get more actions", "ResourceClass", map[string]string{"spec.actions": `[{name: "redis:connect", ports: [{port: 1}]}]`}, ""},
-		{"a resource class keeps its pattern", "ResourceClass", map[string]string{"spec.pattern": `"trnv1:rsc:trip-com:redis:clusters:b*"`}, "pattern is immutable"},
+		{
+			"a resource class keeps its pattern", "ResourceClass",
+			map[string]string{"spec.pattern": `"trnv1:rsc:trip-com:redis:clusters:b*"`}, "pattern is immutable",
+		},
 		{"a resource class keeps its label", "ResourceClass", map[string]string{"spec.labelKey": "other"}, "labelKey is immutable"},
 		{"a subject class may get a template", "SubjectClass", map[string]string{"spec.serviceAccountTemplate": "app-{id}"}, ""},
 		{"a subject class keeps its pattern", "SubjectClass", map[string]string{"spec.pattern": `"trnv1:rsc:trip-com:iam:sa:*"`}, "pattern is immutable"},
 		{"a subject class keeps its label", "SubjectClass", map[string]string{"spec.labelKey": "other"}, "labelKey is immutable"},
 		{"a resource may change its mode", "ProtectedResource", map[string]string{"spec.mode": "Audit"}, ""},
-		{"a resource keeps its name", "ProtectedResource", map[string]string{"spec.resource": `"trnv1:rsc:trip-com:redis:clusters:carols"`}, "resource is immutable"},
+		{
+			"a resource keeps its name", "ProtectedResource",
+			map[string]string{"spec.resource": `"trnv1:rsc:trip-com:redis:clusters:carols"`}, "resource is immutable",
+		},
 	} {
 		t.Run(c.kind+"/"+c.reason, func(t *testing.T) {
 			o := object(t, c.kind, nil)
@@ -193,7 +199,10 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"other ports are closed unless somebody opens them", "ResourceClass", []string{"spec", "otherPorts"}, "Deny"},
 		{"cilium enforces unless somebody says otherwise", "ResourceClass", []string{"spec", "enforcers"}, "[cilium]"},
-		{"one approver is enough unless somebody says otherwise", "ApprovalPolicy", []string{"spec", "steps"}, "[map[approvers:[requester.leader] name:leader quorum:Any]]"},
+		{
+			"one approver is enough unless somebody says otherwise", "ApprovalPolicy",
+			[]string{"spec", "steps"}, "[map[approvers:[requester.leader] name:leader quorum:Any]]",
+		},
 	} {
 		t.Run(c.kind+"/"+c.reason, func(t *testing.T) {
 			o := object(t, c.kind, nil)

@@ -109,7 +109,8 @@ func settings(o *options) *configuration.Settings {
 		&o.namespace,
 		"namespace",
 		"acp-system",
-		"`namespace` of ACP in the host cluster: of the Secrets acp-reader-<cluster> with the tokens for reading the members, of the leader's lease, and of the Events that say who changed an object",
+		"`namespace` of ACP in the host cluster: of the Secrets acp-reader-<cluster> with the tokens for reading the members, "+
+			"of the leader's lease, and of the Events that say who changed an object",
 	)
 	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "`namespace` of the KubeFedClusters on the host")
 	f.StringVar(
@@ -225,7 +226,9 @@ func parse(args []string, out io.Writer) (options, error) {
 }
 
 func (o *options) validate() error {
-	for flag, value := range map[string]string{"kubefed-namespace": o.kubefedNamespace, "namespace": o.namespace, "service-account": o.account, "portal-service-account": o.portal} {
+	for flag, value := range map[string]string{
+		"kubefed-namespace": o.kubefedNamespace, "namespace": o.namespace, "service-account": o.account, "portal-service-account": o.portal,
+	} {
 		if value == "" {
 			return fmt.Errorf("--%s must not be empty", flag)
 		}

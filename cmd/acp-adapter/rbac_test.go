@@ -63,7 +63,9 @@ func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
 			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "member"}},
 		},
 	)
-	for ns, name := range map[string]string{rbactest.Names.Namespace: federation.SecretName("m1"), rbactest.Names.KubeFedNamespace: federation.PusherSecretName("m1")} {
+	for ns, name := range map[string]string{
+		rbactest.Names.Namespace: federation.SecretName("m1"), rbactest.Names.KubeFedNamespace: federation.PusherSecretName("m1"),
+	} {
 		c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, StringData: map[string]string{"token": memberToken}})
 	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
@@ -107,8 +109,8 @@ func serveWebhook(t *testing.T, c *rbactest.Cluster, folder string) []string {
 	}
 }
 
-// TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes, lets go and reviews changes as webhook with the role of
-// deploy/rbac/host alone, in a namespace of another name, as an unprivileged user on a read-only file system, and uses all of the role. SIGTERM
+// TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes, lets go and reviews changes as webhook with the role
+// of deploy/rbac/host alone, in a namespace of another name, as an unprivileged user on a read-only file system, and uses all of the role. SIGTERM
 // ends it within its grace, and the lease is given up.
 func TestLeastPrivilege(t *testing.T) {
 	c := rbactest.Start(
@@ -293,21 +295,25 @@ func TestLeastPrivilege(t *testing.T) {
 		"subjectclasses",
 	)
 	for grant, reason := range map[string]string{
-		"get types.kubefed.io/federatedciliumcidrgroups":                              "an object is read again when a write of it conflicts",
-		"get types.kubefed.io/federatedciliumclusterwidenetworkpolicies":              "an object is read again when a write of it conflicts",
-		"delete types.kubefed.io/federatedciliumcidrgroups":                           "a group is deleted when no policy in a member names it, which KubeFed would have to bring about: the tests of controllers/externalgroup",
-		"delete types.kubefed.io/federatedciliumclusterwidenetworkpolicies":           "a policy is deleted when the members follow, which KubeFed would have to bring about: the tests of controllers",
-		"patch events.k8s.io/events in default":                                       "client-go counts an Event that is repeated within minutes",
-		"update /secrets in " + rbactest.Names.Namespace:                              "tokens are replaced when they are due: the tests of controllers/rotation",
-		"update /secrets in " + rbactest.Names.KubeFedNamespace:                       "tokens are replaced when they are due: the tests of controllers/rotation",
-		"get core.kubefed.io/kubefedclusters in " + rbactest.Names.KubeFedNamespace:   "a registration is read again before it is changed",
-		"patch core.kubefed.io/kubefedclusters in " + rbactest.Names.KubeFedNamespace: "a registration is changed when a member is quarantined, which takes two looks at it: the tests of controllers/memberhealth",
-		"update acp.io/approvalpolicies/status":                                       "no approval policy is made here: the tests of controllers/approvalpolicy",
+		"get types.kubefed.io/federatedciliumcidrgroups":                 "an object is read again when a write of it conflicts",
+		"get types.kubefed.io/federatedciliumclusterwidenetworkpolicies": "an object is read again when a write of it conflicts",
+		"delete types.kubefed.io/federatedciliumcidrgroups": "a group is deleted when no policy in a member names it, " +
+			"which KubeFed would have to bring about: the tests of controllers/externalgroup",
+		"delete types.kubefed.io/federatedciliumclusterwidenetworkpolicies": "a policy is deleted when the members follow, " +
+			"which KubeFed would have to bring about: the tests of controllers",
+		"patch events.k8s.io/events in default":                                     "client-go counts an Event that is repeated within minutes",
+		"update /secrets in " + rbactest.Names.Namespace:                            "tokens are replaced when they are due: the tests of controllers/rotation",
+		"update /secrets in " + rbactest.Names.KubeFedNamespace:                     "tokens are replaced when they are due: the tests of controllers/rotation",
+		"get core.kubefed.io/kubefedclusters in " + rbactest.Names.KubeFedNamespace: "a registration is read again before it is changed",
+		"patch core.kubefed.io/kubefedclusters in " + rbactest.Names.KubeFedNamespace: "a registration is changed when a member is quarantined, " +
+			"which takes two looks at it: the tests of controllers/memberhealth",
+		"update acp.io/approvalpolicies/status": "no approval policy is made here: the tests of controllers/approvalpolicy",
 	} {
 		optional[grant] = reason
 	}
 	c.Check(t, rbactest.Names.Adapter, optional, map[string]string{
-		"list types.kubefed.io/federatedauthorizationpolicies in istio-system": "the grant comes with deploy/kubefed/istio, where Istio is used; without it the adapter finds that it is not",
+		"list types.kubefed.io/federatedauthorizationpolicies in istio-system": "the grant comes with deploy/kubefed/istio, where Istio is used; " +
+			"without it the adapter finds that it is not",
 	})
 }
 

@@ -256,7 +256,8 @@ func statusesAreKept(ctx context.Context, config *rest.Config) error {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		return fmt.Errorf(
-			"the host cluster's definitions of %s are older than this adapter, which would lose parts of statuses (%s): run `kubectl apply -f deploy/crds/` there",
+			"the host cluster's definitions of %s are older than this adapter, which would lose parts of statuses (%s): "+
+				"run `kubectl apply -f deploy/crds/` there",
 			v1alpha1.GroupVersion,
 			text,
 		)

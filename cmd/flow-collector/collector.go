@@ -91,7 +91,10 @@ func (c *collector) serveBeside(ctx context.Context, g *serving.Group, reg *prom
 	probed := healthHandler(c.probes, c.health())
 	if c.o.metricsAddress == "" {
 		probed.Handle("GET /metrics", metricsHandler(reg))
-	} else if _, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: c.o.metricsAddress, Certificate: c.o.metricsCertificate, Server: health.Server(metricsHandler(reg))}); err != nil {
+	} else if _, err := g.Serve(ctx, serving.Config{
+		Setting: "metrics-address", Address: c.o.metricsAddress,
+		Certificate: c.o.metricsCertificate, Server: health.Server(metricsHandler(reg)),
+	}); err != nil {
 		return "", err
 	}
 	e, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: c.o.healthAddress, Server: health.Server(probed)})

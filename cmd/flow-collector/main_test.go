@@ -86,14 +86,17 @@ func TestInvalidFlagsPrintOneLine(t *testing.T) {
 		"NoServerName":  {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
 		"Health":        {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
 		"Metrics":       {"an address needs a port", map[string]string{"metrics-address": "8083"}, nil, "--metrics-address"},
-		"MetricsTLS":    {"the probes are served without it", map[string]string{"metrics-tls-cert-file": "c", "metrics-tls-key-file": "k"}, nil, "needs --metrics-address"},
-		"Password":      {"other users see the command line", map[string]string{"store": "clickhouse://acp:hush@h:9000/d"}, nil, "put the address into a file"},
-		"Grace":         {"counts could not be stored", map[string]string{"shutdown-grace": "0s"}, nil, "--shutdown-grace"},
-		"Retention":     {"evidence must be kept for some time", map[string]string{"retention": "1s"}, nil, "--retention"},
-		"LogFormat":     {"the value is not one of two", map[string]string{"log-format": "xml"}, nil, "use text or json"},
-		"LogLevel":      {"the value is not one of four", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
-		"Unknown":       {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
-		"Argument":      {"arguments without a flag are not accepted", nil, []string{"m1"}, `unexpected argument "m1"`},
+		"MetricsTLS": {
+			"the probes are served without it",
+			map[string]string{"metrics-tls-cert-file": "c", "metrics-tls-key-file": "k"}, nil, "needs --metrics-address",
+		},
+		"Password":  {"other users see the command line", map[string]string{"store": "clickhouse://acp:hush@h:9000/d"}, nil, "put the address into a file"},
+		"Grace":     {"counts could not be stored", map[string]string{"shutdown-grace": "0s"}, nil, "--shutdown-grace"},
+		"Retention": {"evidence must be kept for some time", map[string]string{"retention": "1s"}, nil, "--retention"},
+		"LogFormat": {"the value is not one of two", map[string]string{"log-format": "xml"}, nil, "use text or json"},
+		"LogLevel":  {"the value is not one of four", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
+		"Unknown":   {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
+		"Argument":  {"arguments without a flag are not accepted", nil, []string{"m1"}, `unexpected argument "m1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -148,13 +151,19 @@ func TestStartFailuresPrintOneLine(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"Certificate":       {"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
-		"Key":               {"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
+		"Certificate": {"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
+		"Key": {
+			"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")),
+			"read the collector's certificate",
+		},
 		"NoKubeconfig":      {"the host cluster is unknown", with(tls), "no --kubeconfig is given"},
 		"KubeconfigMissing": {"a typing mistake", with(tls, "kubeconfig", "no-such-file"), "--kubeconfig no-such-file cannot be used"},
 		"Kubeconfig":        {"the file is no kubeconfig", with(tls, "kubeconfig", file(t, "{")), "cannot be used"},
-		"Folder":            {"the store's folder is missing", with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first"},
-		"Port":              {"the port is in use", with(tls, "kubeconfig", host, "health-address", taken.Addr().String()), "--health-address"},
+		"Folder": {
+			"the store's folder is missing",
+			with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first",
+		},
+		"Port": {"the port is in use", with(tls, "kubeconfig", host, "health-address", taken.Addr().String()), "--health-address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -246,7 +255,8 @@ func TestReadiness(t *testing.T) {
 		"Starting":   {"the collector has not started yet", func(*sources) {}, false, "not started yet"},
 		"Ending":     {"the collector is shutting down", func(*sources) {}, false, "shutting down"},
 		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
-		"OldPolicies": {"flows are decided by the policies read before, and the problem is reported", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
+		"OldPolicies": {"flows are decided by the policies read before, and the problem is reported",
+			func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
 			"the host is away"},
 		"Spool": {"nothing is lost", func(s *sources) { s.spooling = func() error { return errors.New("no route") } }, true, "kept in the spool: no route"},
 		"Store": {"counts cannot be stored", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},

@@ -57,7 +57,8 @@ type given struct {
 func settings(o *options, g *given) *configuration.Settings {
 	s := configuration.New(
 		"flow-collector",
-		"flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host cluster, and keeps roll-ups in the flow store.",
+		"flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host cluster, "+
+			"and keeps roll-ups in the flow store.",
 		version.String,
 	)
 

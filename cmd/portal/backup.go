@@ -45,7 +45,8 @@ type command struct {
 func commands() map[string]command {
 	return map[string]command{
 		"backup": {
-			about: "portal backup writes the portal's database, the ledger and ACP's objects of the host cluster into one file, while everything runs. It takes the settings of the portal.",
+			about: "portal backup writes the portal's database, the ledger and ACP's objects of the host cluster into one file, " +
+				"while everything runs. It takes the settings of the portal.",
 			parse: func(s *configuration.Settings, o *backupOptions) {
 				s.Group("Backup").StringVar(&o.to, "to", "", "`file` to write, which must not exist; required")
 			},
@@ -58,7 +59,8 @@ func commands() map[string]command {
 			run: writeBackup,
 		},
 		"restore": {
-			about: "portal restore restores a backup into an empty database and a host cluster that has ACP's CRDs and no objects of ACP, while no portal runs. It takes the settings of the portal, and one of --later-ledger, --hold-grants and --nothing-since.",
+			about: "portal restore restores a backup into an empty database and a host cluster that has ACP's CRDs and no objects of ACP, " +
+				"while no portal runs. It takes the settings of the portal, and one of --later-ledger, --hold-grants and --nothing-since.",
 			parse: func(s *configuration.Settings, o *backupOptions) {
 				f := s.Group("Restore")
 				f.StringVar(&o.from, "from", "", "`file` that portal backup wrote; required")
@@ -187,7 +189,8 @@ func writeBackup(ctx context.Context, o *backupOptions, out io.Writer) (err erro
 	}
 	_, err = fmt.Fprintf(
 		out,
-		"wrote %s: %d records, the ledger up to line %d\nit contains no credentials, but who may reach what and why: keep it encrypted, away from the host cluster and the database\n",
+		"wrote %s: %d records, the ledger up to line %d\n"+
+			"it contains no credentials, but who may reach what and why: keep it encrypted, away from the host cluster and the database\n",
 		o.to,
 		records,
 		m.Head.Seq,

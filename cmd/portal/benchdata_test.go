@@ -37,14 +37,16 @@ func writeCompany(b *testing.B) string {
 	}
 	for i := range entities {
 		line(
-			`{kind: Component, metadata: {name: app-%d, title: Shop checkout %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:iam:sa:app/%d"}}, spec: {owner: g%d}}`,
+			`{kind: Component, metadata: {name: app-%d, title: Shop checkout %d, `+
+				`annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:iam:sa:app/%d"}}, spec: {owner: g%d}}`,
 			i,
 			i,
 			i,
 			i%groups,
 		)
 		line(
-			`{kind: Resource, metadata: {name: cache-%d, title: Orders cache %d, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:redis:clusters:cache-%d", acp.io/sensitivity: low}}, spec: {owner: g%d}}`,
+			`{kind: Resource, metadata: {name: cache-%d, title: Orders cache %d, `+
+				`annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:redis:clusters:cache-%d", acp.io/sensitivity: low}}, spec: {owner: g%d}}`,
 			i,
 			i,
 			i,
@@ -62,21 +64,30 @@ func writeCompany(b *testing.B) string {
 var ticketRows = []string{
 	`INSERT INTO tickets (number, state, version, requester, reason, kind, created_at, updated_at)
  SELECT n, CASE WHEN n % 50 = 0 THEN 'pending' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END, 1, 'u' || (n % 2000), 'the checkout needs it', 'grant',
- 1700000000000000 + n * CAST(1000000 AS BIGINT), 1700000000000000 + n * CAST(1000000 AS BIGINT) FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $N) SELECT n FROM s) AS s`,
-	`INSERT INTO items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body)
- SELECT number, 0, state, 'app-' || a, 'trnv1:rsc:trip-com:iam:sa:app/' || a, 'cache-' || r, 'trnv1:rsc:trip-com:redis:clusters:cache-' || r, 'p-' || r, 0, 0, 0, 0,
+ 1700000000000000 + n * CAST(1000000 AS BIGINT), 1700000000000000 + n * CAST(1000000 AS BIGINT)
+ FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $N) SELECT n FROM s) AS s`,
+	`INSERT INTO items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item,
+  expires_at, due_at, body)
+ SELECT number, 0, state, 'app-' || a, 'trnv1:rsc:trip-com:iam:sa:app/' || a, 'cache-' || r, 'trnv1:rsc:trip-com:redis:clusters:cache-' || r,
+ 'p-' || r, 0, 0, 0, 0,
  '{"State":"' || state || '","Application":"app-' || a || '","ApplicationName":"trnv1:rsc:trip-com:iam:sa:app/' || a || '","Resource":"cache-' || r ||
- '","ResourceName":"trnv1:rsc:trip-com:redis:clusters:cache-' || r || '","Actions":["redis:connect"],"SID":"t-' || number || '-1","Steps":[{"Name":"leader","State":"' ||
+ '","ResourceName":"trnv1:rsc:trip-com:redis:clusters:cache-' || r || '","Actions":["redis:connect"],"SID":"t-' || number || '-1",' ||
+ '"Steps":[{"Name":"leader","State":"' ||
  CASE state WHEN 'pending' THEN 'current' ELSE 'approved' END || '","Approvers":["u' || l || '"],"Quorum":1' ||
- CASE state WHEN 'pending' THEN '' ELSE ',"Votes":[{"Person":"u' || l || '","Approve":true,"At":"2025-01-02T03:04:05Z"}]' END || '},{"Name":"owner","State":"' ||
- CASE state WHEN 'pending' THEN 'waiting' ELSE 'approved' END || '","Approvers":["u' || (5 * o) || '","u' || (5 * o + 1) || '","u' || (5 * o + 2) || '"],"Quorum":1}]}'
- FROM (SELECT number, state, number % 2000 / 5 + 400 * (number / 2000 % 25) AS a, number * 13 % 10000 AS r, number % 2000 / 5 * 5 AS l, number * 13 % 10000 * 7 % 400 AS o FROM tickets) AS x`,
-	`INSERT INTO ticket_words SELECT t.number, w.word FROM tickets t CROSS JOIN (SELECT 'the' AS word UNION ALL SELECT 'checkout' UNION ALL SELECT 'needs' UNION ALL SELECT 'it'
+ CASE state WHEN 'pending' THEN '' ELSE ',"Votes":[{"Person":"u' || l || '","Approve":true,"At":"2025-01-02T03:04:05Z"}]' END ||
+ '},{"Name":"owner","State":"' ||
+ CASE state WHEN 'pending' THEN 'waiting' ELSE 'approved' END ||
+ '","Approvers":["u' || (5 * o) || '","u' || (5 * o + 1) || '","u' || (5 * o + 2) || '"],"Quorum":1}]}'
+ FROM (SELECT number, state, number % 2000 / 5 + 400 * (number / 2000 % 25) AS a, number * 13 % 10000 AS r,
+  number % 2000 / 5 * 5 AS l, number * 13 % 10000 * 7 % 400 AS o FROM tickets) AS x`,
+	`INSERT INTO ticket_words SELECT t.number, w.word FROM tickets t CROSS JOIN (
+ SELECT 'the' AS word UNION ALL SELECT 'checkout' UNION ALL SELECT 'needs' UNION ALL SELECT 'it'
  UNION ALL SELECT 'app' UNION ALL SELECT 'cache') AS w`,
 	`INSERT INTO ticket_words SELECT number, requester FROM tickets`,
 	`INSERT INTO ticket_words SELECT number, '' || (number * 13 % 10000) FROM tickets`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), 'named' FROM tickets WHERE number % 5 > 0`,
-	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), CASE state WHEN 'pending' THEN 'waits' ELSE 'decided' END FROM tickets WHERE number % 5 > 0`,
+	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), CASE state WHEN 'pending' THEN 'waits' ELSE 'decided' END FROM tickets ` +
+		`WHERE number % 5 > 0`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number * 13 % 10000 * 7 % 400 * 5 + 3), 'named' FROM tickets`,
 	`INSERT INTO ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment)
  SELECT number, -1, created_at, 'submitted', requester, '', '', '', '', reason FROM tickets`,

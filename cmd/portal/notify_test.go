@@ -79,7 +79,9 @@ func TestReplicasTellOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range append(notifier(notifystore.New(db), ticketStore, ticketStore, func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log), k.Run) {
+			for _, run := range append(notifier(notifystore.New(db), ticketStore, ticketStore,
+				func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log),
+				k.Run) {
 				running.Go(func() { run(ctx) })
 			}
 		}

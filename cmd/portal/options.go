@@ -64,7 +64,8 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		&o.trustedProxies,
 		"trusted-proxies",
 		nil,
-		"`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain HTTP only they are served",
+		"`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, "+
+			"and over plain HTTP only they are served",
 	)
 	f.StringVar(&o.healthAddress, "health-address", "", "`address` of /livez, /readyz and /startupz, without TLS and login; empty: none")
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of Prometheus metrics at /metrics, without login; empty: none")
@@ -126,7 +127,8 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		&o.workloadAddresses,
 		"workload-addresses",
 		workloads.DefaultAddresses,
-		"`number` of addresses outside the fleet that owners may register for one application without approval (1 to 131072); beyond it the owners of the resources that it reaches approve, or the security team registers",
+		"`number` of addresses outside the fleet that owners may register for one application without approval (1 to 131072); "+
+			"beyond it the owners of the resources that it reaches approve, or the security team registers",
 	)
 
 	f = s.Group("Login")
@@ -160,7 +162,8 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	o.tracing.Define(s).
-		StringVar(&o.traceURL, "trace-url", "", "`URL` of a page about a trace, with {traceId} in place of its id, to which the page of a ticket has a link; empty: none")
+		StringVar(&o.traceURL, "trace-url", "",
+			"`URL` of a page about a trace, with {traceId} in place of its id, to which the page of a ticket has a link; empty: none")
 	s.Logging(&o.logFormat, &o.logLevel, "text")
 	return s
 }
@@ -251,7 +254,8 @@ func (o *options) checkListening() error {
 	switch {
 	case !here && !o.certificate.Given() && len(o.trustedProxies) == 0:
 		return fmt.Errorf(
-			"--listen %q would serve other machines without TLS: give --tls-cert-file and --tls-key-file, or name the proxies with TLS that are in front with --trusted-proxies, or listen on 127.0.0.1",
+			"--listen %q would serve other machines without TLS: give --tls-cert-file and --tls-key-file, or name the proxies with TLS that are in "+
+				"front with --trusted-proxies, or listen on 127.0.0.1",
 			o.listen,
 		)
 	case !here && o.publicURL == "":

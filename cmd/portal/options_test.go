@@ -18,16 +18,36 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"unknown flag":  {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
-		"argument":      {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
-		"no catalog":    {"who owns what", nil, "--catalog or --catalog-backstage is required"},
-		"often":         {"a company's Backstage is no file", []string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s"},
-		"plain":         {"passwords would cross the network in the clear", []string{"--catalog=x", "--listen=0.0.0.0:8080", "--public-url=https://acp.example.com"}, "give --tls-cert-file and --tls-key-file, or name the proxies"},
-		"plain, any":    {"all interfaces are more than this machine", []string{"--catalog=x", "--listen=:8080", "--public-url=https://acp.example.com"}, "without TLS"},
-		"half a pair":   {"a certificate has a key", []string{"--catalog=x", "--tls-cert-file=x"}, "--tls-cert-file and --tls-key-file are needed together"},
-		"no public URL": {"the login provider sends people somewhere", []string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1"}, "--public-url is required"},
-		"public http":   {"cookies would be sent in the clear", []string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1", "--public-url=http://127.0.0.1:8080"}, "has to be https"},
-		"TLS, http":     {"nobody would get in", []string{"--catalog=x", "--tls-cert-file=x", "--tls-key-file=y", "--public-url=http://127.0.0.1:8080"}, "has to be https"},
+		"unknown flag": {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
+		"argument":     {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
+		"no catalog":   {"who owns what", nil, "--catalog or --catalog-backstage is required"},
+		"often": {
+			"a company's Backstage is no file",
+			[]string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s",
+		},
+		"plain": {
+			"passwords would cross the network in the clear",
+			[]string{"--catalog=x", "--listen=0.0.0.0:8080", "--public-url=https://acp.example.com"},
+			"give --tls-cert-file and --tls-key-file, or name the proxies",
+		},
+		"plain, any": {
+			"all interfaces are more than this machine",
+			[]string{"--catalog=x", "--listen=:8080", "--public-url=https://acp.example.com"}, "without TLS",
+		},
+		"half a pair": {"a certificate has a key", []string{"--catalog=x", "--tls-cert-file=x"}, "--tls-cert-file and --tls-key-file are needed together"},
+		"no public URL": {
+			"the login provider sends people somewhere",
+			[]string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1"}, "--public-url is required",
+		},
+		"public http": {
+			"cookies would be sent in the clear",
+			[]string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1", "--public-url=http://127.0.0.1:8080"},
+			"has to be https",
+		},
+		"TLS, http": {
+			"nobody would get in",
+			[]string{"--catalog=x", "--tls-cert-file=x", "--tls-key-file=y", "--public-url=http://127.0.0.1:8080"}, "has to be https",
+		},
 		"everyone":      {"then nobody is a proxy", []string{"--catalog=x", "--trusted-proxies=0.0.0.0/0"}, "stands for everyone"},
 		"no address":    {"a port is missing", []string{"--catalog=x", "--listen=localhost"}, "is not HOST:PORT"},
 		"health":        {"a port is missing", []string{"--catalog=x", "--health-address=8081"}, "--health-address"},

@@ -69,8 +69,14 @@ func newFleet(t testing.TB, config *rest.Config) *fleet {
 		&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
 			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}},
-		&v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}},
-		&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}},
+		&v1alpha1.SubjectClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "application"},
+			Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"},
+		},
+		&v1alpha1.ProtectedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"},
+			Spec:       v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce},
+		},
 	} {
 		if err := f.c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -336,9 +342,12 @@ func TestClearStartErrors(t *testing.T) {
 		change func(*options)
 		want   string
 	}{
-		"no CRD":        {"names the files", func(*options) {}, "kubectl apply -f deploy/crds/acp.io_accesscontrolpolicies.yaml"},
-		"no catalog":    {"says what it should be", func(o *options) { o.catalog = filepath.Join(t.TempDir(), "no") }, "does not exist: point --catalog"},
-		"no folder":     {"names the folder", func(o *options) { o.database = "sqlite:" + filepath.Join(t.TempDir(), "no", "x.db") }, "its folder does not exist"},
+		"no CRD":     {"names the files", func(*options) {}, "kubectl apply -f deploy/crds/acp.io_accesscontrolpolicies.yaml"},
+		"no catalog": {"says what it should be", func(o *options) { o.catalog = filepath.Join(t.TempDir(), "no") }, "does not exist: point --catalog"},
+		"no folder": {
+			"names the folder", func(o *options) { o.database = "sqlite:" + filepath.Join(t.TempDir(), "no", "x.db") },
+			"its folder does not exist",
+		},
 		"no kubeconfig": {"names the flag", func(o *options) { o.kubeconfig = filepath.Join(t.TempDir(), "no") }, "--kubeconfig"},
 		"plain http":    {"tokens would travel in the clear", func(o *options) { o.publicURL = "http://acp.example.com" }, "must be https"},
 		"port in use":   {"names the port", func(o *options) { o.listen = provider.Listener.Addr().String() }, "is in use by another program"},

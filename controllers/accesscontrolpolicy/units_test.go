@@ -90,14 +90,20 @@ func TestStatusIsBounded(t *testing.T) {
 		// listed units at least; whole of them have all members, and named all sids.
 		listed, whole, named int
 	}{
-		"Portal":     {"one resource with every statement that a policy can hold", 1, 512, 512, 0, func(int) []v1alpha1.ClusterState { return realized[:200] }, 1, 1, 1},
-		"Few":        {"some resources in few members", 20, 60, 1, 0, func(int) []v1alpha1.ClusterState { return realized[:3] }, 20, 20, 20},
-		"One":        {"one resource that no member has", 1, 512, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, 1, 0, 1},
-		"Well":       {"every unit is everywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return realized }, manyUnits, 0, 100},
-		"Pending":    {"no unit is anywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, manyUnits, 0, 100},
-		"Long":       {"the longest names", manyUnits, 512, 512, 0, func(int) []v1alpha1.ClusterState { return pending }, 100, 0, 0},
-		"Refused":    {"every statement is refused", manyUnits, 512, 512, 512, func(int) []v1alpha1.ClusterState { return pending }, 30, 0, 0},
-		"OneMissing": {"one member lacks the last unit", manyUnits, 512, 1, 0, func(i int) []v1alpha1.ClusterState { return [][]v1alpha1.ClusterState{realized, one}[i/(manyUnits-1)] }, 100, 0, 1},
+		"Portal": {
+			"one resource with every statement that a policy can hold", 1, 512, 512,
+			0, func(int) []v1alpha1.ClusterState { return realized[:200] }, 1, 1, 1,
+		},
+		"Few":     {"some resources in few members", 20, 60, 1, 0, func(int) []v1alpha1.ClusterState { return realized[:3] }, 20, 20, 20},
+		"One":     {"one resource that no member has", 1, 512, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, 1, 0, 1},
+		"Well":    {"every unit is everywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return realized }, manyUnits, 0, 100},
+		"Pending": {"no unit is anywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, manyUnits, 0, 100},
+		"Long":    {"the longest names", manyUnits, 512, 512, 0, func(int) []v1alpha1.ClusterState { return pending }, 100, 0, 0},
+		"Refused": {"every statement is refused", manyUnits, 512, 512, 512, func(int) []v1alpha1.ClusterState { return pending }, 30, 0, 0},
+		"OneMissing": {
+			"one member lacks the last unit", manyUnits, 512, 1, 0,
+			func(i int) []v1alpha1.ClusterState { return [][]v1alpha1.ClusterState{realized, one}[i/(manyUnits-1)] }, 100, 0, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := factsOf()

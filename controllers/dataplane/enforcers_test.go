@@ -47,7 +47,10 @@ func world(t *testing.T, more ...client.Object) (*policycache.Cache, *testenv.Ob
 		}
 	}
 	for _, o := range append([]client.Object{class("grpc", services, "s"), class("batch", jobs, "j"), protect("a", services+"a"), protect("b", jobs+"b"),
-		&v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: apps + "*", LabelKey: "a", ServiceAccountTemplate: "app-{id}"}},
+		&v1alpha1.SubjectClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "application"},
+			Spec:       v1alpha1.SubjectClassSpec{Pattern: apps + "*", LabelKey: "a", ServiceAccountTemplate: "app-{id}"},
+		},
 		statement("anyone", v1alpha1.EffectAllow, "*", "grpc:call", services+"a")}, more...) {
 		if err := cache.Change(nil, o); err != nil {
 			t.Fatal(err)

@@ -359,16 +359,44 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 		holds, lacks string
 	}{
 		"NothingReported": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{nil, nil, nil}}, holds: "requests", lacks: "Refused\": ["},
-		"Identities":      {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{pods(holds(16384), 9000, 4), pods(holds(16384), 9000, 4), holds(16384)}}, holds: "(14733 of 16384 in m1)"},
-		"BiggerMaps":      {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{pods(holds(65536), 9000, 4), pods(holds(65536), 9000, 4), holds(256)}}, lacks: "PolicyMapFull"},
-		"SmallMap":        {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(512), holds(256)}}, holds: "(450 of 512 in m2)"},
-		"NoProxy":         {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), noHTTP(holds(16384)), holds(16384)}}, holds: "in m2: rules about requests (method, path) cannot be enforced there"},
-		"NoProxyAnywhere": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{noHTTP(holds(16384)), noHTTP(holds(16384)), noHTTP(holds(16384))}}, holds: "rules about requests (method, path) cannot be enforced there", lacks: "\"http\":"},
-		"NoGroups":        {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(16384), holds(16384)}, noGroups: true}, holds: "a deny of an external workload is not pushed to the members"},
-		"TwoMeshes": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("a", pods(holds(16384), 9, 2, "1", "2")), in("a", pods(holds(16384), 9, 2, "3")), in("b", pods(holds(16384), 9, 2, "far", "foe"))}},
+		"Identities": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{pods(holds(16384), 9000, 4), pods(holds(16384), 9000, 4), holds(16384)}},
+			holds: "(14733 of 16384 in m1)",
+		},
+		"BiggerMaps": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{pods(holds(65536), 9000, 4), pods(holds(65536), 9000, 4), holds(256)}},
+			lacks: "PolicyMapFull",
+		},
+		"SmallMap": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(512), holds(256)}}, holds: "(450 of 512 in m2)"},
+		"NoProxy": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), noHTTP(holds(16384)), holds(16384)}},
+			holds: "in m2: rules about requests (method, path) cannot be enforced there",
+		},
+		"NoProxyAnywhere": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{noHTTP(holds(16384)), noHTTP(holds(16384)), noHTTP(holds(16384))}},
+			holds: "rules about requests (method, path) cannot be enforced there", lacks: "\"http\":",
+		},
+		"NoGroups": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{holds(16384), holds(16384), holds(16384)}, noGroups: true},
+			holds: "a deny of an external workload is not pushed to the members",
+		},
+		"TwoMeshes": {fleet: sameFleet{
+			reported: []*v1alpha1.MemberDataplane{
+				in("a", pods(holds(16384), 9, 2, "1", "2")), in("a", pods(holds(16384), 9, 2, "3")),
+				in("b", pods(holds(16384), 9, 2, "far", "foe")),
+			},
+		},
 			holds: "has pods in m3 only, which is in another cluster mesh"},
-		"TwoMeshesUnread": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("a", pods(holds(16384), 9, 2, "1")), in("a", holds(16384)), in("b", holds(16384))}}, holds: "has or may have pods in m3"},
-		"NoMeshes": {fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("none", pods(holds(256), 90, 4, "1", "2")), in("none", noHTTP(pods(holds(512), 60, 2, "3"))), in("none", pods(holds(16384), 900, 64, "far", "foe"))}},
+		"TwoMeshesUnread": {
+			fleet: sameFleet{reported: []*v1alpha1.MemberDataplane{in("a", pods(holds(16384), 9, 2, "1")), in("a", holds(16384)), in("b", holds(16384))}},
+			holds: "has or may have pods in m3",
+		},
+		"NoMeshes": {fleet: sameFleet{
+			reported: []*v1alpha1.MemberDataplane{
+				in("none", pods(holds(256), 90, 4, "1", "2")), in("none", noHTTP(pods(holds(512), 60, 2, "3"))),
+				in("none", pods(holds(16384), 900, 64, "far", "foe")),
+			},
+		},
 			holds: "0.0.0.0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +405,10 @@ func TestEveryProgramCompilesTheSame(t *testing.T) {
 				c.lacks != "" && strings.Contains(want, c.lacks) {
 				t.Errorf("the adapter's text has to have %q and not %q:\n%s", c.holds, c.lacks, want)
 			}
-			for who, got := range map[string]string{"the portal": c.fleet.portal(t, at), "the command line": c.fleet.line(t, at, true), "the command line without registrations": c.fleet.line(t, at, false)} {
+			for who, got := range map[string]string{
+				"the portal": c.fleet.portal(t, at), "the command line": c.fleet.line(t, at, true),
+				"the command line without registrations": c.fleet.line(t, at, false),
+			} {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s compiles something else; -adapter +it:\n%s", who, diff)
 				}
@@ -470,8 +501,13 @@ func sameDecisions(t *testing.T, s *policy.Snapshot, at time.Time, e enforcer.En
 	var all []any
 	for _, cluster := range []string{"", "m1", "m2", "m3"} {
 		for _, subject := range []string{"trnv1:rsc:o:mesh:svc:cart", "trnv1:rsc:o:iam:user:bob", "trnv1:rsc:o:iam:user:eve"} {
-			for _, resources := range [][]string{{"trnv1:rsc:o:web:sites:meshed-shop"}, {"trnv1:rsc:o:web:sites:double-shop"}, {"trnv1:rsc:o:web:sites:meshed-shop", sameHead + "bobs"}} {
-				for _, p := range []v1alpha1.Port{{Port: 80, Protocol: "TCP"}, {Port: 443, Protocol: "UDP"}, {Port: 8080, Protocol: "TCP"}, {Port: 9090, Protocol: "TCP"}} {
+			for _, resources := range [][]string{
+				{"trnv1:rsc:o:web:sites:meshed-shop"}, {"trnv1:rsc:o:web:sites:double-shop"},
+				{"trnv1:rsc:o:web:sites:meshed-shop", sameHead + "bobs"},
+			} {
+				for _, p := range []v1alpha1.Port{
+					{Port: 80, Protocol: "TCP"}, {Port: 443, Protocol: "UDP"}, {Port: 8080, Protocol: "TCP"}, {Port: 9090, Protocol: "TCP"},
+				} {
 					q := policy.Query{
 						Subjects:   []string{subject},
 						Resources:  resources,
@@ -518,17 +554,34 @@ func sameDecisions(t *testing.T, s *policy.Snapshot, at time.Time, e enforcer.En
 // Istio, which are those that the adapter's enforcer renders by.
 func TestEveryProgramDecidesTheSame(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	const sidecar, ambient = `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`, `{"dataplane": "ambient", "version": "1.30.1", "strictMTLS": true}`
+	const sidecar = `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`
+	const ambient = `{"dataplane": "ambient", "version": "1.30.1", "strictMTLS": true}`
 	reported := []*v1alpha1.MemberDataplane{{PolicyMapEntries: 16384}, {PolicyMapEntries: 16384}, {PolicyMapEntries: 16384}}
 	for name, c := range map[string]struct {
 		istio, roots []string
 		holds        []string
 	}{
-		"Sidecars":       {istio: []string{sidecar, sidecar, sidecar}, holds: []string{"svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: allowed", "user:bob to [trnv1:rsc:o:web:sites:double-shop] on 80: default-denied, written allowed"}},
-		"Mixed":          {istio: []string{sidecar, ambient, ""}, holds: []string{"m1: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: allowed", "m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: default-denied", "m3: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied"}},
-		"Nothing":        {istio: []string{"", "", ""}, holds: []string{"the member declares no Istio that enforces"}},
-		"Unreadable":     {istio: []string{sidecar, "{", sidecar}, holds: []string{"cannot be read"}},
-		"OtherNamespace": {istio: []string{sidecar, sidecar, sidecar}, roots: []string{"", "mesh-root", ""}, holds: []string{"m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied", "root namespace is mesh-root"}},
+		"Sidecars": {
+			istio: []string{sidecar, sidecar, sidecar},
+			holds: []string{
+				"svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: allowed",
+				"user:bob to [trnv1:rsc:o:web:sites:double-shop] on 80: default-denied, written allowed",
+			},
+		},
+		"Mixed": {
+			istio: []string{sidecar, ambient, ""},
+			holds: []string{
+				"m1: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: allowed",
+				"m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 8080: default-denied",
+				"m3: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied",
+			},
+		},
+		"Nothing":    {istio: []string{"", "", ""}, holds: []string{"the member declares no Istio that enforces"}},
+		"Unreadable": {istio: []string{sidecar, "{", sidecar}, holds: []string{"cannot be read"}},
+		"OtherNamespace": {
+			istio: []string{sidecar, sidecar, sidecar}, roots: []string{"", "mesh-root", ""},
+			holds: []string{"m2: trnv1:rsc:o:mesh:svc:cart to [trnv1:rsc:o:web:sites:meshed-shop] on 80: default-denied", "root namespace is mesh-root"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := sameFleet{reported: reported, istio: c.istio, roots: c.roots, more: sameMesh()}
@@ -548,7 +601,10 @@ func TestEveryProgramDecidesTheSame(t *testing.T) {
 					t.Errorf("the adapter's text has to have %q:\n%s", text, want)
 				}
 			}
-			for who, s := range map[string]*policy.Snapshot{"the portal": f.hosted(t), "the command line": f.filed(t, true), "the command line without registrations": f.filed(t, false)} {
+			for who, s := range map[string]*policy.Snapshot{
+				"the portal": f.hosted(t), "the command line": f.filed(t, true),
+				"the command line without registrations": f.filed(t, false),
+			} {
 				plan, err := registry.Prepare(v1alpha1.EnforcerIstio, registry.Job{Snapshot: s, At: at})
 				if err != nil {
 					t.Fatal(err)

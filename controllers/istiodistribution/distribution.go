@@ -63,7 +63,9 @@ func New(config Config) (*Distribution, error) {
 // AddToManager runs the distribution. The returned Ready also waits until it is known whether the host has the kind.
 func (d *Distribution) AddToManager(mgr manager.Manager, ready startup.Ready) (startup.Ready, error) {
 	// The members are read once the host distributes something to them; before that they need not have the kind.
-	for _, run := range []manager.Runnable{startup.EveryReplica(d.watch), startup.WhenClosed(d.supported, d.Fleet.Run), manager.RunnableFunc(d.root.KeepCorrect)} {
+	for _, run := range []manager.Runnable{
+		startup.EveryReplica(d.watch), startup.WhenClosed(d.supported, d.Fleet.Run), manager.RunnableFunc(d.root.KeepCorrect),
+	} {
 		if err := mgr.Add(run); err != nil {
 			return nil, err
 		}

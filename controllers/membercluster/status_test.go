@@ -52,10 +52,18 @@ func TestState(t *testing.T) {
 		{"nothing is wrong", func(*facts) {}, v1alpha1.MemberClusterReady, ""},
 		{"it cannot be read", func(f *facts) { f.Seen = away }, v1alpha1.MemberClusterUnreachable, "does not answer"},
 		{"KubeFed's token is refused", func(f *facts) {
-			f.Check.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: message.Verbatim("it refuses the token"), Do: message.Verbatim("check the token")}}
+			f.Check.Findings = []preflight.Finding{
+				{
+					Severity: preflight.Stops, Code: preflight.Unreachable,
+					Message: message.Verbatim("it refuses the token"), Do: message.Verbatim("check the token"),
+				},
+			}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
-		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Check.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{
+			"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Check.Mark = true, mark },
+			v1alpha1.MemberClusterDowngraded, "by dave (an outage)",
+		},
 		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
 			f.Cluster.Quarantined, f.Cluster.Downgrade, f.Check.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
@@ -152,14 +160,29 @@ func TestGuardAndDowngrade(t *testing.T) {
 		marked bool
 	}{
 		{"all is well", v1alpha1.MemberClusterStatus{}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
-		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
+		{
+			"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
+			func(l *memberhealth.CheckResult) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false,
+		},
 		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
-		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
-		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
-		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
+		{
+			"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
+			func(l *memberhealth.CheckResult) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false,
+		},
+		{
+			"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
+			func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false,
+		},
+		{
+			"nobody ever did", v1alpha1.MemberClusterStatus{},
+			func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false,
+		},
 		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Mark = mark }, v1alpha1.GuardPresent, true},
 		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
-		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *memberhealth.CheckResult) { l.Marked = false }, v1alpha1.GuardPresent, true},
+		{
+			"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}},
+			func(l *memberhealth.CheckResult) { l.Marked = false }, v1alpha1.GuardPresent, true,
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()
@@ -273,22 +296,41 @@ func TestDataplane(t *testing.T) {
 		{reason: "it was never read"},
 		{reason: "identities were not read", limit: 512, is: dataplane{NoHTTP: message.Verbatim("off"), NoGroups: true}, mesh: "east",
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 512, NoHTTP: "off", NoGroups: true, Mesh: "east"}},
-		{reason: "numbers are rounded up", limit: 16384, is: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
-			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("svc", 1024, 1)}}},
-		{reason: "they stay while they are good enough", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}},
-			is:   dataplane{Identities: 900, Labels: []v1alpha1.MemberLabel{label("app", 15, 4)}},
-			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}}},
-		{reason: "they never are too small", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}},
-			is:   dataplane{Identities: 1025, Labels: []v1alpha1.MemberLabel{label("app", 16, 9)}},
-			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1152, Labels: []v1alpha1.MemberLabel{label("app", 16, 16)}}},
-		{reason: "nor much too large", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("gone", 1, 1)}},
+		{reason: "numbers are rounded up", limit: 16384,
+			is: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
+			want: &v1alpha1.MemberDataplane{
+				PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("svc", 1024, 1)},
+			}},
+		{reason: "they stay while they are good enough", limit: 16384,
+			before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}},
+			is:     dataplane{Identities: 900, Labels: []v1alpha1.MemberLabel{label("app", 15, 4)}},
+			want:   &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}}},
+		{reason: "they never are too small", limit: 16384,
+			before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}},
+			is:     dataplane{Identities: 1025, Labels: []v1alpha1.MemberLabel{label("app", 16, 9)}},
+			want:   &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1152, Labels: []v1alpha1.MemberLabel{label("app", 16, 16)}}},
+		{reason: "nor much too large", limit: 16384,
+			before: &v1alpha1.MemberDataplane{
+				PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("gone", 1, 1)},
+			},
 			is:   dataplane{Identities: 100, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 104, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}}},
-		{reason: "what is not known now stays, but for the values", before: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8, "a")}, ValuesKnown: true},
+		{reason: "what is not known now stays, but for the values",
+			before: &v1alpha1.MemberDataplane{
+				PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8, "a")}, ValuesKnown: true,
+			},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}}},
-		{reason: "values where they matter", limit: 1024, is: dataplane{Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}, Values: map[string][]string{"app": {"a", "b"}, "svc": {"c"}}, ValuesKnown: true},
-			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1, "a", "b"), label("svc", 1, 1, "c")}, ValuesKnown: true}},
-		{reason: "too many values are none", limit: 1024, is: dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(maxValues + 1), ValuesKnown: true},
+		{reason: "values where they matter", limit: 1024,
+			is: dataplane{
+				Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)},
+				Values: map[string][]string{"app": {"a", "b"}, "svc": {"c"}}, ValuesKnown: true,
+			},
+			want: &v1alpha1.MemberDataplane{
+				PolicyMapEntries: 1024, Identities: 3,
+				Labels: []v1alpha1.MemberLabel{label("app", 2, 1, "a", "b"), label("svc", 1, 1, "c")}, ValuesKnown: true,
+			}},
+		{reason: "too many values are none", limit: 1024,
+			is:   dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(maxValues + 1), ValuesKnown: true},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 2048, Labels: []v1alpha1.MemberLabel{label("app", 1152, 1)}}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

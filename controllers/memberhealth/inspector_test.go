@@ -33,7 +33,10 @@ func TestDecide(t *testing.T) {
 		do       action
 	}{
 		{"a healthy member", history{}, false, nil, history{Good: 1}, actionNone},
-		{"what is not enforced there stops nobody", history{}, false, []preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, actionNone},
+		{
+			"what is not enforced there stops nobody", history{}, false,
+			[]preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, actionNone,
+		},
 		{"a missing kind is certain", history{Good: 9}, false, found(preflight.KindMissing), history{Bad: 1}, actionQuarantine},
 		{"so is a forbidden one", history{}, false, found(preflight.KindForbidden), history{Bad: 1}, actionQuarantine},
 		{"a list may fail once", history{}, false, found(preflight.KindFails), history{Bad: 1}, actionNone},
@@ -187,7 +190,10 @@ func TestUnenforced(t *testing.T) {
 		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, "", 6},
 		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, "", 7},
 		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, "", 8},
-		{"what keeps a cluster from joining does not void what is pushed", func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, "", 9},
+		{
+			"what keeps a cluster from joining does not void what is pushed",
+			func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, "", 9,
+		},
 		{"that of applications is not, by which the unit denies", settings("labels", `k8s:com\.trip/redis`), false, true, false, false, "known", 10},
 		{"the labels are in a file", settings("label-prefix-file", "f"), true, true, false, false, "unknown", 11},
 		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, "", 12},

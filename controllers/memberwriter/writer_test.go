@@ -218,7 +218,9 @@ func TestOlderObjectReplacesNoNewer(t *testing.T) {
 			TemplateSpec: map[string]any{},
 		}
 	}
-	for _, step := range []struct{ sent, want *federation.Object }{{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)}} {
+	for _, step := range []struct{ sent, want *federation.Object }{
+		{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)},
+	} {
 		w.Send(step.sent)
 		if got := w.wanted[place{"m1", step.sent.Key()}]; got.Meta.Generation != step.want.Meta.Generation || got.Meta.UID != step.want.Meta.UID {
 			t.Errorf("after Send of %s/%d got %s/%d", step.sent.Meta.UID, step.sent.Meta.Generation, got.Meta.UID, got.Meta.Generation)

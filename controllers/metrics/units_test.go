@@ -31,17 +31,64 @@ func TestMember(t *testing.T) {
 		realizes, propagates string // count and sum
 		drifts               float64
 	}{
-		{"a new unit arrives", v1alpha1.ClusterState{}, []look{{0, seen(pending, "a", "", false)}, {1, seen(pending, "a", "", true)}, {3, seen(realized, "a", "a", true)}, {9, seen(realized, "a", "a", true)}}, "1 3", "1 1", 0},
-		{"a change arrives before KubeFed says so", seen(realized, "a", "a", true), []look{{0, seen(pending, "b", "a", false)}, {2, seen(realized, "b", "b", false)}, {3, seen(realized, "b", "b", true)}}, "1 2", "1 3", 0},
-		{"the process before began it", seen(pending, "a", "", false), []look{{0, seen(pending, "a", "", false)}, {2, seen(realized, "a", "a", true)}}, "0 0", "0 0", 0},
-		{"a second change begins anew", seen(realized, "a", "a", true), []look{{0, seen(pending, "b", "a", false)}, {5, seen(pending, "c", "b", false)}, {6, seen(realized, "c", "c", true)}}, "1 1", "1 1", 0},
-		{"a change that is taken back was never waited for", seen(realized, "a", "a", true), []look{{0, seen(pending, "b", "a", false)}, {5, seen(realized, "a", "a", true)}}, "0 0", "0 0", 0},
-		{"the same thing twice", seen(realized, "a", "a", true), []look{{0, seen(pending, "b", "a", false)}, {1, seen(realized, "b", "b", true)}, {2, seen(pending, "a", "b", false)}, {4, seen(realized, "a", "a", true)}}, "2 3", "2 3", 0},
-		{"what was last seen of a member that is away is not there now", seen(realized, "a", "a", true), []look{{0, seen(away, "b", "b", false)}, {7, seen(realized, "b", "b", true)}}, "0 0", "0 0", 0},
-		{"a member that was away catches up", seen(realized, "a", "a", true), []look{{0, seen(away, "b", "a", false)}, {7, seen(realized, "b", "b", true)}}, "1 7", "1 7", 0},
-		{"a removal is no arrival", seen(realized, "a", "a", true), []look{{0, seen(pending, "", "a", false)}, {7, seen(realized, "", "", true)}}, "0 0", "0 0", 0},
-		{"a drift counts when it begins", seen(realized, "a", "a", true), []look{{0, seen(drifted, "a", "x", true)}, {1, seen(drifted, "a", "y", true)}, {2, seen(realized, "a", "a", true)}, {3, seen(drifted, "a", "x", true)}}, "0 0", "0 0", 2},
-		{"a drift that the process before told of was counted by it", seen(drifted, "a", "x", true), []look{{0, seen(drifted, "a", "x", true)}}, "0 0", "0 0", 0},
+		{
+			"a new unit arrives", v1alpha1.ClusterState{},
+			[]look{
+				{0, seen(pending, "a", "", false)}, {1, seen(pending, "a", "", true)},
+				{3, seen(realized, "a", "a", true)}, {9, seen(realized, "a", "a", true)},
+			},
+			"1 3", "1 1", 0,
+		},
+		{
+			"a change arrives before KubeFed says so", seen(realized, "a", "a", true),
+			[]look{{0, seen(pending, "b", "a", false)}, {2, seen(realized, "b", "b", false)}, {3, seen(realized, "b", "b", true)}},
+			"1 2", "1 3", 0,
+		},
+		{
+			"the process before began it", seen(pending, "a", "", false),
+			[]look{{0, seen(pending, "a", "", false)}, {2, seen(realized, "a", "a", true)}}, "0 0", "0 0", 0,
+		},
+		{
+			"a second change begins anew", seen(realized, "a", "a", true),
+			[]look{{0, seen(pending, "b", "a", false)}, {5, seen(pending, "c", "b", false)}, {6, seen(realized, "c", "c", true)}},
+			"1 1", "1 1", 0,
+		},
+		{
+			"a change that is taken back was never waited for", seen(realized, "a", "a", true),
+			[]look{{0, seen(pending, "b", "a", false)}, {5, seen(realized, "a", "a", true)}}, "0 0", "0 0", 0,
+		},
+		{
+			"the same thing twice", seen(realized, "a", "a", true),
+			[]look{
+				{0, seen(pending, "b", "a", false)}, {1, seen(realized, "b", "b", true)},
+				{2, seen(pending, "a", "b", false)}, {4, seen(realized, "a", "a", true)},
+			},
+			"2 3", "2 3", 0,
+		},
+		{
+			"what was last seen of a member that is away is not there now", seen(realized, "a", "a", true),
+			[]look{{0, seen(away, "b", "b", false)}, {7, seen(realized, "b", "b", true)}}, "0 0", "0 0", 0,
+		},
+		{
+			"a member that was away catches up", seen(realized, "a", "a", true),
+			[]look{{0, seen(away, "b", "a", false)}, {7, seen(realized, "b", "b", true)}}, "1 7", "1 7", 0,
+		},
+		{
+			"a removal is no arrival", seen(realized, "a", "a", true),
+			[]look{{0, seen(pending, "", "a", false)}, {7, seen(realized, "", "", true)}}, "0 0", "0 0", 0,
+		},
+		{
+			"a drift counts when it begins", seen(realized, "a", "a", true),
+			[]look{
+				{0, seen(drifted, "a", "x", true)}, {1, seen(drifted, "a", "y", true)},
+				{2, seen(realized, "a", "a", true)}, {3, seen(drifted, "a", "x", true)},
+			},
+			"0 0", "0 0", 2,
+		},
+		{
+			"a drift that the process before told of was counted by it", seen(drifted, "a", "x", true),
+			[]look{{0, seen(drifted, "a", "x", true)}}, "0 0", "0 0", 0,
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			reg := prometheus.NewRegistry()

@@ -28,24 +28,48 @@ func TestObjectState(t *testing.T) {
 		{"an older revision, as ACP wrote it", objectState{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},
 		{"somebody changed the spec", objectState{Desired: "r", Observation: there("x", "r", "")}, true, v1alpha1.MemberDrifted},
 		{"somebody took the label away too", objectState{Desired: "r", Observation: there("x", "", "")}, true, v1alpha1.MemberDrifted},
-		{"a group that was as wanted, and KubeFed is done", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true, Settled: true, Propagated: true}, true, v1alpha1.MemberDrifted},
-		{"a group that KubeFed still has to bring", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true}, true, v1alpha1.MemberPending},
-		{"a group that was not as wanted yet", objectState{Group: true, Desired: "r", Observation: there("x", "", ""), Settled: true, Propagated: true}, true, v1alpha1.MemberPending},
+		{
+			"a group that was as wanted, and KubeFed is done",
+			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true, Settled: true, Propagated: true},
+			true, v1alpha1.MemberDrifted,
+		},
+		{
+			"a group that KubeFed still has to bring",
+			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true}, true, v1alpha1.MemberPending,
+		},
+		{
+			"a group that was not as wanted yet",
+			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), Settled: true, Propagated: true},
+			true, v1alpha1.MemberPending,
+		},
 		{"not there yet", objectState{Desired: "r", Observation: absent}, true, v1alpha1.MemberPending},
-		{"it was there, and somebody deleted it", objectState{Name: "acp-x", Desired: "r", Observation: absent, WasRealized: true}, true, v1alpha1.MemberDrifted},
-		{"it was there, and what is wanted now was not written yet", objectState{Desired: "r", Observation: absent, WasRealized: true, Deferred: true}, true, v1alpha1.MemberPending},
+		{
+			"it was there, and somebody deleted it",
+			objectState{Name: "acp-x", Desired: "r", Observation: absent, WasRealized: true}, true, v1alpha1.MemberDrifted,
+		},
+		{
+			"it was there, and what is wanted now was not written yet",
+			objectState{Desired: "r", Observation: absent, WasRealized: true, Deferred: true}, true, v1alpha1.MemberPending,
+		},
 		{"it was there, and nobody can say", objectState{Desired: "r", Observation: away, WasRealized: true}, true, v1alpha1.MemberUnreachable},
 		{"nobody can say", objectState{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
 		{"KubeFed's success is no proof", objectState{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
 		{"not wanted, being removed", objectState{Observation: there("r", "r", ""), MayExist: true}, true, v1alpha1.MemberPending},
-		{"not wanted, and KubeFed waits for the member", objectState{Observation: there("r", "r", ""), Settled: true, KubeFedStatus: federation.WaitingForRemoval}, true, v1alpha1.MemberPending},
+		{
+			"not wanted, and KubeFed waits for the member",
+			objectState{Observation: there("r", "r", ""), Settled: true, KubeFedStatus: federation.WaitingForRemoval},
+			true, v1alpha1.MemberPending,
+		},
 		{"not wanted, and nobody removes it", objectState{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
 		{"not wanted, and nobody can say", objectState{Observation: away, MayExist: true, Settled: true}, true, v1alpha1.MemberUnreachable},
 		{"gone, but KubeFed may still write it", objectState{Observation: absent, MayExist: true}, true, v1alpha1.MemberPending},
 		{"gone", objectState{Observation: absent, MayExist: true, Settled: true}, false, ""},
 		{"never had it, and is away", objectState{Observation: away, Settled: true}, false, ""},
 		{"closed without owner", objectState{Desired: "r", Observation: there("r", "r", ""), Frozen: true, Orphan: true}, true, v1alpha1.MemberLeaked},
-		{"kept as it was, so no word about what is asked for now", objectState{Desired: "r", Observation: there("r", "r", ""), Frozen: true}, true, v1alpha1.MemberPending},
+		{
+			"kept as it was, so no word about what is asked for now",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Frozen: true}, true, v1alpha1.MemberPending,
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if got := c.sighting.relevant(); got != c.relevant {

@@ -110,9 +110,18 @@ func TestTheWorseDataplaneCounts(t *testing.T) {
 		says   string
 	}{
 		{"both are as they have to be", func(*facts, map[string]*federation.Observed) {}, v1alpha1.MemberRealized, ""},
-		{"Istio's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey] = nil }, v1alpha1.MemberPending, "AuthorizationPolicy acp-x is not there yet"},
-		{"Istio's was changed by hand", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey].Revision = "other" }, v1alpha1.MemberDrifted, "AuthorizationPolicy acp-x was changed"},
-		{"Cilium's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen["acp-x"] = nil }, v1alpha1.MemberPending, "the policy is not there yet"},
+		{
+			"Istio's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey] = nil },
+			v1alpha1.MemberPending, "AuthorizationPolicy acp-x is not there yet",
+		},
+		{
+			"Istio's was changed by hand", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey].Revision = "other" },
+			v1alpha1.MemberDrifted, "AuthorizationPolicy acp-x was changed",
+		},
+		{
+			"Cilium's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen["acp-x"] = nil },
+			v1alpha1.MemberPending, "the policy is not there yet",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := meshed(t)

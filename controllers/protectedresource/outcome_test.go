@@ -35,14 +35,20 @@ func TestResult(t *testing.T) {
 		{"a write failed", outcome{Step: stepApplied, Facts: known, Err: broken}, reconcile.Result{}, broken},
 		{"the status failed", outcome{Step: stepApplied, Facts: known, StatusErr: broken}, reconcile.Result{}, broken},
 		{"the status met a newer object", outcome{Step: stepApplied, Facts: known, StatusErr: errConflict}, after(conflictRequeueDelay), nil},
-		{"the status met a newer object after a failed write", outcome{Step: stepApplied, Facts: known, Err: broken, StatusErr: errConflict}, after(conflictRequeueDelay), broken},
+		{
+			"the status met a newer object after a failed write",
+			outcome{Step: stepApplied, Facts: known, Err: broken, StatusErr: errConflict}, after(conflictRequeueDelay), broken,
+		},
 		{"a group is missing", outcome{Step: stepMissingGroup, Facts: known, MissingGroup: "g"}, after(graceCheckInterval), nil},
 		{"KubeFed still reports on the last write", outcome{Step: stepInFlight, Facts: known}, after(conflictRequeueDelay), nil},
 		{"the write queue triggers the next reconcile", outcome{Step: stepQueued, Facts: known}, reconcile.Result{}, nil},
 		{"the unit refers to a group for the first time", outcome{Step: stepApplied, Facts: first}, after(conflictRequeueDelay), nil},
 		{"the status is deferred", outcome{Step: stepApplied, Facts: known, StatusDelay: time.Second},
 			reconcile.Result{RequeueAfter: time.Second, Priority: new(requestqueue.StatusUpdate)}, nil},
-		{"the status is deferred, and a group is missing", outcome{Step: stepMissingGroup, Facts: known, StatusDelay: 5 * time.Second}, after(graceCheckInterval), nil},
+		{
+			"the status is deferred, and a group is missing",
+			outcome{Step: stepMissingGroup, Facts: known, StatusDelay: 5 * time.Second}, after(graceCheckInterval), nil,
+		},
 	} {
 		got, err := c.out.result()
 		if diff := cmp.Diff(c.want, got); diff != "" || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {

@@ -70,7 +70,11 @@ func TestFrozenPlan(t *testing.T) {
 	}{
 		{"the ProtectedResource vanished", nil, true},
 		{"it is in Enforce, and nothing could be compiled", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeEnforce)}, true},
-		{"it is in Audit in one member", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeAudit})}, true},
+		{
+			"it is in Audit in one member",
+			[]*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeAudit})},
+			true,
+		},
 		{"one of two is in Enforce", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeEnforce)}, true},
 		{"all are in Observe", []*v1alpha1.ProtectedResource{object(v1alpha1.ModeObserve), object(v1alpha1.ModeObserve)}, false},
 	} {

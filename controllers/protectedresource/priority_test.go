@@ -47,8 +47,14 @@ func TestPriorityOf(t *testing.T) {
 		{"a member that it closed is left", object(both, "m1", "m2"), object(both, "m1"), false, writequeue.Downgrade},
 		{"a member is left by what only allowed", object(spec(false, "1"), "m1", "m2"), object(spec(false, "1"), "m1"), false, writequeue.Revocation},
 		{"what was emptied before goes", object(spec(false), "m1"), object(spec(false)), false, writequeue.Bulk},
-		{"somebody else's hand was in it", with(object(one, "m1"), func(o *federation.Object) { o.ForeignFields = true }), object(one, "m1"), false, writequeue.Revocation},
-		{"a kind that is not understood here", with(object(one, "m1"), func(o *federation.Object) { o.Kind = federation.CiliumGroup }), object(both, "m1"), true, writequeue.Revocation},
+		{
+			"somebody else's hand was in it", with(object(one, "m1"), func(o *federation.Object) { o.ForeignFields = true }),
+			object(one, "m1"), false, writequeue.Revocation,
+		},
+		{
+			"a kind that is not understood here", with(object(one, "m1"), func(o *federation.Object) { o.Kind = federation.CiliumGroup }),
+			object(both, "m1"), true, writequeue.Revocation,
+		},
 	} {
 		f := &facts{}
 		if c.was != nil {

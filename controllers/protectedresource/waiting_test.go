@@ -34,14 +34,20 @@ func TestEnforceWaitsForEveryPlacedMember(t *testing.T) {
 		{"one lacks the label of callers", nil, nil, labelless{"m3": appKey}, nil, "m3 (" + appKey},
 		{"a label that no rule uses does not matter", nil, nil, labelless{"m3": "other"}, all, ""},
 		{"nobody knows of one", nil, nil, labelless{"m3": "?"}, nil, "m3 (nobody could look)"},
-		{"the one that lacks it is in Observe", nil, func(s *scene) { s.spec.ClusterModes = observe("m2") }, labelless{"m2": redisKey}, []string{"m1", "m3"}, ""},
+		{
+			"the one that lacks it is in Observe", nil, func(s *scene) { s.spec.ClusterModes = observe("m2") },
+			labelless{"m2": redisKey}, []string{"m1", "m3"}, "",
+		},
 		{"it is enforced in one member, and another one that is in Audit lacks it", nil, func(s *scene) {
 			s.spec.Mode, s.spec.ClusterModes = v1alpha1.ModeAudit, []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeEnforce}}
 		}, labelless{"m2": redisKey}, nil, "m2 ("},
 		{"a name without registration holds nothing up", nil, func(s *scene) { s.placement = append(s.placement, "later") }, labelless{"later": "?"}, all, ""},
 		{"what is closed stays closed when a label is lost", sound{}, nil, labelless{"m1": redisKey, "m2": "?"}, all, ""},
 		{"and gets revocations and denies", sound{}, func(s *scene) { s.allowed, s.denied = []string{"2"}, []string{"1"} }, labelless{"m2": redisKey}, all, ""},
-		{"a member that joins is closed although another lost a label", sound{}, func(s *scene) { s.join("m4") }, labelless{"m2": redisKey}, append(slices.Clone(all), "m4"), ""},
+		{
+			"a member that joins is closed although another lost a label", sound{},
+			func(s *scene) { s.join("m4") }, labelless{"m2": redisKey}, append(slices.Clone(all), "m4"), "",
+		},
 		{"one that joins without labels waits alone", sound{}, func(s *scene) { s.join("m4") }, labelless{"m4": redisKey}, all, ""},
 		{"it is closed once they are there", labelless{"m2": redisKey}, nil, sound{}, all, ""},
 	} {

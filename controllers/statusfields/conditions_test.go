@@ -26,8 +26,14 @@ func TestAccepted(t *testing.T) {
 		want     metav1.Condition
 	}{
 		"nothing": {"nothing is wrong", nil, metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted, Message: "ok"}},
-		"warning": {"somebody has to look", []policy.Problem{warning}, metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDuplicate, Message: "warning"}},
-		"both":    {"what leaves it out is the worse", []policy.Problem{warning, fatal}, metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoClass, Message: "left out"}},
+		"warning": {
+			"somebody has to look", []policy.Problem{warning},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDuplicate, Message: "warning"},
+		},
+		"both": {
+			"what leaves it out is the worse", []policy.Problem{warning, fatal},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoClass, Message: "left out"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Accepted(tc.problems, "ok")
@@ -105,7 +111,10 @@ func TestDeferralLimit(t *testing.T) {
 		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstStatusDelay},
 		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstStatusDelay},
 		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), 0},
-		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0},
+		{
+			"it was refused until now, which is not so any more",
+			conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0,
+		},
 		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), StatusDelay},
 		{"it was in force, and a member drifts", realized, pending, members(v1alpha1.MemberDrifted), 0},
 		{"it was in force nowhere, and has to be now", conditions(yes, yes, no, v1alpha1.ReasonObserve), pending, members(v1alpha1.MemberPending), 0},

@@ -46,26 +46,10 @@ func fit(states []v1alpha1.ClusterState, most, room int) int {
 
 // SizeOfMember returns an upper bound of the JSON of a member that is listed in full.
 func SizeOfMember(c *v1alpha1.ClusterState) int {
-	const keys = len(`{"name":"","state":"","mode":"","desiredRevision":"","observedRevision":"","propagated":true,"since":"","message":"","messageCode":"","messageParams":""},`)
-	return keys + len(
-		c.Name,
-	) + len(
-		c.State,
-	) + len(
-		c.Mode,
-	) + len(
-		c.DesiredRevision,
-	) + len(
-		c.ObservedRevision,
-	) + len(
-		timeFormat,
-	) + SizeOfText(
-		c.Message,
-	) + len(
-		c.MessageCode,
-	) + SizeOfText(
-		c.MessageParams,
-	)
+	const keys = len(`{"name":"","state":"","mode":"","desiredRevision":"","observedRevision":"","propagated":true,"since":"","message":"",` +
+		`"messageCode":"","messageParams":""},`)
+	return keys + len(c.Name) + len(c.State) + len(c.Mode) + len(c.DesiredRevision) + len(c.ObservedRevision) + len(timeFormat) +
+		SizeOfText(c.Message) + len(c.MessageCode) + SizeOfText(c.MessageParams)
 }
 
 // timeFormat has the length of the JSON of a time.

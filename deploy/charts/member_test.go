@@ -84,7 +84,10 @@ func TestMemberIsWhatJoinApplies(t *testing.T) {
 	for _, s := range joinMember(t, host, joined, "my-", func(j *membership.Join) {
 		p := &j.Cluster.Locations
 		p.CiliumConfig.Name, p.CiliumAgents.Name, p.CiliumEnvoy.Name = "my-cilium-config", "my-cilium", "my-envoy"
-		j.Keys = []preflight.Key{{Label: "com.trip/redis-cluster"}, {Label: "com.trip/appid", ServiceAccount: "app-{id}"}, {Label: "com.trip/appid", ServiceAccount: "{id}-sa"}}
+		j.Keys = []preflight.Key{
+			{Label: "com.trip/redis-cluster"}, {Label: "com.trip/appid", ServiceAccount: "app-{id}"},
+			{Label: "com.trip/appid", ServiceAccount: "{id}-sa"},
+		}
 		j.Istio, j.ClassLabels = true, true
 	}) {
 		want = append(want, s.Object)

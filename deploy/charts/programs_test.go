@@ -300,7 +300,9 @@ func TestDefaultsWork(t *testing.T) {
 		"--metrics-address="+address(t),
 	)
 	plain := &http.Client{Timeout: 5 * time.Second}
-	for what, url := range map[string]string{"the portal is ready": "http://" + health + "/readyz", "the adapter is ready": "http://" + adapterHealth + "/readyz"} {
+	for what, url := range map[string]string{
+		"the portal is ready": "http://" + health + "/readyz", "the adapter is ready": "http://" + adapterHealth + "/readyz",
+	} {
 		eventually(t, what, func() error {
 			status, _, err := answers(plain, url, "")
 			if err == nil && status != http.StatusOK {

@@ -172,8 +172,12 @@ func kindsOfOthers(t *testing.T) string {
 	for module, files := range map[string][]string{
 		"github.com/cert-manager/cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
 		"github.com/prometheus-operator/prometheus-operator": {"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
-			"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml", "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml"},
-		"sigs.k8s.io/gateway-api": {"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml", "config/crd/standard/gateway.networking.k8s.io_backendtlspolicies.yaml"},
+			"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+			"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml"},
+		"sigs.k8s.io/gateway-api": {
+			"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_backendtlspolicies.yaml",
+		},
 	} {
 		dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output() //nolint:gosec // the modules are above
 		if err != nil {

@@ -68,7 +68,10 @@ func objectsOf(root, name, kind string) ([]*unstructured.Unstructured, error) {
 
 // types writes the FederatedTypeConfigs. Helm keeps them: without them KubeFed no longer repairs what members enforce.
 func types(root string, files map[string]string) error {
-	for folder, condition := range map[string]string{"deploy/kubefed": `include "acp.federatedTypes" .`, "deploy/kubefed/istio": `and (include "acp.federatedTypes" .) ` + istioCondition} {
+	for folder, condition := range map[string]string{
+		"deploy/kubefed":       `include "acp.federatedTypes" .`,
+		"deploy/kubefed/istio": `and (include "acp.federatedTypes" .) ` + istioCondition,
+	} {
 		list, err := names(root, folder)
 		if err != nil {
 			return err
@@ -89,10 +92,11 @@ func types(root string, files map[string]string) error {
 		if err != nil {
 			return err
 		}
-		files["deploy/charts/acp/templates/generated/types-"+map[bool]string{true: "istio", false: "cilium"}[strings.HasSuffix(folder, "istio")]+".yaml"] = when(
-			condition,
-			text,
-		)
+		enforcer := "cilium"
+		if strings.HasSuffix(folder, "istio") {
+			enforcer = "istio"
+		}
+		files["deploy/charts/acp/templates/generated/types-"+enforcer+".yaml"] = when(condition, text)
 	}
 	return nil
 }

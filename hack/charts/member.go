@@ -118,8 +118,9 @@ func credentials(files map[string]string) error {
 	}
 	accounts := "{{- if .Values.guard.serviceAccountTemplates }}\n%s{{- end }}\n"
 	for from, to := range map[string]string{
-		"      - serviceaccounts\n      - serviceaccounts/token\n": "      " + fmt.Sprintf(accounts, "      - serviceaccounts\n      - serviceaccounts/token\n      "),
-		"  - " + variablesMark + "\n":                              "  " + fmt.Sprintf(accounts, variables+"  "),
+		"      - serviceaccounts\n      - serviceaccounts/token\n": "      " +
+			fmt.Sprintf(accounts, "      - serviceaccounts\n      - serviceaccounts/token\n      "),
+		"  - " + variablesMark + "\n": "  " + fmt.Sprintf(accounts, variables+"  "),
 		"  - " + validationsMark + "\n": `  {{- range .Values.guard.classLabels | uniq | sortAlpha }}
 ` + strings.ReplaceAll(rule, labelCredential, "{{ . }}") + `  {{- end }}
   {{- range .Values.guard.serviceAccountTemplates | uniq | sortAlpha }}
@@ -170,7 +171,9 @@ func items(list []any) (string, error) {
 
 // istioMember writes what KubeFed needs before it can distribute Istio's policies. Istio's own chart may have installed its kind.
 func istioMember(root string, files map[string]string) error {
-	for name, condition := range map[string]string{"roles": ".Values.istio.enabled", "authorizationpolicies": "and .Values.istio.enabled .Values.istio.installCRD"} {
+	for name, condition := range map[string]string{
+		"roles": ".Values.istio.enabled", "authorizationpolicies": "and .Values.istio.enabled .Values.istio.installCRD",
+	} {
 		text, err := read(root, "deploy/istio/"+name+".yaml")
 		if err != nil {
 			return err

@@ -140,7 +140,10 @@ func TestCheck(t *testing.T) {
 		{"no such label", `c{cluster="m1"}`, "c has no label cluster"},
 		{"summed by what is not there", `sum by (cluster) (c)`, "nothing in it has the label cluster"},
 		{"matched by what is not there", `c and on (cluster) c`, "nothing in it has the label cluster"},
-		{"a bucket by its text", `b_seconds_bucket{le="60"}`, "le is written differently by different versions of Prometheus: match it by a regular expression"},
+		{
+			"a bucket by its text", `b_seconds_bucket{le="60"}`,
+			"le is written differently by different versions of Prometheus: match it by a regular expression",
+		},
 	} {
 		if got := strings.Join(check(known, parse(t, c.reason, c.expr)), "; "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)

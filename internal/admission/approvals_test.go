@@ -18,9 +18,12 @@ func TestApprovalPolicy(t *testing.T) {
 		denial, odd  string
 		wantNoDenial bool
 	}{
-		"fine":          {reason: "it compiles", now: with(`request.clients > 5`), wantNoDenial: true},
-		"does not":      {reason: "names the expression and where", now: with("request.clients > 'x'"), denial: "spec.match: line 1, column 17"},
-		"did not":       {reason: "what was wrong before is no reason to keep other changes out", old: with("("), now: with("("), odd: "spec.match", wantNoDenial: true},
+		"fine":     {reason: "it compiles", now: with(`request.clients > 5`), wantNoDenial: true},
+		"does not": {reason: "names the expression and where", now: with("request.clients > 'x'"), denial: "spec.match: line 1, column 17"},
+		"did not": {
+			reason: "what was wrong before is no reason to keep other changes out", old: with("("), now: with("("), odd: "spec.match",
+			wantNoDenial: true,
+		},
 		"never matches": {reason: "legal and odd", now: with(`request.kind == "x"`), odd: "never counts", wantNoDenial: true},
 		"nobody":        {reason: "legal and odd", now: with(`request.kind == "class"`), odd: "nobody can fill it", wantNoDenial: true},
 	} {

@@ -83,7 +83,8 @@ func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time
 		for _, r := range st.Resources {
 			if mode := notOnboarded(s, p.Name, string(r)); mode != "" {
 				note(
-					"%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource",
+					"%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: "+
+						"defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource",
 					r,
 					mode,
 				)

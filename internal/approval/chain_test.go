@@ -39,7 +39,8 @@ func org(people map[string]string, security, auditors []string, owner, sensitivi
 	b.WriteString("{kind: Group, metadata: {name: auditors}, spec: {members: [" + strings.Join(auditors, ",") + "]}}\n---\n")
 	b.WriteString("{kind: Group, metadata: {name: team}, spec: {members: [bob, dan]}}\n---\n")
 	b.WriteString(
-		"{kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:r', acp.io/sensitivity: " + sensitivity + "}}, spec: {owner: '" + owner + "'}}\n",
+		"{kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:r', acp.io/sensitivity: " + sensitivity +
+			"}}, spec: {owner: '" + owner + "'}}\n",
 	)
 	return b.String()
 }
@@ -57,21 +58,49 @@ func TestResolveChain(t *testing.T) {
 		note               string // in one of the notes
 		refused            string // in the error instead
 	}{
-		"default":             {reason: "leader, then owner", owner: "user:bob", requester: "alice", want: steps{"leader": {"carol"}, "owner": {"bob"}}},
-		"high":                {reason: "security when it matters", owner: "user:bob", sensitivity: "high", security: []string{"dave", "dora"}, requester: "alice", want: steps{"leader": {"carol"}, "owner": {"bob"}, "security": {"dave", "dora"}}},
-		"leader asks":         {reason: "one up", owner: "user:bob", requester: "carol", want: steps{"leader": {"zoe"}, "owner": {"bob"}}},
-		"owner asks":          {reason: "another owner", owner: "team", requester: "bob", want: steps{"leader": {"zoe"}, "owner": {"dan"}}, note: "another owner"},
-		"only owner asks":     {reason: "the security team", owner: "user:bob", security: []string{"dave"}, requester: "bob", want: steps{"leader": {"zoe"}, "owner": {"dave"}}, note: "security team"},
-		"no other owner":      {reason: "nobody is left", owner: "user:bob", requester: "bob", refused: "owner of r"},
-		"leader owns":         {reason: "one person one step: the leader's step goes up", owner: "user:carol", requester: "alice", want: steps{"leader": {"zoe"}, "owner": {"carol"}}, note: "one up"},
-		"leader owns, no up":  {reason: "else the owner's step goes to security", owner: "user:zoe", security: []string{"dave"}, requester: "carol", want: steps{"leader": {"zoe"}, "owner": {"dave"}}, note: "needed for another step"},
-		"top":                 {reason: "says what to do", owner: "user:bob", requester: "zoe", refused: "acp.io/leader"},
-		"no security":         {reason: "high without a security team", owner: "user:bob", sensitivity: "high", requester: "alice", refused: `"security"`},
-		"requester is sec":    {reason: "not in his own request", owner: "user:bob", sensitivity: "high", security: []string{"dave"}, people: map[string]string{"dave": "zoe", "zoe": "", "bob": ""}, requester: "dave", refused: `"security"`},
-		"one security, twice": {reason: "one person cannot be owner's stand-in and security", owner: "user:bob", sensitivity: "high", security: []string{"dave"}, requester: "bob", refused: "two steps"},
-		"auditor leads":       {reason: "auditors decide nothing", owner: "user:bob", auditors: []string{"carol"}, requester: "alice", want: steps{"leader": {"zoe"}, "owner": {"bob"}}, note: "cannot decide"},
-		"owner left":          {reason: "an owner the catalog does not know", owner: "user:gone", security: []string{"dave"}, requester: "alice", refused: "correct its owner"},
-		"circle of leaders":   {reason: "two who lead each other", people: map[string]string{"alice": "carol", "carol": "alice", "bob": ""}, owner: "user:carol", requester: "alice", refused: "two steps"},
+		"default": {reason: "leader, then owner", owner: "user:bob", requester: "alice", want: steps{"leader": {"carol"}, "owner": {"bob"}}},
+		"high": {
+			reason: "security when it matters", owner: "user:bob", sensitivity: "high",
+			security: []string{"dave", "dora"}, requester: "alice",
+			want: steps{"leader": {"carol"}, "owner": {"bob"}, "security": {"dave", "dora"}},
+		},
+		"leader asks": {reason: "one up", owner: "user:bob", requester: "carol", want: steps{"leader": {"zoe"}, "owner": {"bob"}}},
+		"owner asks":  {reason: "another owner", owner: "team", requester: "bob", want: steps{"leader": {"zoe"}, "owner": {"dan"}}, note: "another owner"},
+		"only owner asks": {
+			reason: "the security team", owner: "user:bob", security: []string{"dave"}, requester: "bob",
+			want: steps{"leader": {"zoe"}, "owner": {"dave"}}, note: "security team",
+		},
+		"no other owner": {reason: "nobody is left", owner: "user:bob", requester: "bob", refused: "owner of r"},
+		"leader owns": {
+			reason: "one person one step: the leader's step goes up", owner: "user:carol", requester: "alice",
+			want: steps{"leader": {"zoe"}, "owner": {"carol"}}, note: "one up",
+		},
+		"leader owns, no up": {
+			reason: "else the owner's step goes to security", owner: "user:zoe", security: []string{"dave"}, requester: "carol",
+			want: steps{"leader": {"zoe"}, "owner": {"dave"}}, note: "needed for another step",
+		},
+		"top":         {reason: "says what to do", owner: "user:bob", requester: "zoe", refused: "acp.io/leader"},
+		"no security": {reason: "high without a security team", owner: "user:bob", sensitivity: "high", requester: "alice", refused: `"security"`},
+		"requester is sec": {
+			reason: "not in his own request", owner: "user:bob", sensitivity: "high", security: []string{"dave"},
+			people: map[string]string{"dave": "zoe", "zoe": "", "bob": ""}, requester: "dave", refused: `"security"`,
+		},
+		"one security, twice": {
+			reason: "one person cannot be owner's stand-in and security", owner: "user:bob",
+			sensitivity: "high", security: []string{"dave"}, requester: "bob", refused: "two steps",
+		},
+		"auditor leads": {
+			reason: "auditors decide nothing", owner: "user:bob", auditors: []string{"carol"}, requester: "alice",
+			want: steps{"leader": {"zoe"}, "owner": {"bob"}}, note: "cannot decide",
+		},
+		"owner left": {
+			reason: "an owner the catalog does not know", owner: "user:gone",
+			security: []string{"dave"}, requester: "alice", refused: "correct its owner",
+		},
+		"circle of leaders": {
+			reason: "two who lead each other", people: map[string]string{"alice": "carol", "carol": "alice", "bob": ""},
+			owner: "user:carol", requester: "alice", refused: "two steps",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.people == nil {

@@ -171,14 +171,40 @@ func TestPoliciesSeeTheModesInEffect(t *testing.T) {
 		members  []string
 		want     string
 	}{
-		"opened in all members":        {"the mode stays Enforce", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: enforce}, approval.RequestItem{Mode: enforce, ClusterModes: in(observe, observe)}, nil, "weak"},
-		"opened in one":                {"the others stay closed", []*v1alpha1.ApprovalPolicy{opens, rest}, approval.RequestItem{Mode: enforce}, approval.RequestItem{Mode: enforce, ClusterModes: map[string]v1alpha1.Mode{"m1": audit}}, nil, "opens"},
-		"closed in one":                {"the mode stays Audit", []*v1alpha1.ApprovalPolicy{opens, closes, rest}, approval.RequestItem{Mode: audit}, approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": enforce}}, nil, "closes"},
-		"neither":                      {"another member is named, nothing changes", []*v1alpha1.ApprovalPolicy{opens, closes, rest}, approval.RequestItem{Mode: audit}, approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": audit}}, nil, "rest"},
-		"a member that there is not":   {"it is placed in m1 and m2, which enforce", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: audit}, approval.RequestItem{Mode: enforce, ClusterModes: map[string]v1alpha1.Mode{"gone": observe}}, []string{"m1", "m2"}, "rest"},
-		"every member has its own":     {"no member has the base mode", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: audit}, approval.RequestItem{Mode: observe, ClusterModes: in(enforce, enforce)}, []string{"m1", "m2"}, "rest"},
-		"from the strictest that is":   {"one member enforces", []*v1alpha1.ApprovalPolicy{enforced, rest}, approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": enforce}}, approval.RequestItem{Mode: observe, ClusterModes: map[string]v1alpha1.Mode{}}, nil, "enforced"},
-		"opening and closing: opening": {"both are seen", []*v1alpha1.ApprovalPolicy{opens, closes, rest}, approval.RequestItem{Mode: audit, ClusterModes: in(enforce, audit)}, approval.RequestItem{Mode: audit, ClusterModes: in(audit, enforce)}, nil, "opens"},
+		"opened in all members": {
+			"the mode stays Enforce", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: enforce},
+			approval.RequestItem{Mode: enforce, ClusterModes: in(observe, observe)}, nil, "weak",
+		},
+		"opened in one": {
+			"the others stay closed", []*v1alpha1.ApprovalPolicy{opens, rest}, approval.RequestItem{Mode: enforce},
+			approval.RequestItem{Mode: enforce, ClusterModes: map[string]v1alpha1.Mode{"m1": audit}}, nil, "opens",
+		},
+		"closed in one": {
+			"the mode stays Audit", []*v1alpha1.ApprovalPolicy{opens, closes, rest}, approval.RequestItem{Mode: audit},
+			approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": enforce}}, nil, "closes",
+		},
+		"neither": {
+			"another member is named, nothing changes", []*v1alpha1.ApprovalPolicy{opens, closes, rest}, approval.RequestItem{Mode: audit},
+			approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": audit}}, nil, "rest",
+		},
+		"a member that there is not": {
+			"it is placed in m1 and m2, which enforce", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: audit},
+			approval.RequestItem{Mode: enforce, ClusterModes: map[string]v1alpha1.Mode{"gone": observe}}, []string{"m1", "m2"}, "rest",
+		},
+		"every member has its own": {
+			"no member has the base mode", []*v1alpha1.ApprovalPolicy{weak, rest}, approval.RequestItem{Mode: audit},
+			approval.RequestItem{Mode: observe, ClusterModes: in(enforce, enforce)}, []string{"m1", "m2"}, "rest",
+		},
+		"from the strictest that is": {
+			"one member enforces", []*v1alpha1.ApprovalPolicy{enforced, rest},
+			approval.RequestItem{Mode: audit, ClusterModes: map[string]v1alpha1.Mode{"m1": enforce}},
+			approval.RequestItem{Mode: observe, ClusterModes: map[string]v1alpha1.Mode{}}, nil, "enforced",
+		},
+		"opening and closing: opening": {
+			"both are seen", []*v1alpha1.ApprovalPolicy{opens, closes, rest},
+			approval.RequestItem{Mode: audit, ClusterModes: in(enforce, audit)},
+			approval.RequestItem{Mode: audit, ClusterModes: in(audit, enforce)}, nil, "opens",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t)

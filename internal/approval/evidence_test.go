@@ -58,18 +58,30 @@ func TestEnforceNeedsEvidence(t *testing.T) {
 		want    approval.Code
 		kept    string // of the evidence in the override
 	}{
-		"enough":              {"nothing stands in the way", flows{score: enough}, "bob", mode(v1alpha1.ModeEnforce, nil), "", ""},
-		"too little":          {"the owner has to wait", flows{score: little}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
-		"one member":          {"closing one member closes", flows{score: little}, "bob", mode("", map[string]v1alpha1.Mode{"m1": v1alpha1.ModeEnforce}), approval.CodeEvidence, ""},
-		"unknown":             {"no flows are no evidence", flows{err: errors.New("away")}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
-		"owner's override":    {"only administrators override", flows{score: little}, "bob", override(mode(v1alpha1.ModeEnforce, nil)), approval.CodeEvidence, ""},
-		"override":            {"with a reason they may", flows{score: little}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "41 of 70"},
-		"a part is empty":     {"a score does not make up for what is not known at all", flows{score: partly}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
-		"override of a part":  {"the ledger says what it was", flows{score: partly}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "81 of 70, a part without any point"},
+		"enough":     {"nothing stands in the way", flows{score: enough}, "bob", mode(v1alpha1.ModeEnforce, nil), "", ""},
+		"too little": {"the owner has to wait", flows{score: little}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
+		"one member": {
+			"closing one member closes", flows{score: little}, "bob",
+			mode("", map[string]v1alpha1.Mode{"m1": v1alpha1.ModeEnforce}), approval.CodeEvidence, "",
+		},
+		"unknown":          {"no flows are no evidence", flows{err: errors.New("away")}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
+		"owner's override": {"only administrators override", flows{score: little}, "bob", override(mode(v1alpha1.ModeEnforce, nil)), approval.CodeEvidence, ""},
+		"override":         {"with a reason they may", flows{score: little}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "41 of 70"},
+		"a part is empty": {
+			"a score does not make up for what is not known at all", flows{score: partly},
+			"bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, "",
+		},
+		"override of a part": {
+			"the ledger says what it was", flows{score: partly}, "erin",
+			override(mode(v1alpha1.ModeEnforce, nil)), "", "81 of 70, a part without any point",
+		},
 		"override of unknown": {"also when nothing is known", flows{err: errors.New("away")}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "unknown"},
 		"needless override":   {"is not kept, since nothing was overridden", flows{score: enough}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", ""},
 		"audit":               {"opening needs no evidence", flows{score: little}, "bob", mode(v1alpha1.ModeObserve, nil), "", ""},
-		"stopped":             {"denials stopped the rollout, whatever the evidence", flows{score: enough, stopped: message.Verbatim("30 refused.")}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeGuard, ""},
+		"stopped": {
+			"denials stopped the rollout, whatever the evidence", flows{score: enough, stopped: message.Verbatim("30 refused.")},
+			"bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeGuard, "",
+		},
 		"stopped administrator": {"nor does an override go around it", flows{score: enough, stopped: message.Verbatim("30 refused.")}, "erin",
 			override(mode(v1alpha1.ModeEnforce, nil)), approval.CodeGuard, ""},
 	} {

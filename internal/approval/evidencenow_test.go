@@ -25,12 +25,18 @@ func TestEvidenceIsCheckedAgainAtTheLastApproval(t *testing.T) {
 		want     approval.Code
 		state    approval.State
 	}{
-		"still enough":        {"nothing changed", flows{score: enough}, false, "", approval.StateApproved},
-		"lost meanwhile":      {"a member is not watched any more", flows{score: little}, false, approval.CodeEvidence, approval.StatePending},
-		"unknown meanwhile":   {"the flow store cannot be read", flows{err: errors.New("away")}, false, approval.CodeEvidence, approval.StatePending},
-		"overridden":          {"the override was about just that", flows{score: little}, true, "", approval.StateApproved},
-		"stopped meanwhile":   {"denials stopped the rollout", flows{score: enough, stopped: message.Verbatim("30 refused.")}, false, approval.CodeGuard, approval.StatePending},
-		"stopped, overridden": {"an override does not go around the guard", flows{score: little, stopped: message.Verbatim("30 refused.")}, true, approval.CodeGuard, approval.StatePending},
+		"still enough":      {"nothing changed", flows{score: enough}, false, "", approval.StateApproved},
+		"lost meanwhile":    {"a member is not watched any more", flows{score: little}, false, approval.CodeEvidence, approval.StatePending},
+		"unknown meanwhile": {"the flow store cannot be read", flows{err: errors.New("away")}, false, approval.CodeEvidence, approval.StatePending},
+		"overridden":        {"the override was about just that", flows{score: little}, true, "", approval.StateApproved},
+		"stopped meanwhile": {
+			"denials stopped the rollout", flows{score: enough, stopped: message.Verbatim("30 refused.")},
+			false, approval.CodeGuard, approval.StatePending,
+		},
+		"stopped, overridden": {
+			"an override does not go around the guard", flows{score: little, stopped: message.Verbatim("30 refused.")},
+			true, approval.CodeGuard, approval.StatePending,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t)
@@ -94,14 +100,23 @@ func TestClassChangesThatClose(t *testing.T) {
 		"AnActionMore":          {"a port that nobody was let in at gets an action", nil, []change{adds}, false},
 		"AnActionMoreAmongOpen": {"a port that was open to everybody gets an action", []change{open}, []change{open, adds}, true},
 		"AnActionLess":          {"grants of the action are gone", []change{adds}, nil, true},
-		"AnotherPort":           {"grants of the action mean another port", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.Actions[0].Ports = port(6390) }}, true},
-		"AMemberMore":           {"what is enforced is enforced in one more", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.Placement = in("m1", "m2", "m3") }}, true},
-		"AMemberLess":           {"nothing is enforced there any more", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.Placement = in("m1") }}, false},
+		"AnotherPort": {
+			"grants of the action mean another port", nil,
+			[]change{func(c *v1alpha1.ResourceClassSpec) { c.Actions[0].Ports = port(6390) }}, true,
+		},
+		"AMemberMore": {
+			"what is enforced is enforced in one more", nil,
+			[]change{func(c *v1alpha1.ResourceClassSpec) { c.Placement = in("m1", "m2", "m3") }}, true,
+		},
+		"AMemberLess": {"nothing is enforced there any more", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.Placement = in("m1") }}, false},
 		"ASelector": {"it may select others", nil, []change{func(c *v1alpha1.ResourceClassSpec) {
 			c.Placement = v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
 		}}, true},
-		"AnotherEnforcer": {"it may refuse what the other let in", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio} }}, true},
-		"AModeForOthers":  {"Observe closes nothing", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.DefaultMode = v1alpha1.ModeObserve }}, false},
+		"AnotherEnforcer": {
+			"it may refuse what the other let in", nil,
+			[]change{func(c *v1alpha1.ResourceClassSpec) { c.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio} }}, true,
+		},
+		"AModeForOthers": {"Observe closes nothing", nil, []change{func(c *v1alpha1.ResourceClassSpec) { c.DefaultMode = v1alpha1.ModeObserve }}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := base(), base()
@@ -157,7 +172,8 @@ func TestAClassChangeThatClosesNeedsEvidence(t *testing.T) {
 		"too little":      {"an enforced resource would refuse more", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, little, "", approval.CodeEvidence},
 		"overridden":      {"with a reason", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, little, "an incident", ""},
 		"opens":           {"opening needs no evidence", v1alpha1.OtherPortsDeny, v1alpha1.OtherPortsAllow, little, "", ""},
-		"stopped": {"its rollout was stopped", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny, approval.ClassEvidence{Resource: lowRes, Stopped: message.Verbatim("30 refused.")}, "an incident",
+		"stopped": {"its rollout was stopped", v1alpha1.OtherPortsAllow, v1alpha1.OtherPortsDeny,
+			approval.ClassEvidence{Resource: lowRes, Stopped: message.Verbatim("30 refused.")}, "an incident",
 			approval.CodeGuard},
 	} {
 		t.Run(name, func(t *testing.T) {

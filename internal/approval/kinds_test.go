@@ -124,7 +124,9 @@ func TestExtension(t *testing.T) {
 	if err != nil || p.Kind != approval.KindExtend || p.Items[0].Covered == nil || *p.Items[0].Covered != (approval.Target{Ticket: n}) {
 		t.Fatalf("a new request for the same access is an extension: %+v, %v", p, err)
 	}
-	for name, d := range map[string]time.Duration{"shorter": time.Hour, "too short": time.Minute, "longer than the grant": 101 * time.Hour, "until revoked": 0} {
+	for name, d := range map[string]time.Duration{
+		"shorter": time.Hour, "too short": time.Minute, "longer than the grant": 101 * time.Hour, "until revoked": 0,
+	} {
 		if p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), grant(d)); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}

@@ -201,7 +201,8 @@ func broken(before, after *approval.Ticket, err error) string {
 	}
 	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Message == message.TicketStatementReturned() &&
 		len(after.Events) > len(before.Events)
-	if (len(after.Jobs()) > 0) != (returned || before.State() != after.State() && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State())) {
+	if (len(after.Jobs()) > 0) != (returned ||
+		before.State() != after.State() && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State())) {
 		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State())
 	}
 	if (len(after.Claims()) > 0) != slices.Contains([]approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}, after.State()) {

@@ -39,9 +39,12 @@ func TestWalks(t *testing.T) {
 		m.walk(seed, reached, store.Jobs)
 	}
 	if *modelSeed == 0 {
-		for _, must := range []string{"pending", "approved", "applying", "effective", "rejected", "timed-out", "withdrawn", "failed", "revoking", "revoked", "expired",
-			"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload", "effective workload", "effective revoke", "effective mode", "effective onboard", "effective offboard",
-			"effective class", "effective approval-policy", "effective extend", "voided", "reduced", "escalated", "reminded", "expires-soon", "break-glass", "reviewed", "delegate", "auto", "two votes"} {
+		for _, must := range []string{"pending", "approved", "applying", "effective", "rejected", "timed-out", "withdrawn", "failed",
+			"revoking", "revoked", "expired",
+			"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload",
+			"effective workload", "effective revoke", "effective mode", "effective onboard", "effective offboard",
+			"effective class", "effective approval-policy", "effective extend", "voided", "reduced", "escalated",
+			"reminded", "expires-soon", "break-glass", "reviewed", "delegate", "auto", "two votes"} {
 			if !reached[must] {
 				t.Errorf("no walk came to %q, so they prove nothing about it", must)
 			}

@@ -48,7 +48,9 @@ const modelCompany = `
 ---
 {kind: Component, metadata: {name: b, annotations: {acp.io/resource-name: "trnv1:rsc:o:iam:sa:app/b"}}, spec: {owner: "group:team"}}
 ---
-{kind: Resource, metadata: {name: high, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:high", acp.io/sensitivity: high}}, spec: {owner: "OWNER"}}
+kind: Resource
+metadata: {name: high, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:high", acp.io/sensitivity: high}}
+spec: {owner: "OWNER"}
 ---
 {kind: Resource, metadata: {name: low, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:low"}}, spec: {owner: "group:team"}}
 `
@@ -57,7 +59,9 @@ var modelPeople = []string{"alice", "bob", "carol", "dan", "erin", "frank", "ott
 
 func modelCatalogs(t *testing.T) []*catalog.Catalog {
 	var out []*catalog.Catalog
-	for _, c := range []struct{ security, owner string }{{"erin, frank", "user:bob"}, {"alice, erin, frank", "user:alice"}, {"erin, bob", "group:team"}, {"dan, carol, zoe", "user:erin"}} {
+	for _, c := range []struct{ security, owner string }{
+		{"erin, frank", "user:bob"}, {"alice, erin, frank", "user:alice"}, {"erin, bob", "group:team"}, {"dan, carol, zoe", "user:erin"},
+	} {
 		out = append(out, readCatalog(t, strings.NewReplacer("SECURITY", c.security, "OWNER", c.owner).Replace(modelCompany)))
 	}
 	return out

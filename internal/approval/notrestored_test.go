@@ -18,13 +18,17 @@ func TestNotRestored(t *testing.T) {
 		want       State
 		wantRemove bool
 	}{
-		"grant in force":           {"it may have been revoked", KindGrant, Item{State: StateEffective, WrittenGeneration: 3}, StateRevoking, true},
-		"grant about to be made":   {"it may have been revoked", KindGrant, Item{State: StateApproved}, StateRevoking, true},
-		"failed grant":             {"its job would write it again", KindExtend, Item{State: StateFailed}, StateRevoking, true},
-		"request":                  {"it may have been rejected", KindGrant, Item{State: StatePending}, StateWithdrawn, false},
-		"object about to change":   {"a later change may have undone it", KindMode, Item{State: StateApproved, Change: object}, StateWithdrawn, false},
-		"object that was changed":  {"the host cluster has it", KindMode, Item{State: StateApplying, WrittenGeneration: 2, Change: object}, StateApplying, false},
-		"change in force":          {"the host cluster has it", KindClass, Item{State: StateEffective, WrittenGeneration: 2, Change: object}, StateEffective, false},
+		"grant in force":         {"it may have been revoked", KindGrant, Item{State: StateEffective, WrittenGeneration: 3}, StateRevoking, true},
+		"grant about to be made": {"it may have been revoked", KindGrant, Item{State: StateApproved}, StateRevoking, true},
+		"failed grant":           {"its job would write it again", KindExtend, Item{State: StateFailed}, StateRevoking, true},
+		"request":                {"it may have been rejected", KindGrant, Item{State: StatePending}, StateWithdrawn, false},
+		"object about to change": {"a later change may have undone it", KindMode, Item{State: StateApproved, Change: object}, StateWithdrawn, false},
+		"object that was changed": {
+			"the host cluster has it", KindMode, Item{State: StateApplying, WrittenGeneration: 2, Change: object}, StateApplying, false,
+		},
+		"change in force": {
+			"the host cluster has it", KindClass, Item{State: StateEffective, WrittenGeneration: 2, Change: object}, StateEffective, false,
+		},
 		"revocation that waits":    {"it takes access away", KindRevoke, Item{State: StatePending}, StatePending, false},
 		"revocation about to be":   {"it takes access away", KindRevoke, Item{State: StateApproved}, StateApproved, false},
 		"grant that is taken back": {"its job goes on", KindGrant, Item{State: StateRevoking}, StateRevoking, false},

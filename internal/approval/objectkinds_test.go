@@ -46,7 +46,10 @@ func TestGrowthOfChanges(t *testing.T) {
 	mode := func(m v1alpha1.Mode) approval.Request {
 		return approval.Request{Kind: approval.KindMode, Items: []approval.RequestItem{{Resource: "low", Mode: m}}}
 	}
-	for name, r := range map[string]approval.Request{"a mode that opens": mode(v1alpha1.ModeObserve), "a mode that closes": mode(v1alpha1.ModeEnforce), "a class": classChange("update", "app")} {
+	for name, r := range map[string]approval.Request{
+		"a mode that opens":  mode(v1alpha1.ModeObserve),
+		"a mode that closes": mode(v1alpha1.ModeEnforce), "a class": classChange("update", "app"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t)
 			on := m.submit("bob", approval.Request{Kind: approval.KindOnboard, Items: []approval.RequestItem{{Resource: "low", Mode: v1alpha1.ModeAudit}}})
@@ -179,11 +182,18 @@ func TestApprovalPoliciesNeedTheSecurityTeam(t *testing.T) {
 
 // FuzzCanonicalSpec: what somebody sends as a spec is refused, or has one form.
 func FuzzCanonicalSpec(f *testing.F) {
-	for _, s := range []string{`{}`, `{"pattern":"x","labelKey":"y"}`, `{"priority":1,"steps":[{"name":"s","approvers":["group:security"],"condition":"request.clients > 1"}]}`, `{"resource":"r","mode":"Audit"}`, `[`, `{"a":1}`, `null`, `{} {}`} {
+	for _, s := range []string{
+		`{}`, `{"pattern":"x","labelKey":"y"}`,
+		`{"priority":1,"steps":[{"name":"s","approvers":["group:security"],"condition":"request.clients > 1"}]}`,
+		`{"resource":"r","mode":"Audit"}`, `[`, `{"a":1}`, `null`, `{} {}`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, kind := range []string{approval.ObjectProtectedResource, approval.ObjectResourceClass, approval.ObjectSubjectClass, approval.ObjectApprovalPolicy, "Secret"} {
+		for _, kind := range []string{
+			approval.ObjectProtectedResource, approval.ObjectResourceClass,
+			approval.ObjectSubjectClass, approval.ObjectApprovalPolicy, "Secret",
+		} {
 			once, err := approval.CanonicalSpec(kind, json.RawMessage(text))
 			if err != nil {
 				continue

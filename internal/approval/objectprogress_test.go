@@ -28,7 +28,8 @@ func TestObjectProgressPerMember(t *testing.T) {
 		{Observed: 2, Revision: "two", Clusters: []v1alpha1.ClusterState{member("m1", pending, true), member("m2", pending, false)}},
 		{Observed: 2, Revision: "two", Clusters: []v1alpha1.ClusterState{member("m1", realized, true), member("m2", pending, false)}},
 		{Observed: 2, Revision: "two", Clusters: []v1alpha1.ClusterState{member("m1", realized, true), member("m2", realized, true)}, Ready: true},
-		{Observed: 2, Revision: "three", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: realized, DesiredRevision: "three"}}, Ready: true}, // another ticket's
+		// another ticket's
+		{Observed: 2, Revision: "three", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: realized, DesiredRevision: "three"}}, Ready: true},
 	} {
 		seen.Exists, seen.UID, seen.Generation, seen.Spec = true, "u", 2, spec
 		x.ObjectProgress(0, seen, approvaltest.Start.Add(time.Duration(second)*time.Second))
@@ -81,11 +82,12 @@ func TestObjectProgressOfARemoval(t *testing.T) {
 		"at once": {"what lies between was not seen", `{"resource":"r","mode":"Observe"}`, []approval.ObjectSeen{
 			{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1")}}, {Observed: 2, Ready: true},
 		}, []line{{1, approval.EventRealized, "m1"}, {1, approval.EventEffective, ""}}},
-		"in one member": {"the other one keeps its mode", `{"resource":"r","mode":"Audit","clusterModes":[{"cluster":"m1","mode":"Observe"}]}`, []approval.ObjectSeen{
-			{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1"), had("m2")}},
-			{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{going("m1"), had("m2")}},
-			{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m2")}, Ready: true},
-		}, []line{{1, approval.EventCompiled, ""}, {1, approval.EventRealized, "m2"}, {2, approval.EventRealized, "m1"}, {2, approval.EventEffective, ""}}},
+		"in one member": {"the other one keeps its mode",
+			`{"resource":"r","mode":"Audit","clusterModes":[{"cluster":"m1","mode":"Observe"}]}`, []approval.ObjectSeen{
+				{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1"), had("m2")}},
+				{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{going("m1"), had("m2")}},
+				{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m2")}, Ready: true},
+			}, []line{{1, approval.EventCompiled, ""}, {1, approval.EventRealized, "m2"}, {2, approval.EventRealized, "m1"}, {2, approval.EventEffective, ""}}},
 		"not known": {"nobody saw what was there before", `{"resource":"r","mode":"Observe"}`, []approval.ObjectSeen{{Observed: 2, Ready: true}},
 			[]line{{0, approval.EventEffective, ""}}},
 	} {
@@ -157,8 +159,14 @@ func TestAChangeNamesTheMembersThatItWaitsFor(t *testing.T) {
 		want   message.Message
 	}{
 		{"all are listed", approval.ObjectSeen{Clusters: members, Unrealized: 1}, message.TicketWaitingForMembers(message.NamesList([]string{"m2"}))},
-		{"some are only counted", approval.ObjectSeen{Clusters: members, Unrealized: 4}, message.TicketWaitingForMembers(message.MembersNamesAndMore([]string{"m2"}, 3))},
-		{"the adapter waits for something else", approval.ObjectSeen{Clusters: members[:1], Waits: message.Verbatim("the class")}, message.Sentence(message.Verbatim("the class"))},
+		{
+			"some are only counted", approval.ObjectSeen{Clusters: members, Unrealized: 4},
+			message.TicketWaitingForMembers(message.MembersNamesAndMore([]string{"m2"}, 3)),
+		},
+		{
+			"the adapter waits for something else", approval.ObjectSeen{Clusters: members[:1], Waits: message.Verbatim("the class")},
+			message.Sentence(message.Verbatim("the class")),
+		},
 		{"nothing is known", approval.ObjectSeen{}, message.TicketWaitingForAdapter()},
 	} {
 		x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r",

@@ -64,29 +64,119 @@ func TestPolicyChains(t *testing.T) {
 		refused  approval.Code
 		says     string
 	}{
-		"built in":       {reason: "nothing matches", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "request.clients > 5", asked("x", "group:security"))}, want: ": leader(carol), owner(bob), security(erin frank)"},
-		"priority":       {reason: "the lowest number", policies: []*v1alpha1.ApprovalPolicy{policyOf("b", 2, "", asked("b", "person:bob")), policyOf("a", 1, "", asked("a", "person:bob"))}, want: "a: a(bob)"},
-		"name":           {reason: "then the name", policies: []*v1alpha1.ApprovalPolicy{policyOf("b", 1, "", asked("b", "person:bob")), policyOf("a", 1, "", asked("a", "person:bob"))}, want: "a: a(bob)"},
-		"first match":    {reason: "the first does not", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, `request.kind == "mode"`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "person:bob"))}, want: "b: b(bob)"},
-		"broken match":   {reason: "the lax one may not hide the strict one", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, `request.actions[9] == ""`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security"))}, refused: approval.CodeNoApprover, says: "whether the approval policy a is about this request"},
-		"match before":   {reason: "what is behind does not matter", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("a", "person:bob")), policyOf("b", 2, "(", asked("b", "group:security"))}, want: "a: a(bob)"},
-		"no CEL":         {reason: "nor what does not compile", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, `(`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security"))}, refused: approval.CodeNoApprover, says: "whether the approval policy a is about this request"},
-		"no CEL beside":  {reason: "a condition that does not compile counts", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", when(")", asked("a", "group:security")))}, want: "a: a(erin frank)"},
-		"condition":      {reason: "a step that is not needed", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("owner", "resource.owner"), when(`request.permanent`, asked("security", "group:security")))}, want: "a: owner(bob)"},
-		"no step left":   {reason: "nothing is granted unasked", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", when("false", asked("x", "resource.owner")))}, refused: approval.CodeNoApprover, says: "asks nobody"},
-		"auto":           {reason: "shown as such", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", auto(`request.duration < duration("10h")`, asked("leader", "requester.leader")), asked("owner", "resource.owner"))}, want: "a: leader(carol) auto, owner(bob)"},
-		"auto fails":     {reason: "then somebody is asked", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", auto(`request.actions[9] == ""`, asked("owner", "resource.owner")))}, want: "a: owner(bob)"},
-		"count":          {reason: "two of three", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(2, asked("x", "group:security", "resource.owner")))}, want: "a: x(bob erin frank)/2"},
-		"all":            {reason: "everybody", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", all(asked("x", "group:team")))}, want: "a: x(bob carol dan)/3"},
-		"too many":       {reason: "said at once", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(3, asked("x", "group:security")))}, refused: approval.CodeNoApprover, says: "needs 3 approvals, and 2 people"},
-		"nobody":         {reason: "said at once", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "person:alice", "person:otto", "person:gone", "group:gone"))}, refused: approval.CodeNoApprover, says: `The step "x"`},
-		"quorum matches": {reason: "two and one of three, all different", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(2, asked("x", "group:security", "person:bob")), asked("y", "person:bob"))}, want: "a: x(bob erin frank)/2, y(bob)"},
-		"quorum cannot":  {reason: "three places, two people", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", all(asked("x", "group:security")), asked("y", "person:erin"))}, refused: approval.CodeNoApprover, says: "more different people"},
-		"many steps":     {reason: "the policy says so", policies: []*v1alpha1.ApprovalPolicy{many}, want: "many: a(erin frank)/2, b(erin frank)/2"},
-		"leader goes up": {reason: "carol is needed for the other step", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "requester.leader"), asked("y", "person:carol"))}, want: "a: x(zoe), y(carol)"},
-		"own resource":   {reason: "another owner", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "resource.owner"))}, resource: "low", want: "a: x(bob carol dan)"},
-		"only owner":     {reason: "alice owns the application: the security team decides", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "application.owner"))}, want: "a: x(erin frank)"},
-		"cap":            {reason: "no longer than the policy allows", policies: []*v1alpha1.ApprovalPolicy{capped}, refused: approval.CodeInvalid, says: "at most 1d 30m:"},
+		"built in": {
+			reason:   "nothing matches",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "request.clients > 5", asked("x", "group:security"))},
+			want:     ": leader(carol), owner(bob), security(erin frank)",
+		},
+		"priority": {
+			reason:   "the lowest number",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("b", 2, "", asked("b", "person:bob")), policyOf("a", 1, "", asked("a", "person:bob"))},
+			want:     "a: a(bob)",
+		},
+		"name": {
+			reason:   "then the name",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("b", 1, "", asked("b", "person:bob")), policyOf("a", 1, "", asked("a", "person:bob"))},
+			want:     "a: a(bob)",
+		},
+		"first match": {
+			reason: "the first does not",
+			policies: []*v1alpha1.ApprovalPolicy{
+				policyOf("a", 1, `request.kind == "mode"`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "person:bob")),
+			},
+			want: "b: b(bob)",
+		},
+		"broken match": {
+			reason: "the lax one may not hide the strict one",
+			policies: []*v1alpha1.ApprovalPolicy{
+				policyOf("a", 1, `request.actions[9] == ""`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security")),
+			},
+			refused: approval.CodeNoApprover, says: "whether the approval policy a is about this request",
+		},
+		"match before": {
+			reason:   "what is behind does not matter",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("a", "person:bob")), policyOf("b", 2, "(", asked("b", "group:security"))},
+			want:     "a: a(bob)",
+		},
+		"no CEL": {
+			reason:   "nor what does not compile",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, `(`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security"))},
+			refused:  approval.CodeNoApprover, says: "whether the approval policy a is about this request",
+		},
+		"no CEL beside": {
+			reason:   "a condition that does not compile counts",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", when(")", asked("a", "group:security")))},
+			want:     "a: a(erin frank)",
+		},
+		"condition": {
+			reason: "a step that is not needed",
+			policies: []*v1alpha1.ApprovalPolicy{
+				policyOf("a", 1, "", asked("owner", "resource.owner"), when(`request.permanent`, asked("security", "group:security"))),
+			},
+			want: "a: owner(bob)",
+		},
+		"no step left": {
+			reason:   "nothing is granted unasked",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", when("false", asked("x", "resource.owner")))},
+			refused:  approval.CodeNoApprover, says: "asks nobody",
+		},
+		"auto": {
+			reason: "shown as such",
+			policies: []*v1alpha1.ApprovalPolicy{
+				policyOf("a", 1, "", auto(`request.duration < duration("10h")`, asked("leader", "requester.leader")), asked("owner", "resource.owner")),
+			},
+			want: "a: leader(carol) auto, owner(bob)",
+		},
+		"auto fails": {
+			reason:   "then somebody is asked",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", auto(`request.actions[9] == ""`, asked("owner", "resource.owner")))},
+			want:     "a: owner(bob)",
+		},
+		"count": {
+			reason:   "two of three",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(2, asked("x", "group:security", "resource.owner")))},
+			want:     "a: x(bob erin frank)/2",
+		},
+		"all": {reason: "everybody", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", all(asked("x", "group:team")))}, want: "a: x(bob carol dan)/3"},
+		"too many": {
+			reason: "said at once", policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(3, asked("x", "group:security")))},
+			refused: approval.CodeNoApprover, says: "needs 3 approvals, and 2 people",
+		},
+		"nobody": {
+			reason:   "said at once",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "person:alice", "person:otto", "person:gone", "group:gone"))},
+			refused:  approval.CodeNoApprover, says: `The step "x"`,
+		},
+		"quorum matches": {
+			reason:   "two and one of three, all different",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", needing(2, asked("x", "group:security", "person:bob")), asked("y", "person:bob"))},
+			want:     "a: x(bob erin frank)/2, y(bob)",
+		},
+		"quorum cannot": {
+			reason:   "three places, two people",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", all(asked("x", "group:security")), asked("y", "person:erin"))},
+			refused:  approval.CodeNoApprover, says: "more different people",
+		},
+		"many steps": {reason: "the policy says so", policies: []*v1alpha1.ApprovalPolicy{many}, want: "many: a(erin frank)/2, b(erin frank)/2"},
+		"leader goes up": {
+			reason:   "carol is needed for the other step",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "requester.leader"), asked("y", "person:carol"))},
+			want:     "a: x(zoe), y(carol)",
+		},
+		"own resource": {
+			reason:   "another owner",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "resource.owner"))}, resource: "low",
+			want: "a: x(bob carol dan)",
+		},
+		"only owner": {
+			reason:   "alice owns the application: the security team decides",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", asked("x", "application.owner"))},
+			want:     "a: x(erin frank)",
+		},
+		"cap": {
+			reason: "no longer than the policy allows", policies: []*v1alpha1.ApprovalPolicy{capped},
+			refused: approval.CodeInvalid, says: "at most 1d 30m:",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t, tc.policies...)
@@ -167,7 +257,8 @@ func TestDelegation(t *testing.T) {
 		who, to    string
 		from, till time.Duration
 	}{
-		"to himself": {"bob", "bob", 0, day}, "to nobody": {"bob", "nobody", 0, day}, "no time": {"bob", "dan", day, day}, "over": {"bob", "dan", -2 * day, -day},
+		"to himself": {"bob", "bob", 0, day}, "to nobody": {"bob", "nobody", 0, day},
+		"no time": {"bob", "dan", day, day}, "over": {"bob", "dan", -2 * day, -day},
 		"too long": {"bob", "dan", 0, 91 * day}, "an auditor": {"otto", "dan", 0, day},
 	} {
 		if _, err := delegate(tc.who, tc.to, tc.from, tc.till); err == nil {

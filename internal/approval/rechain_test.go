@@ -48,17 +48,44 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 		want          []string
 		added         string // in the event; empty: nothing is void
 	}{
-		"raised":                    {"the security team was not asked", nil, nil, low, high, []string{"leader:current", "owner:waiting", "security:waiting"}, "+ security: 1 of group:security"},
-		"lowered":                   {"more people agree than needed", nil, nil, high, low, []string{"leader:approved", "owner:approved", "security:current"}, ""},
-		"nothing":                   {"the same people", nil, nil, low, low, []string{"leader:approved", "owner:approved"}, ""},
-		"another name":              {"the same people by another name", policy(step("boss", "requester.leader"), step("owner", "resource.owner")), policy(step("leader", "requester.leader"), step("owner", "resource.owner")), "", "", []string{"boss:approved", "owner:approved"}, ""},
-		"higher quorum":             {"one of the team was enough", policy(step("team", "group:payments"), step("owner", "resource.owner")), policy(quorum, step("owner", "resource.owner")), "", "", []string{"team:current", "owner:waiting"}, "+ team: 2 of group:payments"},
-		"everybody then, two now":   {"the one who was the whole team is not enough for two of three", policy(secure), policy(secured), dave, more, []string{"team:current"}, "+ team: 2 of group:security"},
-		"everybody then, more now":  {"all of the team means those who joined, too", policy(allOf), policy(allOf), dave, more, []string{"team:current"}, "+ team: 2 of group:security"},
-		"everybody then, fewer now": {"who left is not waited for by a new request; this one has had them all", policy(secure), policy(allOf), dave, dave, []string{"team:approved"}, ""},
-		"one in all":                {"one person may no longer fill all steps", alone, apart, "", "", []string{"team:current", "owner:waiting"}, "+ each step by somebody else"},
-		"several in all":            {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
-		"no longer alone":           {"a condition had approved it", policy(auto, step("leader", "requester.leader")), policy(step("owner", "resource.owner"), step("leader", "requester.leader")), "", "", []string{"owner:current", "leader:waiting"}, "+ owner: 1 of resource.owner"},
+		"raised": {
+			"the security team was not asked", nil, nil, low, high,
+			[]string{"leader:current", "owner:waiting", "security:waiting"}, "+ security: 1 of group:security",
+		},
+		"lowered": {"more people agree than needed", nil, nil, high, low, []string{"leader:approved", "owner:approved", "security:current"}, ""},
+		"nothing": {"the same people", nil, nil, low, low, []string{"leader:approved", "owner:approved"}, ""},
+		"another name": {
+			"the same people by another name", policy(step("boss", "requester.leader"), step("owner", "resource.owner")),
+			policy(step("leader", "requester.leader"), step("owner", "resource.owner")), "", "",
+			[]string{"boss:approved", "owner:approved"}, "",
+		},
+		"higher quorum": {
+			"one of the team was enough", policy(step("team", "group:payments"), step("owner", "resource.owner")),
+			policy(quorum, step("owner", "resource.owner")), "", "", []string{"team:current", "owner:waiting"},
+			"+ team: 2 of group:payments",
+		},
+		"everybody then, two now": {
+			"the one who was the whole team is not enough for two of three", policy(secure),
+			policy(secured), dave, more, []string{"team:current"}, "+ team: 2 of group:security",
+		},
+		"everybody then, more now": {
+			"all of the team means those who joined, too", policy(allOf), policy(allOf),
+			dave, more, []string{"team:current"}, "+ team: 2 of group:security",
+		},
+		"everybody then, fewer now": {
+			"who left is not waited for by a new request; this one has had them all",
+			policy(secure), policy(allOf), dave, dave, []string{"team:approved"}, "",
+		},
+		"one in all": {
+			"one person may no longer fill all steps", alone, apart, "", "",
+			[]string{"team:current", "owner:waiting"}, "+ each step by somebody else",
+		},
+		"several in all": {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
+		"no longer alone": {
+			"a condition had approved it", policy(auto, step("leader", "requester.leader")),
+			policy(step("owner", "resource.owner"), step("leader", "requester.leader")), "",
+			"", []string{"owner:current", "leader:waiting"}, "+ owner: 1 of resource.owner",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)

@@ -76,7 +76,8 @@ type PlanItem struct {
 func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
-			a.Duration == b.Duration && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() && sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
+			a.Duration == b.Duration && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
+			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
 	})
 }
 

@@ -52,22 +52,49 @@ func TestNothingIsConcludedFromAShortList(t *testing.T) {
 		withoutSIDs     bool
 		lines, afterEnd int // members in the timeline
 	}{
-		"Whole":     {"every member is realized, most in a group", units(shortened(someMembers(500), 3, true)), approval.StateEffective, "", approval.StateRevoked, "", false, 500, 500},
-		"InTheRest": {"a member of a group is pending", units(shortened(someMembers(500, 400), 3, true)), approval.StateApplying, "Waiting for m400.", approval.StateRevoking, "in m400.", false, 499, 499},
-		"Many": {"more are pending than a message names", units(shortened(someMembers(500, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 499), 3, true)), approval.StateApplying,
+		"Whole": {
+			"every member is realized, most in a group", units(shortened(someMembers(500), 3, true)),
+			approval.StateEffective, "", approval.StateRevoked, "", false, 500, 500,
+		},
+		"InTheRest": {
+			"a member of a group is pending", units(shortened(someMembers(500, 400), 3, true)),
+			approval.StateApplying, "Waiting for m400.", approval.StateRevoking, "in m400.", false, 499, 499,
+		},
+		"Many": {"more are pending than a message names",
+			units(shortened(someMembers(500, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 499), 3, true)),
+			approval.StateApplying,
 			"m019, m020 and 2 more members.", approval.StateRevoking, "m019, m020 and 2 more members.", false, 478, 478},
-		"Missing":        {"the list lacks a member that is pending", units(shortened(someMembers(500, 400), 3, false)), approval.StateApplying, "Waiting for 1 members.", approval.StateRevoking, "in 1 members.", false, 3, 3},
-		"MissingMany":    {"it lists only some of those that are pending", units(shortened(someMembers(500, 1, 400, 401), 3, false)), approval.StateApplying, "Waiting for m001 and 2 more members.", approval.StateRevoking, "in m001 and 2 more members.", false, 2, 2},
-		"MissingAndWell": {"the list lacks members, and all are counted as realized", units(shortened(someMembers(500), 3, false)), approval.StateEffective, "", approval.StateRevoked, "", false, 3, 3},
-		"NoUnit":         {"the list lacks the unit", status{UnitsTotal: 7}, approval.StateApplying, "more resources than its status has room for", approval.StateRevoking, "more resources than its status has room for", false, 0, 0},
+		"Missing": {
+			"the list lacks a member that is pending", units(shortened(someMembers(500, 400), 3, false)),
+			approval.StateApplying, "Waiting for 1 members.", approval.StateRevoking, "in 1 members.", false, 3, 3,
+		},
+		"MissingMany": {
+			"it lists only some of those that are pending", units(shortened(someMembers(500, 1, 400, 401), 3, false)),
+			approval.StateApplying, "Waiting for m001 and 2 more members.", approval.StateRevoking,
+			"in m001 and 2 more members.", false, 2, 2,
+		},
+		"MissingAndWell": {
+			"the list lacks members, and all are counted as realized", units(shortened(someMembers(500), 3, false)),
+			approval.StateEffective, "", approval.StateRevoked, "", false, 3, 3,
+		},
+		"NoUnit": {
+			"the list lacks the unit", status{UnitsTotal: 7}, approval.StateApplying, "more resources than its status has room for",
+			approval.StateRevoking, "more resources than its status has room for", false, 0, 0,
+		},
 		"NoSIDs": {"it is not known which statements the unit holds", units(func() v1alpha1.PolicyUnit {
 			u := shortened(someMembers(3), 3, true)
 			u.Statements = 2
 			return u
-		}()), approval.StateApplying, "more resources than its status has room for", approval.StateRevoking, "more resources than its status has room for", true, 0, 0},
-		"Refused": {"the status has no room for the reason", status{RefusedOthers: []string{"SID"}, Units: units(shortened(someMembers(3), 3, true)).Units}, approval.StateFailed,
+		}()), approval.StateApplying, "more resources than its status has room for", approval.StateRevoking,
+			"more resources than its status has room for", true, 0, 0},
+		"Refused": {"the status has no room for the reason",
+			status{RefusedOthers: []string{"SID"}, Units: units(shortened(someMembers(3), 3, true)).Units}, approval.StateFailed,
 			"The statement is not enforced: it is refused", approval.StateRevoked, "", false, 0, 3},
-		"Earlier": {"an earlier version of the adapter wrote no counts", units(v1alpha1.PolicyUnit{Resource: "name:r", Revision: "r1", Clusters: someMembers(3)}), approval.StateEffective, "", approval.StateRevoked, "", false, 3, 3},
+		"Earlier": {
+			"an earlier version of the adapter wrote no counts",
+			units(v1alpha1.PolicyUnit{Resource: "name:r", Revision: "r1", Clusters: someMembers(3)}),
+			approval.StateEffective, "", approval.StateRevoked, "", false, 3, 3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -78,7 +78,10 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 		"owner":     {"bob gave his server away", `owner: "user:bob"`, `owner: "user:erin"`, []string{"carol"}, "bob", approval.CodeForbidden},
 		"security":  {"dave left the team", "members: [dave]", "members: [erin]", []string{"carol", "bob"}, "dave", approval.CodeForbidden},
 		"requester": {"alice gave the application away", `owner: "user:alice"`, `owner: "user:erin"`, nil, "carol", approval.CodeConflict},
-		"resource":  {"the server is not in the catalog", "metadata: {name: r, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r\"", "metadata: {name: r, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:q\"", nil, "carol", approval.CodeConflict},
+		"resource": {
+			"the server is not in the catalog", "metadata: {name: r, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r\"",
+			"metadata: {name: r, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:q\"", nil, "carol", approval.CodeConflict,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)

@@ -25,7 +25,10 @@ func TestAble(t *testing.T) {
 		"nobody yet":   {reason: "all of them", steps: []approval.Step{voted("a")}, want: []string{"bob", "carol", "dan"}},
 		"another step": {reason: "one person fills one step", steps: []approval.Step{voted("a"), voted("b", "carol")}, want: []string{"bob", "dan"}},
 		"this step":    {reason: "who decided it is one of them", steps: []approval.Step{voted("a", "carol")}, want: []string{"bob", "carol", "dan"}},
-		"many steps":   {reason: "unless the policy lets one person fill several", steps: []approval.Step{voted("a"), voted("b", "carol")}, many: true, want: []string{"bob", "carol", "dan"}},
+		"many steps": {
+			reason: "unless the policy lets one person fill several", steps: []approval.Step{voted("a"), voted("b", "carol")}, many: true,
+			want: []string{"bob", "carol", "dan"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			it := approval.Item{Steps: tc.steps, ManySteps: tc.many}

@@ -189,12 +189,20 @@ func TestRefusedIsAskedAgain(t *testing.T) {
 		want   approval.State
 		says   string
 	}{
-		"nothing changed":    {"it is written", func(*world) {}, approval.StateApplying, "waiting for the adapter"},
-		"the requester left": {"nobody asks for it any more", func(w *world) { w.records[4].Owners = ownedBy("dan") }, approval.StateFailed, "the requester may not ask for it any more"},
-		"the resource went":  {"nobody speaks for it", func(w *world) { w.records = w.records[:6] }, approval.StateFailed, "the catalog does not know the resource any more"},
+		"nothing changed": {"it is written", func(*world) {}, approval.StateApplying, "waiting for the adapter"},
+		"the requester left": {
+			"nobody asks for it any more", func(w *world) { w.records[4].Owners = ownedBy("dan") },
+			approval.StateFailed, "the requester may not ask for it any more",
+		},
+		"the resource went": {
+			"nobody speaks for it", func(w *world) { w.records = w.records[:6] },
+			approval.StateFailed, "the catalog does not know the resource any more",
+		},
 		"the resource is other": {"the security team was not asked", func(w *world) {
 			w.records[6].Sensitivity = catalog.SensitivityHigh
-			w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"}, catalog.Record{Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"}})
+			w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"}, catalog.Record{
+				Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"},
+			})
 		}, approval.StatePending, "More people have to agree"},
 		"it grew": {"nobody was shown that", func(w *world) { w.host.Grow("allow anyone") }, approval.StatePending, "asked again"},
 	} {

@@ -52,18 +52,55 @@ func TestRegistrationChains(t *testing.T) {
 		asks     string
 		want     string
 	}{
-		"nothing":        {reason: "there is no resource's side", want: ": security(erin frank)"},
-		"one":            {reason: "an owner who does not ask", reached: approval.Reached{Resources: []string{nameLow}}, want: ": owner(bob carol dan)"},
-		"sensitive":      {reason: "and the security team", reached: approval.Reached{Resources: []string{nameHigh}}, want: ": owner(bob), security(erin frank)"},
-		"two":            {reason: "bob owns both", reached: approval.Reached{Resources: []string{nameHigh, nameLow}}, want: ": owner(bob), security(erin frank)"},
-		"not known":      {reason: "the catalog names no owner", reached: approval.Reached{Resources: []string{nameLow, "trnv1:rsc:o:redis:clusters:x"}}, want: ": owner(bob carol dan), security(erin frank)"},
-		"a wildcard":     {reason: "nobody owns all of a class", reached: approval.Reached{Resources: []string{nameLow}, Wildcards: []string{"trnv1:rsc:o:redis:*"}}, want: ": owner(bob carol dan), security(erin frank)"},
-		"a policy":       {reason: "that does not name the owners cannot hand their decision to others", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", asked("lead", "requester.leader"))}, reached: approval.Reached{Resources: []string{nameHigh}}, want: "p: lead(carol), owner(bob)"},
-		"an owner step":  {reason: "is one for each resource", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, `request.kind == "workload" && request.application.id == "a"`, asked("own", "resource.owner", "person:zoe"), asked("lead", "requester.leader"))}, reached: approval.Reached{Resources: []string{nameHigh}}, want: "p: own(bob), lead(carol)"},
-		"every owner":    {reason: "each resource has its own people", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", all)}, reached: approval.Reached{Resources: []string{nameLow}}, want: "p: owners(bob carol dan)/3"},
-		"by itself":      {reason: "no condition agrees in an owner's place", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", auto)}, reached: approval.Reached{Resources: []string{nameLow}}, want: "p: own(bob carol dan)"},
-		"by time":        {reason: "nor does time hand it to somebody else", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", late)}, reached: approval.Reached{Resources: []string{nameLow}}, want: "p: own(bob carol dan)"},
-		"another kind's": {reason: "the policy is for grants", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, `request.kind == "grant"`, asked("x", "person:zoe"))}, reached: approval.Reached{Resources: []string{nameLow}}, want: ": owner(bob carol dan)"},
+		"nothing":   {reason: "there is no resource's side", want: ": security(erin frank)"},
+		"one":       {reason: "an owner who does not ask", reached: approval.Reached{Resources: []string{nameLow}}, want: ": owner(bob carol dan)"},
+		"sensitive": {reason: "and the security team", reached: approval.Reached{Resources: []string{nameHigh}}, want: ": owner(bob), security(erin frank)"},
+		"two":       {reason: "bob owns both", reached: approval.Reached{Resources: []string{nameHigh, nameLow}}, want: ": owner(bob), security(erin frank)"},
+		"not known": {
+			reason: "the catalog names no owner", reached: approval.Reached{Resources: []string{nameLow, "trnv1:rsc:o:redis:clusters:x"}},
+			want: ": owner(bob carol dan), security(erin frank)",
+		},
+		"a wildcard": {
+			reason:  "nobody owns all of a class",
+			reached: approval.Reached{Resources: []string{nameLow}, Wildcards: []string{"trnv1:rsc:o:redis:*"}},
+			want:    ": owner(bob carol dan), security(erin frank)",
+		},
+		"a policy": {
+			reason:   "that does not name the owners cannot hand their decision to others",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", asked("lead", "requester.leader"))},
+			reached:  approval.Reached{Resources: []string{nameHigh}},
+			want:     "p: lead(carol), owner(bob)",
+		},
+		"an owner step": {
+			reason: "is one for each resource",
+			policies: []*v1alpha1.ApprovalPolicy{
+				policyOf("p", 1, `request.kind == "workload" && request.application.id == "a"`,
+					asked("own", "resource.owner", "person:zoe"), asked("lead", "requester.leader")),
+			},
+			reached: approval.Reached{Resources: []string{nameHigh}},
+			want:    "p: own(bob), lead(carol)",
+		},
+		"every owner": {
+			reason: "each resource has its own people", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", all)},
+			reached: approval.Reached{Resources: []string{nameLow}},
+			want:    "p: owners(bob carol dan)/3",
+		},
+		"by itself": {
+			reason: "no condition agrees in an owner's place", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", auto)},
+			reached: approval.Reached{Resources: []string{nameLow}},
+			want:    "p: own(bob carol dan)",
+		},
+		"by time": {
+			reason: "nor does time hand it to somebody else", policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", late)},
+			reached: approval.Reached{Resources: []string{nameLow}},
+			want:    "p: own(bob carol dan)",
+		},
+		"another kind's": {
+			reason:   "the policy is for grants",
+			policies: []*v1alpha1.ApprovalPolicy{policyOf("p", 1, `request.kind == "grant"`, asked("x", "person:zoe"))},
+			reached:  approval.Reached{Resources: []string{nameLow}},
+			want:     ": owner(bob carol dan)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := quiet(t, tc.policies...)
@@ -92,7 +129,9 @@ func TestOwnersOfDifferentResourcesAllAgree(t *testing.T) {
 	for i := range 22 {
 		who := fmt.Sprintf("p%02d", i)
 		company += fmt.Sprintf(
-			"\n---\n{kind: User, metadata: {name: %s}}\n---\n{kind: Resource, metadata: {name: r%02d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r%02d\"}}, spec: {owner: \"user:%s\"}}",
+			"\n---\n{kind: User, metadata: {name: %s}}\n---\n"+
+				"{kind: Resource, metadata: {name: r%02d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:redis:clusters:r%02d\"}}, "+
+				"spec: {owner: \"user:%s\"}}",
 			who,
 			i,
 			i,
@@ -130,11 +169,20 @@ func TestRegistration(t *testing.T) {
 		r    approval.Request
 		code approval.Code
 	}{
-		"the leader does not own it":    {"carol", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
-		"nor does the security team":    {"erin", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
-		"an auditor":                    {"otto", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
-		"no such application":           {"alice", approval.Request{Kind: approval.KindWorkload, Items: []approval.RequestItem{{Application: "x", Workload: &approval.Registration{ID: "vm", Addresses: []string{"192.0.2.1"}}}}}, approval.CodeInvalid},
-		"no workload":                   {"alice", approval.Request{Kind: approval.KindWorkload, Items: []approval.RequestItem{{Application: "a"}}}, approval.CodeInvalid},
+		"the leader does not own it": {"carol", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
+		"nor does the security team": {"erin", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
+		"an auditor":                 {"otto", registers("vm", "192.0.2.0/24"), approval.CodeForbidden},
+		"no such application": {
+			"alice",
+			approval.Request{
+				Kind:  approval.KindWorkload,
+				Items: []approval.RequestItem{{Application: "x", Workload: &approval.Registration{ID: "vm", Addresses: []string{"192.0.2.1"}}}},
+			},
+			approval.CodeInvalid,
+		},
+		"no workload": {
+			"alice", approval.Request{Kind: approval.KindWorkload, Items: []approval.RequestItem{{Application: "a"}}}, approval.CodeInvalid,
+		},
 		"more addresses than a machine": {"alice", registers("vm", slices.Repeat([]string{"192.0.2.1"}, 65)...), approval.CodeInvalid},
 		"more than a ticket":            {"alice", manyNetworks(65), approval.CodeInvalid},
 	} {

@@ -202,13 +202,18 @@ func TestAttribute(t *testing.T) {
 		},
 		"OtherNode": {
 			reason: "other nodes match only the subject *",
-			source: Endpoint{Kind: KindReserved, Identity: "remote-node", Address: netip.MustParseAddr("10.5.0.9")}, dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			source: Endpoint{Kind: KindReserved, Identity: "remote-node", Address: netip.MustParseAddr("10.5.0.9")},
+			dst:    server("bobs-cluster", 6379), verdict: VerdictDropped,
 			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("reserved:remote-node"), nowhere)},
 		},
 		"NoResource": {
 			reason: "a destination without a name keeps its labels",
 			source: pod("com.trip/appid", "888"), dst: func() Endpoint { e := pod("app", "web"); e.Port = 80; return e }(), verdict: VerdictForwarded,
-			want: []Edge{edge(app+"888", "", policy.Unmanaged, VerdictForwarded, "", func(e *Edge) { e.Destination, e.Port, e.Action = "namespace=apps,app=web", 80, "" })},
+			want: []Edge{
+				edge(app+"888", "", policy.Unmanaged, VerdictForwarded, "", func(e *Edge) {
+					e.Destination, e.Port, e.Action = "namespace=apps,app=web", 80, ""
+				}),
+			},
 		},
 		"UnknownVerdict": {
 			reason: "no verdict is no disagreement",
@@ -308,13 +313,22 @@ func TestVerdictsOfOneOfSeveralEnforcers(t *testing.T) {
 		want      Verdict
 		disagrees bool
 	}{
-		"Istio":        {"Istio alone refuses it", []v1alpha1.EnforcerName{istio}, "889", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false},
-		"IstioDropped": {"no policy of ACP's makes Cilium drop it, and Istio refuses it, too", []v1alpha1.EnforcerName{istio}, "889", VerdictDropped, policy.DefaultDenied, VerdictDropped, false},
-		"IstioAllows":  {"both let it through", []v1alpha1.EnforcerName{istio}, "888", VerdictForwarded, policy.Allowed, VerdictForwarded, false},
-		"CiliumDrops":  {"Istio's allow says nothing about Cilium", []v1alpha1.EnforcerName{istio}, "888", VerdictDropped, policy.Allowed, VerdictDropped, true},
-		"Both":         {"Cilium refuses it as well, so it must not be forwarded", []v1alpha1.EnforcerName{cilium, istio}, "889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true},
-		"BothRefused":  {"only Istio lacks the allow", []v1alpha1.EnforcerName{cilium, istio}, "user", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false},
-		"Cilium":       {"Cilium alone refuses it", []v1alpha1.EnforcerName{cilium}, "889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true},
+		"Istio": {"Istio alone refuses it", []v1alpha1.EnforcerName{istio}, "889", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false},
+		"IstioDropped": {
+			"no policy of ACP's makes Cilium drop it, and Istio refuses it, too",
+			[]v1alpha1.EnforcerName{istio}, "889", VerdictDropped, policy.DefaultDenied, VerdictDropped, false,
+		},
+		"IstioAllows": {"both let it through", []v1alpha1.EnforcerName{istio}, "888", VerdictForwarded, policy.Allowed, VerdictForwarded, false},
+		"CiliumDrops": {"Istio's allow says nothing about Cilium", []v1alpha1.EnforcerName{istio}, "888", VerdictDropped, policy.Allowed, VerdictDropped, true},
+		"Both": {
+			"Cilium refuses it as well, so it must not be forwarded", []v1alpha1.EnforcerName{cilium, istio},
+			"889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true,
+		},
+		"BothRefused": {
+			"only Istio lacks the allow", []v1alpha1.EnforcerName{cilium, istio},
+			"user", VerdictForwarded, policy.DefaultDenied, VerdictUnknown, false,
+		},
+		"Cilium": {"Cilium alone refuses it", []v1alpha1.EnforcerName{cilium}, "889", VerdictForwarded, policy.DefaultDenied, VerdictForwarded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enforcedBy(tc.enforcers...)

@@ -8,7 +8,10 @@ import (
 )
 
 func FuzzParseCursor(f *testing.F) {
-	for _, s := range []string{"", "x", Cursor{At: 1, Tie: "7", Until: 3}.String(), Cursor{At: -1 << 63, Tie: "a\x00b\xff"}.String(), strings.Repeat("A", maxCursor+1)} {
+	for _, s := range []string{
+		"", "x", Cursor{At: 1, Tie: "7", Until: 3}.String(),
+		Cursor{At: -1 << 63, Tie: "a\x00b\xff"}.String(), strings.Repeat("A", maxCursor+1),
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -265,17 +265,33 @@ func TestStands(t *testing.T) {
 		state   approval.State
 		want    bool
 	}{
-		"no line":                    {"nothing happened to it", nil, approval.StateEffective, true},
-		"revoked":                    {"somebody took it back", []ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking)}, approval.StateEffective, false},
-		"another item":               {"only item 2 was revoked", []ledger.Entry{entry("revoke-requested", "2", approval.StateRevoking)}, approval.StateEffective, true},
-		"revoked, commented":         {"a comment about the whole ticket hides nothing", []ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking), entry("comment", "", approval.StateEffective)}, approval.StateEffective, false},
-		"failed":                     {"it was not in force", []ledger.Entry{entry("failed", "1", approval.StateFailed)}, approval.StateEffective, false},
-		"failed, again there":        {"the last line counts", []ledger.Entry{entry("failed", "1", approval.StateFailed), entry("effective", "1", approval.StateEffective)}, approval.StateEffective, true},
-		"further on":                 {"it was approved later", []ledger.Entry{entry("approved", "1", approval.StateApproved)}, approval.StatePending, true},
-		"approvals void":             {"its approvals became void", []ledger.Entry{entry("voided", "1", approval.StatePending)}, approval.StateApproved, false},
-		"withdrawn":                  {"the requester withdrew what was pending", []ledger.Entry{entry("withdrawn", "", approval.StateEffective)}, approval.StatePending, false},
-		"withdrawn the rest":         {"what was in force stayed", []ledger.Entry{entry("withdrawn", "", approval.StateEffective)}, approval.StateEffective, true},
-		"all ended":                  {"the sum says that nothing is left", []ledger.Entry{entry("comment", "", approval.StateRevoked)}, approval.StateEffective, false},
+		"no line":      {"nothing happened to it", nil, approval.StateEffective, true},
+		"revoked":      {"somebody took it back", []ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking)}, approval.StateEffective, false},
+		"another item": {"only item 2 was revoked", []ledger.Entry{entry("revoke-requested", "2", approval.StateRevoking)}, approval.StateEffective, true},
+		"revoked, commented": {
+			"a comment about the whole ticket hides nothing",
+			[]ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking), entry("comment", "", approval.StateEffective)},
+			approval.StateEffective, false,
+		},
+		"failed": {"it was not in force", []ledger.Entry{entry("failed", "1", approval.StateFailed)}, approval.StateEffective, false},
+		"failed, again there": {
+			"the last line counts",
+			[]ledger.Entry{entry("failed", "1", approval.StateFailed), entry("effective", "1", approval.StateEffective)},
+			approval.StateEffective, true,
+		},
+		"further on":     {"it was approved later", []ledger.Entry{entry("approved", "1", approval.StateApproved)}, approval.StatePending, true},
+		"approvals void": {"its approvals became void", []ledger.Entry{entry("voided", "1", approval.StatePending)}, approval.StateApproved, false},
+		"withdrawn": {
+			"the requester withdrew what was pending",
+			[]ledger.Entry{entry("withdrawn", "", approval.StateEffective)}, approval.StatePending, false,
+		},
+		"withdrawn the rest": {
+			"what was in force stayed", []ledger.Entry{entry("withdrawn", "", approval.StateEffective)}, approval.StateEffective, true,
+		},
+		"all ended": {
+			"the sum says that nothing is left",
+			[]ledger.Entry{entry("comment", "", approval.StateRevoked)}, approval.StateEffective, false,
+		},
 		"a state of a newer version": {"what is not known is not fine", []ledger.Entry{entry("suspended", "1", "suspended")}, approval.StateEffective, false},
 	} {
 		t.Run(name, func(t *testing.T) {

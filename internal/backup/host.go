@@ -149,7 +149,8 @@ func check(ctx context.Context, c client.Client, wanted []client.Object) error {
 				there.GetObjectKind().SetGroupVersionKind(list.Items[i].GroupVersionKind())
 				if o, ok := expected[nameOf(there)]; !ok || !sameSpec(o, there) {
 					return fmt.Errorf(
-						"the host cluster has %s, which is not of this backup: restore into a cluster without ACP's objects, or restore the database alone (docs/backup.md)",
+						"the host cluster has %s, which is not of this backup: restore into a cluster without ACP's objects, "+
+							"or restore the database alone (docs/backup.md)",
 						nameOf(there),
 					)
 				}

@@ -189,7 +189,8 @@ func (t Target) readLedger(a *Archive, r *Report) (*ledgerExport, error) {
 		for _, h := range heads {
 			if h.Seq > last {
 				return nil, fmt.Errorf(
-					"%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, or hold the grants",
+					"%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, "+
+						"or hold the grants",
 					h.Anchor,
 					h.Seq,
 					last,

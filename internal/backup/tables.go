@@ -75,7 +75,8 @@ type column struct {
 func columns(tx *gorm.DB, postgres bool, name string) (out []column, err error) {
 	query := "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY name"
 	if postgres {
-		query = "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ? AND is_generated = 'NEVER' ORDER BY column_name COLLATE \"C\""
+		query = "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ? " +
+			"AND is_generated = 'NEVER' ORDER BY column_name COLLATE \"C\""
 	}
 	err = database.Rows(tx, func(rows *sql.Rows) error {
 		var c column

@@ -121,12 +121,21 @@ func TestNobodyGivesAuthorityToThemselves(t *testing.T) {
 		change  func(map[string]*catalog.Record)
 		refused string
 	}{
-		"owner":        {"dave would decide about its grants", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("dave")} }, "owner of resource/cache"},
-		"member":       {"dave would own what the group owns", func(m map[string]*catalog.Record) { m["storage"].Members = []string{"dave"} }, "member of group/storage"},
-		"leader":       {"dave would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
-		"lead":         {"dave would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
-		"further up":   {"dave would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
-		"for another":  {"security administrators change the authority of others", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, ""},
+		"owner": {
+			"dave would decide about its grants",
+			func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("dave")} }, "owner of resource/cache",
+		},
+		"member": {
+			"dave would own what the group owns",
+			func(m map[string]*catalog.Record) { m["storage"].Members = []string{"dave"} }, "member of group/storage",
+		},
+		"leader":     {"dave would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
+		"lead":       {"dave would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
+		"further up": {"dave would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
+		"for another": {
+			"security administrators change the authority of others",
+			func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, "",
+		},
 		"less for him": {"an actor may give up authority", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,13 +140,20 @@ func TestOwners(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, text, want string }{
-		"syntax":      {"names file and document", "kind: User\nmetadata: {name: a}\n---\nkind: [", "x.yaml, document 2"},
-		"type":        {"a wrong type names the line", "kind: User\nmetadata: {name: [a]}", "line 2"},
-		"duplicate":   {"names both places", "kind: User\nmetadata: {name: a}\n---\nkind: User\nmetadata: {name: a}", "is also defined in x.yaml, document 2"},
-		"bad id":      {"ids appear in URLs", "kind: User\nmetadata: {name: 'a b'}", "metadata.name"},
-		"bad name":    {"a wildcard is no resource", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:*'}}\nspec: {owner: x}", "exact name"},
-		"no owner":    {"somebody must decide", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d'}}", "has no owner"},
-		"sensitivity": {"a typo must not lower it", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d', acp.io/sensitivity: hgih}}\nspec: {owner: x}", "low, medium or high"},
+		"syntax":    {"names file and document", "kind: User\nmetadata: {name: a}\n---\nkind: [", "x.yaml, document 2"},
+		"type":      {"a wrong type names the line", "kind: User\nmetadata: {name: [a]}", "line 2"},
+		"duplicate": {"names both places", "kind: User\nmetadata: {name: a}\n---\nkind: User\nmetadata: {name: a}", "is also defined in x.yaml, document 2"},
+		"bad id":    {"ids appear in URLs", "kind: User\nmetadata: {name: 'a b'}", "metadata.name"},
+		"bad name": {
+			"a wildcard is no resource",
+			"kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:*'}}\nspec: {owner: x}", "exact name",
+		},
+		"no owner": {"somebody must decide", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d'}}", "has no owner"},
+		"sensitivity": {
+			"a typo must not lower it",
+			"kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d', acp.io/sensitivity: hgih}}\nspec: {owner: x}",
+			"low, medium or high",
+		},
 		"self leader": {"nobody leads themselves", "kind: User\nmetadata: {name: a, annotations: {acp.io/leader: a}}", "is its own leader"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +192,10 @@ func TestDemoCompany(t *testing.T) {
 			t.Errorf("nobody is in %s", g.ID)
 		}
 	}
-	for what, n := range map[string][2]int{"people": {len(c.people), 60}, "groups": {len(c.groups), 10}, "applications": {len(c.applications), 40}, "resources": {len(c.resources), 120}} {
+	for what, n := range map[string][2]int{
+		"people": {len(c.people), 60}, "groups": {len(c.groups), 10},
+		"applications": {len(c.applications), 40}, "resources": {len(c.resources), 120},
+	} {
 		if n[0] < n[1] {
 			t.Errorf("%d %s, want at least %d", n[0], what, n[1])
 		}

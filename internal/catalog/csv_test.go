@@ -38,18 +38,27 @@ func TestCSVRefuses(t *testing.T) {
 		want         []string
 		kept         int
 	}{
-		"empty":            {"a header is needed", "", []string{"resources.csv: it is empty"}, 0},
-		"unknown column":   {"a mistyped column must not be left out", "id,name,owners,sensitive\n" + good, []string{`line 1, column 16: column "sensitive" is not known`, `column "sensitivity" is missing`}, 0},
-		"column twice":     {"which of the two", "id,ID,name,owners,sensitivity\n", []string{`line 1, column 4: column "ID" is there twice`}, 0},
-		"name":             {"names line and column", header + good + "b,nonsense,x,low\n", []string{"line 3, column 3: resource/b has the resource name"}, 1},
-		"owner":            {"the kind of an owner is user or group", header + "b,trnv1:rsc:a:b:c:d,team:x,low\n" + good, []string{`line 2, column 21: the owner "team:x"`}, 1},
-		"no owner":         {"somebody must decide", header + "b,trnv1:rsc:a:b:c:d,;,low\n", []string{"line 2, column 21: resource/b has no owner"}, 0},
-		"sensitivity":      {"a typo must not lower it", header + "b,trnv1:rsc:a:b:c:d,x,hgih\n", []string{"line 2, column 23"}, 0},
-		"empty is no low":  {"nor must leaving it out", header + "b,trnv1:rsc:a:b:c:d,x,\n", []string{"line 2, column 23: the sensitivity is empty"}, 0},
-		"short row":        {"the next line is read", header + "b,c\n" + good, []string{"line 2, column 1: wrong number of fields"}, 1},
-		"quote":            {"the place of the quote", header + good + "b,\"c\n", []string{"line 3, column 6"}, 1},
-		"control":          {"it would break logs", header + "b,trnv1:rsc:a:b:c:\x1b,x,low\n", []string{"control characters"}, 0},
-		"quoted multiline": {"lines are those of the file", header + "\"b\nb\",trnv1:rsc:a:b:c:d,x,low\n", []string{"line 2, column 1: resource has the id"}, 0},
+		"empty": {"a header is needed", "", []string{"resources.csv: it is empty"}, 0},
+		"unknown column": {
+			"a mistyped column must not be left out", "id,name,owners,sensitive\n" + good,
+			[]string{`line 1, column 16: column "sensitive" is not known`, `column "sensitivity" is missing`}, 0,
+		},
+		"column twice": {"which of the two", "id,ID,name,owners,sensitivity\n", []string{`line 1, column 4: column "ID" is there twice`}, 0},
+		"name":         {"names line and column", header + good + "b,nonsense,x,low\n", []string{"line 3, column 3: resource/b has the resource name"}, 1},
+		"owner": {
+			"the kind of an owner is user or group", header + "b,trnv1:rsc:a:b:c:d,team:x,low\n" + good,
+			[]string{`line 2, column 21: the owner "team:x"`}, 1,
+		},
+		"no owner":        {"somebody must decide", header + "b,trnv1:rsc:a:b:c:d,;,low\n", []string{"line 2, column 21: resource/b has no owner"}, 0},
+		"sensitivity":     {"a typo must not lower it", header + "b,trnv1:rsc:a:b:c:d,x,hgih\n", []string{"line 2, column 23"}, 0},
+		"empty is no low": {"nor must leaving it out", header + "b,trnv1:rsc:a:b:c:d,x,\n", []string{"line 2, column 23: the sensitivity is empty"}, 0},
+		"short row":       {"the next line is read", header + "b,c\n" + good, []string{"line 2, column 1: wrong number of fields"}, 1},
+		"quote":           {"the place of the quote", header + good + "b,\"c\n", []string{"line 3, column 6"}, 1},
+		"control":         {"it would break logs", header + "b,trnv1:rsc:a:b:c:\x1b,x,low\n", []string{"control characters"}, 0},
+		"quoted multiline": {
+			"lines are those of the file", header + "\"b\nb\",trnv1:rsc:a:b:c:d,x,low\n",
+			[]string{"line 2, column 1: resource has the id"}, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r SourceContent

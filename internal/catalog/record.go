@@ -158,7 +158,10 @@ func (r Record) Normalize() (Record, error) {
 	for _, f := range []struct {
 		field, value string
 		most         int
-	}{{"title", r.Title, maxText}, {"jobTitle", r.JobTitle, maxText}, {"email", r.Email, maxText}, {"description", r.Description, maxLong}, {"name", r.Name, maxName}} {
+	}{
+		{"title", r.Title, maxText}, {"jobTitle", r.JobTitle, maxText}, {"email", r.Email, maxText},
+		{"description", r.Description, maxLong}, {"name", r.Name, maxName},
+	} {
 		if err := text(f.value, f.most, f.field == "description"); err != nil {
 			return r, fieldError(f.field, message.CatalogTextInvalid(f.field, r.Ref().String(), message.Of(err)))
 		}

@@ -76,8 +76,11 @@ func TestSearch(t *testing.T) {
 		"sensitivity":   {"this one", Query{Sensitivity: SensitivityHigh}, "checkout-cache"},
 		"together":      {"all conditions", Query{Text: "cache", Mine: "bob", Environment: "production"}, "orders-cache"},
 		"class":         {"as the host cluster's classes say", Query{Class: "c", ClassOf: func(n string) string { return n[len(n)-1:] + "" }}, ""},
-		"first":         {"what was used lately", Query{First: map[string]int{"reorders": 2, "orders-cache": 1}}, "reorders orders-cache bobs-cluster checkout-cache orders-cache-staging"},
-		"applications":  {"are another kind", Query{Kind: KindApplication, Text: "888"}, "app-888"},
+		"first": {
+			"what was used lately", Query{First: map[string]int{"reorders": 2, "orders-cache": 1}},
+			"reorders orders-cache bobs-cluster checkout-cache orders-cache-staging",
+		},
+		"applications": {"are another kind", Query{Kind: KindApplication, Text: "888"}, "app-888"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.q.Kind == "" {
@@ -276,7 +279,9 @@ func TestPagesTogetherAreAll(t *testing.T) {
 	}
 	x := NewIndex(Build(records))
 	for _, text := range []string{"", "shop", "checkout", "the shop", "shpo", "r-", "r-12", "orders cache", "nothing of it"} {
-		for name, q := range map[string]Query{"all": {}, "production": {Environment: "production"}, "used lately": {First: map[string]int{"r-299": 1, "r-007": 2}}} {
+		for name, q := range map[string]Query{
+			"all": {}, "production": {Environment: "production"}, "used lately": {First: map[string]int{"r-299": 1, "r-007": 2}},
+		} {
 			q.Kind, q.Text, q.Limit = KindResource, text, 1000
 			want, err := x.Search(q)
 			if err != nil {

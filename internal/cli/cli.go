@@ -118,7 +118,10 @@ invalid, 4 the portal refused or could not be reached, 130 and 143 ended by a si
 		c.GroupID = "flows"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newLogin(s), newLogout(s), newWhoami(s), newRequest(s), newTickets(s), newApprove(s), newReject(s), newExtend(s), newRevoke(s), newLedger(s)} {
+	for _, c := range []*cobra.Command{
+		newLogin(s), newLogout(s), newWhoami(s), newRequest(s), newTickets(s),
+		newApprove(s), newReject(s), newExtend(s), newRevoke(s), newLedger(s),
+	} {
 		c.GroupID = "portal"
 		root.AddCommand(c)
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-const guardClassLabels = "require a right to set the classes' labels on pods (verb set on classlabels.acp.io) and to use the classes' service accounts (verb use on classserviceaccounts.acp.io); grant the rights first"
+const guardClassLabels = "require a right to set the classes' labels on pods (verb set on classlabels.acp.io) and to use the classes' service " +
+	"accounts (verb use on classserviceaccounts.acp.io); grant the rights first"
 
-const bringIstio = "bring the kind of Istio's policies and the rights to it, before the host carries them (deploy/kubefed/istio); once it does, they are brought anyway"
+const bringIstio = "bring the kind of Istio's policies and the rights to it, before the host carries them (deploy/kubefed/istio); " +
+	"once it does, they are brought anyway"
 
 // checkFlags are the flags of cluster check.
 type checkFlags struct {

@@ -171,8 +171,10 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("a guard without a member: %v, %v", left, err)
 	}
 	for reason, args := range map[string][]string{
-		"which cluster?": {"join", "m1"}, "is to be mended": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"}, "less than a day": {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
-		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"}, "leave out one of the two": {"join", "m1", "--member-context", "x", "--enforcer", "istio", "--mesh", "east"},
+		"which cluster?": {"join", "m1"}, "is to be mended": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"},
+		"less than a day":          {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
+		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"},
+		"leave out one of the two": {"join", "m1", "--member-context", "x", "--enforcer", "istio", "--mesh", "east"},
 	} {
 		if code, _, errs := cluster(at, args...); code != ExitUsage || !strings.Contains(errs, reason) {
 			t.Errorf("%v: code %d, %s", args, code, errs)

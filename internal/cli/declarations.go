@@ -30,7 +30,8 @@ func (d *declarations) replace(declared map[v1alpha1.EnforcerName][]byte, sets .
 
 func (d *declarations) flag(cmd *cobra.Command) {
 	cmd.Flags().
-		StringArrayVar(&d.files, "capabilities", nil, "`ENFORCER=FILE` with what members declare about themselves, in place of what their KubeFedClusters do; repeatable")
+		StringArrayVar(&d.files, "capabilities", nil,
+			"`ENFORCER=FILE` with what members declare about themselves, in place of what their KubeFedClusters do; repeatable")
 }
 
 func (d *declarations) declared() (map[v1alpha1.EnforcerName][]byte, error) {

@@ -131,7 +131,8 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	} else {
 		fmt.Fprintln(
 			out,
-			"the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, keeps its hands off until kubectl acp resume",
+			"the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, "+
+				"keeps its hands off until kubectl acp resume",
 		)
 	}
 	return nil

@@ -26,7 +26,8 @@ func TestPrintMembers(t *testing.T) {
 	}{
 		"Few":  {"as they come", many[:3], nil, 3, []string{"  m000       Realized"}, "  m002       Realized"},
 		"Many": {"the worst first", many, nil, 22, []string{"  500 members: 1 Unreachable, 499 Realized", "  m400       Unreachable: away"}, "  and 480 more"},
-		"Unlisted": {"more than are listed", many[:3], &portalclient.MemberCounts{Total: 40, Listed: 3, States: &states}, 5, []string{"  40 members: 10 Pending, 30 Realized"},
+		"Unlisted": {"more than are listed", many[:3], &portalclient.MemberCounts{Total: 40, Listed: 3, States: &states}, 5,
+			[]string{"  40 members: 10 Pending, 30 Realized"},
 			"  and 37 more, which the host cluster counts and has no room to list"},
 	} {
 		t.Run(name, func(t *testing.T) {

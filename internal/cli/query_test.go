@@ -156,7 +156,11 @@ func TestDecideTellsWhatRefusalsChange(t *testing.T) {
 apiVersion: acp.io/v1alpha1
 kind: ResourceClass
 metadata: {name: redis}
-spec: {pattern: "trnv1:rsc:o:redis:clusters:*", labelKey: redis, placement: {clusterSelector: {matchLabels: {zone: a}}}, actions: [{name: "redis:connect", ports: [{port: 6379}]}]}
+spec:
+  pattern: "trnv1:rsc:o:redis:clusters:*"
+  labelKey: redis
+  placement: {clusterSelector: {matchLabels: {zone: a}}}
+  actions: [{name: "redis:connect", ports: [{port: 6379}]}]
 ---
 apiVersion: acp.io/v1alpha1
 kind: SubjectClass
@@ -212,11 +216,20 @@ spec: {apiEndpoint: "https://m2", secretRef: {name: m2}}
 		code          int
 		want          []string
 	}{
-		"Refused":     {"a deny that is refused takes the allow", ask("888", "a", ""), nil, ExitFine, []string{`"decision":"default-denied"`, `"written":"allowed"`, `"leftOut":[{"policy":"p","sid":"allow","reason":"OverriddenByRefusedDeny"`}},
-		"NotPlaced":   {"the class is not placed there", ask("888", "a", "m2"), nil, ExitFine, []string{`"decision":"unmanaged"`}},
-		"NoMember":    {"no member has the name", ask("888", "a", "m9"), nil, ExitInvalid, []string{`"error":"line 1: cluster \"m9\": no member of the fleet has this name: there are m1, m2"`}},
-		"UnknownName": {"a prefix stands for known names, as in render", ask("team-7", "b", "m1"), nil, ExitFine, []string{`"decision":"default-denied"`, `"reason":"UnknownName"`}},
-		"KnownName":   {"of which this is one", ask("team-7", "b", "m1"), []string{"--known-names", names}, ExitFine, []string{`"decision":"allowed"`}},
+		"Refused": {
+			"a deny that is refused takes the allow", ask("888", "a", ""), nil, ExitFine,
+			[]string{`"decision":"default-denied"`, `"written":"allowed"`, `"leftOut":[{"policy":"p","sid":"allow","reason":"OverriddenByRefusedDeny"`},
+		},
+		"NotPlaced": {"the class is not placed there", ask("888", "a", "m2"), nil, ExitFine, []string{`"decision":"unmanaged"`}},
+		"NoMember": {
+			"no member has the name", ask("888", "a", "m9"), nil, ExitInvalid,
+			[]string{`"error":"line 1: cluster \"m9\": no member of the fleet has this name: there are m1, m2"`},
+		},
+		"UnknownName": {
+			"a prefix stands for known names, as in render", ask("team-7", "b", "m1"), nil,
+			ExitFine, []string{`"decision":"default-denied"`, `"reason":"UnknownName"`},
+		},
+		"KnownName": {"of which this is one", ask("team-7", "b", "m1"), []string{"--known-names", names}, ExitFine, []string{`"decision":"allowed"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := run(t, tc.query, append([]string{"decide", "-f", dir, "--queries", "-"}, tc.args...)...)
@@ -294,5 +307,6 @@ kind: AccessControlPolicy
 metadata: {name: grants}
 spec:
 	statements:
-	- {sid: team, effect: Allow, subjects: ["trnv1:rsc:trip-com:iam:sa:app/team-*"], actions: ["redis:connect"], resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
+	- {sid: team, effect: Allow, subjects: ["trnv1:rsc:trip-com:iam:sa:app/team-*"], actions: ["redis:connect"], ` +
+	`resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
 `

@@ -34,7 +34,8 @@ type remote struct {
 func (r *remote) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.server, "server", "", "the portal's `URL` (default: $"+envServer+", then the portal of the last login)")
 	cmd.Flags().
-		StringVar(&r.credentials, "credentials", "", "`FILE` of logins (default: $"+envCredentials+", then acp/credentials.yaml in the user's configuration folder)")
+		StringVar(&r.credentials, "credentials", "",
+			"`FILE` of logins (default: $"+envCredentials+", then acp/credentials.yaml in the user's configuration folder)")
 }
 
 func (r *remote) logins() (*portalclient.Credentials, error) {

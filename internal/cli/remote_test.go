@@ -273,12 +273,18 @@ func TestApprove(t *testing.T) {
 		code          int
 		sent          string // the decision's body; empty: none
 	}{
-		"yes":           {"what was shown is what is approved", "y\n", []string{"approve", "T-1"}, ExitFine, `{"decision":"approve","version":7}`},
-		"no":            {"nothing is sent", "n\n", []string{"approve", "T-1"}, ExitFine, ""},
-		"no terminal":   {"the end of the input is no agreement", "", []string{"approve", "T-1"}, ExitFine, ""},
-		"not asked":     {"for scripts", "", []string{"approve", "T-1", "--yes", "--comment", "fine"}, ExitFine, `{"comment":"fine","decision":"approve","version":7}`},
-		"one item":      {"the others wait", "", []string{"approve", "T-1", "-y", "--item", "0"}, ExitFine, `{"decision":"approve","item":0,"version":7}`},
-		"reject":        {"with its reason", "", []string{"reject", "T-1", "-y", "--comment", "no"}, ExitFine, `{"comment":"no","decision":"reject","version":7}`},
+		"yes":         {"what was shown is what is approved", "y\n", []string{"approve", "T-1"}, ExitFine, `{"decision":"approve","version":7}`},
+		"no":          {"nothing is sent", "n\n", []string{"approve", "T-1"}, ExitFine, ""},
+		"no terminal": {"the end of the input is no agreement", "", []string{"approve", "T-1"}, ExitFine, ""},
+		"not asked": {
+			"for scripts", "", []string{"approve", "T-1", "--yes", "--comment", "fine"},
+			ExitFine, `{"comment":"fine","decision":"approve","version":7}`,
+		},
+		"one item": {"the others wait", "", []string{"approve", "T-1", "-y", "--item", "0"}, ExitFine, `{"decision":"approve","item":0,"version":7}`},
+		"reject": {
+			"with its reason", "", []string{"reject", "T-1", "-y", "--comment", "no"},
+			ExitFine, `{"comment":"no","decision":"reject","version":7}`,
+		},
 		"silent reject": {"a rejection says why", "", []string{"reject", "T-1", "-y"}, ExitUsage, ""},
 		"not a ticket":  {"it would be part of a path", "", []string{"approve", "../me"}, ExitUsage, ""},
 		"nothing":       {"which?", "", []string{"approve"}, ExitUsage, ""},
@@ -327,7 +333,8 @@ func TestRequest(t *testing.T) {
 		if o.code != ExitFine || !strings.Contains(o.out, "T-9  grant  effective") {
 			t.Errorf("%+v", o)
 		}
-		const want = `{"durationSeconds":2592000,"items":[{"actions":["redis:connect"],"application":"app-888","resource":"bobs-cluster"}],"kind":"grant","reason":"cache"}`
+		const want = `{"durationSeconds":2592000,"items":[{"actions":["redis:connect"],"application":"app-888","resource":"bobs-cluster"}],` +
+			`"kind":"grant","reason":"cache"}`
 		if d := cmp.Diff(want, s.calls[0].Body); d != "" {
 			t.Error(d)
 		}

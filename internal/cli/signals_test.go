@@ -67,7 +67,9 @@ func TestStandardErrorSteersNoTerminal(t *testing.T) {
 
 // Nothing to check is not the same as nothing to find.
 func TestLintOfNothingFails(t *testing.T) {
-	for reason, text := range map[string]string{"an empty file": "", "comments": "# nothing\n---\n", "other kinds only": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"} {
+	for reason, text := range map[string]string{
+		"an empty file": "", "comments": "# nothing\n---\n", "other kinds only": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+	} {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), []string{"lint", "-f", "-"}, Streams{In: strings.NewReader(text), Out: &out, Err: &errs, Now: time.Now})
 		if code != ExitInvalid || !strings.Contains(errs.String(), "no object of ACP") {

@@ -69,19 +69,36 @@ func TestPrecedence(t *testing.T) {
 		want    options
 	}{
 		"defaults": {reason: "nothing is given", want: defaults},
-		"file": {reason: "every type has its form in YAML", file: "listen: a:1\nevery: 2s\nmany: 7\nshare: 1\non: true\nanchor: [x, 'y,z']\nlog-level: warn\ntrusted-proxies:\n- 10.0.0.0/8\n",
-			want: options{Listen: "a:1", Format: "text", Every: 2 * time.Second, Many: 7, Share: 1, On: true, Anchors: []string{"x", "y,z"}, Proxies: []string{"10.0.0.0/8"}, Level: slog.LevelWarn}},
-		"environment over file": {reason: "a pod's variable is more special than a shared file", environ: []string{"ACP_THING_LISTEN=b:1"}, file: "listen: a:1\nmany: 7\n",
+		"file": {reason: "every type has its form in YAML",
+			file: "listen: a:1\nevery: 2s\nmany: 7\nshare: 1\non: true\nanchor: [x, 'y,z']\nlog-level: warn\ntrusted-proxies:\n- 10.0.0.0/8\n",
+			want: options{
+				Listen: "a:1", Format: "text", Every: 2 * time.Second, Many: 7, Share: 1, On: true,
+				Anchors: []string{"x", "y,z"}, Proxies: []string{"10.0.0.0/8"}, Level: slog.LevelWarn,
+			}},
+		"environment over file": {reason: "a pod's variable is more special than a shared file",
+			environ: []string{"ACP_THING_LISTEN=b:1"}, file: "listen: a:1\nmany: 7\n",
 			want: with(func(o *options) { o.Listen, o.Many = "b:1", 7 })},
-		"flag over all": {reason: "the command line has the last word", args: []string{"--listen=c:1"}, environ: []string{"ACP_THING_LISTEN=b:1"}, file: "listen: a:1\n",
+		"flag over all": {reason: "the command line has the last word", args: []string{"--listen=c:1"},
+			environ: []string{"ACP_THING_LISTEN=b:1"}, file: "listen: a:1\n",
 			want: with(func(o *options) { o.Listen = "c:1" })},
-		"flag with the default's value": {reason: "what is given is given, whatever it says", args: []string{"--many=3"}, environ: []string{"ACP_THING_MANY=9"}, want: defaults},
-		"lists": {reason: "a list is replaced, never joined", args: []string{"--anchor=p", "--anchor=q"}, environ: []string{"ACP_THING_TRUSTED_PROXIES=10.0.0.1\n10.0.0.2"}, file: "anchor: [x]\n",
+		"flag with the default's value": {
+			reason: "what is given is given, whatever it says", args: []string{"--many=3"}, environ: []string{"ACP_THING_MANY=9"},
+			want: defaults,
+		},
+		"lists": {reason: "a list is replaced, never joined", args: []string{"--anchor=p", "--anchor=q"},
+			environ: []string{"ACP_THING_TRUSTED_PROXIES=10.0.0.1\n10.0.0.2"}, file: "anchor: [x]\n",
 			want: with(func(o *options) { o.Anchors, o.Proxies = []string{"p", "q"}, []string{"10.0.0.1", "10.0.0.2"} })},
 		"empty list": {reason: "an empty list is none, not the default", file: "anchor: []\n", want: with(func(o *options) { o.Anchors = []string{} })},
 		"empty file": {reason: "it sets nothing", file: "# nothing\n", want: defaults},
-		"service":    {reason: "the kubelet makes variables for a Service of the program's name", environ: []string{"ACP_THING_PORT=tcp://10.0.0.1:80", "ACP_THING_SERVICE_HOST=10.0.0.1", "ACP_THING_SERVICE_PORT_HTTP=80", "ACP_THING_PORT_80_TCP_ADDR=10.0.0.1"}, want: defaults},
-		"others'":    {reason: "variables of other programs are theirs", environ: []string{"ACP_PORTAL_LISTEN=x", "HOME=/"}, want: defaults},
+		"service": {
+			reason: "the kubelet makes variables for a Service of the program's name",
+			environ: []string{
+				"ACP_THING_PORT=tcp://10.0.0.1:80", "ACP_THING_SERVICE_HOST=10.0.0.1",
+				"ACP_THING_SERVICE_PORT_HTTP=80", "ACP_THING_PORT_80_TCP_ADDR=10.0.0.1",
+			},
+			want: defaults,
+		},
+		"others'": {reason: "variables of other programs are theirs", environ: []string{"ACP_PORTAL_LISTEN=x", "HOME=/"}, want: defaults},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := settings()
@@ -121,16 +138,19 @@ func TestRefused(t *testing.T) {
 		"config in the file":     {reason: "files do not include files", file: "config: x\n", want: "only be given on the command line"},
 		"print in the variables": {reason: "it is a question", environ: []string{"ACP_THING_PRINT_CONFIG=true"}, want: "is no setting"},
 		"no file":                {reason: "it is named", args: []string{"--config=/no/such"}, want: "--config: open /no/such"},
-		"no file, by variable":   {reason: "so is the variable", environ: []string{"ACP_THING_CONFIG=/no/such"}, want: "config is set by environment variable ACP_THING_CONFIG"},
-		"secret flag":            {reason: "others see a command line", args: []string{"--client-secret=hush"}, want: "client-secret-file"},
-		"secret key":             {reason: "a ConfigMap is no place for it", file: "client-secret: hush\n", want: "name the file with client-secret-file"},
-		"secret variable":        {reason: "others see the environment", environ: []string{"ACP_THING_CLIENT_SECRET=hush"}, want: "ACP_THING_CLIENT_SECRET_FILE"},
-		"password in a flag":     {reason: "others see a command line", args: []string{"--database=postgres://acp:hush@h/d"}, want: "--database has a password"},
-		"password in the file":   {reason: "a ConfigMap is no place for it", file: "database: clickhouse://h/d?password=hush\n", want: "database is set by "},
-		"password in a list":     {reason: "every entry counts", file: "anchor: ['webhook:https://u:hush@h/p,k']\n", want: "--anchor has a password"},
-		"value":                  {reason: "the values are said", file: "log-format: xml\n", want: `--log-format "xml": use text or json (log-format is set by `},
-		"level":                  {reason: "four are known", args: []string{"--log-level=loud"}, want: "use debug, info, warn or error"},
-		"argument":               {reason: "nothing is taken without a name", args: []string{"now"}, want: `unexpected argument "now"`},
+		"no file, by variable": {
+			reason: "so is the variable", environ: []string{"ACP_THING_CONFIG=/no/such"},
+			want: "config is set by environment variable ACP_THING_CONFIG",
+		},
+		"secret flag":          {reason: "others see a command line", args: []string{"--client-secret=hush"}, want: "client-secret-file"},
+		"secret key":           {reason: "a ConfigMap is no place for it", file: "client-secret: hush\n", want: "name the file with client-secret-file"},
+		"secret variable":      {reason: "others see the environment", environ: []string{"ACP_THING_CLIENT_SECRET=hush"}, want: "ACP_THING_CLIENT_SECRET_FILE"},
+		"password in a flag":   {reason: "others see a command line", args: []string{"--database=postgres://acp:hush@h/d"}, want: "--database has a password"},
+		"password in the file": {reason: "a ConfigMap is no place for it", file: "database: clickhouse://h/d?password=hush\n", want: "database is set by "},
+		"password in a list":   {reason: "every entry counts", file: "anchor: ['webhook:https://u:hush@h/p,k']\n", want: "--anchor has a password"},
+		"value":                {reason: "the values are said", file: "log-format: xml\n", want: `--log-format "xml": use text or json (log-format is set by `},
+		"level":                {reason: "four are known", args: []string{"--log-level=loud"}, want: "use debug, info, warn or error"},
+		"argument":             {reason: "nothing is taken without a name", args: []string{"now"}, want: `unexpected argument "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := settings()
@@ -209,7 +229,10 @@ func TestPrintedConfigurationIsAConfiguration(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for arg, want := range map[string][]string{"--version": {"acp-thing v1\n"}, "--help": {"Listening:\n", "Other:\n", "Logging:\n", "--trusted-proxies", "--print-config", "ACP_THING_LOG_LEVEL"}} {
+	for arg, want := range map[string][]string{
+		"--version": {"acp-thing v1\n"},
+		"--help":    {"Listening:\n", "Other:\n", "Logging:\n", "--trusted-proxies", "--print-config", "ACP_THING_LOG_LEVEL"},
+	} {
 		s, _ := settings()
 		var out bytes.Buffer
 		if err := s.Parse([]string{arg}, []string{"ACP_THING_WRONG=1"}, &out); !errors.Is(err, ErrAnswered) {
@@ -285,7 +308,10 @@ func TestSchema(t *testing.T) {
 }
 
 func TestInFolder(t *testing.T) {
-	for in, want := range map[string]string{"sqlite:a.db": "sqlite:/data/a.db", "sqlite:/x/a.db": "sqlite:/x/a.db", "postgres://h/d": "postgres://h/d", "sqlite:": "sqlite:", "@/run/a": "@/run/a"} {
+	for in, want := range map[string]string{
+		"sqlite:a.db": "sqlite:/data/a.db", "sqlite:/x/a.db": "sqlite:/x/a.db",
+		"postgres://h/d": "postgres://h/d", "sqlite:": "sqlite:", "@/run/a": "@/run/a",
+	} {
 		if got := InFolder("/data", "sqlite:", in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}

@@ -82,7 +82,8 @@ func TestTokenLife(t *testing.T) {
 		if err != nil || got.Person != "alice" || !got.Has(credential.ScopeRead) || got.Has(credential.ScopeTicketsWrite) || got.LastUsedAt.IsZero() {
 			t.Errorf("%+v, %v", got, err)
 		}
-		for reason, wrong := range map[string]string{"empty": "", "one letter off": secret[:len(secret)-1] + "7", "its hash": credential.Hash(secret), "its id": made.ID, "longer": secret + "A",
+		for reason, wrong := range map[string]string{"empty": "", "one letter off": secret[:len(secret)-1] + "7",
+			"its hash": credential.Hash(secret), "its id": made.ID, "longer": secret + "A",
 			"no prefix": strings.TrimPrefix(secret, "acp_"), "lower case": strings.ToLower(secret)} {
 			if wrong == secret {
 				continue

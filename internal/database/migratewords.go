@@ -38,7 +38,8 @@ func fillWords() *goose.Migration {
 // ticketTexts returns the texts of the next tickets by ticket number, and the last of these numbers.
 func ticketTexts(ctx context.Context, tx *sql.Tx, after int64) (texts map[int64][]string, last int64, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT t.number, t.reason, t.requester, COALESCE(i.application, ''), COALESCE(i.resource, '')
- FROM (SELECT number, reason, requester FROM tickets WHERE number > $1 ORDER BY number LIMIT $2) AS t LEFT JOIN items i ON i.ticket = t.number`, after, insertAtOnce)
+ FROM (SELECT number, reason, requester FROM tickets WHERE number > $1 ORDER BY number LIMIT $2) AS t
+ LEFT JOIN items i ON i.ticket = t.number`, after, insertAtOnce)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -209,7 +209,8 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.SameConnection(c) {
 		same := old.cluster.samePlacementAndStatus(c)
-		old.cluster.Labels, old.cluster.Leaving, old.cluster.Quarantined, old.cluster.QuarantineReason, old.cluster.Downgrade = c.Labels, c.Leaving, c.Quarantined, c.QuarantineReason, c.Downgrade
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Downgrade = c.Labels, c.Leaving, c.Downgrade
+		old.cluster.Quarantined, old.cluster.QuarantineReason = c.Quarantined, c.QuarantineReason
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
 		return !same
 	}

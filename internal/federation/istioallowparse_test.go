@@ -16,18 +16,38 @@ func TestIstioOpening(t *testing.T) {
 		opens, selects bool
 		may            bool
 	}{
-		{"an ALLOW by the class's label", `{metadata: {namespace: pay}, spec: {action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*"]}}]}]}}`, true, true, true},
-		{"ALLOW is what an action is that nobody wrote", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{}]}}`, true, true, true},
-		{"one for another of the class", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: {com.trip/grpc: risk}}, rules: [{}]}}`, true, false, false},
+		{
+			"an ALLOW by the class's label",
+			`{metadata: {namespace: pay}, spec: {action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, ` +
+				`rules: [{from: [{source: {principals: ["*"]}}]}]}}`,
+			true, true, true,
+		},
+		{
+			"ALLOW is what an action is that nobody wrote",
+			`{metadata: {namespace: pay}, spec: {selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{}]}}`, true, true, true,
+		},
+		{
+			"one for another of the class",
+			`{metadata: {namespace: pay}, spec: {selector: {matchLabels: {com.trip/grpc: risk}}, rules: [{}]}}`, true, false, false,
+		},
 		{"without a selector it is about its namespace", `{metadata: {namespace: pay}, spec: {rules: [{}]}}`, true, true, true},
 		{"which is another one", `{metadata: {namespace: web}, spec: {rules: [{}]}}`, true, false, true},
 		{"in the root namespace it is about all", `{metadata: {namespace: istio-system}, spec: {rules: [{}]}}`, true, true, true},
-		{"and by a selector about all that have the label", `{metadata: {namespace: istio-system}, spec: {selector: {matchLabels: {app: fraud}}, rules: [{}]}}`, true, true, true},
+		{
+			"and by a selector about all that have the label",
+			`{metadata: {namespace: istio-system}, spec: {selector: {matchLabels: {app: fraud}}, rules: [{}]}}`, true, true, true,
+		},
 		{"and not about others", `{metadata: {namespace: istio-system}, spec: {selector: {matchLabels: {app: web}}, rules: [{}]}}`, true, false, true},
 		{"the pods lack a label that others have", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: {team: x}}, rules: [{}]}}`, true, false, true},
-		{"a label that is in no identity may be theirs", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: {version: v1}}, rules: [{}]}}`, true, true, true},
+		{
+			"a label that is in no identity may be theirs",
+			`{metadata: {namespace: pay}, spec: {selector: {matchLabels: {version: v1}}, rules: [{}]}}`, true, true, true,
+		},
 		{"an empty value is in no identity either", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: {team: ""}}, rules: [{}]}}`, true, true, true},
-		{"without rules it lets nobody in", `{metadata: {namespace: pay}, spec: {action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}}}`, false, false, false},
+		{
+			"without rules it lets nobody in",
+			`{metadata: {namespace: pay}, spec: {action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}}}`, false, false, false,
+		},
 		{"with none of them, too", `{metadata: {namespace: pay}, spec: {rules: []}}`, false, false, false},
 		{"nor when nothing is said", `{metadata: {namespace: pay}}`, false, false, false},
 		{"a DENY only closes", `{metadata: {namespace: pay}, spec: {action: DENY, rules: [{}]}}`, false, false, false},
@@ -35,7 +55,10 @@ func TestIstioOpening(t *testing.T) {
 		{"AUDIT decides nothing", `{metadata: {namespace: pay}, spec: {action: AUDIT, rules: [{}]}}`, false, false, false},
 		{"tried out, it decides nothing", `{metadata: {namespace: pay, annotations: {istio.io/dry-run: "true"}}, spec: {rules: [{}]}}`, false, false, false},
 		{"not tried out any more", `{metadata: {namespace: pay, annotations: {istio.io/dry-run: "false"}}, spec: {rules: [{}]}}`, true, true, true},
-		{"it is the waypoint's, and the pods decide after it", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: fraud}], rules: [{}]}}`, false, false, false},
+		{
+			"it is the waypoint's, and the pods decide after it",
+			`{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: fraud}], rules: [{}]}}`, false, false, false,
+		},
 		{"or the gateway's", `{metadata: {namespace: pay}, spec: {targetRef: {kind: Gateway, name: g}, rules: [{}]}}`, false, false, false},
 		{"rules that nobody can read open", `{metadata: {namespace: pay}, spec: {rules: all}}`, true, true, true},
 		{"a selector that nobody can read is about all", `{metadata: {namespace: pay}, spec: {selector: {matchLabels: [1]}, rules: [{}]}}`, true, true, true},

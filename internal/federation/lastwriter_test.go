@@ -24,12 +24,33 @@ func TestLastHand(t *testing.T) {
 		want   string
 	}{
 		{"nobody is known", nil, ""},
-		{"whoever wrote last", []metav1.ManagedFieldsEntry{pushed, entry("kubectl-edit", `{"f:spec":{"f:ingress":{}}}`, "", at(160))}, "kubectl-edit (Update) at 1970-01-01T00:02:40Z"},
-		{"in whatever order they are told", []metav1.ManagedFieldsEntry{entry("kubectl-edit", `{"f:spec":{"f:ingress":{}}}`, "", at(160)), pushed}, "kubectl-edit (Update) at 1970-01-01T00:02:40Z"},
-		{"in one second, the smaller change", []metav1.ManagedFieldsEntry{pushed, entry("kubectl-patch", `{"f:spec":{"f:ingress":{}}}`, "", at(100))}, "kubectl-patch (Update) at 1970-01-01T00:01:40Z"},
-		{"agents write the status", []metav1.ManagedFieldsEntry{pushed, entry("cilium-agent", `{"f:status":{}}`, "status", at(200))}, "hyperfed (Update) at 1970-01-01T00:01:40Z"},
-		{"an annotation decides nothing", []metav1.ManagedFieldsEntry{pushed, entry("kubectl-annotate", `{"f:metadata":{"f:annotations":{}}}`, "", at(200))}, "hyperfed (Update) at 1970-01-01T00:01:40Z"},
-		{"rules beside the spec do", []metav1.ManagedFieldsEntry{pushed, entry("evil\nname", `{"f:specs":{}}`, "", at(200))}, "evil?name (Update) at 1970-01-01T00:03:20Z"},
+		{
+			"whoever wrote last", []metav1.ManagedFieldsEntry{pushed, entry("kubectl-edit", `{"f:spec":{"f:ingress":{}}}`, "", at(160))},
+			"kubectl-edit (Update) at 1970-01-01T00:02:40Z",
+		},
+		{
+			"in whatever order they are told",
+			[]metav1.ManagedFieldsEntry{entry("kubectl-edit", `{"f:spec":{"f:ingress":{}}}`, "", at(160)), pushed},
+			"kubectl-edit (Update) at 1970-01-01T00:02:40Z",
+		},
+		{
+			"in one second, the smaller change",
+			[]metav1.ManagedFieldsEntry{pushed, entry("kubectl-patch", `{"f:spec":{"f:ingress":{}}}`, "", at(100))},
+			"kubectl-patch (Update) at 1970-01-01T00:01:40Z",
+		},
+		{
+			"agents write the status", []metav1.ManagedFieldsEntry{pushed, entry("cilium-agent", `{"f:status":{}}`, "status", at(200))},
+			"hyperfed (Update) at 1970-01-01T00:01:40Z",
+		},
+		{
+			"an annotation decides nothing",
+			[]metav1.ManagedFieldsEntry{pushed, entry("kubectl-annotate", `{"f:metadata":{"f:annotations":{}}}`, "", at(200))},
+			"hyperfed (Update) at 1970-01-01T00:01:40Z",
+		},
+		{
+			"rules beside the spec do", []metav1.ManagedFieldsEntry{pushed, entry("evil\nname", `{"f:specs":{}}`, "", at(200))},
+			"evil?name (Update) at 1970-01-01T00:03:20Z",
+		},
 		{"what cannot be read", []metav1.ManagedFieldsEntry{entry("x", `[`, "", at(200)), {Manager: "y", Time: at(300)}}, ""},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{}}

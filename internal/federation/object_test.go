@@ -60,13 +60,30 @@ func TestForeignChangesAreNoticed(t *testing.T) {
 	}{
 		{"as ACP writes it", `{"template":{"spec":{}},"placement":{"clusters":[{"name":"m1"}]}}`, false},
 		{"explicitly nowhere", `{"template":{"spec":{}},"placement":{"clusters":[]}}`, false},
-		{"a second list of rules in the template", `{"template":{"spec":{},"specs":[{"ingress":[{"fromEntities":["all"]}]}]},"placement":{"clusters":[]}}`, true},
-		{"metadata in the template that ACP never writes", `{"template":{"metadata":{"labels":{},"ownerReferences":[]},"spec":{}},"placement":{"clusters":[]}}`, true},
+		{
+			"a second list of rules in the template",
+			`{"template":{"spec":{},"specs":[{"ingress":[{"fromEntities":["all"]}]}]},"placement":{"clusters":[]}}`, true,
+		},
+		{
+			"metadata in the template that ACP never writes",
+			`{"template":{"metadata":{"labels":{},"ownerReferences":[]},"spec":{}},"placement":{"clusters":[]}}`, true,
+		},
 		{"no list of clusters", `{"template":{"spec":{}},"placement":{}}`, true},
 		{"a selector beside the list", `{"template":{"spec":{}},"placement":{"clusters":[],"clusterSelector":{}}}`, true},
-		{"an override of something else", `{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[{"path":"/metadata/annotations","value":{}}]}]}`, true},
-		{"an override by another operation", `{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[{"op":"remove","path":"/spec"}]}]}`, true},
-		{"two overrides of one member", `{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[]},{"clusterName":"m1","clusterOverrides":[]}]}`, true},
+		{
+			"an override of something else",
+			`{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[{"path":"/metadata/annotations","value":{}}]}]}`,
+			true,
+		},
+		{
+			"an override by another operation",
+			`{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[{"op":"remove","path":"/spec"}]}]}`, true,
+		},
+		{
+			"two overrides of one member",
+			`{"placement":{"clusters":[]},"overrides":[{"clusterName":"m1","clusterOverrides":[]},{"clusterName":"m1","clusterOverrides":[]}]}`,
+			true,
+		},
 		{"something unreadable", `{"placement":{"clusters":"m1"}}`, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

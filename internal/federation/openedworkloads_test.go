@@ -22,13 +22,19 @@ func TestOpened(t *testing.T) {
 		identities     []map[string]string
 		fraud, risk    bool
 	}{
-		{"the pods of one are there, and it selects them", "{selector: {matchLabels: {app: fraud}}, rules: [{}]}", cilium, []map[string]string{fraud, risk}, true, false},
+		{
+			"the pods of one are there, and it selects them", "{selector: {matchLabels: {app: fraud}}, rules: [{}]}",
+			cilium, []map[string]string{fraud, risk}, true, false,
+		},
 		{"all in the namespace", "{rules: [{}]}", cilium, []map[string]string{fraud, risk}, true, true},
 		{"only those that are there", "{rules: [{}]}", cilium, []map[string]string{risk, web}, false, true},
 		{"by a label that others have", "{selector: {matchLabels: {app: web}}, rules: [{}]}", cilium, []map[string]string{fraud, risk, web}, false, false},
 		{"by one that no identity has", "{selector: {matchLabels: {version: v1}}, rules: [{}]}", cilium, []map[string]string{fraud, web}, true, false},
 		{"identities without namespaces do not tell where their pods are", "{rules: [{}]}", cilium, []map[string]string{{key: "fraud"}}, true, false},
-		{"without identities it may be any that the selector does not rule out", "{selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{}]}", cilium, nil, true, false},
+		{
+			"without identities it may be any that the selector does not rule out",
+			"{selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{}]}", cilium, nil, true, false,
+		},
 		{"any", "{selector: {matchLabels: {app: web}}, rules: [{}]}", cilium, nil, true, true},
 		{"pods of the class would have identities with the key", "{rules: [{}]}", cilium, []map[string]string{web}, false, false},
 		{"pods of the class may be there all the same", "{rules: [{}]}", alone, []map[string]string{web}, true, true},
@@ -89,7 +95,8 @@ func TestOpenedBesideOwn(t *testing.T) {
 	own := []*Object{
 		object(
 			"acp-fraud",
-			`{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*/sa/app-888"]}}], to: [{operation: {ports: ["9000"]}}]}]}`,
+			`{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*/sa/app-888"]}}], `+
+				`to: [{operation: {ports: ["9000"]}}]}]}`,
 			"m1",
 			"m2",
 		),
@@ -108,7 +115,10 @@ func TestOpenedBesideOwn(t *testing.T) {
 		{"where nothing of ACP is", "m3", granted, true, true},
 		{"another client", "m1", `rules: [{from: [{source: {principals: ["*/sa/app-777"]}}], to: [{operation: {ports: ["9000"]}}]}]`, true, true},
 		{"everybody", "m1", "rules: [{}]", true, true},
-		{"a field that is not known", "m1", `rules: [{from: [{source: {principals: ["*/sa/app-888"], waypoints: [x]}}], to: [{operation: {ports: ["9000"]}}]}]`, true, true},
+		{
+			"a field that is not known", "m1",
+			`rules: [{from: [{source: {principals: ["*/sa/app-888"], waypoints: [x]}}], to: [{operation: {ports: ["9000"]}}]}]`, true, true,
+		},
 	} {
 		for _, known := range []bool{true, false} {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": parse("{" + c.policy + "}")}}

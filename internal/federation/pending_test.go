@@ -63,14 +63,26 @@ func TestOwed(t *testing.T) {
 		{"one member lacks it", plain, known{nil, map[string]Observation{"m1": has("new"), "m2": has("old")}}, []string{"m2"}},
 		{"every member has it, though KubeFed has not said so", plain, known{nil, map[string]Observation{"m1": has("new"), "m2": has("new")}}, nil},
 		{"the one that lacks it cannot be read, and may be away for days", plain, known{nil, map[string]Observation{"m1": has("new"), "m2": away}}, nil},
-		{"one member was not heard of yet, as after a start", plain, known{nil, map[string]Observation{"m1": has("new"), "m2": {Registered: true, Unknown: true}}}, []string{"m2"}},
+		{
+			"one member was not heard of yet, as after a start", plain,
+			known{nil, map[string]Observation{"m1": has("new"), "m2": {Registered: true, Unknown: true}}}, []string{"m2"},
+		},
 		{"the one that lacks it is quarantined", plain, known{map[string]bool{"m2": true}, map[string]Observation{"m1": has("new"), "m2": without}}, nil},
 		{"the one that lacks it is not registered", plain, known{nil, map[string]Observation{"m1": has("new")}}, nil},
-		{"KubeFed has handled it", object(func(o *Object) { o.Propagation.Seen = true }), known{nil, map[string]Observation{"m1": without, "m2": without}}, nil},
+		{
+			"KubeFed has handled it", object(func(o *Object) { o.Propagation.Seen = true }),
+			known{nil, map[string]Observation{"m1": without, "m2": without}}, nil,
+		},
 		{"it is nobody's work any more", object(func(o *Object) { now := metav1.Now(); o.Meta.DeletionTimestamp = &now }),
 			known{nil, map[string]Observation{"m1": has("new"), "m2": without}}, nil},
-		{"a member that has to be rid of it is not", object(func(o *Object) { o.Placement = []string{"m1"} }), known{nil, map[string]Observation{"m1": has("new"), "m2": has("new")}}, []string{"m2"}},
-		{"a member that has to be rid of it is", object(func(o *Object) { o.Placement = nil }), known{nil, map[string]Observation{"m1": without, "m2": without}}, nil},
+		{
+			"a member that has to be rid of it is not", object(func(o *Object) { o.Placement = []string{"m1"} }),
+			known{nil, map[string]Observation{"m1": has("new"), "m2": has("new")}}, []string{"m2"},
+		},
+		{
+			"a member that has to be rid of it is", object(func(o *Object) { o.Placement = nil }),
+			known{nil, map[string]Observation{"m1": without, "m2": without}}, nil,
+		},
 		{"a member with a spec of its own has the template's", object(func(o *Object) {
 			o.Overrides = map[string]Override{"m2": {Labels: map[string]string{v1alpha1.LabelRevision: "own"}}}
 		}), known{nil, map[string]Observation{"m1": has("new"), "m2": has("new")}}, []string{"m2"}},
@@ -78,8 +90,18 @@ func TestOwed(t *testing.T) {
 			o.Overrides = map[string]Override{"m2": {Labels: map[string]string{v1alpha1.LabelRevision: "own"}}}
 		}), known{nil, map[string]Observation{"m1": has("new"), "m2": has("own")}}, nil},
 		{"an object whose labels do not say the revision is compared by its spec", unlabelled,
-			known{nil, map[string]Observation{"m1": {Registered: true, Reachable: true, Object: &Observed{Revision: "new"}}, "m2": {Registered: true, Reachable: true, Object: &Observed{Revision: "old"}}}}, []string{"m2"}},
-		{"an object of an earlier form says it in its label", unlabelled, known{nil, map[string]Observation{"m1": has("new"), "m2": has("old")}}, []string{"m2"}},
+			known{
+				nil,
+				map[string]Observation{
+					"m1": {Registered: true, Reachable: true, Object: &Observed{Revision: "new"}},
+					"m2": {Registered: true, Reachable: true, Object: &Observed{Revision: "old"}},
+				},
+			},
+			[]string{"m2"}},
+		{
+			"an object of an earlier form says it in its label", unlabelled,
+			known{nil, map[string]Observation{"m1": has("new"), "m2": has("old")}}, []string{"m2"},
+		},
 		{"there is none", nil, known{}, nil},
 	} {
 		if got := PendingMembers(c.object, c.members); !slices.Equal(got, c.want) {

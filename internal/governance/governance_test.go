@@ -110,11 +110,14 @@ func TestFindPath(t *testing.T) {
 		direct, against, words string
 		chains                 []string
 	}{
-		"over others": {"the shortest way first, and never in a circle", apps + "1", redis + "a", "", "", "default-denied", []string{"in short", "in over out"}},
-		"directly":    {"what covers the name counts, and so does what denies", apps + "1", redis + "b", "broad", "no", "denied m2:audited", []string{}},
-		"one step":    {"a way over nobody is no chain", web + "two", redis + "a", "out", "", "allowed", []string{"back short"}},
-		"addresses":   {"have no names to go over", "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis + "b", "net", "", "allowed m2:allowed", []string{}},
-		"nobody":      {"no way at all", apps + "2", redis + "a", "", "", "default-denied", []string{}},
+		"over others": {
+			"the shortest way first, and never in a circle", apps + "1", redis + "a",
+			"", "", "default-denied", []string{"in short", "in over out"},
+		},
+		"directly":  {"what covers the name counts, and so does what denies", apps + "1", redis + "b", "broad", "no", "denied m2:audited", []string{}},
+		"one step":  {"a way over nobody is no chain", web + "two", redis + "a", "out", "", "allowed", []string{"back short"}},
+		"addresses": {"have no names to go over", "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis + "b", "net", "", "allowed m2:allowed", []string{}},
+		"nobody":    {"no way at all", apps + "2", redis + "a", "", "", "default-denied", []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var clusters []string
@@ -141,7 +144,10 @@ func TestFindPath(t *testing.T) {
 			}
 		})
 	}
-	for _, ends := range [][2]string{{"x", redis + "a"}, {apps + "1", "x"}, {apps + "*", redis + "a"}, {apps + "1", redis + "*"}, {apps + "1", "trnv1:rsc:o:net:cidr:10.0.0.0/8"}} {
+	for _, ends := range [][2]string{
+		{"x", redis + "a"}, {apps + "1", "x"}, {apps + "*", redis + "a"},
+		{apps + "1", redis + "*"}, {apps + "1", "trnv1:rsc:o:net:cidr:10.0.0.0/8"},
+	} {
 		if _, err := FindPath(s, ends[0], ends[1], nil, at); err == nil {
 			t.Errorf("%v is no question", ends)
 		}
@@ -198,7 +204,10 @@ func TestEdgesAndLinks(t *testing.T) {
 	if d := cmp.Diff(want, Links(edges)); d != "" {
 		t.Error(d)
 	}
-	for subject, kind := range map[string]Kind{"*": Anyone, "trnv1:rsc:o:net:cidr:10.0.0.0/8": CIDR, apps + "*": Wildcard, apps + "1": Application, "trnv1:rsc:o:other:things:x": Other} {
+	for subject, kind := range map[string]Kind{
+		"*": Anyone, "trnv1:rsc:o:net:cidr:10.0.0.0/8": CIDR, apps + "*": Wildcard,
+		apps + "1": Application, "trnv1:rsc:o:other:things:x": Other,
+	} {
 		if got := KindOfSubject(s, subject); got != kind {
 			t.Errorf("%s: %s", subject, got)
 		}
@@ -238,10 +247,36 @@ func TestOriginOf(t *testing.T) {
 		kind   OriginKind
 		by     string
 	}{
-		"portal":    {"its label", metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByPortal}, ManagedFields: []metav1.ManagedFieldsEntry{wrote("portal", 0, statements)}}, FromPortal, "portal"},
-		"kubectl":   {"the last who wrote statements", metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{wrote("portal", 0, statements), wrote("kubectl-edit", 1, statements), wrote("labeller", 2, labels), status}}, FromKubectl, "kubectl-edit"},
-		"Argo CD":   {"its tracking annotation", metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "x"}, ManagedFields: []metav1.ManagedFieldsEntry{wrote("kubectl-edit", 0, statements)}}, FromGitOps, "Argo CD"},
-		"Flux":      {"its field manager", metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{wrote("kustomize-controller", 0, statements)}}, FromGitOps, "kustomize-controller"},
+		"portal": {
+			"its label",
+			metav1.ObjectMeta{
+				Labels:        map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByPortal},
+				ManagedFields: []metav1.ManagedFieldsEntry{wrote("portal", 0, statements)},
+			},
+			FromPortal, "portal",
+		},
+		"kubectl": {
+			"the last who wrote statements",
+			metav1.ObjectMeta{
+				ManagedFields: []metav1.ManagedFieldsEntry{
+					wrote("portal", 0, statements), wrote("kubectl-edit", 1, statements), wrote("labeller", 2, labels), status,
+				},
+			},
+			FromKubectl, "kubectl-edit",
+		},
+		"Argo CD": {
+			"its tracking annotation",
+			metav1.ObjectMeta{
+				Annotations:   map[string]string{"argocd.argoproj.io/tracking-id": "x"},
+				ManagedFields: []metav1.ManagedFieldsEntry{wrote("kubectl-edit", 0, statements)},
+			},
+			FromGitOps, "Argo CD",
+		},
+		"Flux": {
+			"its field manager",
+			metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{wrote("kustomize-controller", 0, statements)}},
+			FromGitOps, "kustomize-controller",
+		},
 		"something": {"any other program", metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{wrote("robot", 0, statements)}}, FromOther, "robot"},
 		"nothing":   {"not recorded", metav1.ObjectMeta{}, FromOther, ""},
 	} {

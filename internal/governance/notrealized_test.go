@@ -29,7 +29,8 @@ func TestNotRealized(t *testing.T) {
 		en, zh   string
 		mostText int
 	}{
-		{"the worst first, with codes where the status has them", []v1alpha1.ClusterState{coded, older, {Name: "m3", State: v1alpha1.MemberRealized, Message: "left over"}},
+		{"the worst first, with codes where the status has them",
+			[]v1alpha1.ClusterState{coded, older, {Name: "m3", State: v1alpha1.MemberRealized, Message: "left over"}},
 			"m1: somebody changed it; m2: an older revision is there", "m1：somebody changed it；m2：仍是较旧的版本", 0},
 		{"no member is listed with a message", []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberPending}}, "the condition", "the condition", 0},
 		{"a few of many", many, "", "", 300},

@@ -35,11 +35,20 @@ func TestProbesFollowTheProgram(t *testing.T) {
 		want  answers
 		ready string
 	}{
-		{"it starts", func() { p.Starting("migrating the database") }, answers{200, 200, 503, 503}, "[-] process: not started yet: migrating the database\n[-] database: away\n"},
+		{
+			"it starts", func() { p.Starting("migrating the database") }, answers{200, 200, 503, 503},
+			"[-] process: not started yet: migrating the database\n[-] database: away\n",
+		},
 		{"it has started, and cannot work yet", p.Started, answers{200, 200, 200, 503}, "[+] process\n[-] database: away\n"},
 		{"it can work", func() { database = nil }, answers{200, 200, 200, 200}, "[+] process\n[+] database\n"},
-		{"a restart would not bring back what it depends on", func() { database = errors.New("away") }, answers{200, 200, 200, 503}, "[+] process\n[-] database: away\n"},
-		{"it ends: it lives, and takes nothing new", func() { database = nil; p.Stopping() }, answers{200, 200, 200, 503}, "[-] process: shutting down\n[+] database\n"},
+		{
+			"a restart would not bring back what it depends on", func() { database = errors.New("away") },
+			answers{200, 200, 200, 503}, "[+] process\n[-] database: away\n",
+		},
+		{
+			"it ends: it lives, and takes nothing new", func() { database = nil; p.Stopping() },
+			answers{200, 200, 200, 503}, "[-] process: shutting down\n[+] database\n",
+		},
 	} {
 		step.do()
 		got, ready := ask(p)

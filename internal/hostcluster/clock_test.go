@@ -22,12 +22,16 @@ func TestClockIsNotBehindTheHost(t *testing.T) {
 		told               []string
 	}{
 		"right": {"whole seconds are no difference", []time.Duration{0, 900 * time.Millisecond, -2 * time.Second}, nil, nil, []time.Duration{0, 0, 0}, nil},
-		"ahead": {"a clock that is ahead ends grants early, and opens nothing that ended", []time.Duration{10 * time.Minute}, nil, nil, []time.Duration{0}, nil},
+		"ahead": {
+			"a clock that is ahead ends grants early, and opens nothing that ended",
+			[]time.Duration{10 * time.Minute}, nil, nil, []time.Duration{0}, nil,
+		},
 		"behind": {"grants that ended stay ended", []time.Duration{-10 * time.Minute, -10 * time.Minute}, nil, nil,
 			[]time.Duration{10 * time.Minute, 10 * time.Minute}, []string{"10m0s"}},
 		"slow answer": {"an answer that was long under way says less", []time.Duration{-time.Minute, -time.Minute}, nil, []time.Duration{0, 20 * time.Second},
 			[]time.Duration{time.Minute, time.Minute}, []string{"1m0s"}},
-		"set right": {"believed when all answers of a while say so", []time.Duration{-time.Minute, 0, 0}, []time.Duration{0, time.Second, 40 * time.Second}, nil,
+		"set right": {"believed when all answers of a while say so",
+			[]time.Duration{-time.Minute, 0, 0}, []time.Duration{0, time.Second, 40 * time.Second}, nil,
 			[]time.Duration{time.Minute, time.Minute, 0}, []string{"1m0s", "0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,10 +38,23 @@ func TestUnserved(t *testing.T) {
 		want   []string
 		failed bool
 	}{
-		"no group":     {"nothing was applied", http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, all, false},
-		"empty group":  {"only what is listed is served", http.StatusOK, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[]}`, all, false},
-		"one is there": {"the others are named", http.StatusOK, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[{"name":"resourceclasses","kind":"ResourceClass"}]}`, []string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}, false},
-		"broken":       {"who cannot be asked lacks nothing", http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`, nil, true},
+		"no group": {
+			"nothing was applied", http.StatusNotFound,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, all, false,
+		},
+		"empty group": {
+			"only what is listed is served", http.StatusOK,
+			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[]}`, all, false,
+		},
+		"one is there": {
+			"the others are named", http.StatusOK,
+			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[{"name":"resourceclasses","kind":"ResourceClass"}]}`,
+			[]string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}, false,
+		},
+		"broken": {
+			"who cannot be asked lacks nothing", http.StatusInternalServerError,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`, nil, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

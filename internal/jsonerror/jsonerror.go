@@ -12,7 +12,8 @@ import (
 
 // typeError matches the text of an UnmarshalTypeError that sigs.k8s.io/json and sigs.k8s.io/yaml do not wrap.
 var typeError = regexp.MustCompile(
-	`(?:error unmarshaling JSON: |while decoding JSON: |json: )*cannot unmarshal (\S+(?: \S+)??) into Go (?:struct field (?:[^\s.]+\.)?(\S+)|value) of type (\S+)`,
+	`(?:error unmarshaling JSON: |while decoding JSON: |json: )*cannot unmarshal (\S+(?: \S+)??) into Go (?:struct field ` +
+		`(?:[^\s.]+\.)?(\S+)|value) of type (\S+)`,
 )
 
 // Describe returns a description of an error of encoding/json, sigs.k8s.io/json or sigs.k8s.io/yaml.

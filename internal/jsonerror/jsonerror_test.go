@@ -39,7 +39,8 @@ func TestDescribe(t *testing.T) {
 		if got := Describe(json.Unmarshal([]byte(text), &outer{})); got != want && !strings.Contains(text, "many") {
 			t.Errorf("encoding/json %s: %q, want %q", text, got, want)
 		}
-		for reader, err := range map[string]error{"encoding/json": json.Unmarshal([]byte(text), &outer{}), "sigs.k8s.io/json": kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &outer{}),
+		for reader, err := range map[string]error{"encoding/json": json.Unmarshal([]byte(text), &outer{}),
+			"sigs.k8s.io/json": kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &outer{}),
 			"sigs.k8s.io/yaml": yaml.UnmarshalStrict([]byte(text), &outer{})} {
 			if err == nil && reader == "sigs.k8s.io/yaml" {
 				continue // It accepts a number where a string is expected.

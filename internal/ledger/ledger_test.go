@@ -54,7 +54,8 @@ func seq(lines []Line) iter.Seq2[Line, error] {
 }
 
 func TestTextIsCanonical(t *testing.T) {
-	want := `{"action":"ticket.approved","actor":"bob","at":"2023-11-14T22:13:20.000000005Z","details":{"a":"1","z":"<&>"},"object":"T-1","prev":"` + Genesis + `","seq":1}`
+	want := `{"action":"ticket.approved","actor":"bob","at":"2023-11-14T22:13:20.000000005Z","details":{"a":"1","z":"<&>"},"object":"T-1","prev":"` +
+		Genesis + `","seq":1}`
 	l := chain(t, 1)[0]
 	if l.Text != want {
 		t.Errorf("want %s\n got %s", want, l.Text)
@@ -80,7 +81,10 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			l[1].Hash = hash(l[1].Text)
 			return l
 		}, 3, "continue line 2"},
-		"padded":   {"no other form is taken, whatever its hash", func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 2, "form of the ledger"},
+		"padded": {
+			"no other form is taken, whatever its hash",
+			func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 2, "form of the ledger",
+		},
 		"replaced": {"another line of the same ledger in its place", func(l []Line) []Line { l[2] = l[1]; return l }, 3, "line 2 stands in its place"},
 		"renumbered": {"a copy that was given the number is told by its text", func(l []Line) []Line {
 			l[2] = l[1]
@@ -150,7 +154,10 @@ func TestCheckComparesWithAnchors(t *testing.T) {
 		"extract": {"lines from the middle, with what was before them anchored", whole[3:], 4, []Witness{witness(whole[2], 0)}, nil, 0, ""},
 		"extract, unanchored": {"lines from the middle alone", whole[3:], 4, []Witness{witness(whole[5], 0)},
 			&Coverage{Line: 6, Since: start, Latest: start, Heads: 1}, 0, ""},
-		"extract of another": {"lines from the middle that do not continue the anchored head", other[4:], 5, []Witness{witness(whole[3], 0)}, nil, 5, "continue line 4"},
+		"extract of another": {
+			"lines from the middle that do not continue the anchored head", other[4:],
+			5, []Witness{witness(whole[3], 0)}, nil, 5, "continue line 4",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Check(seq(tc.lines), tc.first, tc.witnesses)

@@ -100,7 +100,8 @@ func TestIssues(t *testing.T) {
 		"JSONStream": {
 			reason: "each value counts, as with kubectl",
 			failed: true,
-			text:   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}} {"kind":"x"}` + "\n",
+			text: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n" +
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}} {"kind":"x"}` + "\n",
 			want: []string{
 				"-:1 (document 1): warning: ConfigMap/a: v1 is not one of ACP's kinds and is ignored",
 				"-:2 (document 2): warning: ConfigMap/b: v1 is not one of ACP's kinds and is ignored",
@@ -143,8 +144,9 @@ func TestIssues(t *testing.T) {
 		"Aliases": {
 			reason: "a small file must not take all memory",
 			failed: true,
-			text:   "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
-			want:   []string{"-:1 (document 1): not YAML: its aliases expand to more than the document may have: write the parts out"},
+			text: "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+				"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
+			want: []string{"-:1 (document 1): not YAML: its aliases expand to more than the document may have: write the parts out"},
 		},
 		"NoTypeNames": {reason: "people do not know the types of the program", failed: true, text: strings.Replace(goodClass, "\nspec:", "\nspec: []\nx:", 1),
 			want: []string{"-:5 (document 1): SubjectClass/application: spec: Invalid value: \"array\": spec in body must be of type object: \"array\"",
@@ -252,22 +254,10 @@ func FuzzRead(f *testing.F) {
 	r := &Reader{}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := read(t, r, text)
-		lines := strings.Count(
-			text,
-			"\n",
-		) + strings.Count(
-			text,
-			"\r",
-		) + strings.Count(
-			text,
-			"\u2028",
-		) + strings.Count(
-			text,
-			"\u2029",
-		) + strings.Count(
-			text,
-			"\u0085",
-		) + 1
+		lines := 1
+		for _, end := range []string{"\n", "\r", "\u2028", "\u2029", "\u0085"} {
+			lines += strings.Count(text, end)
+		}
 		for _, i := range s.Issues {
 			if i.Position.Line < 1 || i.Position.Line > lines+1 || i.Message == "" {
 				t.Errorf("issue %v of %d lines", i, lines)

@@ -16,7 +16,10 @@ func TestCompactAndRestore(t *testing.T) {
 		{"texts with characters that JSON escapes", NameScheme(Quoted("a\"<b>&\x00é"), "trnv1:rsc:")},
 		{"numbers and lists", NamesListAndMore([]string{"m1", "m2"}, 3)},
 		{"a message in a message", RefusalInMembers(NamesList([]string{"m1"}), RefusalMapFull(MapRoomIn(9, 10, "m1")))},
-		{"a list of messages, one of which is a text of another program", DecisionExplained(DecisionAllowed(), []Message{DecisionMeans("denied"), Verbatim("KubeFed: no")})},
+		{
+			"a list of messages, one of which is a text of another program",
+			DecisionExplained(DecisionAllowed(), []Message{DecisionMeans("denied"), Verbatim("KubeFed: no")}),
+		},
 		{"a text of another program", Verbatim("KubeFed: no")},
 		{"nothing", Message{}},
 	} {
@@ -34,11 +37,13 @@ func TestCompactAndRestore(t *testing.T) {
 // TestRestoreUnknown checks that what this program cannot render is shown as the text that came with it.
 func TestRestoreUnknown(t *testing.T) {
 	for reason, c := range map[string]struct{ code, params string }{
-		"a status of an older program":                {"", ""},
-		"a code of a newer program":                   {"newer.code", `{"a":1}`},
-		"a code of a newer program in the parameters": {"refusal.in-members", `{"members":{"code":"names.list","params":{"names":["m1"]}},"reason":{"code":"newer.code"}}`},
-		"parameters that are not JSON":                {"refusal.in-members", `{"members`},
-		"parameters that are no object":               {"refusal.in-members", `[1]`},
+		"a status of an older program": {"", ""},
+		"a code of a newer program":    {"newer.code", `{"a":1}`},
+		"a code of a newer program in the parameters": {
+			"refusal.in-members", `{"members":{"code":"names.list","params":{"names":["m1"]}},"reason":{"code":"newer.code"}}`,
+		},
+		"parameters that are not JSON":  {"refusal.in-members", `{"members`},
+		"parameters that are no object": {"refusal.in-members", `[1]`},
 	} {
 		if got := Restore("the text", c.code, c.params); got.Text != "the text" || got.Render(Chinese) != "the text" {
 			t.Errorf("%s: %+v is shown as %q", reason, got, got.Render(Chinese))

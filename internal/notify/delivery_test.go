@@ -238,7 +238,10 @@ func TestFailures(t *testing.T) {
 			}
 			return nil
 		}, []time.Duration{time.Minute, time.Minute}, 2, true, ""},
-		"dead": {"after about ten hours the delivery fails permanently", func(int) error { return fail }, slices.Repeat([]time.Duration{time.Hour}, 30), 18, false, "no answer"},
+		"dead": {
+			"after about ten hours the delivery fails permanently", func(int) error { return fail },
+			slices.Repeat([]time.Duration{time.Hour}, 30), 18, false, "no answer",
+		},
 		"hidden": {"what the receiver says is one short line", func(int) error {
 			return &notify.Problem{Err: errors.New("a\r\nb" + strings.Repeat("x", 9999)), Permanent: true}
 		}, nil, 1, false, "a b"},

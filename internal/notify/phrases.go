@@ -6,7 +6,8 @@ var phrases = map[string]map[string]phrase{English: english, Chinese: chinese}
 var english = map[string]phrase{
 	"break-glass": newPhrase(
 		`{{.ID}}: {{.Actor}} opened access in an emergency: {{.Subject}}`,
-		`{{.Actor}} opened this access by break-glass. It is in force now, before anybody approved it{{if not .Until.IsZero}}, until {{.Clock .Until}}{{end}}. Its review decides whether it stays.`,
+		`{{.Actor}} opened this access by break-glass. It is in force now, before anybody approved it{{if not .Until.IsZero}}, `+
+			`until {{.Clock .Until}}{{end}}. Its review decides whether it stays.`,
 	),
 	"voided": newPhrase(`{{.ID}}: the approvals are void: {{.Subject}}`,
 		`The same request would now bring more access than was shown, so its approvals are void and the steps start again.`),
@@ -22,11 +23,13 @@ var english = map[string]phrase{
 		`{{.Requester}} asked for this. The step "{{.Step}}" still waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"rollout": newPhrase(
 		`{{.ID}}: {{.Requester}} asks that your application may stay: {{.Subject}}`,
-		`{{.Requester}} asks for the resource's side that this access, which your application was seen to use, may stay. There is nothing to do for you; you can revoke it.`,
+		`{{.Requester}} asks for the resource's side that this access, which your application was seen to use, may stay. `+
+			`There is nothing to do for you; you can revoke it.`,
 	),
 	"rollout/announced": newPhrase(
 		`{{.Subject}}: access will be enforced{{if not .Until.IsZero}} from {{.Clock .Until}}{{end}}`,
-		`{{.Actor}} announced that only allowed access will pass. Applications of yours were seen there. Look whether each of them has the access that it needs, and ask for what is missing.`,
+		`{{.Actor}} announced that only allowed access will pass. Applications of yours were seen there. `+
+			`Look whether each of them has the access that it needs, and ask for what is missing.`,
 	),
 	"rollout/temporary-audit": newPhrase(`{{.Actor}} opened {{.Subject}} until {{.Clock .Until}}`,
 		`{{.Actor}} set this resource to temporary audit: everything passes, and what would be refused is reported. It ends by itself at {{.Clock .Until}}.`),
@@ -38,15 +41,20 @@ var english = map[string]phrase{
 		`{{.Actor}} ended the downgrade: the modes of the resources count again.`),
 	"rollout/stopped": newPhrase(
 		`{{.Subject}}: the rollout was stopped, {{.Count}} new denials in {{.Cluster}}`,
-		`{{.Count}} connections of known clients were refused in {{.Cluster}} soon after it began to enforce. {{if .Until.IsZero}}What enforces goes on enforcing; requests to enforce it further were ended. Look at who was refused: grant what is missing, or begin a temporary audit; then arm the guard again.{{else}}So the resource is in temporary audit until {{.Clock .Until}}, and requests to enforce it further were ended. Look at who was refused, then arm the guard again.{{end}}`,
+		`{{.Count}} connections of known clients were refused in {{.Cluster}} soon after it began to enforce. `+
+			`{{if .Until.IsZero}}What enforces goes on enforcing; requests to enforce it further were ended. Look at who was refused: `+
+			`grant what is missing, or begin a temporary audit; then arm the guard again.{{else}}So the resource is in temporary audit until `+
+			`{{.Clock .Until}}, and requests to enforce it further were ended. Look at who was refused, then arm the guard again.{{end}}`,
 	),
 	"rollout/flows-unwatched": newPhrase(
 		`{{.Subject}}: the guard does not see what is refused in {{.Cluster}}`,
-		`The flows of {{.Cluster}} are not watched, so what is refused there does not show. This time does not count as quiet: the guard watches that much longer. Have the flows watched again before you enforce further.`,
+		`The flows of {{.Cluster}} are not watched, so what is refused there does not show. This time does not count as quiet: `+
+			`the guard watches that much longer. Have the flows watched again before you enforce further.`,
 	),
 	"rollout/flows-lost": newPhrase(
 		`{{.Subject}}: the guard may not see all that is refused in {{.Cluster}}`,
-		`Flows of {{.Cluster}} were lost, so not everything that was refused there shows. This time does not count as quiet: the guard watches that much longer. Look at the losses before you enforce further.`,
+		`Flows of {{.Cluster}} were lost, so not everything that was refused there shows. This time does not count as quiet: `+
+			`the guard watches that much longer. Look at the losses before you enforce further.`,
 	),
 	"failed": newPhrase(`{{.ID}}: not in force: {{.Subject}}`,
 		`What was approved is not in force. The ticket says why; it is tried again.`),
@@ -58,7 +66,8 @@ var english = map[string]phrase{
 		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} rejected your request in the step "{{.Step}}".`),
 	"decided/reviewed": newPhrase(
 		`{{.ID}}: {{.Actor}} {{if eq .Step "rejected"}}ended{{else}}confirmed{{end}} your break-glass access: {{.Subject}}`,
-		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} reviewed your break-glass access: {{if eq .Step "rejected"}}it is taken back{{else}}it stays as long as was asked for{{end}}.`,
+		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} reviewed your break-glass access: {{if eq .Step "rejected"}}it is taken `+
+			`back{{else}}it stays as long as was asked for{{end}}.`,
 	),
 	"effective": newPhrase(`{{.ID}}: in force: {{.Subject}}`,
 		`It is in force in every cluster that it is meant for{{if not .Until.IsZero}}, until {{.Clock .Until}}{{end}}.`),
@@ -74,7 +83,8 @@ var english = map[string]phrase{
 		`This access ends at {{.Clock .Until}}. Extend it before then if it is still needed.`),
 	"decided-by-colleague": newPhrase(
 		`{{.ID}}: {{if .Actor}}{{.Actor}} has decided{{else}}decided{{end}}, nothing to do for you: {{.Subject}}`,
-		`The step "{{.Step}}" does not wait for you any more: {{if .Actor}}{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} has decided it{{else}}it was decided{{end}}.`,
+		`The step "{{.Step}}" does not wait for you any more: {{if .Actor}}{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} `+
+			`has decided it{{else}}it was decided{{end}}.`,
 	),
 	"decided-by-colleague/withdrawn": newPhrase(
 		`{{.ID}}: withdrawn, nothing to do for you: {{.Subject}}`,
@@ -120,7 +130,9 @@ var chinese = map[string]phrase{
 		`{{.Actor}} 结束了降级：各资源恢复自己的模式。`),
 	"rollout/stopped": newPhrase(
 		`{{.Subject}}：推进已停止，{{.Cluster}} 出现 {{.Count}} 次新的拒绝`,
-		`{{.Cluster}} 开始强制后不久，已知客户端有 {{.Count}} 次连接被拒绝。{{if .Until.IsZero}}已强制的集群保持强制，进一步强制的申请已终止。请查看谁被拒绝：补上缺少的授权，或开启临时审计；然后重新启用守护。{{else}}因此该资源处于临时审计，截止 {{.Clock .Until}}，进一步强制的申请已终止。请查看谁被拒绝，再重新启用守护。{{end}}`,
+		`{{.Cluster}} 开始强制后不久，已知客户端有 {{.Count}} 次连接被拒绝。{{if .Until.IsZero}}已强制的集群保持强制，进一步强制的申请已终止。`+
+			`请查看谁被拒绝：补上缺少的授权，或开启临时审计；然后重新启用守护。{{else}}因此该资源处于临时审计，截止 {{.Clock .Until}}，`+
+			`进一步强制的申请已终止。请查看谁被拒绝，再重新启用守护。{{end}}`,
 	),
 	"rollout/flows-unwatched": newPhrase(`{{.Subject}}：守护看不到 {{.Cluster}} 中的拒绝`,
 		`{{.Cluster}} 的流量没有被观测，那里的拒绝不会显示。这段时间不算作平静，守护会相应延长。继续强制之前，请先恢复观测。`),

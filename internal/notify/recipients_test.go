@@ -104,24 +104,47 @@ func TestMessagesForTicket(t *testing.T) {
 		"the whole way": {"each in his turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, third, fourth,
 			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "decided-by-colleague/step-approved"}},
-			{func(t *approval.Ticket) error { t.Fail(0, message.Verbatim("refused"), start); return nil }, map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"}},
+			{
+				func(t *approval.Ticket) error { t.Fail(0, message.Verbatim("refused"), start); return nil },
+				map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"},
+			},
 			{tick(8*time.Hour - 2*time.Minute), map[string]string{"requester": "expires-soon/expires-soon", "app-owner": "expires-soon/expires-soon"}},
 			{tick(8 * time.Hour), map[string]string{"requester": "revoked/expired", "app-owner": "revoked/expired"}},
 		}},
 		"rejected": {"the requester, and those who need not decide", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, {vote("owner2", false, 0), map[string]string{"requester": "decided/step-rejected", "owner": "decided-by-colleague/step-rejected", "owner3": "decided-by-colleague/step-rejected"}},
+			first, second,
+			{
+				vote("owner2", false, 0),
+				map[string]string{
+					"requester": "decided/step-rejected", "owner": "decided-by-colleague/step-rejected",
+					"owner3": "decided-by-colleague/step-rejected",
+				},
+			},
 		}},
 		"withdrawn": {"those who had been asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, {func(t *approval.Ticket) error { return t.Withdraw("requester", "not needed", start) },
-				map[string]string{"owner": "decided-by-colleague/withdrawn", "owner2": "decided-by-colleague/withdrawn", "owner3": "decided-by-colleague/withdrawn"}},
+				map[string]string{
+					"owner": "decided-by-colleague/withdrawn", "owner2": "decided-by-colleague/withdrawn",
+					"owner3": "decided-by-colleague/withdrawn",
+				}},
 		}},
 		"escalated, then denied": {"time alone", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second,
-			{tick(time.Hour), map[string]string{"boss": "escalated/escalated", "owner": "approval-needed/escalated", "owner2": "approval-needed/escalated", "owner3": "approval-needed/escalated"}},
+			{
+				tick(time.Hour),
+				map[string]string{
+					"boss": "escalated/escalated", "owner": "approval-needed/escalated",
+					"owner2": "approval-needed/escalated", "owner3": "approval-needed/escalated",
+				},
+			},
 			{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}},
-			{vote("boss", true, 0), map[string]string{"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved",
+			{vote("boss", true, 0), map[string]string{"requester": "decided/step-approved",
+				"owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved",
 				"owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
-			{tick(2 * time.Hour), map[string]string{"requester": "decided/timed-out", "sec1": "decided-by-colleague/timed-out", "sec2": "decided-by-colleague/timed-out"}},
+			{
+				tick(2 * time.Hour),
+				map[string]string{"requester": "decided/timed-out", "sec1": "decided-by-colleague/timed-out", "sec2": "decided-by-colleague/timed-out"},
+			},
 		}},
 		"delegation": {"a delegate is asked for somebody; never the requester", func() *approval.Ticket { return ticket("cache") },
 			company{map[string][]string{"leader": {"deputy", "requester"}}}, []act{
@@ -129,7 +152,8 @@ func TestMessagesForTicket(t *testing.T) {
 			}},
 		"many items": {"one message about all of them", func() *approval.Ticket { return ticket("cache", "db") }, company{}, []act{
 			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
-				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
+				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved",
+				"owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
 			// The owners still have to decide the second item but not the first, so they are not asked again.
 			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
 		}},
@@ -142,7 +166,10 @@ func TestMessagesForTicket(t *testing.T) {
 		"break-glass": {"reviewers are asked; everybody concerned is told; the requester knows", func() *approval.Ticket {
 			it := item("cache")
 			it.Steps, it.Review = nil, &approval.Step{Name: "review", Approvers: []string{"sec1", "leader"}, Quorum: 1}
-			t := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "outage", BreakGlass: true, Items: []approval.Item{it}}, start)
+			t := approval.NewTicket(approval.Draft{
+				Kind: approval.KindGrant, Requester: "requester", Reason: "outage", BreakGlass: true, Items: []approval.Item{it},
+			},
+				start)
 			t.Numbered(7)
 			return t
 		}, company{}, []act{
@@ -153,12 +180,14 @@ func TestMessagesForTicket(t *testing.T) {
 			},
 				map[string]string{"requester": "decided/reviewed", "leader": "decided-by-colleague/reviewed", "app-owner": "revoked/revoke-requested"}},
 		}},
-		"grown": {"the approvals are void: who had approved is told so, the rest of those who are asked again are asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, third, {func(t *approval.Ticket) error { t.Void(0, approval.NewShown([]string{"more"}), start); return nil },
-				map[string]string{"requester": "voided/voided", "leader": "voided/voided", "owner": "voided/voided"}},
-		}},
+		"grown": {"the approvals are void: who had approved is told so, the rest of those who are asked again are asked",
+			func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+				first, second, third, {func(t *approval.Ticket) error { t.Void(0, approval.NewShown([]string{"more"}), start); return nil },
+					map[string]string{"requester": "voided/voided", "leader": "voided/voided", "owner": "voided/voided"}},
+			}},
 		"revoked by the requester's colleague": {"the owners know, too", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, third, fourth, {vote("sec2", true, 0), map[string]string{"requester": "decided/approved", "sec1": "decided-by-colleague/step-approved"}},
+			first, second, third, fourth,
+			{vote("sec2", true, 0), map[string]string{"requester": "decided/approved", "sec1": "decided-by-colleague/step-approved"}},
 			{func(t *approval.Ticket) error { return t.Revoke(0, "app-owner", "unused", start) }, map[string]string{"requester": "revoked/revoke-requested"}},
 		}},
 	} {

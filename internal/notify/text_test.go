@@ -101,7 +101,10 @@ func TestWords(t *testing.T) {
 // executed.
 func TestUserTextIsNotInterpreted(t *testing.T) {
 	w := writer(t)
-	for _, evil := range []string{"a\r\nBcc: eve@example.com", "a\u2028b\u0085c", "{{.ID}}{{call .X}}", "\x00\x1b[31mred", "\u202eevil", "\xff\xfe", strings.Repeat("长", 5000)} {
+	for _, evil := range []string{
+		"a\r\nBcc: eve@example.com", "a\u2028b\u0085c", "{{.ID}}{{call .X}}",
+		"\x00\x1b[31mred", "\u202eevil", "\xff\xfe", strings.Repeat("长", 5000),
+	} {
 		f := facts("comment")
 		f.Actor, f.Requester, f.Comment, f.Reason, f.Step = evil, evil, evil, evil, evil
 		f.Items = []About{{Application: evil, Resource: evil}}
@@ -175,7 +178,8 @@ func TestPreferences(t *testing.T) {
 		}
 	}
 	for _, bad := range []Preferences{{TimeZone: "Local"}, {TimeZone: "../../etc/passwd"}, {TimeZone: strings.Repeat("x", 99)},
-		{Choices: map[Channel]map[Kind]Timing{ChannelMail: {"gossip": Immediately}}}, {Choices: map[Channel]map[Kind]Timing{ChannelMail: {KindNeeded: "soon"}}}} {
+		{Choices: map[Channel]map[Kind]Timing{ChannelMail: {"gossip": Immediately}}},
+		{Choices: map[Channel]map[Kind]Timing{ChannelMail: {KindNeeded: "soon"}}}} {
 		if err := bad.Validate(); err == nil {
 			t.Errorf("Validate accepted %+v", bad)
 		}
@@ -219,8 +223,12 @@ func TestUnnotifiedEventsIgnoreProgressInMembers(t *testing.T) {
 		first, last int
 		ok          bool
 	}{
-		"stored":   {"nothing new", []approval.Event{{Kind: approval.EventSubmitted, Saved: true}}, 1, 1, false},
-		"new":      {"from the first new one on", []approval.Event{{Kind: approval.EventSubmitted, Saved: true}, {Kind: approval.EventStepApproved}, {Kind: approval.EventApproved}}, 1, 3, true},
+		"stored": {"nothing new", []approval.Event{{Kind: approval.EventSubmitted, Saved: true}}, 1, 1, false},
+		"new": {
+			"from the first new one on",
+			[]approval.Event{{Kind: approval.EventSubmitted, Saved: true}, {Kind: approval.EventStepApproved}, {Kind: approval.EventApproved}},
+			1, 3, true,
+		},
 		"progress": {"members' progress is no news", []approval.Event{{Kind: approval.EventCompiled}, {Kind: approval.EventRealized}}, 0, 2, false},
 		"both":     {"but what comes with it is", []approval.Event{{Kind: approval.EventRealized}, {Kind: approval.EventEffective}}, 0, 2, true},
 	} {
@@ -237,7 +245,10 @@ func TestReasonOfThePortal(t *testing.T) {
 	m := Message{Kind: KindFailed, Ticket: 7, Facts: facts("failed")}
 	m.Facts.Reason, m.Facts.Comment = "", ""
 	m.Facts.Message = message.TicketHostRefusedChange(message.Verbatim("no\r\nBcc: eve@example.com"))
-	for language, line := range map[string]string{English: "Comment: The host cluster refused the change: no Bcc: eve@example.com\n", Chinese: "备注：主集群拒绝了这项变更：no Bcc: eve@example.com\n"} {
+	for language, line := range map[string]string{
+		English: "Comment: The host cluster refused the change: no Bcc: eve@example.com\n",
+		Chinese: "备注：主集群拒绝了这项变更：no Bcc: eve@example.com\n",
+	} {
 		got, err := w.Render(m, Preferences{Language: language})
 		if err != nil || !strings.HasSuffix(got.Body, "\n\n"+line) {
 			t.Errorf("%s: %q, %v; want the line %q", language, got.Body, err, line)

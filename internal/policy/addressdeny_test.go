@@ -24,14 +24,39 @@ func TestDecideWhereRequestsCannotBeJudged(t *testing.T) {
 		want   Verdict
 		left   string
 	}{
-		"NoProxy":    {"the member has no rule about requests", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m1", get), DefaultDenied, "there is no Envoy"},
-		"Connection": {"nor does a connection get in by them", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m1", ask(requesting("", ""))), DefaultDenied, "there is no Envoy"},
-		"Proxy":      {"another member has it", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m2", get), Allowed, ""},
-		"Nowhere":    {"no member is asked about", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("", get), Allowed, ""},
-		"Whole":      {"an allow of whole connections is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:connect", shop)}, atMember("m1", get), Allowed, ""},
-		"Both":       {"of two allows one is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:*", shop)}, atMember("m1", get), Allowed, ""},
-		"Audit":      {"in Audit nobody is refused", []any{protect(shop, v1alpha1.ModeAudit), say("a", Allow, app888, "web:read", shop)}, atMember("m1", get), Allowed, ""},
-		"Deny":       {"denies are there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop), say("d", Deny, app888, "web:connect", shop)}, atMember("m1", get), Denied, ""},
+		"NoProxy": {
+			"the member has no rule about requests", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			atMember("m1", get), DefaultDenied, "there is no Envoy",
+		},
+		"Connection": {
+			"nor does a connection get in by them", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			atMember("m1", ask(requesting("", ""))), DefaultDenied, "there is no Envoy",
+		},
+		"Proxy": {
+			"another member has it", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			atMember("m2", get), Allowed, "",
+		},
+		"Nowhere": {
+			"no member is asked about", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			atMember("", get), Allowed, "",
+		},
+		"Whole": {
+			"an allow of whole connections is there",
+			[]any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:connect", shop)}, atMember("m1", get), Allowed, "",
+		},
+		"Both": {
+			"of two allows one is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:*", shop)},
+			atMember("m1", get), Allowed, "",
+		},
+		"Audit": {
+			"in Audit nobody is refused", []any{protect(shop, v1alpha1.ModeAudit), say("a", Allow, app888, "web:read", shop)},
+			atMember("m1", get), Allowed, "",
+		},
+		"Deny": {
+			"denies are there",
+			[]any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop), say("d", Deny, app888, "web:connect", shop)},
+			atMember("m1", get), Denied, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := world(c.world...)
@@ -75,9 +100,18 @@ func TestDecideWhereAddressesAreDenied(t *testing.T) {
 		"Same":      {"in its own mesh it has a name", apart, []any{enforced, allow, deny}, atMember("m2", ask(outside("203.0.113.9"))), Allowed},
 		"Together":  {"there is one mesh", together, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
 		"Elsewhere": {"its pods are in the mesh", elsewhere, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
-		"Unread":    {"it may have pods in a member that nobody read", unread, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Denied},
-		"Audit":     {"in Audit nobody is refused", apart, []any{protect(bobs, v1alpha1.ModeAudit), allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
-		"Addressed": {"its addresses are known", apart, []any{enforced, allow, deny, workload("w", app889, "203.0.113.10")}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
+		"Unread": {
+			"it may have pods in a member that nobody read", unread,
+			[]any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Denied,
+		},
+		"Audit": {
+			"in Audit nobody is refused", apart, []any{protect(bobs, v1alpha1.ModeAudit), allow, deny},
+			atMember("m1", ask(outside("203.0.113.9"))), Allowed,
+		},
+		"Addressed": {
+			"its addresses are known", apart, []any{enforced, allow, deny, workload("w", app889, "203.0.113.10")},
+			atMember("m1", ask(outside("203.0.113.9"))), Allowed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := world(c.world...)
@@ -110,7 +144,9 @@ func TestDecideAsIfEnforcedWhereAddressesAreDenied(t *testing.T) {
 		"Same":      {"in its own mesh it has a name", apart, atMember("m2", ask(outside("203.0.113.9"))), Allowed},
 		"Together":  {"there is one mesh", together, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
 	} {
-		for _, protected := range [][]any{{}, {protect(bobs, v1alpha1.ModeObserve)}, {protect(bobs, v1alpha1.ModeAudit)}, {protect(bobs, v1alpha1.ModeEnforce)}} {
+		for _, protected := range [][]any{
+			{}, {protect(bobs, v1alpha1.ModeObserve)}, {protect(bobs, v1alpha1.ModeAudit)}, {protect(bobs, v1alpha1.ModeEnforce)},
+		} {
 			i := world(append([]any{allow, deny}, protected...)...)
 			i.Clusters = c.fleet
 			s := NewSnapshot(i)
@@ -143,16 +179,25 @@ func TestDecideWhereASubjectIsInAnotherMesh(t *testing.T) {
 		query  Query
 		want   Verdict
 	}{
-		"Apart":      {"m1 has no identities of its pods", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
-		"Class":      {"neither by its class", apart, []any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
-		"Near":       {"one of the same statement has pods in the mesh", apart, []any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", ask()), Allowed},
-		"Anyone":     {"its address is anyone's", apart, []any{say("a", Allow, "*", "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Own":        {"m2 is in its mesh", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m2", far), Allowed},
-		"Nowhere":    {"no member is asked about", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("", far), Allowed},
-		"Both":       {"it has pods in both", both, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Unread":     {"nobody knows whether it has pods elsewhere", unread, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Unknown":    {"it has pods nowhere, and wherever they appear they are known", unknown, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Addressed":  {"its addresses are registered", apart, []any{say("a", Allow, app889, "redis:connect", bobs), workload("w", app889, "203.0.113.10")}, atMember("m1", far), Allowed},
+		"Apart": {"m1 has no identities of its pods", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
+		"Class": {"neither by its class", apart, []any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
+		"Near": {
+			"one of the same statement has pods in the mesh", apart,
+			[]any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", ask()), Allowed,
+		},
+		"Anyone":  {"its address is anyone's", apart, []any{say("a", Allow, "*", "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Own":     {"m2 is in its mesh", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m2", far), Allowed},
+		"Nowhere": {"no member is asked about", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("", far), Allowed},
+		"Both":    {"it has pods in both", both, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Unread":  {"nobody knows whether it has pods elsewhere", unread, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Unknown": {
+			"it has pods nowhere, and wherever they appear they are known", unknown,
+			[]any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed,
+		},
+		"Addressed": {
+			"its addresses are registered", apart,
+			[]any{say("a", Allow, app889, "redis:connect", bobs), workload("w", app889, "203.0.113.10")}, atMember("m1", far), Allowed,
+		},
 		"Identified": {"the dataplane of the member saw its name", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, identified, Allowed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +214,8 @@ func TestDecideWhereASubjectIsInAnotherMesh(t *testing.T) {
 					t.Errorf("%s in %s: %s, want %s: %s", c.reason, mode, got.Verdict, want, got.Explain())
 				}
 				if got.Differs() &&
-					(len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnsupported || !strings.Contains(got.Explain().Text, "has pods in m2 only, which is in another cluster mesh")) {
+					(len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnsupported ||
+						!strings.Contains(got.Explain().Text, "has pods in m2 only, which is in another cluster mesh")) {
 					t.Errorf("%s in %s: %s", c.reason, mode, got.Explain())
 				}
 				if d := s.EffectiveInto(&c.query, nil); d.Verdict != want {

@@ -186,7 +186,10 @@ func TestCompare(t *testing.T) {
 		want     []told
 	}{
 		"Nothing": {reason: "the same objects", old: enforced, new: enforced},
-		"Grant":   {reason: "a grant", old: enforced, new: with(say("b", Allow, app889, "redis:connect", bobs)), want: []told{connect(app889, DefaultDenied, Allowed)}},
+		"Grant": {
+			reason: "a grant", old: enforced, new: with(say("b", Allow, app889, "redis:connect", bobs)),
+			want: []told{connect(app889, DefaultDenied, Allowed)},
+		},
 		"Revoked": {reason: "a revocation", old: enforced, new: enforced[:1], want: []told{connect(app888, Allowed, DefaultDenied)}},
 		"Denied": {reason: "a wildcard deny", old: enforced, new: with(say("d", Deny, appHead+"app/*", "redis:connect", allRedis)),
 			want: []told{connect(appHead+"app/*", DefaultDenied, Denied), connect(app888, Allowed, Denied)}},
@@ -196,10 +199,15 @@ func TestCompare(t *testing.T) {
 		"Enforced": {reason: "a mode, at every port", old: audited, new: enforced, want: []told{
 			{app888, bobs, "redis:admin", "", Audited, DefaultDenied}, {"*", bobs, "redis:admin", "", Audited, DefaultDenied},
 			connect("*", Audited, DefaultDenied), {app888, bobs, "", "", Audited, DefaultDenied}, {"*", bobs, "", "", Audited, DefaultDenied}}},
-		"Member": {reason: "a member's own mode is told apart, where it is otherwise", old: enforced, new: []any{protect(bobs, v1alpha1.ModeEnforce, in("m1", v1alpha1.ModeAudit)), enforced[1]}, want: []told{
-			{app888, bobs, "redis:admin", "m1", DefaultDenied, Audited}, {"*", bobs, "redis:admin", "m1", DefaultDenied, Audited},
-			{"*", bobs, "redis:connect", "m1", DefaultDenied, Audited}, {app888, bobs, "", "m1", DefaultDenied, Audited}, {"*", bobs, "", "m1", DefaultDenied, Audited}}},
-		"Range": {reason: "addresses", old: enforced, new: with(say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)), want: []told{connect("10.5.0.0/24", DefaultDenied, Allowed)}},
+		"Member": {reason: "a member's own mode is told apart, where it is otherwise", old: enforced,
+			new: []any{protect(bobs, v1alpha1.ModeEnforce, in("m1", v1alpha1.ModeAudit)), enforced[1]}, want: []told{
+				{app888, bobs, "redis:admin", "m1", DefaultDenied, Audited}, {"*", bobs, "redis:admin", "m1", DefaultDenied, Audited},
+				{"*", bobs, "redis:connect", "m1", DefaultDenied, Audited},
+				{app888, bobs, "", "m1", DefaultDenied, Audited}, {"*", bobs, "", "m1", DefaultDenied, Audited}}},
+		"Range": {
+			reason: "addresses", old: enforced, new: with(say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)),
+			want: []told{connect("10.5.0.0/24", DefaultDenied, Allowed)},
+		},
 		"Moved": {reason: "an address that acts as another subject", old: with(workload("w", app889, "10.9.0.1")), new: with(workload("w", app888, "10.9.0.1")),
 			want: []told{connect("10.9.0.1", DefaultDenied, Allowed)}},
 	} {

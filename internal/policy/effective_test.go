@@ -85,13 +85,34 @@ func TestDecideEffective(t *testing.T) {
 		leftOut []string
 		waiting []Ref
 	}{
-		"AsWritten":    {reason: "nothing is refused", world: []any{allow, enforced}, query: ask(), word: Allowed, written: Allowed},
-		"RefusedDeny":  {reason: "a refused deny takes the allow with it", world: []any{allow, say("d", Deny, cidrHead+"10.5.0.9/24", "redis:connect", bobs), enforced}, query: ask(), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedShadowingDeny}},
-		"RefusedAllow": {reason: "a statement goes as a whole", world: []any{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedUnknownSubject}},
-		"OtherAllow":   {reason: "what else allows is not touched, and nothing needs to be said", world: []any{allow, say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(), word: Allowed, written: Allowed},
-		"UnknownName":  {reason: "a prefix stands for the known names", world: []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced}, query: ask(by(teamApp)), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + LeftOutUnknownName}},
-		"KnownName":    {reason: "of which this is one", world: []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}}, query: ask(by(teamApp)), word: Allowed, written: Allowed},
-		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is told", world: []any{say("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
+		"AsWritten": {reason: "nothing is refused", world: []any{allow, enforced}, query: ask(), word: Allowed, written: Allowed},
+		"RefusedDeny": {
+			reason: "a refused deny takes the allow with it",
+			world:  []any{allow, say("d", Deny, cidrHead+"10.5.0.9/24", "redis:connect", bobs), enforced}, query: ask(),
+			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedShadowingDeny},
+		},
+		"RefusedAllow": {
+			reason: "a statement goes as a whole",
+			world:  []any{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(),
+			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedUnknownSubject},
+		},
+		"OtherAllow": {
+			reason: "what else allows is not touched, and nothing needs to be said",
+			world:  []any{allow, say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced},
+			query:  ask(), word: Allowed, written: Allowed,
+		},
+		"UnknownName": {
+			reason: "a prefix stands for the known names",
+			world:  []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced}, query: ask(by(teamApp)),
+			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + LeftOutUnknownName},
+		},
+		"KnownName": {
+			reason: "of which this is one",
+			world:  []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}},
+			query:  ask(by(teamApp)), word: Allowed, written: Allowed,
+		},
+		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is told",
+			world: []any{say("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
 			query: ask(on(bobs, shop), at(80)), word: DefaultDenied, written: DefaultDenied, waiting: []Ref{{"p-a", "a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,10 +292,13 @@ func TestEffectiveWithoutRequests(t *testing.T) {
 		want    Verdict
 		closed  Verdict // as if in Enforce
 	}{
-		"Lacks":      {"the statement is not brought there", v1alpha1.ModeEnforce, "web:orders", webClass(), "m1", DefaultDenied, DefaultDenied},
-		"Has":        {"the other member gets it", v1alpha1.ModeEnforce, "web:orders", webClass(), "m2", Allowed, Allowed},
-		"Whole":      {"whole connections need no proxy", v1alpha1.ModeEnforce, "web:connect", webClass(), "m1", Allowed, Allowed},
-		"Audit":      {"in Audit nothing is refused, and what Enforce would do is asked apart", v1alpha1.ModeAudit, "web:orders", webClass(), "m1", Allowed, DefaultDenied},
+		"Lacks": {"the statement is not brought there", v1alpha1.ModeEnforce, "web:orders", webClass(), "m1", DefaultDenied, DefaultDenied},
+		"Has":   {"the other member gets it", v1alpha1.ModeEnforce, "web:orders", webClass(), "m2", Allowed, Allowed},
+		"Whole": {"whole connections need no proxy", v1alpha1.ModeEnforce, "web:connect", webClass(), "m1", Allowed, Allowed},
+		"Audit": {
+			"in Audit nothing is refused, and what Enforce would do is asked apart",
+			v1alpha1.ModeAudit, "web:orders", webClass(), "m1", Allowed, DefaultDenied,
+		},
 		"OtherProxy": {"it is not Cilium that looks at the requests", v1alpha1.ModeEnforce, "web:orders", istio, "m1", Allowed, Allowed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,14 +366,21 @@ func TestPlacedIn(t *testing.T) {
 		want      []string
 		wantKnown bool
 	}{
-		"Names":       {"a named member need not be registered, and one that leaves gets nothing", v1alpha1.Placement{Clusters: names}, false, []string{"m1", "m9"}, true},
-		"NoNames":     {"an empty list is no member", v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{}}, true, nil, true},
-		"Labels":      {"by the labels of the registrations", v1alpha1.Placement{ClusterSelector: zone}, true, []string{"m1", "m2"}, true},
-		"All":         {"an empty selector is every member", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, true, []string{"m1", "m2", "m3"}, true},
+		"Names": {
+			"a named member need not be registered, and one that leaves gets nothing",
+			v1alpha1.Placement{Clusters: names}, false, []string{"m1", "m9"}, true,
+		},
+		"NoNames": {"an empty list is no member", v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{}}, true, nil, true},
+		"Labels":  {"by the labels of the registrations", v1alpha1.Placement{ClusterSelector: zone}, true, []string{"m1", "m2"}, true},
+		"All": {
+			"an empty selector is every member", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+			true, []string{"m1", "m2", "m3"}, true,
+		},
 		"NotAllKnown": {"a member that is not known may be selected", v1alpha1.Placement{ClusterSelector: zone}, false, nil, false},
 		"Nothing":     {"nothing says where", v1alpha1.Placement{}, true, nil, false},
 		"Both":        {"only one of them is legal", v1alpha1.Placement{Clusters: names, ClusterSelector: zone}, true, nil, false},
-		"NoSelector": {"it cannot be read", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Like"}}}},
+		"NoSelector": {"it cannot be read",
+			v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Like"}}}},
 			true, nil, false},
 	} {
 		got, known := PlacedIn(&tc.placement, members, tc.known)

@@ -31,12 +31,17 @@ func TestEntries(t *testing.T) {
 			in.Policies, in.Clusters = redis(app888, app889, appHead+"app/1"), fleetWith(reports(100, 40, 16))
 		}, 40},
 		"Absent": {"a name that no pod has may get one", func(in *Input) { in.Policies, in.Clusters = redis(app888), fleetWith(reports(100, 0, 0)) }, 1},
-		"Some":   {"members that report nothing have one each", func(in *Input) { in.Policies, in.Clusters = redis(app888), fleetWith(reports(100, 40, 16), nil, nil) }, 18},
+		"Some": {
+			"members that report nothing have one each",
+			func(in *Input) { in.Policies, in.Clusters = redis(app888), fleetWith(reports(100, 40, 16), nil, nil) }, 18,
+		},
 		"Meshes": {"pods of another mesh have no identity", func(in *Input) {
 			in.Policies, in.Clusters = redis(app888), fleetWith(inMesh("a", reports(9, 9, 8)), inMesh("b", reports(9, 9, 4)))
 		}, 8},
 		"Everyone": {"a deny of everyone names all identities", func(in *Input) {
-			in.Policies, in.Clusters = []*v1alpha1.AccessControlPolicy{acp("p", say("s", Deny, "*", "redis:connect", bobs))}, fleetWith(reports(100, 40, 16), reports(200, 0, 0))
+			in.Policies, in.Clusters = []*v1alpha1.AccessControlPolicy{
+				acp("p", say("s", Deny, "*", "redis:connect", bobs)),
+			}, fleetWith(reports(100, 40, 16), reports(200, 0, 0))
 		}, denyEveryoneEntries + 300},
 		"Ranges": {"one for each range", func(in *Input) { in.Policies = redis(cidrHead+"10.9.0.0/16", cidrHead+"10.8.0.0/16") }, 2},
 		"Group":  {"one for a group of any size", func(in *Input) { in.Policies, in.Workloads = redis(app888), machines(30_000) }, 2},
@@ -106,13 +111,22 @@ func TestRoomOfTheSmallestMember(t *testing.T) {
 		refused  int
 		message  string
 	}{
-		"Default":   {"300 of 16384 entries", fleetWith(nil), nil, 0, ""},
-		"Bigger":    {"what does not fit into the usual map fits into a bigger one", fleetWith(manyPods(withMap(65536))), nil, 0, ""},
-		"Usual":     {"it does not fit into the usual map", fleetWith(manyPods(withMap(16384))), nil, n - 14733/64, "(14733 of 16384 in m1)"},
-		"Smallest":  {"the smallest one decides", fleetWith(withMap(16384), withMap(512), withMap(1024)), nil, n - 450/3, "(450 of 512 in m2)"},
-		"Elsewhere": {"a small map where the unit is not placed does not count", fleetWith(withMap(16384), withMap(512), withMap(1024)), []v1alpha1.ClusterName{"m1"}, 0, ""},
-		"Mesh":      {"nor do pods of other meshes", fleetWith(inMesh("a", withMap(512)), inMesh("b", withMap(512)), inMesh("b", withMap(1024))), []v1alpha1.ClusterName{"m1"}, 0, ""},
-		"Mesh2":     {"the fuller mesh decides", fleetWith(inMesh("a", withMap(512)), inMesh("b", withMap(1024)), inMesh("b", withMap(512))), []v1alpha1.ClusterName{"m1", "m2", "m3"}, n - 450/2, "(450 of 512 in m3)"},
+		"Default":  {"300 of 16384 entries", fleetWith(nil), nil, 0, ""},
+		"Bigger":   {"what does not fit into the usual map fits into a bigger one", fleetWith(manyPods(withMap(65536))), nil, 0, ""},
+		"Usual":    {"it does not fit into the usual map", fleetWith(manyPods(withMap(16384))), nil, n - 14733/64, "(14733 of 16384 in m1)"},
+		"Smallest": {"the smallest one decides", fleetWith(withMap(16384), withMap(512), withMap(1024)), nil, n - 450/3, "(450 of 512 in m2)"},
+		"Elsewhere": {
+			"a small map where the unit is not placed does not count",
+			fleetWith(withMap(16384), withMap(512), withMap(1024)), []v1alpha1.ClusterName{"m1"}, 0, "",
+		},
+		"Mesh": {
+			"nor do pods of other meshes", fleetWith(inMesh("a", withMap(512)), inMesh("b", withMap(512)), inMesh("b", withMap(1024))),
+			[]v1alpha1.ClusterName{"m1"}, 0, "",
+		},
+		"Mesh2": {
+			"the fuller mesh decides", fleetWith(inMesh("a", withMap(512)), inMesh("b", withMap(1024)), inMesh("b", withMap(512))),
+			[]v1alpha1.ClusterName{"m1", "m2", "m3"}, n - 450/2, "(450 of 512 in m3)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := world(protect(bobs, v1alpha1.ModeEnforce), grants)
@@ -206,10 +220,15 @@ func TestWholeClassIsNoWayOutWhereItDoesNotFit(t *testing.T) {
 	}{
 		{"it fits", fleetWith(reports(1000, 900, 4)), true},
 		{"it does not fit into the usual policy map", fleetWith(reports(20000, 18000, 4)), false},
-		{"it fits into a bigger one", fleetWith(func() *v1alpha1.MemberDataplane { d := reports(20000, 18000, 4); d.PolicyMapEntries = 65536; return d }()), true},
+		{
+			"it fits into a bigger one",
+			fleetWith(func() *v1alpha1.MemberDataplane { d := reports(20000, 18000, 4); d.PolicyMapEntries = 65536; return d }()), true,
+		},
 		{"not into that of every member", fleetWith(reports(1000, 900, 4), withMap(512)), false},
 	} {
-		for _, st := range []v1alpha1.Statement{say("s", Deny, appHead+"app/team-*", "redis:connect", bobs), say("s", Allow, appHead+"app/team-*", "redis:connect", bobs)} {
+		for _, st := range []v1alpha1.Statement{
+			say("s", Deny, appHead+"app/team-*", "redis:connect", bobs), say("s", Allow, appHead+"app/team-*", "redis:connect", bobs),
+		} {
 			in := world(protect(bobs, v1alpha1.ModeEnforce), acp("p", st))
 			in.Clusters, in.Unsupported.Names = c.clusters, true
 			before := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce)))

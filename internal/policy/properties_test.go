@@ -94,7 +94,9 @@ type dataplane struct {
 // labelsOf are the labels of a pod that carries the names.
 func labelsOf(names []string) map[string]string {
 	out := map[string]string{}
-	for head, key := range map[string]string{appHead + "app/": "com.trip/appid", svcHead: "com.trip/service", redisHead: "com.trip/redis-cluster", webHead: "com.trip/site"} {
+	for head, key := range map[string]string{
+		appHead + "app/": "com.trip/appid", svcHead: "com.trip/service", redisHead: "com.trip/redis-cluster", webHead: "com.trip/site",
+	} {
 		for _, n := range names {
 			if value, ok := strings.CutPrefix(n, head); ok {
 				out[key] = value

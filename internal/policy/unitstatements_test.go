@@ -41,9 +41,13 @@ func TestUnitStatements(t *testing.T) {
 		want   []UnitStatement
 	}{
 		"None": {reason: "closed, and still compiled", in: istioWorld(protected), want: []UnitStatement{}},
-		"Exact": {reason: "service accounts by the template of the class; none without", in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(cart))),
-			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888"), {Name: cart, Class: "service"}}}}},
-		"WildcardAllow": {reason: "it belongs to every resource that it covers, once", in: istioWorld(protected, say("a", Allow, app888, "redis:connect", allRedis, alsoResources(bobs))),
+		"Exact": {reason: "service accounts by the template of the class; none without",
+			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(cart))),
+			want: []UnitStatement{
+				{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888"), {Name: cart, Class: "service"}}},
+			}},
+		"WildcardAllow": {reason: "it belongs to every resource that it covers, once",
+			in:   istioWorld(protected, say("a", Allow, app888, "redis:connect", allRedis, alsoResources(bobs))),
 			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888")}}}},
 		"Kinds": {reason: "what another enforcer cannot express is kept as written",
 			in: istioWorld(protected, say("d", Deny, "*", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*", cidrHead+"10.5.0.0/24"))),
@@ -55,16 +59,29 @@ func TestUnitStatements(t *testing.T) {
 				in.KnownNames = []string{app888, app889, appHead + "app/88 ", teamApp}
 				return in
 			}(),
-			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888"), account("889")}, Patterns: []string{appHead + "app/*"}}}},
-		"NotInForce": {reason: "over, or not begun", in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs, until(hours(0))), say("b", Allow, app888, "redis:connect", bobs, from(hours(1)))),
+			want: []UnitStatement{
+				{
+					Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect,
+					Subjects: []UnitSubject{account("888"), account("889")}, Patterns: []string{appHead + "app/*"},
+				},
+			}},
+		"NotInForce": {reason: "over, or not begun",
+			in: istioWorld(protected,
+				say("a", Allow, app888, "redis:connect", bobs, until(hours(0))), say("b", Allow, app888, "redis:connect", bobs, from(hours(1)))),
 			want: []UnitStatement{}},
-		"Flawed": {reason: "wrong for every enforcer", in: istioWorld(protected, say("a", Allow, "trnv1:rsc:trip-com:no:class:x", "redis:connect", bobs), say("b", Allow, app888, "redis:none", bobs),
+		"Flawed": {reason: "wrong for every enforcer", in: istioWorld(protected,
+			say("a", Allow, "trnv1:rsc:trip-com:no:class:x", "redis:connect", bobs), say("b", Allow, app888, "redis:none", bobs),
 			say("c", Effect("allow"), app888, "redis:connect", bobs)), want: []UnitStatement{}},
 		"OverriddenByFlawedDeny": {reason: "the deny has no class for its subject, so it may have meant anyone on the port",
-			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:admin", bobs), say("d", Deny, "nonsense", "redis:connect", bobs)),
-			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888")}, OverriddenBy: Ref{"p-d", "d"}},
-				{Ref: Ref{"p-b", "b"}, Effect: Allow, Subjects: []UnitSubject{account("888")}, Actions: []UnitAction{{Name: "redis:admin", Ports: []v1alpha1.Port{
-					{Port: 6380, Protocol: v1alpha1.ProtocolTCP}, ports(16379, 16381, v1alpha1.ProtocolTCP)}}}}}},
+			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:admin", bobs),
+				say("d", Deny, "nonsense", "redis:connect", bobs)),
+			want: []UnitStatement{{
+				Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect,
+				Subjects: []UnitSubject{account("888")}, OverriddenBy: Ref{"p-d", "d"},
+			},
+				{Ref: Ref{"p-b", "b"}, Effect: Allow, Subjects: []UnitSubject{account("888")},
+					Actions: []UnitAction{{Name: "redis:admin", Ports: []v1alpha1.Port{
+						{Port: 6380, Protocol: v1alpha1.ProtocolTCP}, ports(16379, 16381, v1alpha1.ProtocolTCP)}}}}}},
 		"NotOverriddenByUnsupportedDeny": {reason: "each enforcer decides for itself what it cannot express",
 			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, "*", "redis:admin", bobs)),
 			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888")}},

@@ -61,8 +61,10 @@ func TestSlowCallers(t *testing.T) {
 func TestNothingIsInjected(t *testing.T) {
 	x := newSite(t)
 	b := x.as("alice")
-	for _, path := range []string{"/auth/login?returnTo=/%0d%0aX-Evil:%201", "/auth/login?returnTo=//evil.example", "/auth/login?returnTo=/%5Cevil.example", "/auth/callback?error=%0d%0aX-Evil:1&state=%0d%0a",
-		"/api/v1/people/%0d%0aX-Evil:1", "/api/v1/tickets/T-1%0aevil", "/tickets/%0d%0aX-Evil:1", "/assets/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "/.gitkeep"} {
+	for _, path := range []string{"/auth/login?returnTo=/%0d%0aX-Evil:%201", "/auth/login?returnTo=//evil.example",
+		"/auth/login?returnTo=/%5Cevil.example", "/auth/callback?error=%0d%0aX-Evil:1&state=%0d%0a",
+		"/api/v1/people/%0d%0aX-Evil:1", "/api/v1/tickets/T-1%0aevil", "/tickets/%0d%0aX-Evil:1",
+		"/assets/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "/.gitkeep"} {
 		a := b.Get(path)
 		if a.Header.Get("X-Evil") != "" || strings.Contains(a.Header.Get("Location"), "evil") || strings.Contains(string(a.Body), "root:") {
 			t.Errorf("%s: %d %v", path, a.Status, a.Header)

@@ -19,18 +19,27 @@ func TestBodies(t *testing.T) {
 		status             int
 		code, field        string
 	}{
-		"good":              {"as the document says", good, "application/json", 200, "", ""},
-		"charset":           {"browsers add it", good, "application/json; charset=utf-8", 200, "", ""},
-		"form":              {"what a form of another site can send", good, "text/plain", 415, "invalid", ""},
-		"unknown field":     {"a typing error must not be an access without end", strings.Replace(good, `"reason"`, `"durationSecond":300,"reason"`, 1), "application/json", 400, "invalid", "durationSecond"},
-		"twice":             {"two readers, two meanings", strings.Replace(good, `"reason"`, `"reason":"x","reason"`, 1), "application/json", 400, "invalid", "reason"},
-		"twice by case":     {"Go's decoder takes either", strings.Replace(good, `"reason"`, `"Reason":"x","reason"`, 1), "application/json", 400, "invalid", "reason"},
-		"twice deep inside": {"also in an item", strings.Replace(good, `"resource"`, `"resource":"x","resource"`, 1), "application/json", 400, "invalid", "resource"},
-		"deep":              {"depth only costs", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "application/json", 400, "invalid", ""},
-		"two values":        {"only one is read", good + good, "application/json", 400, "invalid", ""},
-		"cut off":           {"not JSON", good[:20], "application/json", 400, "invalid", ""},
-		"empty":             {"not JSON", "", "application/json", 400, "invalid", ""},
-		"too large":         {"64 KiB", `{"reason":"` + strings.Repeat("x", core.MaxBody) + `"}`, "application/json", 413, "too-large", ""},
+		"good":    {"as the document says", good, "application/json", 200, "", ""},
+		"charset": {"browsers add it", good, "application/json; charset=utf-8", 200, "", ""},
+		"form":    {"what a form of another site can send", good, "text/plain", 415, "invalid", ""},
+		"unknown field": {
+			"a typing error must not be an access without end", strings.Replace(good, `"reason"`, `"durationSecond":300,"reason"`, 1),
+			"application/json", 400, "invalid", "durationSecond",
+		},
+		"twice": {"two readers, two meanings", strings.Replace(good, `"reason"`, `"reason":"x","reason"`, 1), "application/json", 400, "invalid", "reason"},
+		"twice by case": {
+			"Go's decoder takes either", strings.Replace(good, `"reason"`, `"Reason":"x","reason"`, 1),
+			"application/json", 400, "invalid", "reason",
+		},
+		"twice deep inside": {
+			"also in an item", strings.Replace(good, `"resource"`, `"resource":"x","resource"`, 1),
+			"application/json", 400, "invalid", "resource",
+		},
+		"deep":       {"depth only costs", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "application/json", 400, "invalid", ""},
+		"two values": {"only one is read", good + good, "application/json", 400, "invalid", ""},
+		"cut off":    {"not JSON", good[:20], "application/json", 400, "invalid", ""},
+		"empty":      {"not JSON", "", "application/json", 400, "invalid", ""},
+		"too large":  {"64 KiB", `{"reason":"` + strings.Repeat("x", core.MaxBody) + `"}`, "application/json", 413, "too-large", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := send(t, alice, "/api/v1/tickets/preview", tc.body, tc.kind, ours)

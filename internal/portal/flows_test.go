@@ -227,7 +227,8 @@ func TestFlowQuestionsAreBounded(t *testing.T) {
 		"too long a window": "since=2026-01-01T00:00:00Z&until=2026-03-01T00:00:00Z", "backwards": "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
 		"the future": "until=2126-01-01T00:00:00Z", "no time": "since=x", "no decision": "decision=perhaps", "no verdict": "verdict=x", "no port": "port=70000",
 		"no number": "port=x", "too long a name": "subject=" + long, "empty": "cluster=", "too long a text": "q=" + long, "a forged cursor": "cursor=YQ",
-		"another list's cursor": "cursor=" + *core.EncodeCursor("tickets", "1"), "a forged place": "cursor=" + *core.EncodeCursor("flows", "../../x"), "limit": "limit=1000",
+		"another list's cursor": "cursor=" + *core.EncodeCursor("tickets", "1"),
+		"a forged place":        "cursor=" + *core.EncodeCursor("flows", "../../x"), "limit": "limit=1000",
 	} {
 		a := x.as("dave").Get("/api/v1/flows?" + query)
 		var p problemBody
@@ -236,7 +237,10 @@ func TestFlowQuestionsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d %s", reason, a.Status, a.Body)
 		}
 	}
-	for reason, query := range map[string]string{"not a minute": "stepSeconds=61", "too short": "stepSeconds=1", "too many steps": "stepSeconds=60&since=" + time.Now().Add(-20*24*time.Hour).UTC().Format(time.RFC3339)} {
+	for reason, query := range map[string]string{
+		"not a minute": "stepSeconds=61", "too short": "stepSeconds=1",
+		"too many steps": "stepSeconds=60&since=" + time.Now().Add(-20*24*time.Hour).UTC().Format(time.RFC3339),
+	} {
 		if a := x.as("dave").Get("/api/v1/flows/series?" + query); a.Status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", reason, a.Status, a.Body)
 		}

@@ -223,7 +223,9 @@ func TestAccessMap(t *testing.T) {
 			}
 		})
 	}
-	for _, query := range []string{"effect=Maybe", "mode=Loud", "origin=heaven", "expiresWithinDays=0", "team=erin", "q=" + strings.Repeat("x", 513), "cursor=zz"} {
+	for _, query := range []string{
+		"effect=Maybe", "mode=Loud", "origin=heaven", "expiresWithinDays=0", "team=erin", "q=" + strings.Repeat("x", 513), "cursor=zz",
+	} {
 		if a := dave.Get("/api/v1/access?" + query); a.Status != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, a.Status)
 		}
@@ -272,7 +274,9 @@ func TestAccessPath(t *testing.T) {
 	if len(got.Direct) != 2 || len(got.Against) != 0 || len(got.Decisions) != 1 || got.Decisions[0].Decision != "allowed" || len(got.Chains) != 0 {
 		t.Errorf("%+v", got)
 	}
-	for _, query := range []string{"", "from=app-888", "from=app-888&to=nothing", "from=nobody&to=bobs-cluster", "from=app-888&to=trnv1:rsc:trip-com:redis:clusters:*"} {
+	for _, query := range []string{
+		"", "from=app-888", "from=app-888&to=nothing", "from=nobody&to=bobs-cluster", "from=app-888&to=trnv1:rsc:trip-com:redis:clusters:*",
+	} {
 		if a := dave.Get("/api/v1/access/path?" + query); a.Status != http.StatusBadRequest {
 			t.Errorf("%q: %d %s", query, a.Status, a.Body)
 		}

@@ -54,12 +54,15 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 		answer portaltest.Answer
 		whole  bool
 	}{
-		"preview of an application's owner": {"she sees her own rows of the resource", x.as("alice").Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")), false},
-		"requester":                         {"the ticket tells her no more", change("alice"), false},
-		"approver":                          {"he has to know what he adds to", change("carol"), true},
-		"owner of the resource":             {"it is his", change("bob"), true},
-		"security team":                     {"it sees all", change("dave"), true},
-		"auditor":                           {"so does she", change("grace"), true},
+		"preview of an application's owner": {
+			"she sees her own rows of the resource",
+			x.as("alice").Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")), false,
+		},
+		"requester":             {"the ticket tells her no more", change("alice"), false},
+		"approver":              {"he has to know what he adds to", change("carol"), true},
+		"owner of the resource": {"it is his", change("bob"), true},
+		"security team":         {"it sees all", change("dave"), true},
+		"auditor":               {"so does she", change("grace"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.answer.Status != http.StatusOK {
@@ -203,9 +206,12 @@ func TestNoNumberStandsForEveryItem(t *testing.T) {
 		body map[string]any
 	}{
 		"decision": {"/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1, "item": -1}},
-		"bulk":     {"/api/v1/tickets/decisions", map[string]any{"decision": "approve", "items": []map[string]any{{"ticket": "T-1", "version": 1, "item": -1}}}},
-		"revoke":   {"/api/v1/tickets/T-1/revoke", map[string]any{"reason": "r", "item": -1}},
-		"review":   {"/api/v1/tickets/T-1/review", map[string]any{"confirm": true, "comment": "c", "item": -1}},
+		"bulk": {
+			"/api/v1/tickets/decisions",
+			map[string]any{"decision": "approve", "items": []map[string]any{{"ticket": "T-1", "version": 1, "item": -1}}},
+		},
+		"revoke": {"/api/v1/tickets/T-1/revoke", map[string]any{"reason": "r", "item": -1}},
+		"review": {"/api/v1/tickets/T-1/review", map[string]any{"confirm": true, "comment": "c", "item": -1}},
 	} {
 		if a := carol.Post(tc.path, tc.body); a.Status < 400 || a.Status > 499 {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)

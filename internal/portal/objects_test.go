@@ -130,8 +130,10 @@ func TestOthersInLists(t *testing.T) {
 	alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})
 	alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})
 	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}})
-	for _, path := range []string{"/tickets?view=all", "/tickets?view=all&requester=alice", "/tickets?view=all&q=T-1", "/tickets?view=all&q=checkout", "/tickets?view=all&application=app-888",
-		"/tickets?view=all&resource=bobs-cluster", "/tickets?view=approvals", "/tickets?view=decided", "/tickets?view=review", "/search?q=T-1", "/me/tokens", "/me/inbox", "/delegations",
+	for _, path := range []string{"/tickets?view=all", "/tickets?view=all&requester=alice", "/tickets?view=all&q=T-1",
+		"/tickets?view=all&q=checkout", "/tickets?view=all&application=app-888",
+		"/tickets?view=all&resource=bobs-cluster", "/tickets?view=approvals", "/tickets?view=decided",
+		"/tickets?view=review", "/search?q=T-1", "/me/tokens", "/me/inbox", "/delegations",
 		"/workloads", "/workloads?application=app-888", "/workloads?q=vm"} {
 		var list struct{ Items []any }
 		a := erin.Get("/api/v1" + path)
@@ -175,16 +177,28 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		body         any
 		want         int
 	}{
-		"ledger":          {"an ordinary person sees no ledger", "alice", "ledger:read", "GET", "/ledger", nil, 403},
-		"catalog":         {"nor changes the catalog", "alice", "catalog:write", "POST", "/catalog/entities", map[string]any{"kind": "person", "id": "mallory", "title": "M"}, 403},
+		"ledger": {"an ordinary person sees no ledger", "alice", "ledger:read", "GET", "/ledger", nil, 403},
+		"catalog": {
+			"nor changes the catalog", "alice", "catalog:write", "POST", "/catalog/entities",
+			map[string]any{"kind": "person", "id": "mallory", "title": "M"}, 403,
+		},
 		"others' machine": {"nor speaks for others' applications", "alice", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
-		"full sync":       {"nor for a platform", "alice", "workloads:write", "POST", "/workloads/sync", map[string]any{"source": "cmdb", "items": []any{}}, 403},
-		"platform":        {"a security administrator's token does", "dave", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 200},
-		"auditor":         {"an auditor's token changes nothing", "grace", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
-		"auditor reads":   {"and reads the ledger", "grace", "ledger:read", "GET", "/ledger", nil, 200},
-		"own decision":    {"nobody decides his own, by no token", "alice", "tickets:decide", "POST", "/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}, 403},
-		"more tokens":     {"a token makes no tokens", "alice", "read", "POST", "/me/tokens", map[string]any{"name": "x", "scopes": []string{"read"}, "expiresInSeconds": 3600}, 403},
-		"delegation":      {"and nobody's delegate", "alice", "tickets:write", "POST", "/delegations", map[string]any{"to": "carol"}, 403},
+		"full sync": {
+			"nor for a platform", "alice", "workloads:write", "POST", "/workloads/sync",
+			map[string]any{"source": "cmdb", "items": []any{}}, 403,
+		},
+		"platform":      {"a security administrator's token does", "dave", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 200},
+		"auditor":       {"an auditor's token changes nothing", "grace", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
+		"auditor reads": {"and reads the ledger", "grace", "ledger:read", "GET", "/ledger", nil, 200},
+		"own decision": {
+			"nobody decides his own, by no token", "alice", "tickets:decide", "POST",
+			"/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}, 403,
+		},
+		"more tokens": {
+			"a token makes no tokens", "alice", "read", "POST", "/me/tokens",
+			map[string]any{"name": "x", "scopes": []string{"read"}, "expiresInSeconds": 3600}, 403,
+		},
+		"delegation": {"and nobody's delegate", "alice", "tickets:write", "POST", "/delegations", map[string]any{"to": "carol"}, 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "own decision" {
@@ -215,7 +229,10 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 	if dave.Call("GET", "/api/v1/me", nil, little).Into(t, &me); me.Person.ID != "alice" || !me.Token {
 		t.Errorf("the token says who calls: %+v", me)
 	}
-	for reason, header := range map[string]string{"unknown": "Bearer acp_" + strings.Repeat("A", 52), "another scheme": "Basic YWxpY2U6eA==", "empty": "Bearer", "nonsense": "Bearer ü\t"} {
+	for reason, header := range map[string]string{
+		"unknown":        "Bearer acp_" + strings.Repeat("A", 52),
+		"another scheme": "Basic YWxpY2U6eA==", "empty": "Bearer", "nonsense": "Bearer ü\t",
+	} {
 		if a := dave.Call(
 			"GET",
 			"/api/v1/me",

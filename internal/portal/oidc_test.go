@@ -45,8 +45,14 @@ func TestForgedLogins(t *testing.T) {
 		"no user":        {"nobody", claim("preferred_username", "")},
 		"user is a list": {"of another type", claim("preferred_username", []string{"alice"})},
 		"groups is text": {"of another type: what would it mean?", claim("groups", "security")},
-		"other key":      {"signed by somebody else under the provider's key id", sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "k", c) })},
-		"unknown key":    {"signed by somebody else under his own", sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "mine", c) })},
+		"other key": {
+			"signed by somebody else under the provider's key id",
+			sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "k", c) }),
+		},
+		"unknown key": {
+			"signed by somebody else under his own",
+			sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "mine", c) }),
+		},
 		"HS256": {"the public key as a shared secret", sign(func(p *portaltest.Provider, c []byte) string {
 			return portaltest.Signed(jose.HS256, p.PublicKey(), "k", c)
 		})},
@@ -102,7 +108,10 @@ func TestGroupsClaim(t *testing.T) {
 		"null":    {"no role", func(c map[string]any) { c["groups"] = nil }, http.StatusForbidden},
 		"huge":    {"no role among them", func(c map[string]any) { c["groups"] = huge }, http.StatusForbidden},
 		"role":    {"one among many", func(c map[string]any) { c["groups"] = append(huge, "security") }, http.StatusOK},
-		"alike":   {"a role by its whole name only", func(c map[string]any) { c["groups"] = []string{"Security", "security ", "x/security"} }, http.StatusForbidden},
+		"alike": {
+			"a role by its whole name only",
+			func(c map[string]any) { c["groups"] = []string{"Security", "security ", "x/security"} }, http.StatusForbidden,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.provider.Claims = tc.claims

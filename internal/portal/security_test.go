@@ -211,8 +211,11 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 		path, want string
 		reason     string
 	}{
-		public:                      {"/tickets/T-1?tab=statement", "", "the public URL is where it has to be"},
-		"localhost:" + port:         {"/tickets/T-1?tab=statement", x.base + "/tickets/T-1?tab=statement", "people type localhost, but the login ends at 127.0.0.1, whose cookies are others"},
+		public: {"/tickets/T-1?tab=statement", "", "the public URL is where it has to be"},
+		"localhost:" + port: {
+			"/tickets/T-1?tab=statement", x.base + "/tickets/T-1?tab=statement",
+			"people type localhost, but the login ends at 127.0.0.1, whose cookies are others",
+		},
 		"LOCALHOST:" + port:         {"/auth/login?returnTo=/x", x.base + "/auth/login?returnTo=/x", "a login must begin where it ends"},
 		"[::1]:" + port:             {"//evil.example/x", x.base + "//evil.example/x", "no path leads to another host"},
 		"localhost:1":               {"/", "", "another port is a tunnel or another program"},

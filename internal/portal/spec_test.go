@@ -43,7 +43,10 @@ func TestOnlyTheSecurityTeamHasSpecsParsed(t *testing.T) {
 	x := newSite(t)
 	item := []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": "no: [yaml"}}}
 	body := map[string]any{"kind": "class", "reason": "r", "items": item}
-	for who, want := range map[string]int{"alice": http.StatusForbidden, "bob": http.StatusForbidden, "grace": http.StatusUnprocessableEntity, "dave": http.StatusUnprocessableEntity} {
+	for who, want := range map[string]int{
+		"alice": http.StatusForbidden, "bob": http.StatusForbidden,
+		"grace": http.StatusUnprocessableEntity, "dave": http.StatusUnprocessableEntity,
+	} {
 		if a := x.as(who).Post("/api/v1/tickets/what-if", map[string]any{"as": "dave", "request": body}); a.Status != want {
 			t.Errorf("%s: %d, want %d: %s", who, a.Status, want, a.Body)
 		}

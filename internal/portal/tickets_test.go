@@ -28,13 +28,22 @@ func TestAskingForAccess(t *testing.T) {
 	}{
 		"unknown application": {"names the field", newTicket("app-1", "bobs-cluster"), 422, "invalid", "items[0].application"},
 		"unknown resource":    {"names the field", newTicket("app-888", "x"), 422, "invalid", "items[0].resource"},
-		"unknown action":      {"names the field", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:drop"} }), 422, "invalid", "items[0].actions"},
-		"wildcard action":     {"only what the class names", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:*"} }), 422, "invalid", "items[0].actions"},
-		"no action":           {"at least one", with(func(b map[string]any) { item(b)["actions"] = []string{} }), 422, "invalid", "items[0].actions"},
-		"no class":            {"nothing could enforce it", newTicket("app-888", "unclassed"), 422, "invalid", "items[0].resource"},
-		"no reason":           {"the approvers decide by it", with(func(b map[string]any) { b["reason"] = " " }), 422, "invalid", "reason"},
-		"too short":           {"five minutes at least", with(func(b map[string]any) { b["durationSeconds"] = 10 }), 422, "invalid", "durationSeconds"},
-		"overflow":            {"a number that is no duration", with(func(b map[string]any) { b["durationSeconds"] = int64(1) << 62 }), 422, "invalid", "durationSeconds"},
+		"unknown action": {
+			"names the field", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:drop"} }),
+			422, "invalid", "items[0].actions",
+		},
+		"wildcard action": {
+			"only what the class names", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:*"} }),
+			422, "invalid", "items[0].actions",
+		},
+		"no action": {"at least one", with(func(b map[string]any) { item(b)["actions"] = []string{} }), 422, "invalid", "items[0].actions"},
+		"no class":  {"nothing could enforce it", newTicket("app-888", "unclassed"), 422, "invalid", "items[0].resource"},
+		"no reason": {"the approvers decide by it", with(func(b map[string]any) { b["reason"] = " " }), 422, "invalid", "reason"},
+		"too short": {"five minutes at least", with(func(b map[string]any) { b["durationSeconds"] = 10 }), 422, "invalid", "durationSeconds"},
+		"overflow": {
+			"a number that is no duration", with(func(b map[string]any) { b["durationSeconds"] = int64(1) << 62 }),
+			422, "invalid", "durationSeconds",
+		},
 		"no item":             {"one item", with(func(b map[string]any) { b["items"] = []any{} }), 422, "invalid", "items"},
 		"wrong type":          {"JSON of another form", with(func(b map[string]any) { b["reason"] = 7 }), 400, "invalid", "reason"},
 		"other's application": {"only owners ask", newTicket("app-889", "bobs-cluster"), 403, "forbidden", ""},
@@ -179,12 +188,14 @@ func TestDoubleSubmit(t *testing.T) {
 			}
 			return n
 		}, 1},
-		"delegation": {"one is enough", "/delegations", map[string]any{"to": "carol", "start": start, "end": end, "reason": "away"}, map[string]any{"to": "zoe", "start": start, "end": end, "reason": "away"}, func() int {
-			var list struct{ Items []any }
-			alice.Get("/api/v1/delegations").Into(t, &list)
-			return len(list.Items)
-		}, 1},
-		"token": {"its secret is shown once, so the second is refused", "/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600},
+		"delegation": {"one is enough", "/delegations", map[string]any{"to": "carol", "start": start, "end": end, "reason": "away"},
+			map[string]any{"to": "zoe", "start": start, "end": end, "reason": "away"}, func() int {
+				var list struct{ Items []any }
+				alice.Get("/api/v1/delegations").Into(t, &list)
+				return len(list.Items)
+			}, 1},
+		"token": {"its secret is shown once, so the second is refused", "/me/tokens",
+			map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600},
 			map[string]any{"name": "cd", "scopes": []string{"read"}, "expiresInSeconds": 3600}, func() int {
 				var list struct{ Items []any }
 				alice.Get("/api/v1/me/tokens").Into(t, &list)

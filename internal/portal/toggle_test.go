@@ -60,7 +60,8 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	if a.Into(
 		t,
 		&got,
-	); a.Status != http.StatusOK || got.Protection.TemporaryAudit == nil || !got.Protection.TemporaryAudit.Active || !got.Protection.TemporaryAudit.Until.Equal(until) ||
+	); a.Status != http.StatusOK || got.Protection.TemporaryAudit == nil || !got.Protection.TemporaryAudit.Active ||
+		!got.Protection.TemporaryAudit.Until.Equal(until) ||
 		got.Protection.TemporaryAudit.By.ID != "bob" ||
 		got.Protection.TemporaryAudit.Guard {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -90,7 +91,8 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	for _, tok := range []string{"read", "tickets:write", "tickets:decide"} {
 		secret := x.token("bob", scope(tok))
 		if a := x.as("").
-			Call(http.MethodPut, "/api/v1"+path, map[string]any{"until": until, "reason": "r"}, http.Header{"Authorization": {"Bearer " + secret}}); a.Status != http.StatusForbidden {
+			Call(http.MethodPut, "/api/v1"+path, map[string]any{"until": until, "reason": "r"},
+				http.Header{"Authorization": {"Bearer " + secret}}); a.Status != http.StatusForbidden {
 			t.Errorf("a token for %s: %d", tok, a.Status)
 		}
 	}
@@ -122,7 +124,10 @@ func TestProposalAndAdoption(t *testing.T) {
 	x := newSite(t)
 	x.audited()
 	for who, want := range map[string]int{"bob": 200, "dave": 200, "grace": 200, "alice": 403, "erin": 403, "carol": 403} {
-		for _, path := range []string{"/resources/bobs-cluster/proposal", "/resources/bobs-cluster/evidence", "/resources/bobs-cluster/unused", "/rollout/bobs-cluster"} {
+		for _, path := range []string{
+			"/resources/bobs-cluster/proposal", "/resources/bobs-cluster/evidence",
+			"/resources/bobs-cluster/unused", "/rollout/bobs-cluster",
+		} {
 			if a := x.as(who).Get("/api/v1" + path); a.Status != want {
 				t.Errorf("%s %s: %d %s", who, path, a.Status, a.Body)
 			}
@@ -249,12 +254,15 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 	}
 	a := x.as("bob").Get("/api/v1/tickets/T-1/impact")
 	if a.Into(t, &impact); a.Status != http.StatusOK || !impact.Available || impact.Denied.Clients != 1 || len(impact.NewlyDenied) != 1 ||
-		impact.NewlyDenied[0].Subject.ID != "app-889" || impact.NewlyDenied[0].After != "default-denied" || impact.Denied.Connections != 10 || len(impact.Evidence) != 1 {
+		impact.NewlyDenied[0].Subject.ID != "app-889" || impact.NewlyDenied[0].After != "default-denied" ||
+		impact.Denied.Connections != 10 || len(impact.Evidence) != 1 {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	// Who decides in his place sees the same, until it is decided.
 	if a := x.as("bob").
-		Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}); a.Status != http.StatusCreated {
+		Post("/api/v1/delegations", map[string]any{
+			"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away",
+		}); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	a = x.as("carol").Get("/api/v1/tickets/T-1/impact")
@@ -394,7 +402,9 @@ func TestRolloutBoard(t *testing.T) {
 		told.Items[0].Problem.Code != "forbidden" {
 		t.Errorf("a stranger announces nothing: %s", a.Body)
 	}
-	for reason, b := range map[string]map[string]any{"none": {"resources": []string{}, "message": "m"}, "twice": {"resources": []string{"a", "a"}, "message": "m"}} {
+	for reason, b := range map[string]map[string]any{
+		"none": {"resources": []string{}, "message": "m"}, "twice": {"resources": []string{"a", "a"}, "message": "m"},
+	} {
 		if a := x.as("bob").Post("/api/v1/rollout/announce", b); a.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d %s", reason, a.Status, a.Body)
 		}

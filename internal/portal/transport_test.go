@@ -21,21 +21,38 @@ func TestTransport(t *testing.T) {
 		status                             int
 		location                           string
 	}{
-		"TLS of its own":          {reason: "nobody can read along", peer: "192.0.2.1:1", tls: true, status: http.StatusUnauthorized},
-		"TLS, invented header":    {reason: "nobody believes a stranger's header", peer: "192.0.2.1:1", tls: true, forwarded: []string{"http"}, status: http.StatusUnauthorized},
+		"TLS of its own": {reason: "nobody can read along", peer: "192.0.2.1:1", tls: true, status: http.StatusUnauthorized},
+		"TLS, invented header": {
+			reason: "nobody believes a stranger's header", peer: "192.0.2.1:1",
+			tls: true, forwarded: []string{"http"}, status: http.StatusUnauthorized,
+		},
 		"this machine":            {reason: "a proxy beside the portal, or a forwarded port", peer: "127.0.0.1:1", status: http.StatusUnauthorized},
 		"proxy":                   {reason: "it has TLS", peer: "10.0.0.5:1", forwarded: []string{"https"}, status: http.StatusUnauthorized},
 		"proxy that says nothing": {reason: "it is trusted to have TLS", peer: "10.0.0.5:1", status: http.StatusUnauthorized},
 		"proxy, mapped address":   {reason: "one address, two spellings", peer: "[::ffff:10.0.0.5]:1", status: http.StatusUnauthorized},
-		"two proxies":             {reason: "between them there is no TLS, in front there is", peer: "10.0.0.5:1", forwarded: []string{"https, http"}, status: http.StatusUnauthorized},
-		"past the proxy":          {reason: "in the clear through the network", peer: "192.0.2.1:1", status: http.StatusForbidden},
-		"past the proxy, lying":   {reason: "nobody believes a stranger's header", peer: "192.0.2.1:1", forwarded: []string{"https"}, status: http.StatusForbidden},
-		"no address":              {reason: "unknown is not trusted", peer: "@", status: http.StatusForbidden},
-		"plain at the proxy":      {reason: "in the clear as far as the proxy", peer: "10.0.0.5:1", forwarded: []string{"http"}, status: http.StatusForbidden},
-		"page at the proxy":       {reason: "people type addresses without https", path: "/tickets?x=1", peer: "10.0.0.5:1", accept: "text/html", forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com/tickets?x=1"},
-		"double slash":            {reason: "it leads to the portal and nowhere else", path: "//evil.example/", peer: "10.0.0.5:1", accept: "text/html", forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com//evil.example/"},
-		"form at the proxy":       {reason: "a redirect would make the browser send it again", method: http.MethodPost, peer: "10.0.0.5:1", accept: "text/html", forwarded: []string{"http"}, status: http.StatusForbidden},
-		"probe":                   {reason: "load balancers ask from anywhere; it shows nothing", path: "/healthz", peer: "192.0.2.1:1", status: http.StatusOK},
+		"two proxies": {
+			reason: "between them there is no TLS, in front there is", peer: "10.0.0.5:1",
+			forwarded: []string{"https, http"}, status: http.StatusUnauthorized,
+		},
+		"past the proxy": {reason: "in the clear through the network", peer: "192.0.2.1:1", status: http.StatusForbidden},
+		"past the proxy, lying": {
+			reason: "nobody believes a stranger's header", peer: "192.0.2.1:1", forwarded: []string{"https"}, status: http.StatusForbidden,
+		},
+		"no address":         {reason: "unknown is not trusted", peer: "@", status: http.StatusForbidden},
+		"plain at the proxy": {reason: "in the clear as far as the proxy", peer: "10.0.0.5:1", forwarded: []string{"http"}, status: http.StatusForbidden},
+		"page at the proxy": {
+			reason: "people type addresses without https", path: "/tickets?x=1", peer: "10.0.0.5:1", accept: "text/html",
+			forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com/tickets?x=1",
+		},
+		"double slash": {
+			reason: "it leads to the portal and nowhere else", path: "//evil.example/", peer: "10.0.0.5:1", accept: "text/html",
+			forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com//evil.example/",
+		},
+		"form at the proxy": {
+			reason: "a redirect would make the browser send it again", method: http.MethodPost,
+			peer: "10.0.0.5:1", accept: "text/html", forwarded: []string{"http"}, status: http.StatusForbidden,
+		},
+		"probe": {reason: "load balancers ask from anywhere; it shows nothing", path: "/healthz", peer: "192.0.2.1:1", status: http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			method, path := tc.method, tc.path

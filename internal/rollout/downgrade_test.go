@@ -177,12 +177,15 @@ func TestWhoMayDowngrade(t *testing.T) {
 		want   rollout.Audit
 		code   approval.Code
 	}{
-		"owner":         {"of one resource is not of all", bob, rollout.Scope{}, hour, approval.CodeForbidden},
-		"stranger":      {"no", erin, rollout.Scope{}, hour, approval.CodeForbidden},
-		"auditor":       {"looks on, whatever else he is", otto, rollout.Scope{}, hour, approval.CodeForbidden},
-		"reasonless":    {"everybody concerned reads it", sam, rollout.Scope{}, rollout.Audit{Until: hour.Until, Reason: " "}, approval.CodeInvalid},
-		"past":          {"would be no end", sam, rollout.Scope{}, rollout.Audit{Until: w.now, Reason: "x"}, approval.CodeInvalid},
-		"long":          {"step by step", sam, rollout.Scope{}, rollout.Audit{Until: w.now.Add(rollout.MaxTemporaryAudit + time.Minute), Reason: "x"}, approval.CodeInvalid},
+		"owner":      {"of one resource is not of all", bob, rollout.Scope{}, hour, approval.CodeForbidden},
+		"stranger":   {"no", erin, rollout.Scope{}, hour, approval.CodeForbidden},
+		"auditor":    {"looks on, whatever else he is", otto, rollout.Scope{}, hour, approval.CodeForbidden},
+		"reasonless": {"everybody concerned reads it", sam, rollout.Scope{}, rollout.Audit{Until: hour.Until, Reason: " "}, approval.CodeInvalid},
+		"past":       {"would be no end", sam, rollout.Scope{}, rollout.Audit{Until: w.now, Reason: "x"}, approval.CodeInvalid},
+		"long": {
+			"step by step", sam, rollout.Scope{},
+			rollout.Audit{Until: w.now.Add(rollout.MaxTemporaryAudit + time.Minute), Reason: "x"}, approval.CodeInvalid,
+		},
 		"unknown class": {"a typing error opens nothing", sam, rollout.Scope{Class: "kafak"}, hour, approval.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {

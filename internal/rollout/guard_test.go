@@ -67,7 +67,10 @@ func TestGuard(t *testing.T) {
 			w.see("m1", cart, policy.DefaultDenied, 500)
 			w.see("m1", search, policy.DefaultDenied, 21)
 		}, true},
-		"earlier": {"what was refused before it enforced is nothing new", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, nil, false},
+		"earlier": {
+			"what was refused before it enforced is nothing new", rollout.Set{},
+			func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, nil, false,
+		},
 		"slowly": {"not within the window", rollout.Set{}, nil, func(w *world) {
 			for range 10 {
 				w.see("m1", cart, policy.DefaultDenied, 10)
@@ -80,10 +83,11 @@ func TestGuard(t *testing.T) {
 			w.pass(25 * time.Hour)
 			w.see("m1", cart, policy.DefaultDenied, 500)
 		}, false},
-		"requests": {"requests of a client whose connections are let in", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.Allowed, 500) }, func(w *world) {
-			w.see("m1", cart, policy.Allowed, 500)
-			w.request("m1", cart, "", 21)
-		}, true},
+		"requests": {"requests of a client whose connections are let in", rollout.Set{},
+			func(w *world) { w.see("m1", cart, policy.Allowed, 500) }, func(w *world) {
+				w.see("m1", cart, policy.Allowed, 500)
+				w.request("m1", cart, "", 21)
+			}, true},
 		"few requests": {"as many as may be", rollout.Set{}, nil, func(w *world) { w.request("m1", cart, "redis:write", 20) }, false},
 		"same requests": {"refused before it enforced", rollout.Set{}, func(w *world) {
 			w.request("m1", cart, "redis:write", 1)
@@ -93,7 +97,10 @@ func TestGuard(t *testing.T) {
 			w.request("m1", cart, "redis:write", 1)
 			w.pass(2 * time.Minute)
 		}, func(w *world) { w.request("m1", cart, "redis:read", 21) }, true},
-		"off":         {"somebody does not want it", rollout.Set{Enabled: new(false)}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false},
+		"off": {
+			"somebody does not want it", rollout.Set{Enabled: new(false)}, nil,
+			func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false,
+		},
 		"other limit": {"as it was set", rollout.Set{Limit: &one}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 2) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

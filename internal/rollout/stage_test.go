@@ -40,21 +40,50 @@ func TestStages(t *testing.T) {
 		hint    rollout.Code
 		missing int
 	}{
-		"nothing":      {"not onboarded", rollout.Input{}, rollout.StageObserve, rollout.CodeOnboard, 0},
-		"observe":      {"onboarded, and only watched", rollout.Input{Protection: protect(v1alpha1.ModeObserve)}, rollout.StageObserve, rollout.CodePropose, 0},
-		"initial":      {"too little is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: little}, rollout.StageInitial, rollout.CodeWait, 2},
-		"no flows":     {"nothing is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit)}, rollout.StageInitial, rollout.CodeWait, 1},
-		"partly":       {"the score is enough, but a part of it is empty", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: partly}, rollout.StageInitial, rollout.CodeWait, 2},
-		"nameless":     {"sources without a name", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: lost}, rollout.StageInitial, rollout.CodeRegister, 2},
-		"refine":       {"clients that Enforce would refuse", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers}, rollout.StageRefine, rollout.CodeReview, 1},
-		"refined":      {"nothing is left to review", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough}, rollout.StageRefine, rollout.CodeAnnounce, 1},
-		"announced":    {"the owners were told", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough, State: announced}, rollout.StageAnnounced, rollout.CodeEnforce, 0},
-		"somebody new": {"came after the announcement", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers, State: announced}, rollout.StageAnnounced, rollout.CodeReview, 1},
-		"one member":   {"staged", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: announced}, rollout.StageEnforce, rollout.CodeWiden, 0},
-		"all members":  {"done", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: enough}, rollout.StageEnforce, rollout.CodeDone, 0},
-		"blind": {"the guard does not see a member", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: &rollout.Assessment{Score: enough.Score, Unwatched: []string{"m2"}}},
+		"nothing": {"not onboarded", rollout.Input{}, rollout.StageObserve, rollout.CodeOnboard, 0},
+		"observe": {"onboarded, and only watched", rollout.Input{Protection: protect(v1alpha1.ModeObserve)}, rollout.StageObserve, rollout.CodePropose, 0},
+		"initial": {
+			"too little is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: little},
+			rollout.StageInitial, rollout.CodeWait, 2,
+		},
+		"no flows": {"nothing is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit)}, rollout.StageInitial, rollout.CodeWait, 1},
+		"partly": {
+			"the score is enough, but a part of it is empty",
+			rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: partly}, rollout.StageInitial, rollout.CodeWait, 2,
+		},
+		"nameless": {
+			"sources without a name", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: lost},
+			rollout.StageInitial, rollout.CodeRegister, 2,
+		},
+		"refine": {
+			"clients that Enforce would refuse", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers},
+			rollout.StageRefine, rollout.CodeReview, 1,
+		},
+		"refined": {
+			"nothing is left to review", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough},
+			rollout.StageRefine, rollout.CodeAnnounce, 1,
+		},
+		"announced": {
+			"the owners were told", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough, State: announced},
+			rollout.StageAnnounced, rollout.CodeEnforce, 0,
+		},
+		"somebody new": {
+			"came after the announcement", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers, State: announced},
+			rollout.StageAnnounced, rollout.CodeReview, 1,
+		},
+		"one member": {
+			"staged", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: announced},
+			rollout.StageEnforce, rollout.CodeWiden, 0,
+		},
+		"all members": {"done", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: enough}, rollout.StageEnforce, rollout.CodeDone, 0},
+		"blind": {"the guard does not see a member",
+			rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: &rollout.Assessment{Score: enough.Score, Unwatched: []string{"m2"}}},
 			rollout.StageEnforce, rollout.CodeWait, 1},
-		"stopped": {"comes first", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: message.Stored{Message: message.Verbatim("30 were refused.")}}}}},
+		"stopped": {"comes first",
+			rollout.Input{
+				Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough,
+				State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: message.Stored{Message: message.Verbatim("30 were refused.")}}}},
+			},
 			rollout.StageEnforce, rollout.CodeStopped, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

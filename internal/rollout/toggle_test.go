@@ -33,20 +33,37 @@ func TestTemporaryAudit(t *testing.T) {
 		want    approval.Code
 		actions []string
 	}{
-		"owner":      {"at once, with its line", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "1", nil, false, "", []string{"resource.temporary-audit"}},
-		"security":   {"may everywhere", sam, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, false, "", []string{"resource.temporary-audit"}},
-		"auditor":    {"changes nothing, whatever else he is", otto, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{}},
-		"client":     {"whose application is refused opens nothing himself", erin, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{}},
-		"past":       {"would be no end", bob, v1alpha1.ModeEnforce, in(0), "an outage", "", nil, false, approval.CodeInvalid, []string{}},
-		"long":       {"step by step", bob, v1alpha1.ModeEnforce, in(rollout.MaxTemporaryAudit + time.Minute), "an outage", "", nil, false, approval.CodeInvalid, []string{}},
+		"owner": {
+			"at once, with its line", bob, v1alpha1.ModeEnforce, in(time.Hour),
+			"an outage", "1", nil, false, "", []string{"resource.temporary-audit"},
+		},
+		"security": {"may everywhere", sam, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, false, "", []string{"resource.temporary-audit"}},
+		"auditor": {
+			"changes nothing, whatever else he is", otto, v1alpha1.ModeEnforce,
+			in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{},
+		},
+		"client": {
+			"whose application is refused opens nothing himself", erin, v1alpha1.ModeEnforce,
+			in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{},
+		},
+		"past": {"would be no end", bob, v1alpha1.ModeEnforce, in(0), "an outage", "", nil, false, approval.CodeInvalid, []string{}},
+		"long": {
+			"step by step", bob, v1alpha1.ModeEnforce, in(rollout.MaxTemporaryAudit + time.Minute),
+			"an outage", "", nil, false, approval.CodeInvalid, []string{},
+		},
 		"reasonless": {"everybody concerned reads it", bob, v1alpha1.ModeEnforce, in(time.Hour), " ", "", nil, false, approval.CodeInvalid, []string{}},
-		"long words": {"the object has room for less", bob, v1alpha1.ModeEnforce, in(time.Hour), strings.Repeat("x", 1025), "", nil, false, approval.CodeInvalid, []string{}},
-		"open":       {"nothing is refused there", bob, v1alpha1.ModeAudit, in(time.Hour), "an outage", "", nil, false, approval.CodeConflict, []string{}},
-		"stale":      {"somebody changed it meanwhile", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "0", nil, false, approval.CodeStale, []string{}},
-		"gone":       {"not onboarded", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, true, approval.CodeConflict, []string{}},
-		"away": {"what was announced to the ledger and did not happen is said there, too", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", errors.New("away"), false,
+		"long words": {
+			"the object has room for less", bob, v1alpha1.ModeEnforce, in(time.Hour),
+			strings.Repeat("x", 1025), "", nil, false, approval.CodeInvalid, []string{},
+		},
+		"open":  {"nothing is refused there", bob, v1alpha1.ModeAudit, in(time.Hour), "an outage", "", nil, false, approval.CodeConflict, []string{}},
+		"stale": {"somebody changed it meanwhile", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "0", nil, false, approval.CodeStale, []string{}},
+		"gone":  {"not onboarded", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, true, approval.CodeConflict, []string{}},
+		"away": {"what was announced to the ledger and did not happen is said there, too", bob,
+			v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", errors.New("away"), false,
 			approval.CodeUnavailable, []string{"resource.temporary-audit", "resource.temporary-audit-failed"}},
-		"refused": {"by the host cluster's own rules", bob, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", &approval.RefusedError{Message: message.Verbatim("no")}, false,
+		"refused": {"by the host cluster's own rules", bob, v1alpha1.ModeEnforce, in(time.Hour),
+			"an outage", "", &approval.RefusedError{Message: message.Verbatim("no")}, false,
 			approval.CodeInvalid, []string{"resource.temporary-audit", "resource.temporary-audit-failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

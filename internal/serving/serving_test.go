@@ -200,7 +200,10 @@ func TestListenErrors(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"taken":       {Config{Setting: "health-address", Address: taken.Address()}, "is in use by another program: stop it or choose another --health-address"},
+		"taken": {
+			Config{Setting: "health-address", Address: taken.Address()},
+			"is in use by another program: stop it or choose another --health-address",
+		},
 		"no address":  {Config{Setting: "listen", Address: "256.0.0.1:1"}, "listen on --listen 256.0.0.1:1"},
 		"certificate": {Config{Setting: "listen", Address: "127.0.0.1:0", Certificate: c}, "read the certificate for --listen"},
 	} {
@@ -218,7 +221,8 @@ func TestListenErrors(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for address, want := range map[string]struct{ valid, loopback bool }{
-		"127.0.0.1:8080": {true, true}, "[::1]:8080": {true, true}, "localhost:1": {true, true}, ":8080": {true, false}, "0.0.0.0:8080": {true, false}, "[::]:1": {true, false},
+		"127.0.0.1:8080": {true, true}, "[::1]:8080": {true, true}, "localhost:1": {true, true},
+		":8080": {true, false}, "0.0.0.0:8080": {true, false}, "[::]:1": {true, false},
 		"10.0.0.1:1": {true, false}, "localhost.example.com:1": {true, false}, "8080": {}, "127.0.0.1": {}, "127.0.0.1:": {false, true},
 	} {
 		if err := CheckAddress("listen", address); (err == nil) != want.valid {

@@ -19,8 +19,11 @@ func TestExpand(t *testing.T) {
 			"a = ? AND b IN (?, ?) AND c = ?", "a = $1 AND b IN ($2, $3) AND c = $4", []any{1, state("x"), state("y"), 2}},
 		"an empty list equals nothing": {Statement{"b IN ? AND c = ?", []any{[]string{}, 2}}, "b IN (NULL) AND c = ?", "b IN (NULL) AND c = $1", []any{2}},
 		"a slice that is not a list":   {Statement{"data = ?", []any{[]byte("xy")}}, "data = ?", "data = $1", []any{[]byte("xy")}},
-		"an array of PostgreSQL":       {Statement{"IN (SELECT * FROM unnest(CAST(? AS TEXT[])))", []any{[]string{"x"}}}, "IN (SELECT * FROM unnest(CAST(? AS TEXT[])))", "IN (SELECT * FROM unnest(CAST($1 AS TEXT[])))", []any{[]string{"x"}}},
-		"no values":                    {Statement{Text: "SELECT 1"}, "SELECT 1", "SELECT 1", nil},
+		"an array of PostgreSQL": {
+			Statement{"IN (SELECT * FROM unnest(CAST(? AS TEXT[])))", []any{[]string{"x"}}},
+			"IN (SELECT * FROM unnest(CAST(? AS TEXT[])))", "IN (SELECT * FROM unnest(CAST($1 AS TEXT[])))", []any{[]string{"x"}},
+		},
+		"no values": {Statement{Text: "SELECT 1"}, "SELECT 1", "SELECT 1", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for numbered, want := range map[bool]string{false: tc.text, true: tc.many} {

@@ -154,7 +154,10 @@ func startClickHouseServerIn(dir string, command []string, libraries string) (st
 		_, _ = out.Read(make([]byte, 1)) // The script prints only that the server has ended.
 		close(ended)
 	}()
-	server := (&url.URL{Scheme: "clickhouse", User: url.UserPassword(clickHouseUser, password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/"}).String()
+	server := (&url.URL{
+		Scheme: "clickhouse", User: url.UserPassword(clickHouseUser, password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/",
+	}).String()
 	if err := awaitClickHouse(server, ended); err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log")) // The folder is deleted with the server.
 		return "", errors.Join(fmt.Errorf("%w: %s", err, bytes.TrimSpace(log)), in.Close(), cmd.Wait())

@@ -15,8 +15,11 @@ func TestTokens(t *testing.T) {
 		texts  []string
 		want   []string
 	}{
-		"nothing":     {"there is nothing to search", []string{"", " -!%"}, nil},
-		"words":       {"without case, each once", []string{"The checkout needs it", "checkout-API_v2"}, []string{"api", "checkout", "it", "needs", "the", "v2"}},
+		"nothing": {"there is nothing to search", []string{"", " -!%"}, nil},
+		"words": {
+			"without case, each once", []string{"The checkout needs it", "checkout-API_v2"},
+			[]string{"api", "checkout", "it", "needs", "the", "v2"},
+		},
 		"chinese":     {"each two, and the last", []string{"订单缓存"}, []string{"单缓", "存", "缓存", "订单"}},
 		"one":         {"it may be all", []string{"单"}, []string{"单"}},
 		"mixed":       {"scripts are parted", []string{"用redis缓存"}, []string{"redis", "存", "用", "缓存"}},

@@ -91,7 +91,10 @@ func TestForeignAnnotationIsIgnored(t *testing.T) {
 		"huge number":  {"it is no time", "t-1-1 " + position + " 99999999999999999999999", ""},
 		"sid":          {"a sid has no such signs", "t/1 " + position + " 1795435200", ""},
 		"too long":     {"it is not ACP's, so nothing in it counts", good + strings.Repeat(",", MaxAnnotation), ""},
-		"many":         {"each sid counts once", strings.TrimSuffix(strings.Repeat("a "+position+" 1795435200,", MaxChanges), ",") + ",b " + position + " 1795435200", "a b"},
+		"many": {
+			"each sid counts once",
+			strings.TrimSuffix(strings.Repeat("a "+position+" 1795435200,", MaxChanges), ",") + ",b " + position + " 1795435200", "a b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sids(ParseChanges(tc.in, now)); got != tc.want {

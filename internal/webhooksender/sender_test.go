@@ -153,7 +153,9 @@ func TestConfigurationIsChecked(t *testing.T) {
 			t.Errorf("the error tells the password: %v", err)
 		}
 	}
-	for name, text := range map[string]string{"empty": "", "no prefix": "c2VjcmV0", "short": "whsec_c2VjcmV0", "no base64": "whsec_" + strings.Repeat("!", 40)} {
+	for name, text := range map[string]string{
+		"empty": "", "no prefix": "c2VjcmV0", "short": "whsec_c2VjcmV0", "no base64": "whsec_" + strings.Repeat("!", 40),
+	} {
 		x := &Target{URL: &url.URL{Scheme: "http", Host: "127.0.0.1:1"}, KeyFile: keyFile(t, text), Client: http.DefaultClient, Now: time.Now}
 		if err := x.Post(t.Context(), "x", nil); err == nil || text != "" && strings.Contains(err.Error(), text) {
 			t.Errorf("%s: refused without telling the key, got %v", name, err)

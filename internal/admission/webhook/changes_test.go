@@ -53,11 +53,22 @@ func TestReportedChanges(t *testing.T) {
 		{"a dry run", admissionv1.Create, "ApprovalPolicy", nil, object(1), "alice", &yes, ""},
 		{"the portal's", admissionv1.Create, "ApprovalPolicy", nil, object(1), PortalUser, nil, ""},
 		{"the adapter's", admissionv1.Create, "ApprovalPolicy", nil, object(1), AdapterUser, nil, ""},
-		{"another service account", admissionv1.Create, "ApprovalPolicy", nil, object(1), "system:serviceaccount:argocd:acp-portal", nil, "CREATE system:serviceaccount:argocd:acp-portal 1"},
-		{"a workload", admissionv1.Create, "ExternalWorkload", nil, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "vm", UID: "u1", Generation: 1}}, "alice", nil, ""},
+		{
+			"another service account", admissionv1.Create, "ApprovalPolicy", nil, object(1),
+			"system:serviceaccount:argocd:acp-portal", nil, "CREATE system:serviceaccount:argocd:acp-portal 1",
+		},
+		{
+			"a workload", admissionv1.Create, "ExternalWorkload", nil,
+			&v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "vm", UID: "u1", Generation: 1}}, "alice", nil, "",
+		},
 		{"a refused deletion", admissionv1.Delete, "ProtectedResource", enforced, nil, "alice", nil, ""},
-		{"admitted unseen", admissionv1.Update, "AccessControlPolicy", &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Generation: 1}},
-			&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Generation: 2}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "s"}}}}, "alice", nil, "UPDATE alice 2"},
+		{"admitted unseen", admissionv1.Update, "AccessControlPolicy",
+			&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Generation: 1}},
+			&v1alpha1.AccessControlPolicy{
+				ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Generation: 2},
+				Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "s"}}},
+			},
+			"alice", nil, "UPDATE alice 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var told []string
@@ -169,7 +180,10 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 	}
 	base := event.Change{Kind: "ApprovalPolicy", Name: "application", UID: string(object.UID)}
 	want := make([]event.Change, 3)
-	for i, x := range []event.Change{{User: "alice", Operation: event.Create, Generation: 1, Digest: first}, {User: "bob", Operation: event.Update, Generation: 2, Digest: second}, {User: "carol", Operation: event.Delete, Generation: 2}} {
+	for i, x := range []event.Change{
+		{User: "alice", Operation: event.Create, Generation: 1, Digest: first},
+		{User: "bob", Operation: event.Update, Generation: 2, Digest: second}, {User: "carol", Operation: event.Delete, Generation: 2},
+	} {
 		x.Kind, x.Name, x.UID = base.Kind, base.Name, base.UID
 		want[i] = x
 	}

@@ -47,10 +47,13 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		f      approval.Filter
 		want   []int64
 	}{
-		"sum":                 {"one item waits, so the ticket does", approval.Filter{States: []approval.State{approval.StatePending}}, []int64{other, n}},
-		"item state":          {"the first item is written", approval.Filter{ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
-		"policy":              {"where it is written", approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
-		"one item":            {"the item in the policy is not the one that waits", approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StatePending}}, nil},
+		"sum":        {"one item waits, so the ticket does", approval.Filter{States: []approval.State{approval.StatePending}}, []int64{other, n}},
+		"item state": {"the first item is written", approval.Filter{ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
+		"policy":     {"where it is written", approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
+		"one item": {
+			"the item in the policy is not the one that waits",
+			approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StatePending}}, nil,
+		},
 		"kind":                {"all are grants", approval.Filter{Kinds: []approval.Kind{approval.KindMode}}, nil},
 		"target":              {"the grant that it is about", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 3}}, []int64{n}},
 		"other target":        {"another item of that ticket", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 0}}, nil},
@@ -72,12 +75,18 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		"waits":               {"one of two approvals is missing", approval.Filter{WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
 		"has voted":           {"his delegate voted for him", approval.Filter{WaitsFor: &approval.Waits{Person: "erin"}}, nil},
 		"stands for":          {"as a delegate", approval.Filter{WaitsFor: &approval.Waits{Person: "gina", StandsFor: []string{"dan"}}}, []int64{n}},
-		"stands and decided":  {"one person one step, whoever he stands for", approval.Filter{WaitsFor: &approval.Waits{Person: "frank", StandsFor: []string{"dan"}}}, nil},
+		"stands and decided": {
+			"one person one step, whoever he stands for",
+			approval.Filter{WaitsFor: &approval.Waits{Person: "frank", StandsFor: []string{"dan"}}}, nil,
+		},
 		"stands for his own":  {"nobody decides his own request", approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
 		"decided by delegate": {"he decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
 		"decided for":         {"and so was decided for him", approval.Filter{DecidedBy: "erin"}, []int64{n}},
 		"escalation":          {"whom it may escalate to sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, []int64{n}},
-		"delegate sees":       {"what those for whom he stands have to decide", approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"zoe"}}}, []int64{n}},
+		"delegate sees": {
+			"what those for whom he stands have to decide",
+			approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"zoe"}}}, []int64{n},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, numbers(t, ctx, s, tc.f)); d != "" {

@@ -218,19 +218,25 @@ func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		f      approval.Filter
 		want   []int64
 	}{
-		"all":         {"newest first", approval.Filter{}, []int64{three.Number, two, one}},
-		"page":        {"before and limit", approval.Filter{After: approval.Cursor{Number: three.Number}, Limit: 1}, []int64{two}},
-		"requester":   {"mine", approval.Filter{Requester: "zoe"}, []int64{three.Number}},
-		"waits carol": {"the step that is current, not one that she decided", approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}}, []int64{three.Number, one}},
+		"all":       {"newest first", approval.Filter{}, []int64{three.Number, two, one}},
+		"page":      {"before and limit", approval.Filter{After: approval.Cursor{Number: three.Number}, Limit: 1}, []int64{two}},
+		"requester": {"mine", approval.Filter{Requester: "zoe"}, []int64{three.Number}},
+		"waits carol": {
+			"the step that is current, not one that she decided",
+			approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}}, []int64{three.Number, one},
+		},
 		"waits bob":   {"only the ticket that came to him", approval.Filter{WaitsFor: &approval.Waits{Person: "bob"}}, []int64{two}},
 		"decided":     {"what carol decided", approval.Filter{DecidedBy: "carol"}, []int64{two}},
 		"state":       {"none is rejected", approval.Filter{States: []approval.State{approval.StateRejected}}, nil},
 		"application": {"by catalog id", approval.Filter{Application: "b"}, []int64{two}},
 		"resource":    {"by catalog id", approval.Filter{Resource: "r"}, []int64{two, one}},
-		"visible":     {"owner of a resource sees all about it", approval.Filter{VisibleTo: &approval.Visible{Person: "x", Resources: []string{"name:q"}}}, []int64{three.Number}},
-		"approver":    {"an approver of a later step sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "dan"}}, []int64{three.Number, two, one}},
-		"stranger":    {"others see nothing", approval.Filter{VisibleTo: &approval.Visible{Person: "x"}}, nil},
-		"combined":    {"a filter does not widen visibility", approval.Filter{Requester: "zoe", VisibleTo: &approval.Visible{Person: "alice"}}, nil},
+		"visible": {
+			"owner of a resource sees all about it",
+			approval.Filter{VisibleTo: &approval.Visible{Person: "x", Resources: []string{"name:q"}}}, []int64{three.Number},
+		},
+		"approver": {"an approver of a later step sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "dan"}}, []int64{three.Number, two, one}},
+		"stranger": {"others see nothing", approval.Filter{VisibleTo: &approval.Visible{Person: "x"}}, nil},
+		"combined": {"a filter does not widen visibility", approval.Filter{Requester: "zoe", VisibleTo: &approval.Visible{Person: "alice"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.List(ctx, tc.f)

@@ -69,9 +69,18 @@ func TestCommentsAreNotMessages(t *testing.T) {
 		event  approval.Event
 		want   approval.Event
 	}{
-		{"the portal's own entry", forged, approval.Event{Kind: approval.EventFailed}, approval.Event{Kind: approval.EventFailed, Message: message.TicketApprovedGrant()}},
-		{"a text of an earlier version", "no quota", approval.Event{Kind: approval.EventFailed}, approval.Event{Kind: approval.EventFailed, Message: message.Verbatim("no quota")}},
-		{"a person's words", forged, approval.Event{Kind: approval.EventComment, Actor: "mallory"}, approval.Event{Kind: approval.EventComment, Actor: "mallory", Comment: forged}},
+		{
+			"the portal's own entry", forged, approval.Event{Kind: approval.EventFailed},
+			approval.Event{Kind: approval.EventFailed, Message: message.TicketApprovedGrant()},
+		},
+		{
+			"a text of an earlier version", "no quota", approval.Event{Kind: approval.EventFailed},
+			approval.Event{Kind: approval.EventFailed, Message: message.Verbatim("no quota")},
+		},
+		{
+			"a person's words", forged, approval.Event{Kind: approval.EventComment, Actor: "mallory"},
+			approval.Event{Kind: approval.EventComment, Actor: "mallory", Comment: forged},
+		},
 		{"lines that differ", "+ app/888", approval.Event{Kind: approval.EventVoided}, approval.Event{Kind: approval.EventVoided, Comment: "+ app/888"}},
 		{"nothing", "", approval.Event{Kind: approval.EventExpired}, approval.Event{Kind: approval.EventExpired}},
 	} {

@@ -70,7 +70,8 @@ func (o *office) filters() (out []approval.Filter) {
 		for _, f := range []approval.Filter{
 			{Requester: p, VisibleTo: v}, {DecidedBy: p, VisibleTo: v}, {VisibleTo: v}, {VisibleTo: &approval.Visible{Person: p}},
 			{VisibleTo: v, States: []approval.State{approval.StatePending}}, {VisibleTo: v, ByUpdate: true}, {VisibleTo: v, After: approval.Cursor{Number: 12}},
-			{WaitsFor: w, ItemStates: []approval.State{approval.StatePending}}, {VisibleTo: v, Application: "a1"}, {Resource: "r1", States: []approval.State{approval.StateRejected}},
+			{WaitsFor: w, ItemStates: []approval.State{approval.StatePending}}, {VisibleTo: v, Application: "a1"},
+			{Resource: "r1", States: []approval.State{approval.StateRejected}},
 			{Kinds: []approval.Kind{approval.KindExtend}},
 		} {
 			f.Limit = 4

@@ -74,7 +74,11 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 		f      approval.Filter
 		want   []int64
 	}{
-		"states":  {"in force, rejected, being written", approval.Filter{States: []approval.State{approval.StateEffective, approval.StateRejected, approval.StateApproved}}, []int64{4, 3, 2}},
+		"states": {
+			"in force, rejected, being written",
+			approval.Filter{States: []approval.State{approval.StateEffective, approval.StateRejected, approval.StateApproved}},
+			[]int64{4, 3, 2},
+		},
 		"waits":   {"the owner's step is current", approval.Filter{WaitsFor: &approval.Waits{Person: "dan"}}, []int64{1}},
 		"decided": {"carol has decided everywhere", approval.Filter{DecidedBy: "carol"}, []int64{4, 3, 2, 1}},
 		"named":   {"who is named sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "bob"}}, []int64{4, 3, 2, 1}},

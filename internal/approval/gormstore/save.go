@@ -57,7 +57,8 @@ func saveItems(tx *gorm.DB, t *approval.Ticket) error {
 	_, err := database.Insert(
 		tx,
 		"items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body)",
-		` ON CONFLICT (ticket, position) DO UPDATE SET state = excluded.state, policy = excluded.policy, expires_at = excluded.expires_at, due_at = excluded.due_at, body = excluded.body`,
+		` ON CONFLICT (ticket, position) DO UPDATE SET state = excluded.state, policy = excluded.policy, expires_at = excluded.expires_at, `+
+			`due_at = excluded.due_at, body = excluded.body`,
 		rows,
 	)
 	return err

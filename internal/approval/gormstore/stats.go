@@ -30,7 +30,8 @@ func (s *Store) Stats(ctx context.Context) (tickets map[string]int64, jobs int64
 			err := rows.Scan(&jobs, &since)
 			oldest = instant(since)
 			return err
-		}, `SELECT COUNT(*), COALESCE(MIN(CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets WHERE number = outbox.ticket) END), 0) FROM outbox`)
+		}, `SELECT COUNT(*), COALESCE(MIN(CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets `+
+			`WHERE number = outbox.ticket) END), 0) FROM outbox`)
 	})
 	return tickets, jobs, oldest, err
 }

@@ -32,7 +32,8 @@ func TestTraceParentIsStored(t *testing.T) {
 		if err := exec(
 			t,
 			db,
-			"INSERT INTO tickets (number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at) VALUES (7, 'grant', 'pending', 1, 'alice', 'r', NULL, false, 0, 0)",
+			"INSERT INTO tickets (number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at) "+
+				"VALUES (7, 'grant', 'pending', 1, 'alice', 'r', NULL, false, 0, 0)",
 		); err != nil {
 			t.Fatal(err)
 		}

@@ -36,13 +36,22 @@ func TestDemoPolicies(t *testing.T) {
 		policy       string
 		matches, yes bool
 	}{
-		"Staging":       {"for trying out, soon over", Request{Kind: "grant", Resource: staging, Duration: 24 * time.Hour}, "for-trying-out", true, true},
-		"TooLong":       {"somebody is asked for more than a week", Request{Kind: "grant", Resource: staging, Duration: 169 * time.Hour}, "for-trying-out", true, false},
-		"Permanent":     {"what does not end is not for trying out", Request{Kind: "grant", Resource: staging, Permanent: true}, "for-trying-out", true, false},
-		"Production":    {"production is not for trying out", Request{Kind: "grant", Resource: Entity{Environment: "production", Sensitivity: "low"}}, "for-trying-out", false, false},
-		"HighInStaging": {"nor is what is sensitive", Request{Kind: "grant", Resource: Entity{Environment: "staging", Sensitivity: "high"}}, "for-trying-out", false, false},
-		"High":          {"two of security", Request{Kind: "grant", Resource: Entity{Sensitivity: "high"}}, "highly-sensitive", true, false},
-		"Mode":          {"a mode is no grant", Request{Kind: "mode", Resource: Entity{Sensitivity: "high"}}, "highly-sensitive", false, false},
+		"Staging": {"for trying out, soon over", Request{Kind: "grant", Resource: staging, Duration: 24 * time.Hour}, "for-trying-out", true, true},
+		"TooLong": {
+			"somebody is asked for more than a week",
+			Request{Kind: "grant", Resource: staging, Duration: 169 * time.Hour}, "for-trying-out", true, false,
+		},
+		"Permanent": {"what does not end is not for trying out", Request{Kind: "grant", Resource: staging, Permanent: true}, "for-trying-out", true, false},
+		"Production": {
+			"production is not for trying out",
+			Request{Kind: "grant", Resource: Entity{Environment: "production", Sensitivity: "low"}}, "for-trying-out", false, false,
+		},
+		"HighInStaging": {
+			"nor is what is sensitive", Request{Kind: "grant", Resource: Entity{Environment: "staging", Sensitivity: "high"}},
+			"for-trying-out", false, false,
+		},
+		"High": {"two of security", Request{Kind: "grant", Resource: Entity{Sensitivity: "high"}}, "highly-sensitive", true, false},
+		"Mode": {"a mode is no grant", Request{Kind: "mode", Resource: Entity{Sensitivity: "high"}}, "highly-sensitive", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policies[tc.policy]

@@ -87,7 +87,8 @@ func located(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	message := strings.Join(strings.Fields(first.Message), " ")
 	if strings.Contains(message, "undefined field 'wildcard'") {
-		message = `there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by request.kind == "class"`
+		message = `there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by ` +
+			`request.kind == "class"`
 	}
 	return fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
 }

@@ -38,27 +38,30 @@ func TestExpressions(t *testing.T) {
 		fails        string // in the error of compiling
 		unknown      bool   // evaluating fails
 	}{
-		"sensitivity":   {reason: "a field of the resource", text: `request.resource.sensitivity == "high"`, want: true},
-		"group":         {reason: "a group of the requester", text: `"oncall" in request.requester.groups`, want: true},
-		"duration":      {reason: "durations compare", text: `request.duration > duration("24h")`, want: true},
-		"permanent":     {reason: "a flag", text: `request.permanent || request.opens || request.closes`, want: false},
-		"clients":       {reason: "a number", text: `request.clients >= 7 && "cilium" in request.enforcers`, want: true},
-		"exists":        {reason: "a walk over a list", text: `request.actions.exists(a, a.startsWith("redis:"))`, want: true},
-		"all":           {reason: "another", text: `request.resource.owners.all(o, o.startsWith("group:"))`, want: false},
-		"regex":         {reason: "RE2", text: `request.resource.name.matches("^trnv1:rsc:[a-z]+:redis:")`, want: true},
-		"syntax":        {reason: "says where", text: "request.kind ==\n  &&", fails: "line 2, column 3"},
-		"no such field": {reason: "checked when it is compiled", text: `request.resource.colour == "red"`, fails: "line 1, column 17: undefined field 'colour'"},
-		"wrong type":    {reason: "checked when it is compiled", text: `request.clients == "7"`, fails: "line 1, column 17"},
-		"not a bool":    {reason: "must decide", text: `request.clients`, fails: "must be true or false"},
-		"no map":        {reason: "a macro that builds lists", text: `request.actions.map(a, a + a).size() > 1`, fails: "line 1"},
-		"no filter":     {reason: "a macro that builds lists", text: `request.actions.filter(a, true).size() > 1`, fails: "line 1"},
-		"total":         {reason: "from the first grant on", text: `request.total > request.duration`, want: false},
-		"no wildcard":   {reason: "it says what replaces it", text: `request.wildcard`, fails: `request.kind == "class"`},
-		"another name":  {reason: "there is one variable", text: `self.kind == "grant"`, fails: "undeclared reference to 'self'"},
-		"long":          {reason: "bounded", text: `request.kind == "` + strings.Repeat("x", 3000) + `"`, fails: "may have 2048"},
-		"deep":          {reason: "bounded", text: strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200), fails: "recursion"},
-		"out of range":  {reason: "known only when it is evaluated", text: `request.actions[3] == "x"`, unknown: true},
-		"division":      {reason: "known only when it is evaluated", text: `1 / (request.clients - 7) > 0`, unknown: true},
+		"sensitivity": {reason: "a field of the resource", text: `request.resource.sensitivity == "high"`, want: true},
+		"group":       {reason: "a group of the requester", text: `"oncall" in request.requester.groups`, want: true},
+		"duration":    {reason: "durations compare", text: `request.duration > duration("24h")`, want: true},
+		"permanent":   {reason: "a flag", text: `request.permanent || request.opens || request.closes`, want: false},
+		"clients":     {reason: "a number", text: `request.clients >= 7 && "cilium" in request.enforcers`, want: true},
+		"exists":      {reason: "a walk over a list", text: `request.actions.exists(a, a.startsWith("redis:"))`, want: true},
+		"all":         {reason: "another", text: `request.resource.owners.all(o, o.startsWith("group:"))`, want: false},
+		"regex":       {reason: "RE2", text: `request.resource.name.matches("^trnv1:rsc:[a-z]+:redis:")`, want: true},
+		"syntax":      {reason: "says where", text: "request.kind ==\n  &&", fails: "line 2, column 3"},
+		"no such field": {
+			reason: "checked when it is compiled", text: `request.resource.colour == "red"`,
+			fails: "line 1, column 17: undefined field 'colour'",
+		},
+		"wrong type":   {reason: "checked when it is compiled", text: `request.clients == "7"`, fails: "line 1, column 17"},
+		"not a bool":   {reason: "must decide", text: `request.clients`, fails: "must be true or false"},
+		"no map":       {reason: "a macro that builds lists", text: `request.actions.map(a, a + a).size() > 1`, fails: "line 1"},
+		"no filter":    {reason: "a macro that builds lists", text: `request.actions.filter(a, true).size() > 1`, fails: "line 1"},
+		"total":        {reason: "from the first grant on", text: `request.total > request.duration`, want: false},
+		"no wildcard":  {reason: "it says what replaces it", text: `request.wildcard`, fails: `request.kind == "class"`},
+		"another name": {reason: "there is one variable", text: `self.kind == "grant"`, fails: "undeclared reference to 'self'"},
+		"long":         {reason: "bounded", text: `request.kind == "` + strings.Repeat("x", 3000) + `"`, fails: "may have 2048"},
+		"deep":         {reason: "bounded", text: strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200), fails: "recursion"},
+		"out of range": {reason: "known only when it is evaluated", text: `request.actions[3] == "x"`, unknown: true},
+		"division":     {reason: "known only when it is evaluated", text: `1 / (request.clients - 7) > 0`, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := compile(tc.text)
@@ -161,17 +164,27 @@ func TestWarnings(t *testing.T) {
 		o      *v1alpha1.ApprovalPolicy
 		want   string
 	}{
-		"fine":            {"nothing odd", object(`request.kind == "grant"`, by("resource.owner")), ""},
-		"everything":      {"some kinds have an owner", object("", by("resource.owner")), ""},
-		"never":           {"no kind is called so", object(`request.kind == "grants"`, by("group:g")), "never counts"},
-		"constant":        {"false", object(`false && request.clients > 1`, by("group:g")), "never counts"},
-		"maybe":           {"depends on the request", object(`request.clients > 1`, by("group:g")), ""},
-		"no owner":        {"a class has none", object(`request.kind == "class"`, by("resource.owner", "application.owner")), "nobody can fill it"},
-		"else a group":    {"the group can", object(`request.kind == "class"`, by("resource.owner", "group:g")), ""},
-		"no application":  {"a mode is about none", object(`request.kind in ["mode", "onboard"]`, by("application.owner")), "kind mode, onboard"},
-		"condition":       {"it is never asked", object(`request.kind == "mode"`, with(by("group:g"), func(s *v1alpha1.ApprovalStep) { s.Condition = `request.kind == "grant"` })), "never needed"},
-		"too few":         {"two of one", object("", with(by("person:a"), func(s *v1alpha1.ApprovalStep) { s.Quorum, s.Count = "Count", &two })), "needs 2 approvals and names 1"},
-		"enough, a group": {"its members are not known here", object("", with(by("group:a"), func(s *v1alpha1.ApprovalStep) { s.Quorum, s.Count = "Count", &two })), ""},
+		"fine":           {"nothing odd", object(`request.kind == "grant"`, by("resource.owner")), ""},
+		"everything":     {"some kinds have an owner", object("", by("resource.owner")), ""},
+		"never":          {"no kind is called so", object(`request.kind == "grants"`, by("group:g")), "never counts"},
+		"constant":       {"false", object(`false && request.clients > 1`, by("group:g")), "never counts"},
+		"maybe":          {"depends on the request", object(`request.clients > 1`, by("group:g")), ""},
+		"no owner":       {"a class has none", object(`request.kind == "class"`, by("resource.owner", "application.owner")), "nobody can fill it"},
+		"else a group":   {"the group can", object(`request.kind == "class"`, by("resource.owner", "group:g")), ""},
+		"no application": {"a mode is about none", object(`request.kind in ["mode", "onboard"]`, by("application.owner")), "kind mode, onboard"},
+		"condition": {
+			"it is never asked",
+			object(`request.kind == "mode"`, with(by("group:g"), func(s *v1alpha1.ApprovalStep) { s.Condition = `request.kind == "grant"` })),
+			"never needed",
+		},
+		"too few": {
+			"two of one", object("", with(by("person:a"), func(s *v1alpha1.ApprovalStep) { s.Quorum, s.Count = "Count", &two })),
+			"needs 2 approvals and names 1",
+		},
+		"enough, a group": {
+			"its members are not known here",
+			object("", with(by("group:a"), func(s *v1alpha1.ApprovalStep) { s.Quorum, s.Count = "Count", &two })), "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, problems := Compile(tc.o)
@@ -189,7 +202,8 @@ func TestWarnings(t *testing.T) {
 // FuzzExpression: whatever is written compiles or is refused, and ends.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{"", "true", `request.kind == "grant"`, `request.actions.exists(a, a.matches("(x+)+$"))`, `request.duration > duration("1h")`,
-		"request.requester.groups.all(a, a in request.actions)", "((((", "\"\\u0000\" + b'x'", "has(request.application.id)", "timestamp('2026-01-01T00:00:00Z').getFullYear() > 1"} {
+		"request.requester.groups.all(a, a in request.actions)", "((((", "\"\\u0000\" + b'x'",
+		"has(request.application.id)", "timestamp('2026-01-01T00:00:00Z').getFullYear() > 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

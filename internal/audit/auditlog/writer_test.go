@@ -63,7 +63,8 @@ func TestGolden(t *testing.T) {
 	for _, f := range []*audit.Flow{
 		flow(),
 		flow(func(f *audit.Flow) {
-			f.Decision, f.Verdict, f.Statement, f.Reason = policy.DefaultDenied, audit.VerdictDropped, policy.Ref{}, "nothing allows it, and the resource is enforced"
+			f.Decision, f.Verdict, f.Statement, f.Reason = policy.DefaultDenied, audit.VerdictDropped, policy.Ref{},
+				"nothing allows it, and the resource is enforced"
 			f.Subject, f.Source, f.SourceCluster, f.SourceAddress = "", "203.0.113.0/24", "", netip.MustParseAddr("203.0.113.9")
 		}),
 		flow(func(f *audit.Flow) {
@@ -244,7 +245,8 @@ func TestWebhook(t *testing.T) {
 
 func TestWebhookAddress(t *testing.T) {
 	for address, ok := range map[string]bool{
-		"https://siem.example/acp": true, "http://127.0.0.1:9/x": true, "http://localhost/x": true, "http://siem.example/acp": false, "https:///x": false, "ftp://siem.example": false, "::": false,
+		"https://siem.example/acp": true, "http://127.0.0.1:9/x": true, "http://localhost/x": true,
+		"http://siem.example/acp": false, "https:///x": false, "ftp://siem.example": false, "::": false,
 	} {
 		if _, err := NewWebhook(address, nil, http.DefaultClient); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)

@@ -55,10 +55,13 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 			filter: audit.Filter{Since: T0.Add(time.Minute), Until: T0.Add(2*time.Minute + time.Second)},
 			want:   []audit.Connection{connection(3, 2, 2, other), connection(2, 1, 1, denied)},
 		},
-		"Clusters":  {reason: "the destination's cluster", filter: audit.Filter{Clusters: []string{"m2"}}},
-		"Actions":   {reason: "by the action's name", filter: audit.Filter{Actions: []string{"redis:admin"}}},
-		"Ports":     {reason: "by the destination's port", filter: audit.Filter{Ports: []uint16{6380, 65535}}},
-		"Verdicts":  {reason: "what the dataplane did", filter: audit.Filter{Verdicts: []audit.Verdict{audit.VerdictDropped}}, want: []audit.Connection{connection(2, 1, 1, denied)}},
+		"Clusters": {reason: "the destination's cluster", filter: audit.Filter{Clusters: []string{"m2"}}},
+		"Actions":  {reason: "by the action's name", filter: audit.Filter{Actions: []string{"redis:admin"}}},
+		"Ports":    {reason: "by the destination's port", filter: audit.Filter{Ports: []uint16{6380, 65535}}},
+		"Verdicts": {
+			reason: "what the dataplane did", filter: audit.Filter{Verdicts: []audit.Verdict{audit.VerdictDropped}},
+			want: []audit.Connection{connection(2, 1, 1, denied)},
+		},
 		"Statement": {reason: "policy and statement narrow each other", filter: audit.Filter{Policy: "p", SID: "other"}},
 		"SID": {
 			reason: "what one statement decided", filter: audit.Filter{Policy: "p", SID: "s", Resources: []string{other.Resource}},
@@ -75,12 +78,14 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 		},
 		"TextIsPlain": {reason: "no character of the text is a wildcard", filter: audit.Filter{Text: "app_8%"}},
 		"Within": {
-			reason: "either end in the scope is enough", filter: audit.Filter{Within: &audit.Scope{Subjects: []string{denied.Subject}, Resources: []string{other.Resource}}},
-			want: []audit.Connection{connection(3, 2, 2, other), connection(2, 1, 1, denied)},
+			reason: "either end in the scope is enough",
+			filter: audit.Filter{Within: &audit.Scope{Subjects: []string{denied.Subject}, Resources: []string{other.Resource}}},
+			want:   []audit.Connection{connection(3, 2, 2, other), connection(2, 1, 1, denied)},
 		},
 		"WithinNothing": {reason: "an empty scope selects nothing", filter: audit.Filter{Within: &audit.Scope{}}},
 		"WithinNarrows": {
-			reason: "a scope never widens a filter", filter: audit.Filter{Subjects: []string{allowed.Subject}, Within: &audit.Scope{Subjects: []string{denied.Subject}}},
+			reason: "a scope never widens a filter",
+			filter: audit.Filter{Subjects: []string{allowed.Subject}, Within: &audit.Scope{Subjects: []string{denied.Subject}}},
 		},
 		"Both": {
 			reason: "filters narrow each other",
@@ -148,9 +153,12 @@ func deniedCounts(t *testing.T, s audit.Store) {
 		query  audit.DeniedQuery
 		want   map[string]int64
 	}{
-		"BySubject":          {"edges without a subject are omitted", audit.DeniedQuery{By: audit.BySubject, Since: since}, map[string]int64{"s1": 7, "s2": 8}},
-		"ByResource":         {"audited is not denied", audit.DeniedQuery{By: audit.ByResource, Since: since}, map[string]int64{"r1": 43, "r2": 4}},
-		"SubjectsOfResource": {"filtered by the resource", audit.DeniedQuery{By: audit.BySubject, Resource: "r1", Since: since}, map[string]int64{"s1": 3, "s2": 8}},
+		"BySubject":  {"edges without a subject are omitted", audit.DeniedQuery{By: audit.BySubject, Since: since}, map[string]int64{"s1": 7, "s2": 8}},
+		"ByResource": {"audited is not denied", audit.DeniedQuery{By: audit.ByResource, Since: since}, map[string]int64{"r1": 43, "r2": 4}},
+		"SubjectsOfResource": {
+			"filtered by the resource", audit.DeniedQuery{By: audit.BySubject, Resource: "r1", Since: since},
+			map[string]int64{"s1": 3, "s2": 8},
+		},
 		"ResourcesOfSubject": {"filtered by the subject", audit.DeniedQuery{By: audit.ByResource, Subject: "s1"}, map[string]int64{"r1": 103, "r2": 4}},
 	} {
 		t.Run(name, func(t *testing.T) {

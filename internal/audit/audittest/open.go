@@ -27,8 +27,14 @@ func openConnectionsShow(t *testing.T, s audit.Store) {
 		since  time.Time
 		want   audit.Total
 	}{
-		"All":      {"the days are those on which it was open", day, audit.Total{Count: 1, FirstSeen: rollup(0, 1, e).FirstSeen, Days: []time.Time{day, day.Add(48 * time.Hour)}}},
-		"OnlyOpen": {"an edge that was only seen to be open is included", T0.Add(4 * time.Minute), audit.Total{FirstSeen: rollup(days(2), 0, e).FirstSeen, Days: []time.Time{day.Add(48 * time.Hour)}}},
+		"All": {
+			"the days are those on which it was open", day,
+			audit.Total{Count: 1, FirstSeen: rollup(0, 1, e).FirstSeen, Days: []time.Time{day, day.Add(48 * time.Hour)}},
+		},
+		"OnlyOpen": {
+			"an edge that was only seen to be open is included", T0.Add(4 * time.Minute),
+			audit.Total{FirstSeen: rollup(days(2), 0, e).FirstSeen, Days: []time.Time{day.Add(48 * time.Hour)}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Edge, tc.want.LastSeen = e, rollup(days(2), 0, e).LastSeen

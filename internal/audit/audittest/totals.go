@@ -85,12 +85,18 @@ func seriesByStep(t *testing.T, s audit.Store) {
 		"Minutes": {
 			reason: "empty steps are left out",
 			query:  audit.SeriesQuery{Filter: audit.Filter{Since: at(0), Until: at(6)}, Step: time.Minute},
-			want:   []audit.Point{point(at(0), policy.Allowed, 1), point(at(4), policy.Allowed, 2), point(at(5), policy.Allowed, 4), point(at(5), policy.Denied, 8)},
+			want: []audit.Point{
+				point(at(0), policy.Allowed, 1), point(at(4), policy.Allowed, 2),
+				point(at(5), policy.Allowed, 4), point(at(5), policy.Denied, 8),
+			},
 		},
 		"Steps": {
 			reason: "a step that the window begins in has what is inside of the window",
 			query:  audit.SeriesQuery{Filter: audit.Filter{Since: at(4), Until: at(15)}, Step: 5 * time.Minute},
-			want:   []audit.Point{point(at(0), policy.Allowed, 2), point(at(5), policy.Allowed, 4), point(at(5), policy.Denied, 8), point(at(10), policy.Allowed, 16)},
+			want: []audit.Point{
+				point(at(0), policy.Allowed, 2), point(at(5), policy.Allowed, 4),
+				point(at(5), policy.Denied, 8), point(at(10), policy.Allowed, 16),
+			},
 		},
 		"Filter": {
 			reason: "a series is of what the filter selects",

@@ -67,8 +67,8 @@ func (s *Store) append(ctx context.Context, b *audit.Batch) error {
 
 func (s *Store) stored(ctx context.Context, id string) (bool, error) {
 	var n uint64
-	if err := s.conn.QueryRow(ctx, fmt.Sprintf("SELECT count() FROM entries WHERE kind = %d AND source = '' AND key = {id:String}", kindBatch), driver.Named("id", id)).
-		Scan(&n); err != nil {
+	query := fmt.Sprintf("SELECT count() FROM entries WHERE kind = %d AND source = '' AND key = {id:String}", kindBatch)
+	if err := s.conn.QueryRow(ctx, query, driver.Named("id", id)).Scan(&n); err != nil {
 		return false, fmt.Errorf("look for the batch: %w", err)
 	}
 	return n > 0, nil

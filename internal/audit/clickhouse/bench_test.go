@@ -58,7 +58,8 @@ func BenchmarkStore(b *testing.B) {
 			b.Fatal(err)
 		}
 		var bytes, rows uint64
-		if err := s.conn.QueryRow(ctx, "SELECT sum(data_compressed_bytes), sum(rows) FROM system.parts WHERE database = currentDatabase() AND table = '"+table+"' AND active").
+		if err := s.conn.QueryRow(ctx,
+			"SELECT sum(data_compressed_bytes), sum(rows) FROM system.parts WHERE database = currentDatabase() AND table = '"+table+"' AND active").
 			Scan(&bytes, &rows); err != nil {
 			b.Fatal(err)
 		}

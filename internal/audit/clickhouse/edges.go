@@ -74,7 +74,8 @@ func (k *knownEdges) add(list []datedEdge) {
 	}
 }
 
-const edgeColumns = "resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid, other_subjects, other_resources"
+const edgeColumns = "resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid, " +
+	"other_subjects, other_resources"
 
 // edgeFields returns the scan destinations for a row's edgeColumns.
 func edgeFields(e *audit.Edge) []any {
@@ -95,14 +96,17 @@ func (s *Store) writeEdges(ctx context.Context, all map[edgeID]datedEdge) error 
 		d := &list[i]
 		e := d.edge
 		ids = append(ids, d.id[:])
-		for c, v := range [...]string{e.Resource, e.Subject, e.Cluster, e.SourceCluster, e.Source, e.Destination, e.Action, string(e.Protocol), string(e.Decision),
-			string(e.Verdict), e.Statement.Policy, e.Statement.SID, e.OtherSubjects, e.OtherResources} {
+		for c, v := range [...]string{
+			e.Resource, e.Subject, e.Cluster, e.SourceCluster, e.Source, e.Destination, e.Action, string(e.Protocol), string(e.Decision),
+			string(e.Verdict), e.Statement.Policy, e.Statement.SID, e.OtherSubjects, e.OtherResources,
+		} {
 			columns[c] = append(columns[c], v)
 		}
 		ports = append(ports, e.Port)
 		days = append(days, d.day.time())
 	}
-	const text = "INSERT INTO edges (id, resource, subject, cluster, source_cluster, source, destination, action, protocol, decision, verdict, policy, sid, other_subjects, other_resources, port, last)"
+	const text = "INSERT INTO edges (id, resource, subject, cluster, source_cluster, source, destination, action, protocol, decision, verdict, " +
+		"policy, sid, other_subjects, other_resources, port, last)"
 	values := []any{ids}
 	for _, c := range columns {
 		values = append(values, c)

@@ -57,8 +57,10 @@ func (q flowsQuery) toSQL() sqlquery.Statement {
 	)
 	// The query first reads only the times, to determine the oldest of the page; the other columns are then read for few rows.
 	return sqlquery.Statement{
-		Text: "WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
-			" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + before + newer + then +
+		Text: "WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then +
+			" ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
+			" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason" +
+			" FROM flows" + before + newer + then +
 			" ORDER BY t DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}",
 		Args: args,
 	}

@@ -58,7 +58,8 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO flows (slot, edge, micros, node, source_port, count, reason, batch)
-		SELECT toStartOfHour(bucket), edge, 1500, 'n1', 40001, 1, 'because', (SELECT toUInt64(first_seen) FROM entries WHERE kind = %d) FROM entries WHERE kind = %d`, kindBatch, kindRollup)); err != nil {
+		SELECT toStartOfHour(bucket), edge, 1500, 'n1', 40001, 1, 'because', (SELECT toUInt64(first_seen) FROM entries WHERE kind = %d)
+		FROM entries WHERE kind = %d`, kindBatch, kindRollup)); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, dsn)
@@ -158,7 +159,8 @@ func TestFlowsOfBothPrograms(t *testing.T) {
 	add("older", 0)
 	for _, text := range []string{
 		`INSERT INTO flows (slot, edge, destination_address, source_address, micros, node, source_port, count, reason, batch)
-			SELECT toStartOfHour(slot) AS hour, edge, destination_address, source_address, toUInt32(toUnixTimestamp(slot) - toUnixTimestamp(hour)) * 1000000 + micros, 'hours', source_port, count, reason, batch FROM flows`,
+			SELECT toStartOfHour(slot) AS hour, edge, destination_address, source_address,
+				toUInt32(toUnixTimestamp(slot) - toUnixTimestamp(hour)) * 1000000 + micros, 'hours', source_port, count, reason, batch FROM flows`,
 		"ALTER TABLE flows DELETE WHERE node = 'older' SETTINGS mutations_sync = 2",
 	} {
 		if err := s.conn.Exec(t.Context(), text); err != nil {
@@ -171,7 +173,9 @@ func TestFlowsOfBothPrograms(t *testing.T) {
 	add("newer", time.Second/2)
 	slices.SortFunc(want, func(a, b audit.Flow) int { return b.Time.Compare(a.Time) })
 	for _, limit := range []int{1, 7, 1000} {
-		for name, f := range map[string]audit.Filter{"all": {}, "a window": {Since: audittest.T0.Add(67 * time.Minute), Until: audittest.T0.Add(421 * time.Minute)}} {
+		for name, f := range map[string]audit.Filter{
+			"all": {}, "a window": {Since: audittest.T0.Add(67 * time.Minute), Until: audittest.T0.Add(421 * time.Minute)},
+		} {
 			var got []audit.Flow
 			for q := (audit.FlowQuery{Filter: f, Limit: limit}); ; {
 				page, err := s.Flows(t.Context(), q)

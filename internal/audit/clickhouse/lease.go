@@ -16,7 +16,8 @@ import (
 // It has the lease if its own claim is the oldest valid one. All times are those of the server.
 const (
 	sqlClaims = `SELECT claim, any(holder) AS h, toInt64(until_ - toUnixTimestamp64Micro(now64(6))) FROM` +
-		` (SELECT claim, any(holder) AS holder, min(since) AS since_, max(until) AS until_, max(released) AS released_ FROM leases WHERE source = {source:String} GROUP BY claim)` +
+		` (SELECT claim, any(holder) AS holder, min(since) AS since_, max(until) AS until_, max(released) AS released_ FROM leases ` +
+		`WHERE source = {source:String} GROUP BY claim)` +
 		` WHERE released_ = 0 AND until_ > toUnixTimestamp64Micro(now64(6)) GROUP BY claim, since_, until_ ORDER BY since_, claim LIMIT 1`
 	sqlClaim = `INSERT INTO leases (source, claim, holder, since, until, released) SELECT {source:String}, {claim:String}, {holder:String},` +
 		` toUnixTimestamp64Micro(now64(6)), toUnixTimestamp64Micro(now64(6)) + {ttl:Int64}, 0`

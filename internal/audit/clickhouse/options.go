@@ -38,7 +38,8 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 	u, err := url.Parse(dsn)
 	if err != nil { // the text of the error contains the password
 		return o, errors.New(
-			"the address of the flow store cannot be read: give it as clickhouse://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password percent-encoded",
+			"the address of the flow store cannot be read: give it as clickhouse://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of " +
+				"the password percent-encoded",
 		)
 	}
 	switch u.Scheme {

@@ -20,18 +20,24 @@ func TestParseDSN(t *testing.T) {
 		tls         bool
 		problem     string
 	}{
-		"Native":      {reason: "the native protocol", dsn: "clickhouse://acp:s3cret@db:9000/flows", password: "s3cret"},
-		"TLS":         {reason: "with TLS", dsn: "clickhouse://acp:s3cret@db:9440/flows?secure=true", password: "s3cret", tls: true},
-		"HTTPS":       {reason: "over https", dsn: "https://acp:s3cret@db:8443/flows", password: "s3cret", tls: true},
-		"Cluster":     {reason: "several servers", dsn: "clickhouse://acp@db1:9000,db2:9000/flows?cluster=fleet&flows_ttl_days=7&rollups_ttl_days=90", cluster: "fleet"},
-		"File":        {reason: "the password is in a file", dsn: "clickhouse://acp@db:9000/flows?password_file=/run/password", password: "from file"},
-		"NoFile":      {reason: "a missing file is reported", dsn: "clickhouse://acp@db:9000/flows?password_file=/none", problem: "password_file"},
-		"Scheme":      {reason: "another store", dsn: "postgres://acp:s3cret@db/flows", problem: "begins with"},
-		"NoDatabase":  {reason: "a database is needed", dsn: "clickhouse://acp:s3cret@db:9000", problem: "a database"},
-		"BadCluster":  {reason: "the cluster is not a single name", dsn: "clickhouse://acp:s3cret@db:9000/flows?cluster=a%60+b", problem: "not a name"},
-		"BadDays":     {reason: "days are a number", dsn: "clickhouse://acp:s3cret@db:9000/flows?flows_ttl_days=0", problem: "number of days"},
-		"Unreadable":  {reason: "no part of an unreadable address is repeated", dsn: "clickhouse://acp:s3cret%zz@db:9000/flows", problem: "cannot be read"},
-		"DriversOwn":  {reason: "the driver rejects the option", dsn: "clickhouse://acp:s3cret@db:9000/flows?dial_timeout=soon", problem: "address of the flow store"},
+		"Native": {reason: "the native protocol", dsn: "clickhouse://acp:s3cret@db:9000/flows", password: "s3cret"},
+		"TLS":    {reason: "with TLS", dsn: "clickhouse://acp:s3cret@db:9440/flows?secure=true", password: "s3cret", tls: true},
+		"HTTPS":  {reason: "over https", dsn: "https://acp:s3cret@db:8443/flows", password: "s3cret", tls: true},
+		"Cluster": {
+			reason: "several servers",
+			dsn:    "clickhouse://acp@db1:9000,db2:9000/flows?cluster=fleet&flows_ttl_days=7&rollups_ttl_days=90", cluster: "fleet",
+		},
+		"File":       {reason: "the password is in a file", dsn: "clickhouse://acp@db:9000/flows?password_file=/run/password", password: "from file"},
+		"NoFile":     {reason: "a missing file is reported", dsn: "clickhouse://acp@db:9000/flows?password_file=/none", problem: "password_file"},
+		"Scheme":     {reason: "another store", dsn: "postgres://acp:s3cret@db/flows", problem: "begins with"},
+		"NoDatabase": {reason: "a database is needed", dsn: "clickhouse://acp:s3cret@db:9000", problem: "a database"},
+		"BadCluster": {reason: "the cluster is not a single name", dsn: "clickhouse://acp:s3cret@db:9000/flows?cluster=a%60+b", problem: "not a name"},
+		"BadDays":    {reason: "days are a number", dsn: "clickhouse://acp:s3cret@db:9000/flows?flows_ttl_days=0", problem: "number of days"},
+		"Unreadable": {reason: "no part of an unreadable address is repeated", dsn: "clickhouse://acp:s3cret%zz@db:9000/flows", problem: "cannot be read"},
+		"DriversOwn": {
+			reason: "the driver rejects the option", dsn: "clickhouse://acp:s3cret@db:9000/flows?dial_timeout=soon",
+			problem: "address of the flow store",
+		},
 		"PasswordHex": {reason: "special characters are percent-encoded", dsn: "clickhouse://acp:a%40b%2F@db:9000/flows", password: "a@b/"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ func texts[T ~string](in []T) []string {
 }
 
 // disagree is the SQL equivalent of audit.Edge.Disagrees; a test compares the two.
-const disagree = "(verdict = 'dropped' AND decision NOT IN ('denied', 'default-denied') OR verdict IN ('forwarded', 'audit') AND decision IN ('denied', 'default-denied'))"
+const disagree = "(verdict = 'dropped' AND decision NOT IN ('denied', 'default-denied') OR verdict IN ('forwarded', 'audit') " +
+	"AND decision IN ('denied', 'default-denied'))"
 
 // edgeConditions returns the filter's conditions on edges.
 func edgeConditions(f audit.Filter) sqlquery.Conditions {
@@ -183,7 +184,8 @@ func (q lossesQuery) toSQL() sqlquery.Statement {
 	if q.after != nil {
 		sums.Add("(ended < {at:Int64} OR ended = {at:Int64} AND tie > {tie:String})", driver.Named("at", q.after.At), driver.Named("tie", q.after.Tie))
 	}
-	text := "SELECT source, key, sum(count), min(first_seen) AS began, max(last_seen) AS ended, concat(source, char(0), key, char(0), toString(toUnixTimestamp(bucket))) AS tie FROM entries" +
+	text := "SELECT source, key, sum(count), min(first_seen) AS began, max(last_seen) AS ended, concat(source, char(0), key, char(0), " +
+		"toString(toUnixTimestamp(bucket))) AS tie FROM entries" +
 		c.Where() + " GROUP BY source, key, bucket" + sums.Having() + " ORDER BY ended DESC, tie"
 	args := slices.Concat(c.Args(), sums.Args())
 	if q.limit > 0 {

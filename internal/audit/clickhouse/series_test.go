@@ -17,7 +17,9 @@ import (
 func withoutSums(t *testing.T, s *Store) {
 	t.Helper()
 	for _, text := range []string{
-		fmt.Sprintf("INSERT INTO entries (written, kind, edge, bucket, count, first_seen, last_seen) SELECT written, kind, edge, bucket, count, first_seen, last_seen FROM entries WHERE kind = %d AND source = '%s'", kindRollup, summed),
+		fmt.Sprintf("INSERT INTO entries (written, kind, edge, bucket, count, first_seen, last_seen) SELECT written, kind, edge, bucket, count, "+
+			"first_seen, last_seen FROM entries WHERE kind = %d AND source = '%s'",
+			kindRollup, summed),
 		fmt.Sprintf("ALTER TABLE entries DELETE WHERE kind = %d OR kind = %d AND source = '%s' SETTINGS mutations_sync = 2", kindMinute, kindRollup, summed),
 	} {
 		if err := s.conn.Exec(t.Context(), text); err != nil {

@@ -188,11 +188,14 @@ func TestDamagedFile(t *testing.T) {
 		content []byte
 		want    []string
 	}{
-		"Text":     {"the content is not compressed", []byte("no gzip at all"), nil},
-		"Empty":    {"the disk was full when it was compressed", nil, nil},
-		"Cut":      {"the compression was interrupted", whole.Bytes()[:before+3], []string{"a", "b"}},
-		"Changed":  {"a byte has changed", changed(before, noBlock), []string{"a", "b"}},
-		"Checksum": {"the content is readable, but the checksum is wrong", changed(whole.Len()-6, ^whole.Bytes()[whole.Len()-6]), []string{"a", "b", "lost", "lost"}},
+		"Text":    {"the content is not compressed", []byte("no gzip at all"), nil},
+		"Empty":   {"the disk was full when it was compressed", nil, nil},
+		"Cut":     {"the compression was interrupted", whole.Bytes()[:before+3], []string{"a", "b"}},
+		"Changed": {"a byte has changed", changed(before, noBlock), []string{"a", "b"}},
+		"Checksum": {
+			"the content is readable, but the checksum is wrong",
+			changed(whole.Len()-6, ^whole.Bytes()[whole.Len()-6]), []string{"a", "b", "lost", "lost"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

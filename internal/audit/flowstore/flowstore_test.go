@@ -33,7 +33,10 @@ func TestAddress(t *testing.T) {
 	}{
 		"SQLite":     {reason: "a file that does not exist yet", address: "sqlite:" + filepath.Join(t.TempDir(), "flows.db")},
 		"ClickHouse": {reason: "nothing listens at the port", address: "clickhouse://a:hush@127.0.0.1:1/d?dial_timeout=1s", away: true},
-		"HTTP":       {reason: "the HTTP protocol, with the password in a file", address: "http://a@127.0.0.1:1/d?dial_timeout=1s&password_file=/run/password", away: true},
+		"HTTP": {
+			reason:  "the HTTP protocol, with the password in a file",
+			address: "http://a@127.0.0.1:1/d?dial_timeout=1s&password_file=/run/password", away: true,
+		},
 		"File":       {reason: "the address is in a file", address: "@/run/address", away: true},
 		"NoFile":     {reason: "there is no such file", address: "@/run/none", problem: "read it from the file"},
 		"Nonsense":   {reason: "the content of the file is not an address", address: "@/run/nonsense", problem: "cannot be read"},

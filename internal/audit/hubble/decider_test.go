@@ -120,16 +120,34 @@ func TestDisagreementsAreReportedAfterThePropagationDelay(t *testing.T) {
 		want   float64
 		word   policy.Verdict
 	}{
-		"Transition": {"the dataplane still applies the previous policies", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged},
-		"Lasting":    {"the propagation delay has passed", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1, policy.DefaultDenied},
-		"Never":      {"no earlier policy agrees with the dataplane", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1, policy.DefaultDenied},
-		"Unrelated": {"unrelated changes do not hide the disagreement", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed(), Since: change.Add(-10 * time.Second)},
+		"Transition": {
+			"the dataplane still applies the previous policies",
+			[]audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged,
+		},
+		"Lasting": {
+			"the propagation delay has passed", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}},
+			40 * time.Second, 1, policy.DefaultDenied,
+		},
+		"Never": {
+			"no earlier policy agrees with the dataplane",
+			[]audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1, policy.DefaultDenied,
+		},
+		"Unrelated": {"unrelated changes do not hide the disagreement", []audit.Epoch{{Evaluator: closed(), Since: change},
+			{Evaluator: closed(), Since: change.Add(-10 * time.Second)},
 			{Evaluator: snapshot(), Since: change.Add(-time.Hour)}}, 30 * time.Second, 1, policy.DefaultDenied},
-		"GrantEnds": {"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 20 * time.Second, 0, policy.Allowed},
-		"Between": {"of several changes, the policies before the last one that the dataplane still ignores decide", []audit.Epoch{{Evaluator: closed(), Since: change},
-			{Evaluator: closed(allow("x")), Since: change.Add(-10 * time.Second)}, {Evaluator: closed(), Since: change.Add(-20 * time.Second)}, {Evaluator: snapshot()}},
+		"GrantEnds": {
+			"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}},
+			20 * time.Second, 0, policy.Allowed,
+		},
+		"Between": {"of several changes, the policies before the last one that the dataplane still ignores decide",
+			[]audit.Epoch{{Evaluator: closed(), Since: change},
+				{Evaluator: closed(allow("x")), Since: change.Add(-10 * time.Second)},
+				{Evaluator: closed(), Since: change.Add(-20 * time.Second)}, {Evaluator: snapshot()}},
 			5 * time.Second, 0, policy.Allowed},
-		"Ended": {"the statement ended long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1, policy.DefaultDenied},
+		"Ended": {
+			"the statement ended long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}},
+			50 * time.Second, 1, policy.DefaultDenied,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()

@@ -22,7 +22,9 @@ func TestEndpointOf(t *testing.T) {
 	}{
 		"Pod": {
 			"plain keys, and the cluster and namespace of its labels",
-			&flowpb.Endpoint{Labels: []string{"k8s:app=x", "k8s:com.trip/appid=888", "k8s:io.cilium.k8s.policy.cluster=m2", "k8s:io.kubernetes.pod.namespace=apps"}},
+			&flowpb.Endpoint{
+				Labels: []string{"k8s:app=x", "k8s:com.trip/appid=888", "k8s:io.cilium.k8s.policy.cluster=m2", "k8s:io.kubernetes.pod.namespace=apps"},
+			},
 			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "apps", Labels: map[string]string{
 				"app": "x", "com.trip/appid": "888", "io.cilium.k8s.policy.cluster": "m2", "io.kubernetes.pod.namespace": "apps"}},
 		},
@@ -36,10 +38,20 @@ func TestEndpointOf(t *testing.T) {
 			&flowpb.Endpoint{Labels: []string{"container:com.trip/appid=888", "com.trip/appid=888"}},
 			audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"},
 		},
-		"World":     {"an address outside the fleet has no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
-		"World4":    {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside}},
-		"CIDR":      {"the identity of an address range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
-		"APIServer": {"outside the fleet, with a further reserved name", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"World": {
+			"an address outside the fleet has no cluster",
+			&flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside},
+		},
+		"World4": {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"CIDR": {
+			"the identity of an address range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}},
+			audit.Endpoint{Kind: audit.KindOutside},
+		},
+		"APIServer": {
+			"outside the fleet, with a further reserved name",
+			&flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}},
+			audit.Endpoint{Kind: audit.KindOutside},
+		},
 		"Host": {
 			"the own node, also where the API server runs on it",
 			&flowpb.Endpoint{Labels: []string{"reserved:kube-apiserver", "reserved:host"}},
@@ -50,9 +62,15 @@ func TestEndpointOf(t *testing.T) {
 			&flowpb.Endpoint{Labels: []string{"reserved:remote-node", "cidr:10.0.0.1/32"}},
 			audit.Endpoint{Kind: audit.KindReserved, Identity: "remote-node"},
 		},
-		"PodInInit": {"a pod without an identity yet is reserved", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init"}},
-		"WorldPod":  {"a pod never counts as an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world"}},
-		"Nothing":   {"there is no endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
+		"PodInInit": {
+			"a pod without an identity yet is reserved", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "init"},
+		},
+		"WorldPod": {
+			"a pod never counts as an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "world"},
+		},
+		"Nothing": {"there is no endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, endpointOf(tc.in), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
@@ -117,7 +135,10 @@ func TestProtocols(t *testing.T) {
 		"SCTP":   {"ports of their own", &flowpb.Layer4{Protocol: &flowpb.Layer4_SCTP{SCTP: &flowpb.SCTP{DestinationPort: 7}}}, "SCTP", 7},
 		"ICMP":   {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv4{ICMPv4: &flowpb.ICMPv4{Type: 8}}}, "ICMP", 0},
 		"ICMPv6": {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv6{ICMPv6: &flowpb.ICMPv6{Type: 128}}}, "ICMPv6", 0},
-		"Large":  {"a number above 65535 must not become another port", &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0},
+		"Large": {
+			"a number above 65535 must not become another port",
+			&flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()

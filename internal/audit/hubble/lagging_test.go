@@ -28,16 +28,41 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 		unknown  float64
 		disagree float64
 	}{
-		"InStep":         {"the member has the host's policies", nil, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
-		"Behind":         {"the revocation is not in the member, an hour later", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Allowed, 1, 0, 0},
-		"BehindDropped":  {"the dataplane applies the host's policies before they are read back", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
-		"Before":         {"the lag had not begun", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(-time.Minute), dropped}, policy.DefaultDenied, 0, 0, 0},
-		"AnotherOne":     {"another resource lags", audit.Lags{resource + "x": {older}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
-		"NothingThere":   {"the member does not have the resource yet", audit.Lags{resource: {{Kind: audit.LagNothing, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Unmanaged, 1, 0, 0},
-		"Opened":         {"enforcement was suspended in the member", audit.Lags{resource: {{Kind: audit.LagOpen, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Audited, 1, 0, 0},
-		"Unknown":        {"the member's revision is unknown, and counted as such", audit.Lags{resource: {{From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 1, 0},
-		"NeitherOfThem":  {"the dataplane differs from both policies", audit.Lags{resource: {{Kind: audit.LagOlder, From: change, Has: closed(), At: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 0, 1},
-		"CaughtUpByThen": {"the lag has ended", audit.Lags{resource: {ended(older, change.Add(time.Minute))}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"InStep": {"the member has the host's policies", nil, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"Behind": {
+			"the revocation is not in the member, an hour later", audit.Lags{resource: {older}},
+			[]func(*flowpb.Flow){later(time.Hour)}, policy.Allowed, 1, 0, 0,
+		},
+		"BehindDropped": {
+			"the dataplane applies the host's policies before they are read back", audit.Lags{resource: {older}},
+			[]func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0,
+		},
+		"Before": {"the lag had not begun", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(-time.Minute), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"AnotherOne": {
+			"another resource lags", audit.Lags{resource + "x": {older}},
+			[]func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0,
+		},
+		"NothingThere": {
+			"the member does not have the resource yet", audit.Lags{resource: {{Kind: audit.LagNothing, From: change}}},
+			[]func(*flowpb.Flow){later(time.Hour)}, policy.Unmanaged, 1, 0, 0,
+		},
+		"Opened": {
+			"enforcement was suspended in the member", audit.Lags{resource: {{Kind: audit.LagOpen, From: change}}},
+			[]func(*flowpb.Flow){later(time.Hour)}, policy.Audited, 1, 0, 0,
+		},
+		"Unknown": {
+			"the member's revision is unknown, and counted as such", audit.Lags{resource: {{From: change}}},
+			[]func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 1, 0,
+		},
+		"NeitherOfThem": {
+			"the dataplane differs from both policies",
+			audit.Lags{resource: {{Kind: audit.LagOlder, From: change, Has: closed(), At: change}}},
+			[]func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 0, 1,
+		},
+		"CaughtUpByThen": {
+			"the lag has ended", audit.Lags{resource: {ended(older, change.Add(time.Minute))}},
+			[]func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newMemorySink()

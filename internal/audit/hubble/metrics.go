@@ -24,7 +24,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Connections counted, by the decision of the policies and the verdict of the dataplane."}, []string{"cluster", "decision", "verdict"}),
 		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "acp_flow_events_skipped_total",
-			Help: "Events that are not counted as a connection, by reason. \"l7\": forwarded requests and other proxy reports. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its entry was dropped.",
+			Help: "Events that are not counted as a connection, by reason. \"l7\": forwarded requests and other proxy reports. \"forgotten\": " +
+				"traffic of a connection that may have been counted before a restart, or before its entry was dropped.",
 		},
 			[]string{"cluster", "reason"}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_repeated_total",
@@ -35,7 +36,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Rotated files of an exporter that could not be read to their end; the number of lost flows is unknown."}, []string{"cluster"}),
 		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "acp_flow_disagreements_total",
-			Help: "Connections whose dataplane verdict differs from the decision of the policies, current and of the last 35 seconds. A lasting increase is an alarm.",
+			Help: "Connections whose dataplane verdict differs from the decision of the policies, current and of the last 35 seconds. " +
+				"A lasting increase is an alarm.",
 		},
 			[]string{"cluster", "decision", "verdict"}),
 		byPrevious: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_behind_change_total",

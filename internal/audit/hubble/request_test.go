@@ -98,7 +98,8 @@ func TestRequests(t *testing.T) {
 		},
 		"Refused": {
 			reason: "a client that is refused by the proxy counts, each request",
-			flows: []*flowpb.Flow{verdict(1, toShop), verdict(1, http("POST", "http://shop/orders/7", refused)), verdict(2, http("POST", "http://shop/orders", refused)),
+			flows: []*flowpb.Flow{verdict(1, toShop), verdict(1, http("POST", "http://shop/orders/7", refused)),
+				verdict(2, http("POST", "http://shop/orders", refused)),
 				verdict(2, http("POST", "http://shop/orders", refused))},
 			want: map[audit.Edge]int64{connection: 1, asked("web:order", policy.DefaultDenied, audit.VerdictDropped): 2},
 		},

@@ -55,9 +55,12 @@ func TestOpenConnectionsAreReportedOnceAnHour(t *testing.T) {
 	}{
 		"Verdict": {
 			reason: "each hour once, under the verdict of its opening",
-			events: []*flowpb.Flow{of(1, 1, 0), of(1, 2, minute, traffic), of(1, 3, 61*minute, traffic), of(1, 4, 62*minute, traffic), of(1, 5, 125*minute, traffic)},
-			want:   map[time.Duration]int64{0: 1, 61 * minute: 0, 125 * minute: 0},
-			as:     map[audit.Verdict]int{audit.VerdictForwarded: 3},
+			events: []*flowpb.Flow{
+				of(1, 1, 0), of(1, 2, minute, traffic), of(1, 3, 61*minute, traffic),
+				of(1, 4, 62*minute, traffic), of(1, 5, 125*minute, traffic),
+			},
+			want: map[time.Duration]int64{0: 1, 61 * minute: 0, 125 * minute: 0},
+			as:   map[audit.Verdict]int{audit.VerdictForwarded: 3},
 		},
 		"OpenedWithoutPolicy": {
 			reason: "a trace of its opening is what it was counted by",
@@ -73,9 +76,12 @@ func TestOpenConnectionsAreReportedOnceAnHour(t *testing.T) {
 		},
 		"ManyOfOnePair": {
 			reason: "their edge is shown once, and not at all where it counts in the hour",
-			events: []*flowpb.Flow{of(1, 1, 0), of(2, 2, 1), of(1, 3, 61*minute, traffic), of(2, 4, 62*minute, traffic), of(3, 5, 121*minute), of(1, 6, 122*minute, traffic)},
-			want:   map[time.Duration]int64{0: 1, 1: 1, 61 * minute: 0, 121 * minute: 1},
-			as:     map[audit.Verdict]int{audit.VerdictForwarded: 4},
+			events: []*flowpb.Flow{
+				of(1, 1, 0), of(2, 2, 1), of(1, 3, 61*minute, traffic),
+				of(2, 4, 62*minute, traffic), of(3, 5, 121*minute), of(1, 6, 122*minute, traffic),
+			},
+			want: map[time.Duration]int64{0: 1, 1: 1, 61 * minute: 0, 121 * minute: 1},
+			as:   map[audit.Verdict]int{audit.VerdictForwarded: 4},
 		},
 		"AfterARestart": {
 			reason:  "whether it was counted is not known, that it is in use is",

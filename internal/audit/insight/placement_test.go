@@ -49,9 +49,12 @@ func TestPlacedIn(t *testing.T) {
 		resource  string
 		want      answer
 	}{
-		"ByName":           {"names need no registration", placedBy("m3", "m1", "m9"), Fleet{}, bobs, answer{[]string{"m1", "m3", "m9"}, true}},
-		"ByNameLeaving":    {"nothing is placed in a member that leaves", placedBy("m1", "m4"), threeMembers, bobs, answer{[]string{"m1"}, true}},
-		"BySelector":       {"labels of the registration select", selecting(map[string]string{"zone": "a"}), threeMembers, bobs, answer{[]string{"m1", "m2"}, true}},
+		"ByName":        {"names need no registration", placedBy("m3", "m1", "m9"), Fleet{}, bobs, answer{[]string{"m1", "m3", "m9"}, true}},
+		"ByNameLeaving": {"nothing is placed in a member that leaves", placedBy("m1", "m4"), threeMembers, bobs, answer{[]string{"m1"}, true}},
+		"BySelector": {
+			"labels of the registration select", selecting(map[string]string{"zone": "a"}),
+			threeMembers, bobs, answer{[]string{"m1", "m2"}, true},
+		},
 		"Everything":       {"an empty selector is every member", selecting(nil), threeMembers, bobs, answer{[]string{"m1", "m2", "m3"}, true}},
 		"UnknownMembers":   {"a selector without known members may select any", selecting(nil), Fleet{Members: threeMembers.Members}, bobs, answer{nil, false}},
 		"NoClass":          {"no class says where it is placed", selecting(nil), threeMembers, "trnv1:rsc:trip-com:other:x:y", answer{nil, false}},
@@ -116,13 +119,24 @@ func TestUnwatchedMembersCount(t *testing.T) {
 		unused  int
 		doubted []string
 	}{
-		"OneOfThree":   {"m2 and m3 were never watched", s, []*audit.Batch{watched(31, "m1"), regular}, false, "The flows of m2, m3 are not watched", 0, []string{"m2", "m3"}},
-		"AllOfThree":   {"every member was watched", s, []*audit.Batch{watched(31, "m1", "m2", "m3"), regular}, true, "", 1, nil},
-		"WatchEnded":   {"m3 is not watched any more", s, []*audit.Batch{watched(31, "m1", "m2"), ended, regular}, false, "The flows of m3 are not watched any more", 0, []string{"m3"}},
-		"OtherMembers": {"a member without the resource does not matter", s, []*audit.Batch{watched(31, "m1", "m2", "m3"), watched(1, "m9"), regular}, true, "", 1, nil},
-		"Unknown": {"a placement that is not known is not fine", with(world(), place(selecting(nil)), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
+		"OneOfThree": {
+			"m2 and m3 were never watched", s, []*audit.Batch{watched(31, "m1"), regular},
+			false, "The flows of m2, m3 are not watched", 0, []string{"m2", "m3"},
+		},
+		"AllOfThree": {"every member was watched", s, []*audit.Batch{watched(31, "m1", "m2", "m3"), regular}, true, "", 1, nil},
+		"WatchEnded": {
+			"m3 is not watched any more", s, []*audit.Batch{watched(31, "m1", "m2"), ended, regular},
+			false, "The flows of m3 are not watched any more", 0, []string{"m3"},
+		},
+		"OtherMembers": {
+			"a member without the resource does not matter", s,
+			[]*audit.Batch{watched(31, "m1", "m2", "m3"), watched(1, "m9"), regular}, true, "", 1, nil,
+		},
+		"Unknown": {"a placement that is not known is not fine",
+			with(world(), place(selecting(nil)), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
 			[]*audit.Batch{watched(31, "m1"), regular}, false, message.EvidencePlacementUnknown().Text, 0, []string{""}},
-		"Nowhere": {"a resource in no member has no evidence", with(world(), place(placedBy()), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
+		"Nowhere": {"a resource in no member has no evidence",
+			with(world(), place(placedBy()), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)),
 			[]*audit.Batch{watched(31, "m1"), regular}, false, message.EvidencePlacedNowhere().Text, 0, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {

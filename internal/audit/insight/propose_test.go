@@ -55,8 +55,11 @@ func TestProposeStates(t *testing.T) {
 		"EnforcedInOneMember": {
 			reason:   "what still passes elsewhere will have to be decided",
 			policies: with(world(), protect(bobs, v1alpha1.ModeAudit, v1alpha1.ClusterMode{Cluster: "m2", Mode: v1alpha1.ModeEnforce})),
-			flows:    []*audit.Batch{flows(edge(app+"1", bobs, 6379, policy.Audited), 1, 1), flows(edge(app+"1", bobs, 6379, policy.DefaultDenied, in("m2")), 1, 1)},
-			want:     []string{"1 redis:connect audited"},
+			flows: []*audit.Batch{
+				flows(edge(app+"1", bobs, 6379, policy.Audited), 1, 1),
+				flows(edge(app+"1", bobs, 6379, policy.DefaultDenied, in("m2")), 1, 1),
+			},
+			want: []string{"1 redis:connect audited"},
 		},
 		"Denied": {
 			reason:   "no allow helps against a deny, even one that does not count yet",
@@ -168,7 +171,10 @@ func TestProposalGolden(t *testing.T) {
 }
 
 func TestProposalYAMLOfHostileNames(t *testing.T) {
-	for _, id := range []string{`x" # y`, "a: b", "- x", "#x", "true", "{}", "*x", "é", "'", `\`, "x:", "y-: z", "01", "~", "null", "&a", "!b", "%c", "@d", "`e`", "a,b", "[f]"} {
+	for _, id := range []string{
+		`x" # y`, "a: b", "- x", "#x", "true", "{}", "*x", "é", "'", `\`, "x:",
+		"y-: z", "01", "~", "null", "&a", "!b", "%c", "@d", "`e`", "a,b", "[f]",
+	} {
 		p := Proposal{
 			Resource: redis + id,
 			Lines: []ProposalLine{

@@ -93,9 +93,12 @@ func TestReplay(t *testing.T) {
 		"LabelsGetAName": {
 			reason: "a new class gives a name to what had none, and the statement for it counts",
 			before: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", "trnv1:rsc:trip-com:iam:batch:etl", "redis:connect", bobs)},
-			after: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", "trnv1:rsc:trip-com:iam:batch:etl", "redis:connect", bobs), func(in *policy.Input) {
-				in.SubjectClasses = append(in.SubjectClasses, &v1alpha1.SubjectClass{ObjectMeta: named("batch"), Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:batch:*", LabelKey: "job"}})
-			}},
+			after: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce),
+				allow("a", "trnv1:rsc:trip-com:iam:batch:etl", "redis:connect", bobs), func(in *policy.Input) {
+					in.SubjectClasses = append(in.SubjectClasses, &v1alpha1.SubjectClass{
+						ObjectMeta: named("batch"), Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:batch:*", LabelKey: "job"},
+					})
+				}},
 			edge: edge("", bobs, 6379, policy.DefaultDenied, from("namespace=apps,job=etl,tier=x")), allowed: true,
 		},
 		"LabelsCutOff": {
@@ -119,8 +122,10 @@ func TestReplay(t *testing.T) {
 		"HalfPrefixUnchanged": {
 			reason: "whichever half it was, nothing changes for it",
 			before: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", cidr+"203.0.113.0/25", "redis:connect", bobs)},
-			after:  []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", cidr+"203.0.113.0/25", "redis:connect", bobs), allow("b", app+"1", "redis:connect", bobs)},
-			edge:   edge("", bobs, 6379, policy.Allowed, from("203.0.113.0/24")),
+			after: []func(*policy.Input){
+				protect(bobs, v1alpha1.ModeEnforce), allow("a", cidr+"203.0.113.0/25", "redis:connect", bobs), allow("b", app+"1", "redis:connect", bobs),
+			},
+			edge: edge("", bobs, 6379, policy.Allowed, from("203.0.113.0/24")),
 		},
 		"MachineByItsRange": {
 			reason: "a machine outside the fleet is also let in by its address",
@@ -144,7 +149,10 @@ func TestReplay(t *testing.T) {
 			reason: "half of the addresses become another's, so the name of then does not tell",
 			before: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", vm, "redis:connect", bobs)},
 			after: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", vm, "redis:connect", bobs), func(in *policy.Input) {
-				in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: named("other"), Spec: v1alpha1.ExternalWorkloadSpec{Subject: app + "other", Addresses: []string{"10.6.0.2/31"}}})
+				in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{
+					ObjectMeta: named("other"),
+					Spec:       v1alpha1.ExternalWorkloadSpec{Subject: app + "other", Addresses: []string{"10.6.0.2/31"}},
+				})
 			}},
 			edge: edge(vm, bobs, 6379, policy.Allowed, outside), uncertain: whyMachine,
 		},
@@ -294,7 +302,10 @@ func TestReplayDoubts(t *testing.T) {
 			[]string{"m1 1d The flows of m1 were not watched for 2h."}},
 		"Lost": {"flows are known to be lost", []*audit.Batch{watched(14, "m1"), lost("m1", 17, audit.LossRing, ago(3), ago(3).Add(time.Minute))},
 			[]string{"m1 1d At least 17 flows of m1 were lost."}},
-		"Restart": {"a restart goes on where it stopped", []*audit.Batch{watched(14, "m1"), lost("m1", 0, audit.LossGap, ago(3), ago(3).Add(20*time.Second))}, nil},
+		"Restart": {
+			"a restart goes on where it stopped",
+			[]*audit.Batch{watched(14, "m1"), lost("m1", 0, audit.LossGap, ago(3), ago(3).Add(20*time.Second))}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			im := must[Impact](t)(Replay(t.Context(), store(tc.flows...), ReplayInput{Fleet: onlyIn("m1"), Before: s, After: s, Since: ago(14), Until: now}))

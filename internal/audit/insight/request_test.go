@@ -26,9 +26,15 @@ func TestEvidenceSeesRequests(t *testing.T) {
 		score   string // newcomers, long-lived
 	}{
 		"Connections": {"requests that nobody saw", []*audit.Batch{connections}, "1 0", "10 10"},
-		"Allowed":     {"requests that the grant is about", []*audit.Batch{connections, flows(edge(app+"1", shop, 8443, policy.Allowed, requests("web:manage")), 0, 1)}, "1 0", "10 10"},
-		"Refused":     {"requests that it is not about", []*audit.Batch{connections, flows(edge(app+"1", shop, 8443, policy.DefaultDenied, requests("")), 7, 1)}, "1 1", "10 10"},
-		"Newcomer":    {"refused, and new", []*audit.Batch{connections, flows(edge(app+"2", shop, 8443, policy.DefaultDenied, requests("")), 7, 1)}, "2 1", "0 5"},
+		"Allowed": {
+			"requests that the grant is about",
+			[]*audit.Batch{connections, flows(edge(app+"1", shop, 8443, policy.Allowed, requests("web:manage")), 0, 1)}, "1 0", "10 10",
+		},
+		"Refused": {
+			"requests that it is not about",
+			[]*audit.Batch{connections, flows(edge(app+"1", shop, 8443, policy.DefaultDenied, requests("")), 7, 1)}, "1 1", "10 10",
+		},
+		"Newcomer": {"refused, and new", []*audit.Batch{connections, flows(edge(app+"2", shop, 8443, policy.DefaultDenied, requests("")), 7, 1)}, "2 1", "0 5"},
 		"OnlyRequests": {"the opening of its connection was not seen, so others like it may be silent",
 			[]*audit.Batch{flows(edge(app+"1", shop, 8443, policy.Allowed, requests("web:manage")), 0, 1)}, "1 0", "10 0"},
 	} {
@@ -58,8 +64,11 @@ func TestProposalsSeeRequests(t *testing.T) {
 	}{
 		"Connection": {"its requests are not known", edge(app+"1", shop, 8443, policy.Audited), []string{"web:manage audited true"}, nil},
 		"Request":    {"its requests are known", edge(app+"1", shop, 8443, policy.Audited, requests("web:manage")), []string{"web:manage audited false"}, nil},
-		"Narrow":     {"of several actions of the port, the one that was requested", edge(app+"1", shop, 80, policy.Audited, requests("web:buy")), []string{"web:buy audited false"}, nil},
-		"NoAction":   {"no statement can allow it", edge(app+"1", shop, 8443, policy.DefaultDenied, requests("")), nil, []string{"HTTP 8443"}},
+		"Narrow": {
+			"of several actions of the port, the one that was requested",
+			edge(app+"1", shop, 80, policy.Audited, requests("web:buy")), []string{"web:buy audited false"}, nil,
+		},
+		"NoAction": {"no statement can allow it", edge(app+"1", shop, 8443, policy.DefaultDenied, requests("")), nil, []string{"HTTP 8443"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := must[Proposal](

@@ -82,7 +82,8 @@ func TestEvidence(t *testing.T) {
 		},
 		"NoSundays": {
 			reason: "what runs on Sundays was never seen",
-			flows: []*audit.Batch{full, regular, lost("m1", 0, audit.LossGap, sunday(0), sunday(0).Add(day)), lost("m1", 0, audit.LossGap, sunday(7), sunday(7).Add(day)),
+			flows: []*audit.Batch{full, regular, lost("m1", 0, audit.LossGap, sunday(0), sunday(0).Add(day)),
+				lost("m1", 0, audit.LossGap, sunday(7), sunday(7).Add(day)),
 				lost("m1", 0, audit.LossGap, ago(14), ago(14).Add(time.Second))},
 			want: "34 17 10 10 10 10", enough: true,
 			says: []string{"in every member: Sunday. A job"},
@@ -122,8 +123,11 @@ func TestEvidence(t *testing.T) {
 		},
 		"Unattributed": {
 			reason: "a tenth of the connections is nobody's",
-			flows:  []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 90, 10), flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), 10, 10)},
-			want:   "40 20 10 10 5 10", enough: true,
+			flows: []*audit.Batch{
+				full, flows(edge(app+"1", bobs, 6379, policy.Audited), 90, 10),
+				flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), 10, 10),
+			},
+			want: "40 20 10 10 5 10", enough: true,
 			says: []string{"10 connections (10.0%) come from sources without a name"},
 		},
 		"MostlyUnattributed": {
@@ -139,7 +143,8 @@ func TestEvidence(t *testing.T) {
 		},
 		"LongLived": {
 			reason: "one of two clients only has connections that are older than the policy",
-			flows: []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 1, 10), flows(edge(app+"1", bobs, 6379, policy.Audited, unknown), 1, 10),
+			flows: []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 1, 10),
+				flows(edge(app+"1", bobs, 6379, policy.Audited, unknown), 1, 10),
 				flows(edge(app+"2", bobs, 6379, policy.Audited, unknown), 1, 10)},
 			want: "40 20 10 10 10 5", enough: true, clients: "2 2 0",
 			says: []string{"1 of 2 clients were seen only in connections that were open already"},
@@ -153,7 +158,12 @@ func TestEvidence(t *testing.T) {
 		"ShortWindow": {
 			reason: "a window of minutes is full after minutes, and has only the weekday of today",
 			flows: []*audit.Batch{{Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Hour), To: now}},
-				Rollups: []audit.Rollup{{Bucket: now.Add(-9 * time.Minute), Edge: edge(app+"1", bobs, 6379, policy.Audited), Count: 1, FirstSeen: now.Add(-9 * time.Minute), LastSeen: now.Add(-9 * time.Minute)}}}},
+				Rollups: []audit.Rollup{
+					{
+						Bucket: now.Add(-9 * time.Minute), Edge: edge(app+"1", bobs, 6379, policy.Audited),
+						Count: 1, FirstSeen: now.Add(-9 * time.Minute), LastSeen: now.Add(-9 * time.Minute),
+					},
+				}}},
 			in:   EvidenceInput{Window: 10 * time.Minute},
 			want: "40 20 10 10 10 10", enough: true,
 		},
@@ -229,7 +239,9 @@ func TestEvidenceIsMonotone(t *testing.T) {
 			if v < 0 || v > 100 {
 				t.Fatalf("a score of %d", v)
 			}
-			for what, better := range map[string]int{"a day more": value(days+1, n, n), "fewer losses": value(days, n/2, n), "fewer strangers": value(days, n, n/2)} {
+			for what, better := range map[string]int{
+				"a day more": value(days+1, n, n), "fewer losses": value(days, n/2, n), "fewer strangers": value(days, n, n/2),
+			} {
 				if better < v {
 					t.Errorf("%d days, %d lost, %d strangers: %d points, and with %s %d", days, n, n, v, what, better)
 				}

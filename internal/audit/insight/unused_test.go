@@ -134,9 +134,14 @@ func TestUnused(t *testing.T) {
 		},
 		"RangeMayBeUsed": {
 			reason: "of the prefix that was seen, a part is in the range: it may have been used",
-			add:    []func(*policy.Input){allow("a", cidr+"203.0.113.128/25", "redis:connect", bobs), allow("b", cidr+"198.51.100.0/25", "redis:connect", bobs)},
-			flows:  []*audit.Batch{month, flows(edge("", bobs, 6379, policy.Unmanaged, func(e *audit.Edge) { e.Source, e.SourceCluster = "203.0.113.0/24", "" }), 1, 1)},
-			want:   []string{"p-b/b " + never},
+			add: []func(*policy.Input){
+				allow("a", cidr+"203.0.113.128/25", "redis:connect", bobs), allow("b", cidr+"198.51.100.0/25", "redis:connect", bobs),
+			},
+			flows: []*audit.Batch{
+				month,
+				flows(edge("", bobs, 6379, policy.Unmanaged, func(e *audit.Edge) { e.Source, e.SourceCluster = "203.0.113.0/24", "" }), 1, 1),
+			},
+			want: []string{"p-b/b " + never},
 		},
 		"ShorterQuiet": {
 			reason: "the caller says how long it has to be quiet",

@@ -35,8 +35,11 @@ func TestPast(t *testing.T) {
 		policy   time.Duration
 		want     []epoch
 	}{
-		"Old":      {"what has been there for long was always there", time.Hour, time.Hour, []epoch{{-1, policy.Allowed}}},
-		"Together": {"what was created at once began at once", 5 * time.Second, 5 * time.Second, []epoch{{5 * time.Second, policy.Allowed}, {-1, policy.Unmanaged}}},
+		"Old": {"what has been there for long was always there", time.Hour, time.Hour, []epoch{{-1, policy.Allowed}}},
+		"Together": {
+			"what was created at once began at once", 5 * time.Second, 5 * time.Second,
+			[]epoch{{5 * time.Second, policy.Allowed}, {-1, policy.Unmanaged}},
+		},
 		"Apart": {"each has its own beginning", 9 * time.Second, 2 * time.Second,
 			[]epoch{{2 * time.Second, policy.Allowed}, {9 * time.Second, policy.DefaultDenied}, {-1, policy.Unmanaged}}},
 	} {

@@ -28,7 +28,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Connections that were counted but not stored individually, because a batch had too many."}, []string{"cluster"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "acp_flow_store_dropped_total",
-			Help: "Connections that were not counted because the store could not be written and the member's share of the memory for pending roll-ups was full.",
+			Help: "Connections that were not counted because the store could not be written and the member's share of the memory for pending " +
+				"roll-ups was full.",
 		}, []string{"cluster"}),
 		merged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "acp_flow_losses_joined_total",

@@ -15,7 +15,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		),
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "acp_flow_spool_refused_total",
-			Help: "Attempts to keep a batch that failed because the spool or its disk is full: counting continues in memory, and connections that do not fit there are recorded as lost.",
+			Help: "Attempts to keep a batch that failed because the spool or its disk is full: counting continues in memory, " +
+				"and connections that do not fit there are recorded as lost.",
 		}),
 		damaged: prometheus.NewCounter(
 			prometheus.CounterOpts{Name: "acp_flow_spool_damaged_total", Help: "Batches that could not be read back; their connections are recorded as lost."},

@@ -16,7 +16,8 @@ type edgeHash [16]byte
 
 const (
 	sqlFindEdge = `SELECT id FROM edges WHERE hash = ?`
-	sqlAddEdge  = `INSERT INTO edges (hash, resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid,` +
+	sqlAddEdge  = `INSERT INTO edges (hash, resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, ` +
+		`verdict, policy, sid,` +
 		` other_subjects, other_resources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 

@@ -45,7 +45,8 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 		total += n
 	}
 	// The counts of minutes before the folded time are in the hours as well.
-	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM hours WHERE hours.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows WHERE flows.edge = edges.id)` +
+	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM hours WHERE hours.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows ` +
+		`WHERE flows.edge = edges.id)` +
 		` AND id NOT IN (SELECT edge FROM rollups WHERE bucket >= (SELECT folded FROM folding))`
 	if _, err := tx.ExecContext(ctx, orphans); err != nil {
 		return 0, fmt.Errorf("prune flow store: edges: %w", writeError(err))

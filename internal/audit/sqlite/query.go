@@ -18,7 +18,8 @@ func edgeFields(e *audit.Edge) []any {
 }
 
 // disagree is the SQL equivalent of audit.Edge.Disagrees; a test compares the two.
-const disagree = "(e.verdict = 'dropped' AND e.decision NOT IN ('denied', 'default-denied') OR e.verdict IN ('forwarded', 'audit') AND e.decision IN ('denied', 'default-denied'))"
+const disagree = "(e.verdict = 'dropped' AND e.decision NOT IN ('denied', 'default-denied') OR e.verdict IN ('forwarded', 'audit') " +
+	"AND e.decision IN ('denied', 'default-denied'))"
 
 // edgeConditions returns the filter's conditions on edges. The table alias of edges is e.
 func edgeConditions(f audit.Filter) sqlquery.Conditions {
@@ -114,7 +115,9 @@ func (q connectionsQuery) toSQL() sqlquery.Statement {
 		page.Add("(seen, edge) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
 	}
 	return sqlquery.Statement{
-		Text: "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows.Text + ") GROUP BY edge" +
+		Text: "SELECT " + edgeColumns +
+			", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" +
+			rows.Text + ") GROUP BY edge" +
 			page.Having() + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC",
 		Args: slices.Concat(rows.Args, page.Args(), []any{q.limit}),
 	}
@@ -144,13 +147,15 @@ func (q seriesQuery) toSQL() sqlquery.Statement {
 		since, until := q.Window()
 		addWindow(&c, "bucket", since, until)
 		return sqlquery.Statement{
-			Text: "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + c.Where() + " GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
+			Text: "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + c.Where() +
+				" GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
 			Args: append([]any{step, step}, c.Args()...),
 		}
 	}
 	rows := countRows(q.Filter, q.Step%time.Hour == 0)
 	return sqlquery.Statement{
-		Text: "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows.Text + ") GROUP BY edge, start) t" +
+		Text: "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows.Text +
+			") GROUP BY edge, start) t" +
 			" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision HAVING sum(t.n) > 0 ORDER BY t.start, e.decision",
 		Args: append([]any{step, step}, rows.Args...),
 	}

@@ -21,17 +21,23 @@ func TestToSQL(t *testing.T) {
 		"connections":                connectionsQuery{limit: 101},
 		"connections by everything":  connectionsQuery{filter: every, limit: 3},
 		"connections, the next page": connectionsQuery{after: after, limit: 3},
-		"connections within an hour": connectionsQuery{filter: audit.Filter{Since: audittest.T0.Add(time.Minute), Until: audittest.T0.Add(2 * time.Minute)}, limit: 3},
-		"newest, the next page":      newestQuery{every, after, 3},
-		"connections of edges":       connectionsQuery{only: []int64{8, 9}, limit: 3},
-		"denied by subject":          deniedQuery{audit.DeniedQuery{By: audit.BySubject, Resource: "value-r", Since: audittest.T0}},
-		"denied by resource":         deniedQuery{audit.DeniedQuery{By: audit.ByResource, Subject: "value-s"}},
-		"flows by everything":        flowsQuery{filter: every, after: after, limit: 3},
-		"losses":                     lossesQuery{LossQuery: audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after: after, limit: 3},
-		"series by everything":       seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
-		"series by hours":            seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Hour}},
-		"series of all":              seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0, Decisions: []policy.Verdict{"value-d"}}, Step: time.Minute}},
-		"totals by everything":       totalsQuery{every},
+		"connections within an hour": connectionsQuery{
+			filter: audit.Filter{Since: audittest.T0.Add(time.Minute), Until: audittest.T0.Add(2 * time.Minute)}, limit: 3,
+		},
+		"newest, the next page": newestQuery{every, after, 3},
+		"connections of edges":  connectionsQuery{only: []int64{8, 9}, limit: 3},
+		"denied by subject":     deniedQuery{audit.DeniedQuery{By: audit.BySubject, Resource: "value-r", Since: audittest.T0}},
+		"denied by resource":    deniedQuery{audit.DeniedQuery{By: audit.ByResource, Subject: "value-s"}},
+		"flows by everything":   flowsQuery{filter: every, after: after, limit: 3},
+		"losses": lossesQuery{
+			LossQuery: audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after: after, limit: 3,
+		},
+		"series by everything": seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
+		"series by hours":      seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Hour}},
+		"series of all": seriesQuery{
+			audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0, Decisions: []policy.Verdict{"value-d"}}, Step: time.Minute},
+		},
+		"totals by everything": totalsQuery{every},
 	} {
 		query := sqlquery.Expand(q.toSQL(), false)
 		s := audittest.Statement{Text: query.Text}

@@ -21,9 +21,10 @@ const (
 	// foldsPerAppend bounds the number of hours that one batch folds.
 	foldsPerAppend = 4
 
-	onConflict = ` ON CONFLICT DO UPDATE SET count = count + excluded.count, first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen)`
-	sqlTally   = `INSERT INTO tallies (bucket, decision, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count`
-	sqlFold    = `INSERT INTO hours (edge, bucket, count, first_seen, last_seen) SELECT edge, ?, sum(count), min(first_seen), max(last_seen) FROM rollups` +
+	onConflict = ` ON CONFLICT DO UPDATE SET count = count + excluded.count, first_seen = min(first_seen, excluded.first_seen), ` +
+		`last_seen = max(last_seen, excluded.last_seen)`
+	sqlTally = `INSERT INTO tallies (bucket, decision, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count`
+	sqlFold  = `INSERT INTO hours (edge, bucket, count, first_seen, last_seen) SELECT edge, ?, sum(count), min(first_seen), max(last_seen) FROM rollups` +
 		` WHERE bucket >= ? AND bucket < ? GROUP BY edge ORDER BY edge`
 )
 

@@ -78,7 +78,8 @@ func (p *windowQuery) minutes(lo string, loArgs []any, hi int64) {
 	width := audit.BucketWidth.Microseconds()
 	// The window may end long after the newest minute.
 	p.add(
-		"(WITH RECURSIVE b(lo, hi) AS (SELECT "+lo+", min(?, "+sqlNewest+" + ?)), m(at) AS (SELECT lo FROM b WHERE lo < hi UNION ALL SELECT at + ? FROM m, b WHERE at + ? < hi)"+
+		"(WITH RECURSIVE b(lo, hi) AS (SELECT "+lo+", min(?, "+sqlNewest+" + ?)),"+
+			" m(at) AS (SELECT lo FROM b WHERE lo < hi UNION ALL SELECT at + ? FROM m, b WHERE at + ? < hi)"+
 			" SELECT at FROM m) m CROSS JOIN rollups r",
 		"r.bucket = m.at",
 		append(loArgs, hi, width, width, width)...)

@@ -135,9 +135,12 @@ func TestNothingIsHalfRead(t *testing.T) {
 			return true
 		}},
 		"no JSON": {"a login page is no catalog", "s3cret", "not what the catalog API", write("<html>")},
-		"circle":  {"a cursor that comes again ends it", "s3cret", "do not end", write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{"nextCursor":"x"}}`)},
-		"short":   {"fewer than it says", "s3cret", "gave 1 of its 9", write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{}}`)},
-		"empty":   {"a token that reads nothing must not make everything go", "s3cret", "no entities found", write(`{"items":[],"totalItems":0,"pageInfo":{}}`)},
+		"circle": {
+			"a cursor that comes again ends it", "s3cret", "do not end",
+			write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{"nextCursor":"x"}}`),
+		},
+		"short": {"fewer than it says", "s3cret", "gave 1 of its 9", write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{}}`)},
+		"empty": {"a token that reads nothing must not make everything go", "s3cret", "no entities found", write(`{"items":[],"totalItems":0,"pageInfo":{}}`)},
 		"huge": {"an endless answer is cut", "s3cret", "more than 32 MiB", func(w http.ResponseWriter, r *http.Request) bool {
 			for range 33 {
 				_, _ = w.Write(make([]byte, 1<<20))

@@ -96,10 +96,13 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 		in     workloads.Workload
 		want   string
 	}{
-		"a range":        {"nobody of the resource's side looked at it", alice, vm("a", app1, "11.0.1.0/28"), "refused"},
-		"an address":     {"a machine of its own", alice, vm("b", app1, "11.0.2.1"), "created"},
-		"the same range": {"it was there", alice, workloads.Workload{ID: "early", Subject: app1, Addresses: []string{"11.0.0.0/28"}, Description: "renamed"}, "changed"},
-		"a platform":     {"its token is the security team's", platform, vm("d", app1, "11.0.4.0/28"), "created"},
+		"a range":    {"nobody of the resource's side looked at it", alice, vm("a", app1, "11.0.1.0/28"), "refused"},
+		"an address": {"a machine of its own", alice, vm("b", app1, "11.0.2.1"), "created"},
+		"the same range": {
+			"it was there", alice,
+			workloads.Workload{ID: "early", Subject: app1, Addresses: []string{"11.0.0.0/28"}, Description: "renamed"}, "changed",
+		},
+		"a platform": {"its token is the security team's", platform, vm("d", app1, "11.0.4.0/28"), "created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := map[bool]string{true: "vms"}[tc.who.Machine]
@@ -136,7 +139,10 @@ func TestProposals(t *testing.T) {
 		"not an address":  {"", "alice", vm("range", app1, "11.0.0.1/28"), "host bits"},
 		"a whole network": {"", "alice", vm("range", app1, "11.0.0.0/16"), "wider than /24"},
 		"no application":  {"", "alice", vm("range", "trnv1:rsc:trip-com:mysql:clusters:db", "11.0.0.1"), "do not own"},
-		"beyond all":      {"nobody may have so many", "alice", workloads.Workload{ID: "x", Subject: app1, Addresses: networkTexts("13.0.0.0", 64)}, "may have 131072"},
+		"beyond all": {
+			"nobody may have so many", "alice",
+			workloads.Workload{ID: "x", Subject: app1, Addresses: networkTexts("13.0.0.0", 64)}, "may have 131072",
+		},
 	} {
 		got, err := w.Propose(tc.who, tc.in)
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {

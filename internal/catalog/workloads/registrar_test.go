@@ -166,14 +166,17 @@ func TestPutRefuses(t *testing.T) {
 		"mapped":          {"one way to write it", platform, vm("a", app1, "::ffff:10.5.0.7"), "write IPv4 as"},
 		"zone":            {"it means something on one machine only", platform, vm("a", app1, "fe80::1%eth0"), "zone"},
 		"no address text": {"nonsense", platform, vm("a", app1, "vm-17"), "is no address"},
-		"line break":      {"it would break the log", platform, workloads.Workload{ID: "a", Subject: app1, Addresses: []string{"10.5.0.7"}, Description: "a\nb"}, "one line"},
-		"taken":           {"none of the two could connect", platform, vm("a", app1, "10.9.0.1"), "is registered for " + app2},
-		"not the owner":   {"he does not speak for it", alice, vm("a", app2, "10.5.0.7"), "you do not own"},
-		"owner of a db":   {"a resource is no client", alice, vm("a", "trnv1:rsc:trip-com:mysql:clusters:db", "10.5.0.7"), "you do not own"},
-		"unknown app":     {"nobody owns it", alice, vm("a", "trnv1:rsc:trip-com:iam:sa:app/9", "10.5.0.7"), "you do not own"},
-		"within":          {"the longer prefix would take it from them", alice, vm("a", app1, "10.9.1.3"), "10.9.1.3/32 is registered for another application"},
-		"around":          {"theirs would be a hole in it", alice, vm("a", app1, "10.9.0.0/24"), "10.9.0.0/24 is registered for another application"},
-		"security":        {"who administrates speaks for no application", dave, vm("a", app1, "10.5.0.7"), "you do not own"},
+		"line break": {
+			"it would break the log", platform,
+			workloads.Workload{ID: "a", Subject: app1, Addresses: []string{"10.5.0.7"}, Description: "a\nb"}, "one line",
+		},
+		"taken":         {"none of the two could connect", platform, vm("a", app1, "10.9.0.1"), "is registered for " + app2},
+		"not the owner": {"he does not speak for it", alice, vm("a", app2, "10.5.0.7"), "you do not own"},
+		"owner of a db": {"a resource is no client", alice, vm("a", "trnv1:rsc:trip-com:mysql:clusters:db", "10.5.0.7"), "you do not own"},
+		"unknown app":   {"nobody owns it", alice, vm("a", "trnv1:rsc:trip-com:iam:sa:app/9", "10.5.0.7"), "you do not own"},
+		"within":        {"the longer prefix would take it from them", alice, vm("a", app1, "10.9.1.3"), "10.9.1.3/32 is registered for another application"},
+		"around":        {"theirs would be a hole in it", alice, vm("a", app1, "10.9.0.0/24"), "10.9.0.0/24 is registered for another application"},
+		"security":      {"who administrates speaks for no application", dave, vm("a", app1, "10.5.0.7"), "you do not own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -199,21 +202,36 @@ func TestCallsAreRefused(t *testing.T) {
 		call   func() error
 		want   error
 	}{
-		"people's source":   {"a platform is no person", func() error { _, err := w.Registrar.Put(ctx, platform, workloads.Portal, one); return err }, workloads.ErrForbidden},
-		"platform's source": {"a person is no platform", func() error { _, err := w.Registrar.Put(ctx, alice, "vms", one); return err }, workloads.ErrForbidden},
-		"source":            {"it is a label", func() error { _, err := w.Registrar.Put(ctx, platform, "a.b", one); return err }, workloads.ErrInvalid},
-		"nobody":            {"an actor has a name", func() error { _, err := w.Registrar.Put(ctx, workloads.Actor{Machine: true}, "vms", one); return err }, workloads.ErrForbidden},
-		"none":              {"nothing to do", func() error { _, err := w.Registrar.Put(ctx, platform, "vms", nil); return err }, workloads.ErrInvalid},
+		"people's source": {
+			"a platform is no person", func() error { _, err := w.Registrar.Put(ctx, platform, workloads.Portal, one); return err },
+			workloads.ErrForbidden,
+		},
+		"platform's source": {
+			"a person is no platform",
+			func() error { _, err := w.Registrar.Put(ctx, alice, "vms", one); return err }, workloads.ErrForbidden,
+		},
+		"source": {"it is a label", func() error { _, err := w.Registrar.Put(ctx, platform, "a.b", one); return err }, workloads.ErrInvalid},
+		"nobody": {
+			"an actor has a name", func() error { _, err := w.Registrar.Put(ctx, workloads.Actor{Machine: true}, "vms", one); return err },
+			workloads.ErrForbidden,
+		},
+		"none": {"nothing to do", func() error { _, err := w.Registrar.Put(ctx, platform, "vms", nil); return err }, workloads.ErrInvalid},
 		"many": {"a full sync is for that", func() error {
 			_, err := w.Registrar.Put(ctx, platform, "vms", make([]workloads.Workload, 1001))
 			return err
 		}, workloads.ErrInvalid},
-		"sync by a person": {"he speaks for his applications only", func() error { _, err := w.PreviewSync(ctx, alice, "", one); return err }, workloads.ErrForbidden},
+		"sync by a person": {
+			"he speaks for his applications only",
+			func() error { _, err := w.PreviewSync(ctx, alice, "", one); return err }, workloads.ErrForbidden,
+		},
 		"huge sync": {"bounded", func() error {
 			_, err := w.PreviewSync(ctx, platform, "vms", make([]workloads.Workload, 50_001))
 			return err
 		}, workloads.ErrInvalid},
-		"list by nobody": {"an actor has a name", func() error { _, _, err := w.List(workloads.Actor{}, workloads.Query{Limit: 1}); return err }, workloads.ErrForbidden},
+		"list by nobody": {
+			"an actor has a name", func() error { _, _, err := w.List(workloads.Actor{}, workloads.Query{Limit: 1}); return err },
+			workloads.ErrForbidden,
+		},
 	} {
 		if err := tc.call(); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %s: want %v, got %v", name, tc.reason, tc.want, err)
@@ -252,7 +270,10 @@ func TestPeople(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	for who, want := range map[workloads.Actor]string{alice: "portal.laptop", bob: "vms.a", dave: "portal.laptop vms.a", {ID: "grace", Auditor: true}: "portal.laptop vms.a", {ID: "zoe"}: ""} {
+	for who, want := range map[workloads.Actor]string{
+		alice: "portal.laptop", bob: "vms.a", dave: "portal.laptop vms.a",
+		{ID: "grace", Auditor: true}: "portal.laptop vms.a", {ID: "zoe"}: "",
+	} {
 		if got := see(who); got != want {
 			t.Errorf("%s sees %q, want %q", who.ID, got, want)
 		}

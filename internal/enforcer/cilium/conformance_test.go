@@ -160,7 +160,8 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 	for _, source := range []conformanceConnection{
 		{Source: map[string]string{"com.trip/appid": "888"}}, {Source: map[string]string{"com.trip/appid": "889", "com.trip/service": "cart"}},
 		{Source: map[string]string{"com.trip/appid": "1"}}, {Source: map[string]string{"com.trip/appid": ""}}, {Source: map[string]string{"app": "other"}},
-		{}, {Reserved: "remote-node"}, {Reserved: "unmanaged"}, {Address: "10.5.0.7"}, {Address: "10.5.0.8"}, {Address: "10.5.1.1"}, {Address: "10.9.9.9"}, {Address: "192.0.2.1"},
+		{}, {Reserved: "remote-node"}, {Reserved: "unmanaged"}, {Address: "10.5.0.7"},
+		{Address: "10.5.0.8"}, {Address: "10.5.1.1"}, {Address: "10.9.9.9"}, {Address: "192.0.2.1"},
 	} {
 		for _, port := range []uint16{6379, 16380, 80, 9121} {
 			c := source

@@ -43,10 +43,19 @@ func TestMembersWithoutProxyGetNoRulesAboutRequests(t *testing.T) {
 		{reason: "nobody lacks it", members: map[string]Member{"m1": {}, "m2": {}}},
 		{reason: "one of two", members: map[string]Member{"m1": {}, "m2": lacks}, without: []string{"m2"}},
 		{reason: "most", members: map[string]Member{"m1": {}, "m2": lacks, "m3": lacks}, without: []string{"m2", "m3"}},
-		{reason: "all, for several reasons", members: map[string]Member{"m1": {NoHTTP: message.Verbatim("unknown")}, "m2": lacks}, without: []string{"m1", "m2"}},
+		{
+			reason:  "all, for several reasons",
+			members: map[string]Member{"m1": {NoHTTP: message.Verbatim("unknown")}, "m2": lacks}, without: []string{"m1", "m2"},
+		},
 		{reason: "nothing else is allowed", members: map[string]Member{"m1": {}, "m2": lacks}, only: true, without: []string{"m2"}},
-		{reason: "a member in Audit gets no such rules anyway", members: map[string]Member{"m1": {}, "m2": lacks}, modes: map[string]v1alpha1.Mode{"m2": v1alpha1.ModeAudit}},
-		{reason: "the only member in Enforce", members: map[string]Member{"m1": {}, "m2": lacks}, modes: map[string]v1alpha1.Mode{"m1": v1alpha1.ModeAudit}, without: []string{"m2"}},
+		{
+			reason: "a member in Audit gets no such rules anyway", members: map[string]Member{"m1": {}, "m2": lacks},
+			modes: map[string]v1alpha1.Mode{"m2": v1alpha1.ModeAudit},
+		},
+		{
+			reason: "the only member in Enforce", members: map[string]Member{"m1": {}, "m2": lacks},
+			modes: map[string]v1alpha1.Mode{"m1": v1alpha1.ModeAudit}, without: []string{"m2"},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			u := unit()

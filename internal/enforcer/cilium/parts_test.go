@@ -91,9 +91,12 @@ func TestRuleBytesIsAnUpperBound(t *testing.T) {
 	for name, r := range map[string]policy.Rule{
 		"Anyone": {Effect: policy.Deny, Anyone: true, Ports: ports},
 		"Label":  {Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "example.com/a", Values: []string{"v"}}}, Ports: ports[:1]},
-		"Class":  {Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "example.com/a", Any: true}}, ExternalClasses: []string{"iam-app-0123456789-aaaaaaaa"}, Ports: ports[:1]},
-		"Range":  {Effect: policy.Allow, Prefixes: []netip.Prefix{netip.MustParsePrefix("2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff/128")}, Ports: ports[:1]},
-		"Group":  {Effect: policy.Deny, External: []string{"iam-app-0123456789-aaaaaaaa"}, Ports: ports},
+		"Class": {
+			Effect: policy.Deny, Subjects: []policy.SubjectSelector{{LabelKey: "example.com/a", Any: true}},
+			ExternalClasses: []string{"iam-app-0123456789-aaaaaaaa"}, Ports: ports[:1],
+		},
+		"Range": {Effect: policy.Allow, Prefixes: []netip.Prefix{netip.MustParsePrefix("2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff/128")}, Ports: ports[:1]},
+		"Group": {Effect: policy.Deny, External: []string{"iam-app-0123456789-aaaaaaaa"}, Ports: ports},
 		"HTTP": {Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "a", Values: []string{"v"}}}, Ports: ports[:1],
 			HTTP: []v1alpha1.HTTPMatch{{Method: "GET|HEAD", Path: `/orders/[^/]+\.json`}, {Path: "/healthz"}}},
 	} {

@@ -46,18 +46,36 @@ func TestProblems(t *testing.T) {
 		good   bool
 		change func(n int, u *policy.Unit, r *enforcer.Rendering)
 	}{
-		"Good":     {reason: "nothing is wrong", good: true, change: func(int, *policy.Unit, *enforcer.Rendering) {}},
-		"Name":     {reason: "the read-back finds objects by their prefix", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Name = "x" }},
-		"Kind":     {reason: "no kind", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Kind = "" }},
-		"Labels":   {reason: "the read-back finds objects by their labels", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Labels = nil }},
-		"Revision": {reason: "every member would look drifted", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Spec["n"] = int64(3) }},
-		"Override": {reason: "the member would look drifted", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Overrides["m1"]["n"] = int64(3) }},
-		"Refusal":  {reason: "nobody could do anything about it", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Refused = []policy.Refusal{{}} }},
+		"Good": {reason: "nothing is wrong", good: true, change: func(int, *policy.Unit, *enforcer.Rendering) {}},
+		"Name": {
+			reason: "the read-back finds objects by their prefix",
+			change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Name = "x" },
+		},
+		"Kind": {reason: "no kind", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Kind = "" }},
+		"Labels": {
+			reason: "the read-back finds objects by their labels",
+			change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Labels = nil },
+		},
+		"Revision": {
+			reason: "every member would look drifted",
+			change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Object.Spec["n"] = int64(3) },
+		},
+		"Override": {
+			reason: "the member would look drifted",
+			change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Objects[0].Overrides["m1"]["n"] = int64(3) },
+		},
+		"Refusal": {
+			reason: "nobody could do anything about it",
+			change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) { r.Refused = []policy.Refusal{{}} },
+		},
 		"RefusedIn": {reason: "nor about this", change: func(_ int, _ *policy.Unit, r *enforcer.Rendering) {
 			r.RefusedIn = map[string][]policy.Refusal{"m1": {{}}}
 		}},
-		"Changes":      {reason: "units are shared", change: func(_ int, u *policy.Unit, _ *enforcer.Rendering) { u.From[0].SID = "y" }},
-		"Undetermined": {reason: "every pass would write", change: func(n int, _ *policy.Unit, r *enforcer.Rendering) { r.Unenforced = make([]message.Message, n) }},
+		"Changes": {reason: "units are shared", change: func(_ int, u *policy.Unit, _ *enforcer.Rendering) { u.From[0].SID = "y" }},
+		"Undetermined": {
+			reason: "every pass would write",
+			change: func(n int, _ *policy.Unit, r *enforcer.Rendering) { r.Unenforced = make([]message.Message, n) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0

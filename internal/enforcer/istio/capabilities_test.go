@@ -17,15 +17,21 @@ func TestParseConfig(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, text, wrong string
 	}{
-		"Good":       {reason: "members that declare nothing enforce nothing", text: good},
-		"Members":    {reason: "each field", text: good + "members: {m1: {dataplane: ambient, version: 1.29.0, strictMTLS: true, ranges: [10.0.0.0/16]}}\n"},
-		"Nothing":    {reason: "a default has to be stated", text: "", wrong: "default"},
-		"Misspelled": {reason: "a misspelled field is no capability", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', strictTLS: true}}\n", wrong: "strictTLS"},
-		"Dataplane":  {reason: "no such dataplane", text: "default: {dataplane: proxyless}\n", wrong: "proxyless"},
-		"Version":    {reason: "a version that says nothing", text: good + "members: {m1: {dataplane: sidecar, version: latest}}\n", wrong: "member m1"},
-		"NoVersion":  {reason: "a version has to be declared", text: "default: {dataplane: sidecar}\n", wrong: "version"},
-		"HostBits":   {reason: "a range with host bits is a mistake", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [10.0.0.7/16]}}\n", wrong: "host bits"},
-		"NoRange":    {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
+		"Good":    {reason: "members that declare nothing enforce nothing", text: good},
+		"Members": {reason: "each field", text: good + "members: {m1: {dataplane: ambient, version: 1.29.0, strictMTLS: true, ranges: [10.0.0.0/16]}}\n"},
+		"Nothing": {reason: "a default has to be stated", text: "", wrong: "default"},
+		"Misspelled": {
+			reason: "a misspelled field is no capability",
+			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', strictTLS: true}}\n", wrong: "strictTLS",
+		},
+		"Dataplane": {reason: "no such dataplane", text: "default: {dataplane: proxyless}\n", wrong: "proxyless"},
+		"Version":   {reason: "a version that says nothing", text: good + "members: {m1: {dataplane: sidecar, version: latest}}\n", wrong: "member m1"},
+		"NoVersion": {reason: "a version has to be declared", text: "default: {dataplane: sidecar}\n", wrong: "version"},
+		"HostBits": {
+			reason: "a range with host bits is a mistake",
+			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [10.0.0.7/16]}}\n", wrong: "host bits",
+		},
+		"NoRange": {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig([]byte(tc.text))
@@ -46,9 +52,18 @@ func TestProfile(t *testing.T) {
 		want   profile
 	}{
 		"Sidecar": {reason: "sees requests", in: Capabilities{Dataplane: Sidecar, Version: "1.31.2"}},
-		"Ambient": {reason: "sees connections", in: Capabilities{Dataplane: Ambient, Version: "1.29", StrictMTLS: true}, want: profile{ambient: true, strict: true}},
-		"None":    {reason: "enforces nothing, whatever else is declared", in: Capabilities{Dataplane: NoDataplane, StrictMTLS: true}, want: profile{unsupported: message.IstioNotDeclared()}},
-		"Old":     {reason: "its behaviour is not relied upon", in: Capabilities{Dataplane: Sidecar, Version: "1.28.9"}, want: profile{unsupported: message.IstioTooOld("1.28.9", 29)}},
+		"Ambient": {
+			reason: "sees connections", in: Capabilities{Dataplane: Ambient, Version: "1.29", StrictMTLS: true},
+			want: profile{ambient: true, strict: true},
+		},
+		"None": {
+			reason: "enforces nothing, whatever else is declared", in: Capabilities{Dataplane: NoDataplane, StrictMTLS: true},
+			want: profile{unsupported: message.IstioNotDeclared()},
+		},
+		"Old": {
+			reason: "its behaviour is not relied upon", in: Capabilities{Dataplane: Sidecar, Version: "1.28.9"},
+			want: profile{unsupported: message.IstioTooOld("1.28.9", 29)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{})); diff != "" {

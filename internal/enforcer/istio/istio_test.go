@@ -34,12 +34,15 @@ func TestRenderRefusesUnusableUnits(t *testing.T) {
 		wrong   bool
 		objects int
 	}{
-		"Good":         {reason: "a unit without statements is closed, not unusable", change: func(*policy.Unit) {}, objects: 1},
-		"Wildcard":     {reason: "the units of the resources hold its allows", change: func(u *policy.Unit) { u.Resource, u.LabelValue = redis+"*", "" }},
-		"NoID":         {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }, wrong: true},
-		"NoKey":        {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }, wrong: true},
-		"NoValue":      {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }, wrong: true},
-		"NoStatements": {reason: "it was not compiled for this enforcer, and would close what has grants", change: func(u *policy.Unit) { u.Statements = nil }, wrong: true},
+		"Good":     {reason: "a unit without statements is closed, not unusable", change: func(*policy.Unit) {}, objects: 1},
+		"Wildcard": {reason: "the units of the resources hold its allows", change: func(u *policy.Unit) { u.Resource, u.LabelValue = redis+"*", "" }},
+		"NoID":     {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }, wrong: true},
+		"NoKey":    {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }, wrong: true},
+		"NoValue":  {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }, wrong: true},
+		"NoStatements": {
+			reason: "it was not compiled for this enforcer, and would close what has grants",
+			change: func(u *policy.Unit) { u.Statements = nil }, wrong: true,
+		},
 		"SomeRefusal": {reason: "the object of the denies stays while something is refused, perhaps its deny",
 			change: func(u *policy.Unit) { u.Refused = []policy.Refusal{{}} }, objects: 2},
 	} {
@@ -155,7 +158,10 @@ func TestOtherPortsRule(t *testing.T) {
 		open   []v1alpha1.Port
 		want   string
 	}{
-		"Some":    {reason: "those that are not open, TCP only", open: []v1alpha1.Port{tcp(1, 79), tcp(81, 65535), udp}, want: `{"to":[{"operation":{"notPorts":["80"]}}]}`},
+		"Some": {
+			reason: "those that are not open, TCP only", open: []v1alpha1.Port{tcp(1, 79), tcp(81, 65535), udp},
+			want: `{"to":[{"operation":{"notPorts":["80"]}}]}`,
+		},
 		"Ends":    {reason: "the first and the last port", open: []v1alpha1.Port{tcp(2, 65534)}, want: `{"to":[{"operation":{"notPorts":["1","65535"]}}]}`},
 		"All":     {reason: "a rule for everything", open: []v1alpha1.Port{tcp(1, 65535)}, want: `{}`},
 		"None":    {reason: "nothing of TCP is open", open: []v1alpha1.Port{udp}},

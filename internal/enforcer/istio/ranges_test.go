@@ -21,11 +21,17 @@ func TestDeclaredRangesCount(t *testing.T) {
 		members         map[string]string
 		refused         bool
 	}{
-		"Outside":   {"no pods are there", "192.0.2.0/24", map[string]string{"m1": m1, "m2": m2}, false},
-		"Inside":    {"pods of a member are there", "10.2.3.0/24", map[string]string{"m1": m1, "m2": m2}, true},
-		"Silent":    {"pods of the other member may be anywhere", "192.0.2.0/24", map[string]string{"m1": m1, "m2": ""}, true},
-		"NoIstio":   {"a member without Istio can say where its pods are", "192.0.2.0/24", map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, false},
-		"PodsThere": {"pods of a member without Istio are pods", "10.2.3.0/24", map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, true},
+		"Outside": {"no pods are there", "192.0.2.0/24", map[string]string{"m1": m1, "m2": m2}, false},
+		"Inside":  {"pods of a member are there", "10.2.3.0/24", map[string]string{"m1": m1, "m2": m2}, true},
+		"Silent":  {"pods of the other member may be anywhere", "192.0.2.0/24", map[string]string{"m1": m1, "m2": ""}, true},
+		"NoIstio": {
+			"a member without Istio can say where its pods are", "192.0.2.0/24",
+			map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, false,
+		},
+		"PodsThere": {
+			"pods of a member without Istio are pods", "10.2.3.0/24",
+			map[string]string{"m1": m1, "m2": "{dataplane: none, ranges: [10.2.0.0/16]}"}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := renderFor(

@@ -175,7 +175,8 @@ func replace(tx *gorm.DB, k externalchanges.Key, o externalchanges.Observation) 
 	}
 	_, err := database.Exec(
 		tx,
-		"INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
+		"INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) "+
+			"DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
 		k.Kind,
 		k.Name,
 		o.Current.UID,

@@ -47,12 +47,14 @@ spec:
   enableDefaultDeny: {ingress: true, egress: false}
   endpointSelector: {matchLabels: {"k8s:com.trip/redis": bobs}}
   ingress:
-  - fromEndpoints: [{matchExpressions: [{key: "k8s:com.trip/appid", operator: In, values: ["888"]}, {key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
+  - fromEndpoints: [{matchExpressions: [{key: "k8s:com.trip/appid", operator: In, values: ["888"]},
+      {key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
     toPorts: [{ports: [{port: "6379", protocol: TCP}]}]
   - fromCIDRSet: [{cidrGroupRef: acp-888}]
     toPorts: [{ports: [{port: "6379", protocol: TCP}]}]
   ingressDeny:
-  - fromEndpoints: [{matchExpressions: [{key: "k8s:com.trip/appid", operator: In, values: ["666"]}, {key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
+  - fromEndpoints: [{matchExpressions: [{key: "k8s:com.trip/appid", operator: In, values: ["666"]},
+      {key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
 `
 
 func TestFind(t *testing.T) {
@@ -65,34 +67,156 @@ func TestFind(t *testing.T) {
 		reason, policy string
 		opened         bool
 	}{
-		{"a NetworkPolicy that lets in who is let in anyway", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}, podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`, false},
-		{"the same on a port that is closed to them", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}, podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 9121}]}]}}`, true},
-		{"the same on every port", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {}, podSelector: {matchLabels: {app: prometheus}}}]}]}}`, true},
-		{"a port of a name may be any", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {}, podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: metrics}]}]}}`, true},
-		{"for pods that are not closed", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {app: web}}, ingress: [{}]}}`, false},
+		{
+			"a NetworkPolicy that lets in who is let in anyway",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}, ` +
+				`podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`,
+			false,
+		},
+		{
+			"the same on a port that is closed to them",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}, ` +
+				`podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 9121}]}]}}`,
+			true,
+		},
+		{
+			"the same on every port",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {}, ` +
+				`podSelector: {matchLabels: {app: prometheus}}}]}]}}`,
+			true,
+		},
+		{
+			"a port of a name may be any",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {}, ` +
+				`podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: metrics}]}]}}`,
+			true,
+		},
+		{
+			"for pods that are not closed",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {app: web}}, ingress: [{}]}}`,
+			false,
+		},
 		{"in another namespace", `{kind: NetworkPolicy, metadata: {namespace: web, name: p}, spec: {podSelector: {}, ingress: [{}]}}`, false},
-		{"one about egress alone that has ingress rules", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, policyTypes: [Egress], ingress: [{}]}}`, true},
-		{"one about egress alone", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, policyTypes: [Egress], egress: [{}]}}`, false},
+		{
+			"one about egress alone that has ingress rules",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, policyTypes: [Egress], ingress: [{}]}}`,
+			true,
+		},
+		{
+			"one about egress alone",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, policyTypes: [Egress], egress: [{}]}}`,
+			false,
+		},
 		{"one that only closes", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, policyTypes: [Ingress]}}`, false},
-		{"an address of a group that ACP allows", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.5.0.7/32}}], ports: [{port: 6379}]}]}}`, false},
-		{"a range with another address", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.5.0.6/31}}], ports: [{port: 6379}]}]}}`, true},
-		{"but for that address", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.5.0.6/31, except: [10.5.0.6/32]}}], ports: [{port: 6379}]}]}}`, false},
-		{"whom ACP denies, by a policy that its denies go before", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: bad}}}]}]}}`, false},
-		{"whom ACP denies, by the Admin tier", `{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: bad}}}}]}]}}`, true},
-		{"whom ACP denies, by the Baseline tier", `{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Baseline, priority: 1, subject: {namespaces: {}}, ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: bad}}}}]}]}}`, false},
-		{"whom only default deny refuses, by the Baseline tier", `{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Baseline, priority: 1, subject: {namespaces: {}}, ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}}]}]}}`, true},
-		{"passing on lets nobody in", `{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Pass, from: [{namespaces: {}}]}]}}`, false},
-		{"the application in any cluster", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEndpoints: [{matchLabels: {com.trip/appid: "888"}, matchExpressions: [{key: io.cilium.k8s.policy.cluster, operator: Exists}]}], toPorts: [{ports: [{port: "6379", protocol: TCP}]}]}]}}`, false},
-		{"pods of another cluster that nobody reads", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEndpoints: [{matchLabels: {app: prometheus, io.cilium.k8s.policy.cluster: m2}}], toPorts: [{ports: [{port: "6379", protocol: TCP}]}]}]}}`, true},
-		{"the own node, which is let in anyway", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEntities: [host]}]}}`, false},
-		{"the health endpoint, which is not", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEntities: [health]}]}}`, true},
+		{
+			"an address of a group that ACP allows",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{ipBlock: {cidr: 10.5.0.7/32}}], ports: [{port: 6379}]}]}}`,
+			false,
+		},
+		{
+			"a range with another address",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{ipBlock: {cidr: 10.5.0.6/31}}], ports: [{port: 6379}]}]}}`,
+			true,
+		},
+		{
+			"but for that address",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.5.0.6/31, ` +
+				`except: [10.5.0.6/32]}}], ports: [{port: 6379}]}]}}`,
+			false,
+		},
+		{
+			"whom ACP denies, by a policy that its denies go before",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{podSelector: {matchLabels: {app: bad}}}]}]}}`,
+			false,
+		},
+		{
+			"whom ACP denies, by the Admin tier",
+			`{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Admin, priority: 1, subject: {namespaces: {}}, ` +
+				`ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: bad}}}}]}]}}`,
+			true,
+		},
+		{
+			"whom ACP denies, by the Baseline tier",
+			`{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Baseline, priority: 1, subject: {namespaces: {}}, ` +
+				`ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: bad}}}}]}]}}`,
+			false,
+		},
+		{
+			"whom only default deny refuses, by the Baseline tier",
+			`{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Baseline, priority: 1, subject: {namespaces: {}}, ` +
+				`ingress: [{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}}]}]}}`,
+			true,
+		},
+		{
+			"passing on lets nobody in",
+			`{kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {tier: Admin, priority: 1, subject: {namespaces: {}}, ` +
+				`ingress: [{action: Pass, from: [{namespaces: {}}]}]}}`,
+			false,
+		},
+		{
+			"the application in any cluster",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ` +
+				`ingress: [{fromEndpoints: [{matchLabels: {com.trip/appid: "888"}, matchExpressions: [{key: io.cilium.k8s.policy.cluster, ` +
+				`operator: Exists}]}], toPorts: [{ports: [{port: "6379", protocol: TCP}]}]}]}}`,
+			false,
+		},
+		{
+			"pods of another cluster that nobody reads",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ` +
+				`ingress: [{fromEndpoints: [{matchLabels: {app: prometheus, io.cilium.k8s.policy.cluster: m2}}], toPorts: [{ports: [{port: "6379", ` +
+				`protocol: TCP}]}]}]}}`,
+			true,
+		},
+		{
+			"the own node, which is let in anyway",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEntities: [host]}]}}`,
+			false,
+		},
+		{
+			"the health endpoint, which is not",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{fromEntities: [health]}]}}`,
+			true,
+		},
 		{"a rule that says nothing", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {}, ingress: [{}]}}`, false},
-		{"nodes are not pods", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {nodeSelector: {}, ingress: [{fromEntities: [all]}]}}`, false},
-		{"rules in specs", `{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, specs: [{endpointSelector: {}, ingress: [{fromEndpoints: [{}]}]}]}`, true},
-		{"requests beside the whole connection", `{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ingress: [{fromEndpoints: [{matchLabels: {app: prometheus, io.kubernetes.pod.namespace: monitoring}}], toPorts: [{ports: [{port: "6379", protocol: TCP}], rules: {http: [{method: GET}]}}]}]}}`, false},
-		{"an authentication, over which Cilium may fail", `{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ingress: [{fromEndpoints: [{matchLabels: {app: nobody}}], authentication: {mode: required}}]}}`, true},
-		{"a field that nobody knows", `{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ingress: [{fromMoon: [x]}]}}`, true},
-		{"a selector that nobody can read", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: a, operator: Like}]}, ingress: [{fromEntities: [all]}]}}`, true},
+		{
+			"nodes are not pods",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {nodeSelector: {}, ingress: [{fromEntities: [all]}]}}`,
+			false,
+		},
+		{
+			"rules in specs",
+			`{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, specs: [{endpointSelector: {}, ingress: [{fromEndpoints: [{}]}]}]}`,
+			true,
+		},
+		{
+			"requests beside the whole connection",
+			`{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ` +
+				`ingress: [{fromEndpoints: [{matchLabels: {app: prometheus, io.kubernetes.pod.namespace: monitoring}}], ` +
+				`toPorts: [{ports: [{port: "6379", protocol: TCP}], rules: {http: [{method: GET}]}}]}]}}`,
+			false,
+		},
+		{
+			"an authentication, over which Cilium may fail",
+			`{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ` +
+				`ingress: [{fromEndpoints: [{matchLabels: {app: nobody}}], authentication: {mode: required}}]}}`,
+			true,
+		},
+		{
+			"a field that nobody knows",
+			`{kind: CiliumNetworkPolicy, metadata: {namespace: data, name: p}, spec: {endpointSelector: {}, ingress: [{fromMoon: [x]}]}}`,
+			true,
+		},
+		{
+			"a selector that nobody can read",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: a, operator: Like}]}, ` +
+				`ingress: [{fromEntities: [all]}]}}`,
+			true,
+		},
 		{"a spec that nobody can read", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: [1]}`, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -115,11 +239,34 @@ func TestFindWithoutIdentities(t *testing.T) {
 		reason, policy string
 		opened         bool
 	}{
-		{"any pod", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {com.trip/appid: "888"}}}]}]}}`, true},
-		{"by the label", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {com.trip/redis: bobs}}, ingress: [{}]}}`, true},
-		{"of another resource", `{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {com.trip/redis: anns}}, ingress: [{}]}}`, false},
-		{"without the label", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: "any:com.trip/redis", operator: DoesNotExist}]}, ingress: [{fromEntities: [all]}]}}`, false},
-		{"of all but this one", `{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: com.trip/redis, operator: NotIn, values: [bobs]}]}, ingress: [{fromEntities: [all]}]}}`, false},
+		{
+			"any pod",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {}, ` +
+				`ingress: [{from: [{podSelector: {matchLabels: {com.trip/appid: "888"}}}]}]}}`,
+			true,
+		},
+		{
+			"by the label",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {com.trip/redis: bobs}}, ingress: [{}]}}`,
+			true,
+		},
+		{
+			"of another resource",
+			`{kind: NetworkPolicy, metadata: {namespace: data, name: p}, spec: {podSelector: {matchLabels: {com.trip/redis: anns}}, ingress: [{}]}}`,
+			false,
+		},
+		{
+			"without the label",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: "any:com.trip/redis", ` +
+				`operator: DoesNotExist}]}, ingress: [{fromEntities: [all]}]}}`,
+			false,
+		},
+		{
+			"of all but this one",
+			`{kind: CiliumClusterwideNetworkPolicy, metadata: {name: p}, spec: {endpointSelector: {matchExpressions: [{key: com.trip/redis, ` +
+				`operator: NotIn, values: [bobs]}]}, ingress: [{fromEntities: [all]}]}}`,
+			false,
+		},
 	} {
 		in := Input{Own: []*Policy{parse(t, closed)}, Foreign: []*Policy{parse(t, c.policy)}, Keys: map[string]bool{redisKey: true}, Each: each()}
 		if by := NewDetector().Find(in).OpenedBy(redisKey, "bobs"); (by != "") != c.opened {
@@ -145,7 +292,8 @@ func fleet(tb testing.TB, namespaces int) (Input, *[][]Handle) {
 				parse(
 					tb,
 					fmt.Sprintf(
-						`{kind: NetworkPolicy, metadata: {namespace: %s, name: p%d}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`,
+						`{kind: NetworkPolicy, metadata: {namespace: %s, name: p%d}, spec: {podSelector: {}, `+
+							`ingress: [{from: [{podSelector: {matchLabels: {app: prometheus}}}], ports: [{port: 6379}]}]}}`,
 						ns,
 						i,
 					),

@@ -82,7 +82,8 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 	for _, key := range unique(c.Labels) {
 		right := func(labels string) string {
 			return fmt.Sprintf(
-				"(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
+				"(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + "+
+					"variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
 				quote(key),
 				labels,
 				LabelGroup,
@@ -96,7 +97,8 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 			Expression: "variables.controller || " + same + " || " + right("now") + " && " + right("before"),
 			Reason:     &forbidden,
 			Message: fmt.Sprintf(
-				"the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, in this namespace",
+				"the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, "+
+					"in this namespace",
 				key,
 				LabelVerb,
 				LabelResource,
@@ -136,7 +138,8 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 				"request.?subResource.orValue('') != 'token' && variables.account == variables.accountBefore || !(" + names + ") || " + right,
 			Reason: &forbidden,
 			Message: fmt.Sprintf(
-				"service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s on %s.%s, resource name = name of the account, in this namespace",
+				"service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s "+
+					"on %s.%s, resource name = name of the account, in this namespace",
 				template,
 				AccountVerb,
 				AccountResource,

@@ -223,7 +223,10 @@ func TestWritersAreRefused(t *testing.T) {
 		{"create by a generated reserved name", create(policies, "", generated), ours},
 		{"create with a label of ACP's", create(policies, "", object(policies, "", "new", open, "acp.io/unit=x")), ours},
 		{"create a group", create(groups, "", object(groups, "", "acp-new", map[string]any{"externalCIDRs": []any{}})), ours},
-		{"create a group that policies select", create(groups, "", object(groups, "", "sly", map[string]any{"externalCIDRs": []any{}}, "class.acp.io/app=")), ours},
+		{
+			"create a group that policies select",
+			create(groups, "", object(groups, "", "sly", map[string]any{"externalCIDRs": []any{}}, "class.acp.io/app=")), ours,
+		},
 		{"create in Istio's root namespace", create(authorizations, IstioRoot, object(authorizations, IstioRoot, "acp-new", map[string]any{})), ours},
 		{"a tenant's namespace is its own", create(authorizations, "shop", object(authorizations, "shop", "acp-new", map[string]any{})), anyone},
 		{"create something else", create(policies, "", object(policies, "", "others", open)), anyone},
@@ -343,7 +346,8 @@ func TestClassLabelsNeedARight(t *testing.T) {
 		return object(pods, "shop", "p", template(nil)["spec"].(map[string]any), labels...)
 	}
 	for _, o := range []*unstructured.Unstructured{object(pods, "shop", "mine", template(nil)["spec"].(map[string]any), key+"=888"),
-		object(pods, "shop", "theirs", template(nil)["spec"].(map[string]any), key+"=999"), object(pods, "shop", "plain", template(nil)["spec"].(map[string]any))} {
+		object(pods, "shop", "theirs", template(nil)["spec"].(map[string]any), key+"=999"),
+		object(pods, "shop", "plain", template(nil)["spec"].(map[string]any))} {
 		if _, err := m.admin.Resource(pods).Namespace("shop").Create(ctx, o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

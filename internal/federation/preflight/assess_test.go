@@ -107,9 +107,18 @@ func TestAssess(t *testing.T) {
 		passes bool
 	}{
 		{reason: "a healthy member", passes: true},
-		{reason: "no answer hides everything else", change: func(f *Facts) { f.Unreachable, f.Kinds = "no route", nil }, want: []found{{Stops, Unreachable, ""}}},
-		{reason: "a kind that is not served stops it for all", change: func(f *Facts) { f.Kinds[1].Result = NotServed }, want: []found{{Stops, KindMissing, ""}}},
-		{reason: "so does one that the pusher may not list", change: func(f *Facts) { f.Kinds[0].Result = Forbidden }, want: []found{{Stops, KindForbidden, ""}}},
+		{
+			reason: "no answer hides everything else", change: func(f *Facts) { f.Unreachable, f.Kinds = "no route", nil },
+			want: []found{{Stops, Unreachable, ""}},
+		},
+		{
+			reason: "a kind that is not served stops it for all", change: func(f *Facts) { f.Kinds[1].Result = NotServed },
+			want: []found{{Stops, KindMissing, ""}},
+		},
+		{
+			reason: "so does one that the pusher may not list", change: func(f *Facts) { f.Kinds[0].Result = Forbidden },
+			want: []found{{Stops, KindForbidden, ""}},
+		},
 		{reason: "and one whose list fails", change: func(f *Facts) { f.Kinds[0].Result = ListFails }, want: []found{{Stops, KindFails, ""}}},
 		{reason: "a kind that nobody asked about was not listed", change: func(f *Facts) { f.Kinds = f.Kinds[:1] }, want: []found{{Stops, KindFails, ""}}},
 		{reason: "agents that only log", change: with("policy-audit-mode", "true"), want: []found{{Fails, AuditMode, ""}}},
@@ -117,22 +126,47 @@ func TestAssess(t *testing.T) {
 		{reason: "a label that is not in identities", change: with("labels", "k8s:app"), want: []found{{Fails, LabelNotIdentity, "redis"}}},
 		{reason: "a filter that agents would not start with", change: with("labels", "k8s:("), want: []found{{Fails, LabelsUnreadable, ""}}},
 		{reason: "a filter that is in a file", change: with("label-prefix-file", "/f"), want: []found{{Fails, LabelsUnreadable, ""}}},
-		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: message.Verbatim("forbidden")} }, want: []found{{Fails, ConfigUnread, ""}}},
-		{reason: "agents that are not ready", change: func(f *Facts) { f.Cilium.Agents.Desired = 3 }, want: []found{{Fails, AgentsNotReady, ""}, {Warns, NoHTTP, ""}}},
-		{reason: "some of Envoy's pods are not ready", change: func(f *Facts) { f.Cilium.Envoy = Workload{Desired: 3, Ready: 2} }, want: []found{{Warns, EnvoyNotReady, ""}}, passes: true},
+		{
+			reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: message.Verbatim("forbidden")} },
+			want: []found{{Fails, ConfigUnread, ""}},
+		},
+		{
+			reason: "agents that are not ready", change: func(f *Facts) { f.Cilium.Agents.Desired = 3 },
+			want: []found{{Fails, AgentsNotReady, ""}, {Warns, NoHTTP, ""}},
+		},
+		{
+			reason: "some of Envoy's pods are not ready", change: func(f *Facts) { f.Cilium.Envoy = Workload{Desired: 3, Ready: 2} },
+			want: []found{{Warns, EnvoyNotReady, ""}}, passes: true,
+		},
 		{reason: "two clusters of one name and id", others: []Facts{{Member: "m2", Cilium: cilium("c1", "1")}},
 			want: []found{{Fails, SameClusterName, ""}, {Fails, SameClusterID, ""}}},
-		{reason: "in other meshes", others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c1", "1")}, {Member: "m3", Mesh: federation.NoMesh, Cilium: cilium("c1", "1")}}, passes: true},
-		{reason: "in one mesh that has a name", change: func(f *Facts) { f.Mesh = "east" }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c2", "1")}}, want: []found{{Fails, SameClusterID, ""}}},
+		{
+			reason: "in other meshes",
+			others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c1", "1")}, {Member: "m3", Mesh: federation.NoMesh, Cilium: cilium("c1", "1")}},
+			passes: true,
+		},
+		{
+			reason: "in one mesh that has a name", change: func(f *Facts) { f.Mesh = "east" },
+			others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c2", "1")}},
+			want:   []found{{Fails, SameClusterID, ""}},
+		},
 		{reason: "two of the usual installation, which are in no mesh", change: func(f *Facts) { f.Mesh, f.Cilium = federation.NoMesh, cilium("default", "0") },
 			others: []Facts{{Member: "m2", Mesh: federation.NoMesh, Cilium: cilium("default", "0")}}, passes: true},
-		{reason: "and do not say so", change: func(f *Facts) { f.Cilium = cilium("default", "0") }, others: []Facts{{Member: "m2", Cilium: cilium("default", "0")}},
-			want: []found{{Warns, MeshUndeclared, ""}}, passes: true},
-		{reason: "two with the number 0 that say that they are in one", change: func(f *Facts) { f.Mesh, f.Cilium = "east", cilium("a", "0") }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("b", "0")}},
+		{reason: "and do not say so", change: func(f *Facts) { f.Cilium = cilium("default", "0") },
+			others: []Facts{{Member: "m2", Cilium: cilium("default", "0")}},
+			want:   []found{{Warns, MeshUndeclared, ""}}, passes: true},
+		{reason: "two with the number 0 that say that they are in one",
+			change: func(f *Facts) { f.Mesh, f.Cilium = "east", cilium("a", "0") }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("b", "0")}},
 			want: []found{{Fails, SameClusterID, ""}, {Warns, MeshUndeclared, ""}}},
 		{reason: "itself is no other", others: []Facts{healthy()}, passes: true},
-		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Unreachable: "x"}, {Member: "m3", Cilium: Cilium{Unread: message.Verbatim("x")}}}, passes: true},
-		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
+		{
+			reason: "one that was not read is not compared",
+			others: []Facts{{Member: "m2", Unreachable: "x"}, {Member: "m3", Cilium: Cilium{Unread: message.Verbatim("x")}}}, passes: true,
+		},
+		{
+			reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" },
+			want: []found{{Fails, OldCilium, ""}},
+		},
 		{reason: "a build of one's own has no version to compare", change: func(f *Facts) { f.Cilium.Version = "main" }, passes: true},
 		{reason: "an old API server has no guard", change: func(f *Facts) { f.Version = "v1.29.4" }, want: []found{{Warns, OldServer, ""}}, passes: true},
 		{reason: "no guard", change: func(f *Facts) { f.Guard.Objects = nil }, want: []found{{Warns, GuardMissing, ""}}, passes: true},
@@ -142,26 +176,42 @@ func TestAssess(t *testing.T) {
 			f.Guard.Objects = append([]*unstructured.Unstructured{softened}, f.Guard.Objects...)
 			f.Guard.Objects = slices.Delete(f.Guard.Objects, 2, 3)
 		}, want: []found{{Warns, GuardChanged, ""}}, passes: true},
-		{reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: message.Verbatim("forbidden")} }, want: []found{{Warns, GuardUnread, ""}}, passes: true},
+		{
+			reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: message.Verbatim("forbidden")} },
+			want: []found{{Warns, GuardUnread, ""}}, passes: true,
+		},
 		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.Downgrade{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
 		{reason: "Istio alone", change: istioOnly(func(*Facts) {}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "Istio alone, without Cilium's kinds", change: istioOnly(func(f *Facts) { f.Kinds[0].Result = NotServed }),
 			want: []found{{Stops, KindMissing, ""}, {Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}},
-		{reason: "Istio alone, and it is not there", change: istioOnly(func(f *Facts) { f.Istio = Istio{} }), want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
+		{
+			reason: "Istio alone, and it is not there", change: istioOnly(func(f *Facts) { f.Istio = Istio{} }),
+			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}},
+		},
 		{reason: "Istio alone, and only its kinds are there", change: istioOnly(func(f *Facts) {
 			f.Istio = Istio{Served: true, Unread: message.Verbatim("there is no Deployment istio-system/istiod")}
 		}),
 			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
 		{reason: "Istio alone, run from elsewhere, as the member declares", change: istioOnly(func(f *Facts) {
-			f.Istio = Istio{Served: true, Unread: message.Verbatim("there is no Deployment istio-system/istiod"), Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}
+			f.Istio = Istio{
+				Served: true, Unread: message.Verbatim("there is no Deployment istio-system/istiod"),
+				Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`,
+			}
 		}), want: []found{{Warns, NoCilium, ""}}, passes: true},
-		{reason: "Istio alone, and it declares that it enforces nothing", change: istioOnly(func(f *Facts) { f.Istio = Istio{Declared: `{"dataplane": "none"}`} }),
-			want: []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
+		{reason: "Istio alone, and it declares that it enforces nothing",
+			change: istioOnly(func(f *Facts) { f.Istio = Istio{Declared: `{"dataplane": "none"}`} }),
+			want:   []found{{Fails, NoEnforcer, ""}, {Warns, NoCilium, ""}}},
 		{reason: "Istio alone, and Cilium is configured", change: istioOnly(func(f *Facts) { f.Cilium = cilium("c1", "1") }),
 			want: []found{{Warns, NoCilium, ""}, {Warns, CiliumUndeclared, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "an enforcer that is none", change: func(f *Facts) { f.Enforcer = "Istio" }, want: []found{{Fails, EnforcerUnknown, ""}}},
-		{reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} }, want: []found{{Warns, IstioUnsupported, ""}}, passes: true},
-		{reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} }, want: []found{{Warns, IstioCapabilities, ""}}, passes: true},
+		{
+			reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} },
+			want: []found{{Warns, IstioUnsupported, ""}}, passes: true,
+		},
+		{
+			reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} },
+			want: []found{{Warns, IstioCapabilities, ""}}, passes: true,
+		},
 		{reason: "the worst first", change: func(f *Facts) {
 			f.Version, f.Kinds[0].Result, f.Cilium.Sources[0].Settings["policy-audit-mode"] = "v1.29.0", Forbidden, "true"
 		},

@@ -240,12 +240,25 @@ func TestReadCilium(t *testing.T) {
 		{reason: "the ConfigMap is elsewhere and nobody said so", objects: []runtime.Object{elsewhere, agents("cilium", "agent", nil)}, unread: true},
 		{reason: "it is declared", objects: []runtime.Object{elsewhere, agents("cilium", "agent", nil)},
 			annotations: map[string]string{federation.AnnotationCiliumConfig: "cilium/settings", federation.AnnotationCiliumAgents: "cilium/agent"}},
-		{reason: "a declaration that cannot be read", objects: []runtime.Object{configMap, usual}, annotations: map[string]string{federation.AnnotationCiliumConfig: "cilium-config"}, unread: true},
-		{reason: "an override of nodes", objects: []runtime.Object{configMap, usual}, configs: []runtime.Object{nodeConfig("kube-system", "old", map[string]any{"matchLabels": map[string]any{"a": "b"}}, audit)},
-			codes: []string{AuditMode}},
-		{reason: "of all nodes", objects: []runtime.Object{configMap, usual}, configs: []runtime.Object{nodeConfig("kube-system", "all", map[string]any{}, audit)}, codes: []string{AuditMode}},
-		{reason: "one without a selector applies to none", objects: []runtime.Object{configMap, usual}, configs: []runtime.Object{nodeConfig("kube-system", "none", nil, audit)}},
-		{reason: "one in another namespace, too", objects: []runtime.Object{configMap, usual}, configs: []runtime.Object{nodeConfig("default", "all", map[string]any{}, audit)}},
+		{
+			reason: "a declaration that cannot be read", objects: []runtime.Object{configMap, usual},
+			annotations: map[string]string{federation.AnnotationCiliumConfig: "cilium-config"}, unread: true,
+		},
+		{reason: "an override of nodes", objects: []runtime.Object{configMap, usual},
+			configs: []runtime.Object{nodeConfig("kube-system", "old", map[string]any{"matchLabels": map[string]any{"a": "b"}}, audit)},
+			codes:   []string{AuditMode}},
+		{
+			reason: "of all nodes", objects: []runtime.Object{configMap, usual},
+			configs: []runtime.Object{nodeConfig("kube-system", "all", map[string]any{}, audit)}, codes: []string{AuditMode},
+		},
+		{
+			reason: "one without a selector applies to none", objects: []runtime.Object{configMap, usual},
+			configs: []runtime.Object{nodeConfig("kube-system", "none", nil, audit)},
+		},
+		{
+			reason: "one in another namespace, too", objects: []runtime.Object{configMap, usual},
+			configs: []runtime.Object{nodeConfig("default", "all", map[string]any{}, audit)},
+		},
 		{reason: "an argument", objects: []runtime.Object{configMap, agents("kube-system", "cilium", func(p *corev1.PodSpec) {
 			p.Containers[0].Args = append(p.Containers[0].Args, "--enable-cilium-clusterwide-network-policy=false")
 		})}, codes: []string{PoliciesIgnored}},
@@ -259,7 +272,10 @@ func TestReadCilium(t *testing.T) {
 			p.Containers[0].Env = []corev1.EnvVar{{Name: "CILIUM_ENABLE_POLICY", Value: "never"}}
 		})}, codes: []string{NotEnforcing}},
 		{reason: "a variable whose value is not there to read", objects: []runtime.Object{configMap, agents("kube-system", "cilium", func(p *corev1.PodSpec) {
-			p.Containers[0].Env = []corev1.EnvVar{{Name: "CILIUM_POLICY_AUDIT_MODE", ValueFrom: &corev1.EnvVarSource{}}, {Name: "CILIUM_K8S_NAMESPACE", ValueFrom: &corev1.EnvVarSource{}}}
+			p.Containers[0].Env = []corev1.EnvVar{
+				{Name: "CILIUM_POLICY_AUDIT_MODE", ValueFrom: &corev1.EnvVarSource{}},
+				{Name: "CILIUM_K8S_NAMESPACE", ValueFrom: &corev1.EnvVarSource{}},
+			}
 		})}, codes: []string{AuditMode}},
 		{reason: "all variables of another object", objects: []runtime.Object{configMap, agents("kube-system", "cilium", func(p *corev1.PodSpec) {
 			p.Containers[0].EnvFrom = []corev1.EnvFromSource{{}}

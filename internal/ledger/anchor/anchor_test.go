@@ -283,7 +283,10 @@ func TestParse(t *testing.T) {
 	if err != nil || len(got) != 3 || got[1].Name() != "file /a:b" || got[2].Name() != "webhook hooks.example.com" {
 		t.Errorf("Parse: got %v %v", got, err)
 	}
-	for _, bad := range []string{"", "file:", "file", "webhook:https://hooks.example.com", "webhook:http://hooks.example.com," + good, "webhook:https://h.example.com,missing", "etcd"} {
+	for _, bad := range []string{
+		"", "file:", "file", "webhook:https://hooks.example.com",
+		"webhook:http://hooks.example.com," + good, "webhook:https://h.example.com,missing", "etcd",
+	} {
 		if _, err := Parse([]string{bad}, nil, ""); err == nil {
 			t.Errorf("Parse(%q) succeeded, want an error", bad)
 		}

@@ -112,7 +112,8 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 		}
 		counts, err = database.Select[count](
 			tx,
-			"SELECT channel, state, COUNT(*) AS many, MIN(run_after) AS oldest FROM notifications WHERE state IN ? GROUP BY channel, state ORDER BY channel, state",
+			"SELECT channel, state, COUNT(*) AS many, MIN(run_after) AS oldest FROM notifications WHERE state IN ? GROUP BY channel, state "+
+				"ORDER BY channel, state",
 			[]string{queued, dead},
 		)
 		return err

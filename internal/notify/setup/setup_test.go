@@ -51,17 +51,20 @@ func TestLoad(t *testing.T) {
 
 func TestInvalidConfigurationsAreReported(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, from, to, want string }{
-		"field":      {"a typing mistake", "host:", "hots:", "hots"},
-		"no sender":  {"mail has a sender", "from: ACP <acp@example.com>, ", "", "mail.from"},
-		"password":   {"a file that is not there", "DIR/password", "DIR/missing", "mail.passwordFile"},
-		"token":      {"a file that is not there", "DIR/token", "DIR/missing", "slack.tokenFile"},
-		"slack url":  {"not an address", "urlFile: DIR/url", "urlFile: DIR/token", "not a URL"},
-		"kind":       {"nobody would be told", "voided", "gossip", `"gossip"`},
-		"http":       {"what is told could be read on the way", "https://siem", "http://siem", "not https"},
-		"metadata":   {"not even by mistake", "https://siem.example.com/acp", "http://169.254.169.254/latest", "not https"},
-		"key":        {"a file that is no key", "DIR/key", "DIR/token", "does not hold a webhook key"},
-		"name":       {"names are part of the channel's", "name: siem", "name: a b", "small letters"},
-		"twice":      {"two would be one channel", "webhooks:", "webhooks:\n- {name: siem, url: \"https://siem.example.com/acp\", keyFile: DIR/key}", "two of this name"},
+		"field":     {"a typing mistake", "host:", "hots:", "hots"},
+		"no sender": {"mail has a sender", "from: ACP <acp@example.com>, ", "", "mail.from"},
+		"password":  {"a file that is not there", "DIR/password", "DIR/missing", "mail.passwordFile"},
+		"token":     {"a file that is not there", "DIR/token", "DIR/missing", "slack.tokenFile"},
+		"slack url": {"not an address", "urlFile: DIR/url", "urlFile: DIR/token", "not a URL"},
+		"kind":      {"nobody would be told", "voided", "gossip", `"gossip"`},
+		"http":      {"what is told could be read on the way", "https://siem", "http://siem", "not https"},
+		"metadata":  {"not even by mistake", "https://siem.example.com/acp", "http://169.254.169.254/latest", "not https"},
+		"key":       {"a file that is no key", "DIR/key", "DIR/token", "does not hold a webhook key"},
+		"name":      {"names are part of the channel's", "name: siem", "name: a b", "small letters"},
+		"twice": {
+			"two would be one channel", "webhooks:",
+			"webhooks:\n- {name: siem, url: \"https://siem.example.com/acp\", keyFile: DIR/key}", "two of this name",
+		},
 		"unreadable": {"no YAML", "mail:", "mail", "notify.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,9 @@ func TestSend(t *testing.T) {
 	if err := s.Send(t.Context(), p); err != nil || got.Type != "delegation.begun" || got.Ticket != "" {
 		t.Errorf("delegation: got %+v %v, want no ticket", got, err)
 	}
-	for code, permanent := range map[int]bool{http.StatusInternalServerError: false, http.StatusTooManyRequests: false, http.StatusGone: true, http.StatusUnauthorized: false} {
+	for code, permanent := range map[int]bool{
+		http.StatusInternalServerError: false, http.StatusTooManyRequests: false, http.StatusGone: true, http.StatusUnauthorized: false,
+	} {
 		answer = code
 		var problem *notify.Problem
 		if err := s.Send(t.Context(), p); !errors.As(err, &problem) || problem.Permanent != permanent {

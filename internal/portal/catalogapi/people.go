@@ -54,7 +54,9 @@ func (a *API) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 		)
 	}
 	applications, resources := c.Owned(p.ID)
-	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{openapi.SearchHitKindApplication: applications, openapi.SearchHitKindResource: resources} {
+	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{
+		openapi.SearchHitKindApplication: applications, openapi.SearchHitKindResource: resources,
+	} {
 		for _, e := range all[:min(len(all), maxOwned)] {
 			out.Owns = append(out.Owns, entityHit(kind, e))
 		}

@@ -198,8 +198,9 @@ func (a *API) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 // workloadProblem converts an error of the registrar into a problem of the API.
 func workloadProblem(err error) error {
 	for kind, p := range map[error]core.Problem{
-		workloads.ErrForbidden: {Status: http.StatusForbidden, Code: "forbidden"}, workloads.ErrInvalid: {Status: http.StatusUnprocessableEntity, Code: "invalid"},
-		workloads.ErrChanged: {Status: http.StatusConflict, Code: "stale"}, workloads.ErrUnconfirmed: {Status: http.StatusConflict, Code: "conflict"},
+		workloads.ErrForbidden: {Status: http.StatusForbidden, Code: "forbidden"},
+		workloads.ErrInvalid:   {Status: http.StatusUnprocessableEntity, Code: "invalid"},
+		workloads.ErrChanged:   {Status: http.StatusConflict, Code: "stale"}, workloads.ErrUnconfirmed: {Status: http.StatusConflict, Code: "conflict"},
 		workloads.ErrUnknown: {Status: http.StatusServiceUnavailable, Code: "unavailable"},
 	} {
 		if errors.Is(err, kind) {

@@ -302,12 +302,29 @@ func TestMembersOfTheClassCount(t *testing.T) {
 		// of are the members that get something of their own.
 		of []string
 	}{
-		"Everywhere": {"the one that cannot is named", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, []string{"in m3: " + none}, nil},
-		"Elsewhere":  {"it does not go to the one that cannot", names("m1", "m2"), []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, nil, nil},
-		"OnlyThere":  {"it goes only to the one that cannot, though most can", names("m3"), []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, []string{none}, nil},
-		"ByLabel":    {"most cannot, and are not selected", chosen, []joined{{Member{Name: "m1", Labels: yes}, able}, {Member{Name: "m2"}, ""}, {Member{Name: "m3"}, ""}}, nil, nil, []string{"m1"}},
-		"Leaving":    {"nothing is placed any more in the one that cannot", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2", Leaving: true}, ""}}, nil, nil, nil},
-		"Observed": {"in the one that cannot it is not onboarded", everywhere, []joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}},
+		"Everywhere": {
+			"the one that cannot is named", everywhere,
+			[]joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}},
+			nil, []string{"in m3: " + none}, nil,
+		},
+		"Elsewhere": {
+			"it does not go to the one that cannot", names("m1", "m2"),
+			[]joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, nil, nil,
+		},
+		"OnlyThere": {
+			"it goes only to the one that cannot, though most can", names("m3"),
+			[]joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}}, nil, []string{none}, nil,
+		},
+		"ByLabel": {
+			"most cannot, and are not selected", chosen,
+			[]joined{{Member{Name: "m1", Labels: yes}, able}, {Member{Name: "m2"}, ""}, {Member{Name: "m3"}, ""}}, nil, nil, []string{"m1"},
+		},
+		"Leaving": {
+			"nothing is placed any more in the one that cannot", everywhere,
+			[]joined{{Member{Name: "m1"}, able}, {Member{Name: "m2", Leaving: true}, ""}}, nil, nil, nil,
+		},
+		"Observed": {"in the one that cannot it is not onboarded", everywhere,
+			[]joined{{Member{Name: "m1"}, able}, {Member{Name: "m2"}, able}, {Member{Name: "m3"}, ""}},
 			[]v1alpha1.ClusterMode{{Cluster: "m3", Mode: v1alpha1.ModeObserve}}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,8 +367,11 @@ func TestGrantOnboards(t *testing.T) {
 		kind   approval.Kind
 		want   v1alpha1.Mode
 	}{
-		"first":         {"the portal creates a ProtectedResource", func(*policy.Input) {}, approval.KindGrant, v1alpha1.ModeEnforce},
-		"observed":      {"in the mode of the class", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = v1alpha1.ModeObserve }, approval.KindGrant, v1alpha1.ModeObserve},
+		"first": {"the portal creates a ProtectedResource", func(*policy.Input) {}, approval.KindGrant, v1alpha1.ModeEnforce},
+		"observed": {
+			"in the mode of the class", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = v1alpha1.ModeObserve },
+			approval.KindGrant, v1alpha1.ModeObserve,
+		},
 		"onboarded":     {"it stays as it is", func(in *policy.Input) { in.Resources = input().Resources }, approval.KindGrant, ""},
 		"not the first": {"an administrator has offboarded it", func(in *policy.Input) { in.Policies = other }, approval.KindGrant, ""},
 		"no mode":       {"the class has none", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = "" }, approval.KindGrant, ""},

@@ -10,12 +10,18 @@ func TestCursors(t *testing.T) {
 			t.Errorf("%q came back as %q, %v", place, got, err)
 		}
 	}
-	for reason, c := range map[string]*string{"of another list": EncodeCursor("y", "42"), "no base64": new("%%%"), "no place": EncodeCursor("x", ""), "padding bits": new("eDo0Mh")} {
+	for reason, c := range map[string]*string{
+		"of another list": EncodeCursor("y", "42"), "no base64": new("%%%"),
+		"no place": EncodeCursor("x", ""), "padding bits": new("eDo0Mh"),
+	} {
 		if got, err := DecodeCursor("x", c); err == nil {
 			t.Errorf("a cursor %s is read as %q", reason, got)
 		}
 	}
-	for reason, c := range map[string]*string{"zero": EncodeNumberCursor("x", 0), "negative": EncodeNumberCursor("x", -1), "a word": EncodeCursor("x", "y"), "a sign": EncodeCursor("x", "+1"), "too large": EncodeCursor("x", "99999999999999999999")} {
+	for reason, c := range map[string]*string{
+		"zero": EncodeNumberCursor("x", 0), "negative": EncodeNumberCursor("x", -1), "a word": EncodeCursor("x", "y"),
+		"a sign": EncodeCursor("x", "+1"), "too large": EncodeCursor("x", "99999999999999999999"),
+	} {
 		if n, err := DecodeNumberCursor("x", c); err == nil {
 			t.Errorf("%s is read as %d", reason, n)
 		}

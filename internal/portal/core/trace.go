@@ -17,7 +17,8 @@ import (
 const TraceIDPlaceholder = "{traceId}"
 
 var errTraceURL = errors.New(
-	"--trace-url must be an http or https address with " + TraceIDPlaceholder + " in its path, query or fragment, such as https://jaeger.example.com/trace/" + TraceIDPlaceholder,
+	"--trace-url must be an http or https address with " + TraceIDPlaceholder +
+		" in its path, query or fragment, such as https://jaeger.example.com/trace/" + TraceIDPlaceholder,
 )
 
 // checkTraceURL checks the address of a page about a trace.

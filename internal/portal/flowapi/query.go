@@ -39,7 +39,10 @@ func (a *API) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 	if len(f.Text) > maxFlowText || len(f.Policy) > maxFlowValue || len(f.SID) > maxFlowValue {
 		return f, core.InvalidParameter("q", message.FieldTooLong())
 	}
-	for name, values := range map[string][]string{"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "cluster": core.Value(p.Cluster), "action": core.Value(p.Action)} {
+	for name, values := range map[string][]string{
+		"subject": core.Value(p.Subject), "resource": core.Value(p.Resource),
+		"cluster": core.Value(p.Cluster), "action": core.Value(p.Action),
+	} {
 		if err := checkValues(name, values); err != nil {
 			return f, err
 		}

@@ -68,7 +68,9 @@ func (a *API) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error
 		part:    strings.ToLower(core.Value(p.Q)),
 		texts:   map[string]string{},
 	}
-	for name, text := range map[string]string{"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "class": f.class, "team": core.Value(p.Team), "q": f.part} {
+	for name, text := range map[string]string{
+		"subject": core.Value(p.Subject), "resource": core.Value(p.Resource), "class": f.class, "team": core.Value(p.Team), "q": f.part,
+	} {
 		if len(text) > maxAccessText {
 			return nil, core.InvalidParameter(name, message.FieldTooLong())
 		}
@@ -124,7 +126,8 @@ func (f *accessFilter) matches(e *governance.Edge) bool {
 	switch {
 	case f.subject != "" && !matchesEnd(e.Subject, f.subject), f.resource != "" && !matchesEnd(e.Resource, f.resource), f.class != "" && e.Class != f.class,
 		f.effect != "" && string(e.Effect) != f.effect, f.broad && !e.Broad(), len(f.modes) > 0 && !slices.Contains(f.modes, openapi.Mode(e.Mode)),
-		len(f.origins) > 0 && !slices.Contains(f.origins, openapi.PolicyOriginKind(f.policies[e.Ref.Policy])), !f.before.IsZero() && (e.NotAfter.IsZero() || e.NotAfter.After(f.before)),
+		len(f.origins) > 0 && !slices.Contains(f.origins, openapi.PolicyOriginKind(f.policies[e.Ref.Policy])),
+		!f.before.IsZero() && (e.NotAfter.IsZero() || e.NotAfter.After(f.before)),
 		f.team != nil && !f.owned(e.Subject) && !f.owned(e.Resource):
 		return false
 	}

@@ -53,16 +53,30 @@ func TestCompiledLines(t *testing.T) {
 		grows  string
 	}{
 		"nothing": {"the same", func(*policy.Input) {}, ""},
-		"a port":  {"the action means more", func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP"},
+		"a port": {
+			"the action means more",
+			func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP",
+		},
 		"a label": {"other pods", func(in *policy.Input) { in.SubjectClasses[0].Spec.LabelKey = "other" }, "other=888"},
 		"a member": {"one more", func(in *policy.Input) {
 			*in.ResourceClasses[0].Spec.Placement.Clusters = []v1alpha1.ClusterName{"m1", "m2"}
 		}, "in member m2"},
-		"a machine":  {"an address of the application", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, "10.1.2.3/32"},
-		"another's":  {"nobody here", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App889)} }, ""},
-		"an account": {"another service account, by which Istio knows the client", func(in *policy.Input) { in.SubjectClasses[0].Spec.ServiceAccountTemplate = "batch-{id}" }, "service account batch-888"},
+		"a machine": {
+			"an address of the application",
+			func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, "10.1.2.3/32",
+		},
+		"another's": {"nobody here", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App889)} }, ""},
+		"an account": {
+			"another service account, by which Istio knows the client",
+			func(in *policy.Input) { in.SubjectClasses[0].Spec.ServiceAccountTemplate = "batch-{id}" }, "service account batch-888",
+		},
 		"others": {"their statements are their tickets' business", func(in *policy.Input) {
-			in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}}}}
+			in.Policies = []*v1alpha1.AccessControlPolicy{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "x"},
+					Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}},
+				},
+			}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,18 +169,32 @@ func TestLinesOfAMode(t *testing.T) {
 		before, after func(*policy.Input)
 		grows         string
 	}{
-		"closing, nothing":        {"the same", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, none, ""},
-		"closing, a client":       {"one more stays able to connect", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, second, "allow pods with com.trip/appid=889"},
-		"closing, fewer clients":  {"less than was shown", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, second, none, ""},
-		"closing, no deny":        {"who would have been refused is let in", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, deny, none, "no longer: deny pods with com.trip/appid=889"},
-		"closing, a deny":         {"less than was shown", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, deny, ""},
-		"closing, an account":     {"another principal stays able to connect", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, func(in *policy.Input) { in.SubjectClasses[0].Spec.ServiceAccountTemplate = "batch-{id}" }, "service account batch-888"},
-		"closing, other ports":    {"the class leaves all other ports open", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, func(in *policy.Input) { in.ResourceClasses[0].Spec.OtherPorts = v1alpha1.OtherPortsAllow }, "a port of no action"},
-		"opening, nothing":        {"the same", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, none, ""},
-		"opening, a member":       {"it is opened in one more", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, member, "- in member m2"},
-		"opening, a client":       {"everybody may connect after it anyway", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, second, ""},
-		"opening, a deny":         {"who was refused is let in", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, deny, "- deny pods with com.trip/appid=889"},
-		"to audit, another class": {"other pods are opened", v1alpha1.ModeEnforce, v1alpha1.ModeAudit, none, func(in *policy.Input) { in.ResourceClasses[0].Spec.LabelKey = "other" }, "other=bobs-cluster in Audit"},
+		"closing, nothing": {"the same", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, none, ""},
+		"closing, a client": {
+			"one more stays able to connect", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, second, "allow pods with com.trip/appid=889",
+		},
+		"closing, fewer clients": {"less than was shown", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, second, none, ""},
+		"closing, no deny": {
+			"who would have been refused is let in", v1alpha1.ModeAudit, v1alpha1.ModeEnforce,
+			deny, none, "no longer: deny pods with com.trip/appid=889",
+		},
+		"closing, a deny": {"less than was shown", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none, deny, ""},
+		"closing, an account": {
+			"another principal stays able to connect", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none,
+			func(in *policy.Input) { in.SubjectClasses[0].Spec.ServiceAccountTemplate = "batch-{id}" }, "service account batch-888",
+		},
+		"closing, other ports": {
+			"the class leaves all other ports open", v1alpha1.ModeAudit, v1alpha1.ModeEnforce, none,
+			func(in *policy.Input) { in.ResourceClasses[0].Spec.OtherPorts = v1alpha1.OtherPortsAllow }, "a port of no action",
+		},
+		"opening, nothing":  {"the same", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, none, ""},
+		"opening, a member": {"it is opened in one more", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, member, "- in member m2"},
+		"opening, a client": {"everybody may connect after it anyway", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, second, ""},
+		"opening, a deny":   {"who was refused is let in", v1alpha1.ModeEnforce, v1alpha1.ModeObserve, none, deny, "- deny pods with com.trip/appid=889"},
+		"to audit, another class": {
+			"other pods are opened", v1alpha1.ModeEnforce, v1alpha1.ModeAudit, none,
+			func(in *policy.Input) { in.ResourceClasses[0].Spec.LabelKey = "other" }, "other=bobs-cluster in Audit",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := func(m v1alpha1.Mode) []byte {
@@ -207,7 +235,10 @@ func TestLinesOfAClass(t *testing.T) {
 	in := classes()
 	protects(&in, v1alpha1.ModeEnforce)
 	was := changed(in, wider)
-	for _, want := range []string{"+ allow pods with com.trip/appid=888 to pods with com.trip/redis-cluster=bobs-cluster on 6380/TCP", "+ allow service account app-888 to pods with com.trip/redis-cluster=bobs-cluster on 6380/TCP by istio"} {
+	for _, want := range []string{
+		"+ allow pods with com.trip/appid=888 to pods with com.trip/redis-cluster=bobs-cluster on 6380/TCP",
+		"+ allow service account app-888 to pods with com.trip/redis-cluster=bobs-cluster on 6380/TCP by istio",
+	} {
 		if !slices.Contains(was.Lines, want) {
 			t.Errorf("%q is not among\n%s", want, strings.Join(was.Lines, "\n"))
 		}

@@ -118,13 +118,37 @@ func TestProtectionIsReady(t *testing.T) {
 		want   approval.ObjectSeen
 	}{
 		{"nobody looked", v1alpha1.ProtectedResourceStatus{}, approval.ObjectSeen{}},
-		{"a member is missing", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionFalse)}}, approval.ObjectSeen{Observed: 1, Waits: message.Verbatim("waiting for m2")}},
-		{"another mode", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeObserve, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)}}, approval.ObjectSeen{Observed: 1, Waits: message.Verbatim("waiting for m2")}},
-		{"everywhere", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)}}, approval.ObjectSeen{Observed: 1, Ready: true, Waits: message.Verbatim("waiting for m2")}},
-		{"no member has to have anything", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObserve, Message: "none", ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}}, approval.ObjectSeen{Observed: 1, Ready: true, Waits: message.Verbatim("none")}},
+		{
+			"a member is missing",
+			v1alpha1.ProtectedResourceStatus{
+				ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionFalse)},
+			},
+			approval.ObjectSeen{Observed: 1, Waits: message.Verbatim("waiting for m2")},
+		},
+		{
+			"another mode",
+			v1alpha1.ProtectedResourceStatus{
+				ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeObserve, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)},
+			},
+			approval.ObjectSeen{Observed: 1, Waits: message.Verbatim("waiting for m2")},
+		},
+		{
+			"everywhere",
+			v1alpha1.ProtectedResourceStatus{
+				ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)},
+			},
+			approval.ObjectSeen{Observed: 1, Ready: true, Waits: message.Verbatim("waiting for m2")},
+		},
+		{"no member has to have anything", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1,
+			EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{
+				{
+					Type: v1alpha1.ConditionRealized, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObserve,
+					Message: "none", ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
+				}}},
+			approval.ObjectSeen{Observed: 1, Ready: true, Waits: message.Verbatim("none")}},
 		{"not accepted", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{realized(metav1.ConditionTrue),
-			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "NoClass", Message: "no class", LastTransitionTime: metav1.Now()}}}, approval.ObjectSeen{Observed: 1, Refused: message.Verbatim("no class")}},
+			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "NoClass", Message: "no class", LastTransitionTime: metav1.Now()}}},
+			approval.ObjectSeen{Observed: 1, Refused: message.Verbatim("no class")}},
 	} {
 		if err := h.SetProtectionStatus(ctx, "pr", tc.status); err != nil {
 			t.Fatal(err)

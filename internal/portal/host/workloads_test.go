@@ -198,12 +198,23 @@ func TestGrantsOf(t *testing.T) {
 	x := newRegistration(t)
 	const app, cache = "trnv1:rsc:trip-com:iam:sa:app/1", "trnv1:rsc:trip-com:redis:clusters:cache"
 	for _, o := range []client.Object{
-		&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis",
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}},
+		&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"},
+			Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis",
+				Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}},
+				Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}},
 		&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-			{SID: "one", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache}},
-			{SID: "all", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:sa:app/2"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:*"}},
-			{SID: "no", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{app}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache}},
+			{
+				SID: "one", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache},
+			},
+			{
+				SID: "all", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:sa:app/2"},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:*"},
+			},
+			{
+				SID: "no", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{app},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache},
+			},
 		}}},
 	} {
 		if err := x.c.Create(t.Context(), o); err != nil {
@@ -235,7 +246,9 @@ func TestWorkloadsAreDeletedAsTheyWereSeen(t *testing.T) {
 	seen := see()
 	for i, change := range []func(*v1alpha1.ExternalWorkload) error{
 		func(o *v1alpha1.ExternalWorkload) error {
-			o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()}}
+			o.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()},
+			}
 			return x.c.Status().Update(ctx, o)
 		},
 		func(o *v1alpha1.ExternalWorkload) error {

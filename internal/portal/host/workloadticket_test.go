@@ -98,14 +98,22 @@ func TestWorkloadLines(t *testing.T) {
 			p.Spec.Statements[0].Subjects = []v1alpha1.Subject{portaltest.App889}
 			in.Policies = append(in.Policies, p)
 		}, ""},
-		"a port": {"the action means more", func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP"},
+		"a port": {
+			"the action means more",
+			func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP",
+		},
 		"a member": {"one more", func(in *policy.Input) {
 			*in.ResourceClasses[0].Spec.Placement.Clusters = []v1alpha1.ClusterName{"m1", "m2"}
 		}, "in member m2"},
 		"closing": {"a resource that is closed lets no more in", func(in *policy.Input) {
-			in.Resources = []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}}
+			in.Resources = []*v1alpha1.ProtectedResource{
+				{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}},
+			}
 		}, ""},
-		"another address": {"is another request's", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, ""},
+		"another address": {
+			"is another request's",
+			func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := in()

@@ -48,6 +48,17 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	}
 	waits, reviews := waiting(who), reviewing(who)
 	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
+	underWay := approval.Filter{
+		Requester: who.ID, Limit: homeUnderWay,
+		ItemStates: []approval.State{
+			approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateFailed, approval.StateRevoking,
+		},
+	}
+	expiring := approval.Filter{
+		VisibleTo: &approval.Visible{Applications: views.Names(owned)},
+		Kinds:     []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
+		ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiring,
+	}
 	for _, part := range []struct {
 		filter approval.Filter
 		into   *[]openapi.Ticket
@@ -55,10 +66,8 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	}{
 		{waits, &out.Waiting, who.Auditor},
 		{reviews, &out.Reviews, who.Auditor},
-		{approval.Filter{Requester: who.ID, Limit: homeUnderWay, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying,
-			approval.StateFailed, approval.StateRevoking}}, &out.UnderWay, false},
-		{approval.Filter{VisibleTo: &approval.Visible{Applications: views.Names(owned)}, Kinds: []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
-			ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiring}, &out.Expiring, len(owned) == 0},
+		{underWay, &out.UnderWay, false},
+		{expiring, &out.Expiring, len(owned) == 0},
 	} {
 		if part.skip {
 			continue

@@ -6,10 +6,13 @@ import (
 
 func TestSpecJSON(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, text, want string }{
-		"YAML":            {"what people write", "a: 1\nb: [x]\n", `{"a":1,"b":["x"]}`},
-		"JSON":            {"what programs write", `{"a": {"b": "c"}}`, `{"a":{"b":"c"}}`},
-		"end marker":      {"nothing follows", "a: 1\n...\n", `{"a":1}`},
-		"asterisk":        {"a quoted name with a wildcard is no alias", `pattern: "trnv1:rsc:o:redis:clusters:*"`, `{"pattern":"trnv1:rsc:o:redis:clusters:*"}`},
+		"YAML":       {"what people write", "a: 1\nb: [x]\n", `{"a":1,"b":["x"]}`},
+		"JSON":       {"what programs write", `{"a": {"b": "c"}}`, `{"a":{"b":"c"}}`},
+		"end marker": {"nothing follows", "a: 1\n...\n", `{"a":1}`},
+		"asterisk": {
+			"a quoted name with a wildcard is no alias", `pattern: "trnv1:rsc:o:redis:clusters:*"`,
+			`{"pattern":"trnv1:rsc:o:redis:clusters:*"}`,
+		},
 		"plain asterisk":  {"an asterisk inside a word is none either", "pattern: trnv1:rsc:o:redis:clusters:*", `{"pattern":"trnv1:rsc:o:redis:clusters:*"}`},
 		"anchor":          {"it is of no use without an alias", "a: &x 1\n", ""},
 		"alias":           {"it stands for any amount of text", "a: &x 1\nb: *x\n", ""},

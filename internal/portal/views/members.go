@@ -13,9 +13,11 @@ func MemberCounts(n v1alpha1.MemberCounts, listed int) *openapi.MemberCounts {
 		return nil
 	}
 	states := map[string]int{}
-	for state, count := range map[v1alpha1.MemberState]int32{v1alpha1.MemberRealized: n.Realized, v1alpha1.MemberPending: n.Pending, v1alpha1.MemberDrifted: n.Drifted,
-		v1alpha1.MemberUnreachable: n.Unreachable, v1alpha1.MemberLeaked: n.Leaked, v1alpha1.MemberOverridden: n.Overridden, v1alpha1.MemberQuarantined: n.Quarantined,
-		v1alpha1.MemberDowngraded: n.Downgraded} {
+	for state, count := range map[v1alpha1.MemberState]int32{
+		v1alpha1.MemberRealized: n.Realized, v1alpha1.MemberPending: n.Pending, v1alpha1.MemberDrifted: n.Drifted,
+		v1alpha1.MemberUnreachable: n.Unreachable, v1alpha1.MemberLeaked: n.Leaked, v1alpha1.MemberOverridden: n.Overridden,
+		v1alpha1.MemberQuarantined: n.Quarantined, v1alpha1.MemberDowngraded: n.Downgraded,
+	} {
 		if count > 0 {
 			states[string(state)] = int(count)
 		}

@@ -71,7 +71,8 @@ func TestLead(t *testing.T) {
 			want        bool
 		}{
 			{"nobody does", "a", 0, true}, {"somebody does", "b", time.Second, false}, {"goes on", "a", 2 * time.Second, true},
-			{"its time is not over", "b", 4 * time.Second, false}, {"its time is over", "b", 5 * time.Second, true}, {"comes back too late", "a", 6 * time.Second, false},
+			{"its time is not over", "b", 4 * time.Second, false}, {"its time is over", "b", 5 * time.Second, true},
+			{"comes back too late", "a", 6 * time.Second, false},
 			{"a clock that is a little behind", "a", -time.Minute + 5*time.Second, false}, {"the holder's clock was ahead", "a", -10 * time.Minute, true},
 		} {
 			if got, err := s.Lead(t.Context(), tc.who, start.Add(tc.after), 3*time.Second); err != nil || got != tc.want {

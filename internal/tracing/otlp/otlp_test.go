@@ -44,24 +44,60 @@ func TestSettings(t *testing.T) {
 		want    string // the URL; empty: off
 		refused string
 	}{
-		"default":           {reason: "off", in: Settings{SampleRatio: 1}},
-		"endpoint":          {reason: "the standard path", in: Settings{Endpoint: "https://otel.example:4318", SampleRatio: 1}, want: "https://otel.example:4318/v1/traces"},
-		"path":              {reason: "a gateway may have another", in: Settings{Endpoint: "https://otel.example/otlp/x", SampleRatio: 1}, want: "https://otel.example/otlp/x"},
-		"loopback":          {reason: "nobody listens on the way", in: Settings{Endpoint: "http://127.0.0.1:4318", SampleRatio: 1}, want: "http://127.0.0.1:4318/v1/traces"},
-		"plain":             {reason: "others could read it", in: Settings{Endpoint: "http://otel.example:4318", SampleRatio: 1}, refused: "--tracing-insecure"},
-		"plain, allowed":    {reason: "it was said", in: Settings{Endpoint: "http://otel.example:4318", Insecure: true, SampleRatio: 1}, want: "http://otel.example:4318/v1/traces"},
-		"host and port":     {reason: "that is the form for gRPC", in: Settings{Endpoint: "otel.example:4317", SampleRatio: 1}, refused: "give a URL"},
-		"password":          {reason: "others can read settings", in: Settings{Endpoint: "https://u:hush@otel.example", SampleRatio: 1}, refused: "--tracing-headers-file"},
-		"query":             {reason: "it may hold a token", in: Settings{Endpoint: "https://otel.example/?token=hush", SampleRatio: 1}, refused: "give a URL"},
-		"ratio":             {reason: "a share", in: Settings{SampleRatio: 1.5}, refused: "between 0 and 1"},
-		"headers alone":     {reason: "they would be ignored", in: Settings{HeadersFile: "x", SampleRatio: 1}, refused: "--tracing-endpoint is required"},
-		"variable":          {reason: "the standard one", in: Settings{SampleRatio: 1}, environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://otel.example:4318/base/"}, want: "https://otel.example:4318/base/v1/traces"},
-		"variable, plain":   {reason: "it is no different", in: Settings{SampleRatio: 1}, environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4318"}, refused: "OTEL_EXPORTER_OTLP_ENDPOINT"},
-		"variable, traces":  {reason: "it is taken as it is", in: Settings{SampleRatio: 1}, environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://a", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://b/t"}, want: "https://b/t"},
-		"setting over both": {reason: "ACP's own counts", in: Settings{Endpoint: "https://own", SampleRatio: 1}, environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://a"}, want: "https://own/v1/traces"},
-		"disabled":          {reason: "the standard says so", in: Settings{Endpoint: "https://own", SampleRatio: 1}, environ: []string{"OTEL_SDK_DISABLED", "true"}},
-		"no exporter":       {reason: "the standard says so", in: Settings{Endpoint: "https://own", SampleRatio: 1}, environ: []string{"OTEL_TRACES_EXPORTER", "none"}},
-		"gRPC":              {reason: "it is not spoken", in: Settings{Endpoint: "https://own", SampleRatio: 1}, environ: []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, refused: "http/protobuf only"},
+		"default": {reason: "off", in: Settings{SampleRatio: 1}},
+		"endpoint": {
+			reason: "the standard path", in: Settings{Endpoint: "https://otel.example:4318", SampleRatio: 1},
+			want: "https://otel.example:4318/v1/traces",
+		},
+		"path": {
+			reason: "a gateway may have another", in: Settings{Endpoint: "https://otel.example/otlp/x", SampleRatio: 1},
+			want: "https://otel.example/otlp/x",
+		},
+		"loopback": {
+			reason: "nobody listens on the way", in: Settings{Endpoint: "http://127.0.0.1:4318", SampleRatio: 1},
+			want: "http://127.0.0.1:4318/v1/traces",
+		},
+		"plain": {reason: "others could read it", in: Settings{Endpoint: "http://otel.example:4318", SampleRatio: 1}, refused: "--tracing-insecure"},
+		"plain, allowed": {
+			reason: "it was said", in: Settings{Endpoint: "http://otel.example:4318", Insecure: true, SampleRatio: 1},
+			want: "http://otel.example:4318/v1/traces",
+		},
+		"host and port": {reason: "that is the form for gRPC", in: Settings{Endpoint: "otel.example:4317", SampleRatio: 1}, refused: "give a URL"},
+		"password": {
+			reason: "others can read settings", in: Settings{Endpoint: "https://u:hush@otel.example", SampleRatio: 1},
+			refused: "--tracing-headers-file",
+		},
+		"query":         {reason: "it may hold a token", in: Settings{Endpoint: "https://otel.example/?token=hush", SampleRatio: 1}, refused: "give a URL"},
+		"ratio":         {reason: "a share", in: Settings{SampleRatio: 1.5}, refused: "between 0 and 1"},
+		"headers alone": {reason: "they would be ignored", in: Settings{HeadersFile: "x", SampleRatio: 1}, refused: "--tracing-endpoint is required"},
+		"variable": {
+			reason: "the standard one", in: Settings{SampleRatio: 1},
+			environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://otel.example:4318/base/"},
+			want:    "https://otel.example:4318/base/v1/traces",
+		},
+		"variable, plain": {
+			reason: "it is no different", in: Settings{SampleRatio: 1},
+			environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4318"}, refused: "OTEL_EXPORTER_OTLP_ENDPOINT",
+		},
+		"variable, traces": {
+			reason: "it is taken as it is", in: Settings{SampleRatio: 1},
+			environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://a", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://b/t"},
+			want:    "https://b/t",
+		},
+		"setting over both": {
+			reason: "ACP's own counts", in: Settings{Endpoint: "https://own", SampleRatio: 1},
+			environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://a"},
+			want:    "https://own/v1/traces",
+		},
+		"disabled": {reason: "the standard says so", in: Settings{Endpoint: "https://own", SampleRatio: 1}, environ: []string{"OTEL_SDK_DISABLED", "true"}},
+		"no exporter": {
+			reason: "the standard says so", in: Settings{Endpoint: "https://own", SampleRatio: 1},
+			environ: []string{"OTEL_TRACES_EXPORTER", "none"},
+		},
+		"gRPC": {
+			reason: "it is not spoken", in: Settings{Endpoint: "https://own", SampleRatio: 1},
+			environ: []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, refused: "http/protobuf only",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Environ = environment(tc.environ...)
@@ -130,7 +166,8 @@ func TestSpansArrive(t *testing.T) {
 	if h := to.Headers()[0]; h.Get("Authorization") != "Bearer one" || h.Get("X-Scope-OrgID") != "acp" {
 		t.Errorf("%v", h)
 	}
-	const want = `# HELP acp_tracing_spans_total Spans by what became of them: recorded, sent, or failed to be sent. Recorded ones that are neither sent nor failed were dropped, or wait for at most some seconds.
+	const want = `# HELP acp_tracing_spans_total Spans by what became of them: recorded, sent, or failed to be sent. ` +
+		`Recorded ones that are neither sent nor failed were dropped, or wait for at most some seconds.
 # TYPE acp_tracing_spans_total counter
 acp_tracing_spans_total{outcome="failed"} 0
 acp_tracing_spans_total{outcome="recorded"} 2

@@ -129,7 +129,8 @@ func newSender(e sdk.SpanExporter, endpoint string, log *slog.Logger, spans *pro
 func Spans() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "acp_tracing_spans_total",
-		Help: "Spans by what became of them: recorded, sent, or failed to be sent. Recorded ones that are neither sent nor failed were dropped, or wait for at most some seconds.",
+		Help: "Spans by what became of them: recorded, sent, or failed to be sent. Recorded ones that are neither sent nor failed were dropped, " +
+			"or wait for at most some seconds.",
 	}, []string{"outcome"})
 	for _, outcome := range []string{outcomeRecorded, outcomeSent, outcomeFailed} {
 		c.WithLabelValues(outcome)

@@ -36,7 +36,8 @@ func (s *Settings) Define(c *configuration.Settings) *pflag.FlagSet {
 		&s.Endpoint,
 		"tracing-endpoint",
 		"",
-		"`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; without a path: /v1/traces. Empty: the variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and without them there are no traces",
+		"`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; without a path: /v1/traces. Empty: "+
+			"the variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and without them there are no traces",
 	)
 	f.BoolVar(
 		&s.Insecure,

@@ -115,7 +115,12 @@ func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, 
 			continue
 		}
 		seen = append(seen, sample{time.Now(), now})
-		for len(seen) > 0 && (time.Since(seen[0].at) > quietPeriod+quietInterval || seen[0].writes != now.writes || seen[0].reconciles != now.reconciles || seen[0].waiting > 0) {
+		for len(seen) > 0 {
+			first := seen[0]
+			active := first.writes != now.writes || first.reconciles != now.reconciles || first.waiting > 0
+			if !active && time.Since(first.at) <= quietPeriod+quietInterval {
+				break
+			}
 			seen = seen[1:]
 		}
 		if len(seen) > 0 && time.Since(seen[0].at) >= quietPeriod && now.reconciles > 0 && now.waiting == 0 && now.reads-seen[0].reads <= probes {

@@ -206,8 +206,11 @@ func TestCheckDetectsFalseStatuses(t *testing.T) {
 			w.outage = away(outage{})
 			w.stateIn("m1").State = v1alpha1.MemberPending
 		}, "AccessControlPolicy p is reported as Realized, but in m1"},
-		"Unreadable":     {"Realized in a member that cannot be read", func(w *fixture) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
-		"UnsafeSettings": {"Realized in a member whose enforcement is unknown", func(w *fixture) { w.outage = &outage{misconfigured: "m1"} }, "whose agent settings disable policies"},
+		"Unreadable": {"Realized in a member that cannot be read", func(w *fixture) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
+		"UnsafeSettings": {
+			"Realized in a member whose enforcement is unknown",
+			func(w *fixture) { w.outage = &outage{misconfigured: "m1"} }, "whose agent settings disable policies",
+		},
 		"UnsafeSettingsReported": {"such a member is reported as Pending", func(w *fixture) {
 			w.outage = &outage{misconfigured: "m1"}
 			w.stateIn("m1").State = v1alpha1.MemberPending
@@ -254,11 +257,14 @@ func TestCheckDetectsFalseStatuses(t *testing.T) {
 			w.addIstioObject(protects, "i1", "m1", "m2")
 			w.istioObjects["m2"][0].SetLabels(map[string]string{v1alpha1.LabelRevision: "i1"})
 		}, "AuthorizationPolicy istio-system/acp-jobs in m2 differs from its Federated object: its label acp.io/unit"},
-		"EnforcedButPending": {"enforced, but reported as Pending", func(w *fixture) { w.stateIn("m2").State = v1alpha1.MemberPending }, "in m2 it is enforced, but reported as"},
-		"NotReported":        {"enforced, but not reported", func(w *fixture) { w.resource.Status.Clusters = w.resource.Status.Clusters[:1] }, "in m2 it is enforced"},
-		"Mode":               {"Enforce, but reported as Audit", func(w *fixture) { w.stateIn("m1").Mode = v1alpha1.ModeAudit }, "its mode is Enforce"},
-		"Old":                {"the status is of an older generation", func(w *fixture) { w.resource.Generation = 2 }, "older generation"},
-		"OldPolicy":          {"the status of the policy is of an older generation", func(w *fixture) { w.policy.Generation = 2 }, "older generation"},
+		"EnforcedButPending": {
+			"enforced, but reported as Pending", func(w *fixture) { w.stateIn("m2").State = v1alpha1.MemberPending },
+			"in m2 it is enforced, but reported as",
+		},
+		"NotReported": {"enforced, but not reported", func(w *fixture) { w.resource.Status.Clusters = w.resource.Status.Clusters[:1] }, "in m2 it is enforced"},
+		"Mode":        {"Enforce, but reported as Audit", func(w *fixture) { w.stateIn("m1").Mode = v1alpha1.ModeAudit }, "its mode is Enforce"},
+		"Old":         {"the status is of an older generation", func(w *fixture) { w.resource.Generation = 2 }, "older generation"},
+		"OldPolicy":   {"the status of the policy is of an older generation", func(w *fixture) { w.policy.Generation = 2 }, "older generation"},
 		"Leaked": {"an object is in a member outside the placement", func(w *fixture) {
 			if err := unstructured.SetNestedSlice(w.federated.Object, []any{map[string]any{"name": "m1"}}, "spec", "placement", "clusters"); err != nil {
 				t.Fatal(err)

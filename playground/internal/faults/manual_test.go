@@ -16,7 +16,11 @@ func TestPodOf(t *testing.T) {
 		{"Cilium's", `{kind: CiliumClusterwideNetworkPolicy, spec: {endpointSelector: {matchLabels: {"k8s:com.trip/queue": jobs}}}}`, "b/server-0"},
 		{"Istio's", `{kind: AuthorizationPolicy, spec: {selector: {matchLabels: {com.trip/queue: jobs}}}}`, "b/server-0"},
 		{"of another resource", `{kind: AuthorizationPolicy, spec: {selector: {matchLabels: {com.trip/queue: mails}}}}`, ""},
-		{"of every resource", `{kind: CiliumClusterwideNetworkPolicy, spec: {endpointSelector: {matchExpressions: [{key: "k8s:com.trip/queue", operator: Exists}]}}}`, ""},
+		{
+			"of every resource",
+			`{kind: CiliumClusterwideNetworkPolicy, spec: {endpointSelector: {matchExpressions: [{key: "k8s:com.trip/queue", operator: Exists}]}}}`,
+			"",
+		},
 		{"of a subject", `{kind: CiliumCIDRGroup, spec: {externalCIDRs: [10.0.0.0/8]}}`, ""},
 	} {
 		u := &unstructured.Unstructured{}

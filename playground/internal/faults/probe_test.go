@@ -64,8 +64,14 @@ func TestContinuousProbe(t *testing.T) {
 		want     string
 	}{
 		"OpenStaysOpen": {"no resource is protected, and all connections pass", func(w *model) []*model { return []*model{w} }, "no-policy", false, ""},
-		"ClosedPasses":  {"no application has a grant", func(w *model) []*model { return []*model{withEnforcement(w)} }, "allowed", false, "no wanted policy allowed it"},
-		"OpenIsLost":    {"no resource is protected, and connections are refused", func(w *model) []*model { return []*model{w} }, "default-denied", false, "every wanted policy allowed it"},
+		"ClosedPasses": {
+			"no application has a grant", func(w *model) []*model { return []*model{withEnforcement(w)} },
+			"allowed", false, "no wanted policy allowed it",
+		},
+		"OpenIsLost": {
+			"no resource is protected, and connections are refused", func(w *model) []*model { return []*model{w} },
+			"default-denied", false, "every wanted policy allowed it",
+		},
 		"Between": {"enforced before and after, and open in between", func(w *model) []*model { return []*model{withEnforcement(w), withEnforcement(w)} },
 			"no-policy", false, "no wanted policy allowed it"},
 		"Revoked": {"a revoked connection may pass until the revocation is enforced", func(w *model) []*model {
@@ -74,8 +80,11 @@ func TestContinuousProbe(t *testing.T) {
 		"Granted": {"a granted connection may pass or be refused until the grant is enforced", func(w *model) []*model {
 			return []*model{withEnforcement(w), withGrant(withEnforcement(w), nil)}
 		}, "default-denied", false, ""},
-		"Expires": {"a grant that expires soon may have expired", func(w *model) []*model { return []*model{withGrant(withEnforcement(w), &inOneMinute)} }, "default-denied", false, ""},
-		"Manual":  {"a manual change in the member opened it", func(w *model) []*model { return []*model{withEnforcement(w)} }, "no-policy", true, ""},
+		"Expires": {
+			"a grant that expires soon may have expired",
+			func(w *model) []*model { return []*model{withGrant(withEnforcement(w), &inOneMinute)} }, "default-denied", false, "",
+		},
+		"Manual": {"a manual change in the member opened it", func(w *model) []*model { return []*model{withEnforcement(w)} }, "no-policy", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, open := newPair(t)

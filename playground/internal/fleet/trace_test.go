@@ -82,7 +82,8 @@ func TestOneTraceFromTheRequestToTheMembers(t *testing.T) {
 		"acp-adapter": {"unit.reconcile", "unit.compile", "unit.write", "unit.realize", "member.realize", "member.realize"},
 	})
 	// The parts are below each other across the border of the programs.
-	for child, parent := range map[string]string{"ticket.submit": "POST /api/v1/tickets", "outbox.apply": "ticket.submit", "host.write": "outbox.apply", "unit.reconcile": "host.write",
+	for child, parent := range map[string]string{"ticket.submit": "POST /api/v1/tickets", "outbox.apply": "ticket.submit",
+		"host.write": "outbox.apply", "unit.reconcile": "host.write",
 		"unit.compile": "unit.reconcile", "unit.realize": "unit.reconcile", "member.realize": "unit.realize"} {
 		c := all[slices.IndexFunc(all, func(s tracingtest.Span) bool { return s.Name == child })]
 		p := all[slices.IndexFunc(all, func(s tracingtest.Span) bool { return s.SpanID == c.ParentID })]

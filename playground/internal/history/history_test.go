@@ -79,7 +79,10 @@ func TestDemoHasSomethingForEveryFeature(t *testing.T) {
 		"Machine":   {"a registered machine has its application's name", pair{"676", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.DefaultDenied}},
 		"Refused":   {"an enforced resource refuses who has no statement", pair{"889", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.DefaultDenied}},
 		"Wildcard":  {"the white list lets the operations tool in", pair{"858", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.Allowed}},
-		"Unmanaged": {"what is not onboarded is seen, too", pair{"777", "trnv1:rsc:trip-com:mysql:clusters:orders-db"}, 14, 15, []policy.Verdict{policy.Unmanaged}},
+		"Unmanaged": {
+			"what is not onboarded is seen, too", pair{"777", "trnv1:rsc:trip-com:mysql:clusters:orders-db"},
+			14, 15, []policy.Verdict{policy.Unmanaged},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := len(days[tc.pair]); n < tc.min || n > tc.max {

@@ -91,7 +91,8 @@ func (g *guide) try(script string) (string, error) {
 
 var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:[0-9]+) ->`)
 
-// forward starts `kubectl port-forward` with these arguments in the machine's own network until the test or the returned function ends it, and returns its address.
+// forward starts `kubectl port-forward` with these arguments in the machine's own network until the test or the returned function ends it, and returns its
+// address.
 func (g *guide) forward(t *testing.T, args ...string) (address string, stop func()) {
 	t.Helper()
 	var out output

@@ -523,7 +523,11 @@ kind: AccessControlPolicy
 metadata: {name: denial}
 spec:
   statements:
-  - {sid: no-shop, effect: Deny, subjects: ["trnv1:rsc:example-com:iam:sa:app/shop"], actions: ["redis:connect"], resources: ["trnv1:rsc:example-com:redis:clusters:orders"]}
+  - sid: no-shop
+    effect: Deny
+    subjects: ["trnv1:rsc:example-com:iam:sa:app/shop"]
+    actions: ["redis:connect"]
+    resources: ["trnv1:rsc:example-com:redis:clusters:orders"]
 `
 
 // testStory goes through what a resource can be for a client, on real connections.

@@ -60,7 +60,8 @@ STATEMENTS`
 
 func statement(sid, effect, app string) string {
 	return fmt.Sprintf(
-		`  - {sid: %s, effect: %s, subjects: ["trnv1:rsc:trip-com:iam:sa:app/%s"], actions: ["redis:connect"], resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
+		`  - {sid: %s, effect: %s, subjects: ["trnv1:rsc:trip-com:iam:sa:app/%s"], actions: ["redis:connect"],
+      resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
 `,
 		sid,
 		effect,
@@ -79,7 +80,9 @@ func testPolicies(t *testing.T, n *node) {
 	startProbe(t, client, "app-888", map[string]string{"com.trip/appid": "888"})
 	startProbe(t, client, "app-666", map[string]string{"com.trip/appid": "666"})
 	service := startService(t, client)
-	for name, to := range map[string]string{"its address": server, "the address of its Service": service, "the name of its Service": "redis.default.svc.cluster.local"} {
+	for name, to := range map[string]string{
+		"its address": server, "the address of its Service": service, "the name of its Service": "redis.default.svc.cluster.local",
+	} {
 		eventually(t, wireTimeout, "a pod reaches another by "+name, w.connects("app-888", to+":6379", true))
 	}
 
@@ -91,9 +94,16 @@ func testPolicies(t *testing.T, n *node) {
 		reason, mode, statements string
 		may                      map[string]bool
 	}{
-		{"a resource that is closed lets in only what a statement allows", "Enforce", statement("a", "Allow", "888"), map[string]bool{"app-888": true, "app-666": false}},
+		{
+			"a resource that is closed lets in only what a statement allows", "Enforce",
+			statement("a", "Allow", "888"), map[string]bool{"app-888": true, "app-666": false},
+		},
 		{"a revoked statement closes", "Enforce", statement("b", "Allow", "666"), map[string]bool{"app-888": false, "app-666": true}},
-		{"a deny is stronger than an allow", "Enforce", statement("a", "Allow", "888") + statement("b", "Allow", "666") + statement("c", "Deny", "666"), map[string]bool{"app-888": true, "app-666": false}},
+		{
+			"a deny is stronger than an allow", "Enforce",
+			statement("a", "Allow", "888") + statement("b", "Allow", "666") + statement("c", "Deny", "666"),
+			map[string]bool{"app-888": true, "app-666": false},
+		},
 		{"an audited resource is open", "Audit", statement("a", "Allow", "888"), map[string]bool{"app-888": true, "app-666": true}},
 		{"and closes again", "Enforce", statement("a", "Allow", "888"), map[string]bool{"app-888": true, "app-666": false}},
 	} {

@@ -109,7 +109,8 @@ func report(w io.Writer, o imageset.Options, built []imageset.Built) {
 	if o.Development {
 		fmt.Fprintf(
 			w,
-			"These images are for development: they are signed with a key that was made for this run (%s) and is kept nowhere. Set COSIGN_KEY to sign with your own.\n",
+			"These images are for development: they are signed with a key that was made for this run (%s) and is kept nowhere. "+
+				"Set COSIGN_KEY to sign with your own.\n",
 			filepath.Join(o.Dir, imageset.DevelopmentKeyFile),
 		)
 	}

@@ -1,5 +1,5 @@
-// Package artifacts makes the files of a release beside the images: archives of the kubectl plugin, charts, the krew manifest, the release notes and the checksums.
-// The same input gives the same bytes.
+// Package artifacts makes the files of a release beside the images: archives of the kubectl plugin, charts, the krew manifest, the release notes and the
+// checksums. The same input gives the same bytes.
 package artifacts
 
 import (

@@ -72,7 +72,8 @@ func TestNotes(t *testing.T) {
 func TestCheckRelease(t *testing.T) {
 	for version, want := range map[string]bool{
 		"0.1.0": true, "v0.1.0": true, "1.2.3-rc.1": true,
-		"0.1": false, "1": false, "": false, "latest": false, "0.1.0+build": false, "01.2.3": false, "0.1.0-": false, "v": false, "80620d6-dirty": false, "vv0.1.0": false,
+		"0.1": false, "1": false, "": false, "latest": false, "0.1.0+build": false,
+		"01.2.3": false, "0.1.0-": false, "v": false, "80620d6-dirty": false, "vv0.1.0": false,
 	} {
 		if err := build.CheckRelease(version); (err == nil) != want {
 			t.Errorf("%q: %v", version, err)
@@ -80,20 +81,22 @@ func TestCheckRelease(t *testing.T) {
 	}
 }
 
-// repository makes a Git repository with what a release needs: a small plugin, a small program for each image but the portal, a changelog, a license and charts.
+// repository makes a Git repository with what a release needs: a small plugin, a small program for each image but the portal, a changelog, a license and
+// charts.
 func repository(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	main := "package main\n\nimport \"" + build.Module + "/internal/version\"\n\nfunc main() { println(version.String()) }\n"
 	files := map[string]string{
-		"go.mod":                             "module " + build.Module + "\n\ngo 1.26.0\n",
-		"internal/version/version.go":        "package version\n\nvar version string\n\nfunc String() string { return version }\n",
-		"cmd/acp-adapter/main.go":            main,
-		"cmd/kubectl-acp/main.go":            main,
-		"CHANGELOG.md":                       changelog,
-		"LICENSE":                            "license\n",
-		".gitignore":                         "/dist/\n",
-		"deploy/charts/acp/Chart.yaml":       "apiVersion: v2\nname: acp\nversion: 0.0.0\nappVersion: \"0.0.0\"\ndependencies:\n  - {name: acp-crds, version: 0.0.0, repository: \"file://../acp-crds\", condition: crds.enabled}\n",
+		"go.mod":                      "module " + build.Module + "\n\ngo 1.26.0\n",
+		"internal/version/version.go": "package version\n\nvar version string\n\nfunc String() string { return version }\n",
+		"cmd/acp-adapter/main.go":     main,
+		"cmd/kubectl-acp/main.go":     main,
+		"CHANGELOG.md":                changelog,
+		"LICENSE":                     "license\n",
+		".gitignore":                  "/dist/\n",
+		"deploy/charts/acp/Chart.yaml": "apiVersion: v2\nname: acp\nversion: 0.0.0\nappVersion: \"0.0.0\"\ndependencies:\n" +
+			"  - {name: acp-crds, version: 0.0.0, repository: \"file://../acp-crds\", condition: crds.enabled}\n",
 		"deploy/charts/acp/values.yaml":      "crds: {enabled: true}\n",
 		"deploy/charts/acp/.helmignore":      "*.gotmpl\n",
 		"deploy/charts/acp/README.gotmpl":    "template\n",

@@ -23,8 +23,8 @@ type Chart struct {
 }
 
 // Charts packages every chart in a folder with a version (without its "v"), as `helm package --dependency-update` does, but so that the same files give the
-// same bytes. A chart whose appVersion is its version is about ACP's programs and gets the new version for both; another appVersion is that of something else and
-// stays. Without the folder there are no charts.
+// same bytes. A chart whose appVersion is its version is about ACP's programs and gets the new version for both; another appVersion is that of something else
+// and stays. Without the folder there are no charts.
 func Charts(dir, version string, modified time.Time) ([]Chart, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

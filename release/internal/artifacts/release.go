@@ -39,7 +39,8 @@ type Options struct {
 	Images imageset.Options
 	// Dir is the folder to write to, which is emptied first.
 	Dir string
-	// Snapshot is a release that nobody publishes: the work tree may differ from the commit, the changelog may lack the version, and the key may be of this run.
+	// Snapshot is a release that nobody publishes: the work tree may differ from the commit, the changelog may lack the version, and the key may be of this
+	// run.
 	Snapshot bool
 	// Platforms are those of the plugin.
 	Platforms []build.Platform
@@ -56,12 +57,14 @@ func Check(ctx context.Context, o Options) error {
 	}
 	if s.Modified {
 		return errors.New(
-			"the work tree has changes that are not committed, so nobody could build the same; commit or stash them, or set SNAPSHOT=1 for files that are not published",
+			"the work tree has changes that are not committed, so nobody could build the same; commit or stash them, or set SNAPSHOT=1 for files " +
+				"that are not published",
 		)
 	}
 	if o.Images.Development {
 		return errors.New(
-			"a release is signed; set COSIGN_KEY to the file of the private key and COSIGN_PASSWORD to its password, or set SNAPSHOT=1 for files that are not published",
+			"a release is signed; set COSIGN_KEY to the file of the private key and COSIGN_PASSWORD to its password, or set SNAPSHOT=1 for files " +
+				"that are not published",
 		)
 	}
 	tagged, err := exec.CommandContext(ctx, "git", "-C", s.Root, "rev-parse", "--quiet", "--verify", "refs/tags/"+s.Version+"^{commit}").Output()

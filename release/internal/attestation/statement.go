@@ -63,7 +63,8 @@ func Statement(name string, digest v1.Hash, predicateType string, predicate json
 	return encoded, nil
 }
 
-// Attach signs a statement about a subject and returns it as an attachment, in the form in which cosign 3 stores it. created is not read by anything that verifies.
+// Attach signs a statement about a subject and returns it as an attachment, in the form in which cosign 3 stores it. created is not read by anything that
+// verifies.
 func Attach(
 	ctx context.Context,
 	key *Key,

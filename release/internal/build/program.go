@@ -62,7 +62,8 @@ func LinkerFlags(version string) string {
 	return "-s -w -X " + Module + "/internal/version.version=" + version
 }
 
-// Environment returns the settings of the Go toolchain that change what is built. Each is set to one value, so that a contributor's own settings change nothing.
+// Environment returns the settings of the Go toolchain that change what is built. Each is set to one value, so that a contributor's own settings change
+// nothing.
 func Environment(p Platform) []string {
 	return []string{
 		"CGO_ENABLED=0",

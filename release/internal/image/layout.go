@@ -89,7 +89,8 @@ func (a Attachment) image() (v1.Image, error) {
 	return img, nil
 }
 
-// WriteLayout writes an index with its attachments to a folder as an OCI layout, in place of what is there. repository and tag name the image, for tools that import layouts.
+// WriteLayout writes an index with its attachments to a folder as an OCI layout, in place of what is there. repository and tag name the image, for tools that
+// import layouts.
 func WriteLayout(dir, repository, tag string, index v1.ImageIndex, attachments []Attachment) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove the former layout: %w", err)

@@ -59,7 +59,8 @@ func programLayer(name, executable string) (v1.Layer, error) {
 	})
 }
 
-// certificates returns the authorities as PEM. Authorities that Mozilla trusts only for certificates issued before some day are left out, because a file cannot say so.
+// certificates returns the authorities as PEM. Authorities that Mozilla trusts only for certificates issued before some day are left out, because a file cannot
+// say so.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -107,7 +107,8 @@ func TestSameSourceSameBytes(t *testing.T) {
 // copyRepository copies what Git tracks of the main module to another folder.
 func copyRepository(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "-C", repositoryRoot, "ls-files", "-z", "--", "*.go", "go.mod", "go.sum", "deploy", "hack/stubs", "api", "internal", "cmd", "controllers", "web/dist").
+	out, err := exec.CommandContext(t.Context(), "git", "-C", repositoryRoot, "ls-files", "-z", "--", "*.go", "go.mod", "go.sum", "deploy",
+		"hack/stubs", "api", "internal", "cmd", "controllers", "web/dist").
 		Output()
 	if err != nil {
 		t.Fatalf("list the repository's files: %v", err)
@@ -356,7 +357,9 @@ func TestBuildKeepsOtherFiles(t *testing.T) {
 	if _, err := Build(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"notes.txt": true, "own/file": true, "portal": false, "acp-adapter/index.json": true, "acp-adapter.spdx.json": true} {
+	for path, want := range map[string]bool{
+		"notes.txt": true, "own/file": true, "portal": false, "acp-adapter/index.json": true, "acp-adapter.spdx.json": true,
+	} {
 		if _, err := os.Stat(filepath.Join(o.Dir, path)); (err == nil) != want {
 			t.Errorf("%s is there: %v", path, err == nil)
 		}

@@ -15,7 +15,9 @@ import (
 
 // TestIdentitiesArePublished checks that each identity of the own member's pods has an object as long as one of these pods exists.
 func TestIdentitiesArePublished(t *testing.T) {
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{identityResource: "CiliumIdentityList"}).
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		identityResource: "CiliumIdentityList",
+	}).
 		Resource(identityResource)
 	m, err := mesh.New([]string{"m1", "m2"})
 	if err != nil {

@@ -51,7 +51,10 @@ func writePKI(dir string, c Config) error {
 		ips        []string
 	}{
 		{name: "apiserver", user: "kube-apiserver", usage: server, dns: apiNames, ips: []string{c.NodeIP(), c.APIService(), "127.0.0.1"}},
-		{name: "kubelet", user: "system:node:" + c.Name, groups: []string{"system:nodes"}, usage: server, dns: []string{c.Name}, ips: []string{c.NodeIP(), "127.0.0.1"}},
+		{
+			name: "kubelet", user: "system:node:" + c.Name, groups: []string{"system:nodes"},
+			usage: server, dns: []string{c.Name}, ips: []string{c.NodeIP(), "127.0.0.1"},
+		},
 		{name: "admin", user: "admin", groups: []string{"system:masters"}, usage: client},
 		{name: "controller-manager", user: "system:kube-controller-manager", usage: client},
 		{name: "scheduler", user: "system:kube-scheduler", usage: client},

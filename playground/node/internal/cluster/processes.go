@@ -245,7 +245,10 @@ func containerdTOML() string {
 root = "/var/lib/containerd"
 state = "/run/containerd"
 # Only overlayfs is used, and the checks of the others fail with noise.
-disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
+]
 [grpc]
   address = "` + containerdSocket + `"
 [plugins."io.containerd.grpc.v1.cri"]

@@ -20,7 +20,8 @@ func Check(dir string) error {
 	}
 	if os.Geteuid() != 0 {
 		return errors.New(
-			"a real node needs root: it makes namespaces, cgroups and mounts, and loads BPF programs (run it with sudo, or `make run` without REAL=1, which needs no root)",
+			"a real node needs root: it makes namespaces, cgroups and mounts, and loads BPF programs (run it with sudo, " +
+				"or `make run` without REAL=1, which needs no root)",
 		)
 	}
 	var all []error

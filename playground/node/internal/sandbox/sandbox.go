@@ -58,8 +58,8 @@ type record struct {
 
 func recordPath(dir string) string { return filepath.Join(dir, "sandbox.json") }
 
-// Start starts a sandbox, removing what an earlier one in the same folder left. Connect is called with the process id of its first process, before its program starts, to connect its
-// network. Files are passed to the program from descriptor 4 on; descriptor 3 reaches its end when the program has to end.
+// Start starts a sandbox, removing what an earlier one in the same folder left. Connect is called with the process id of its first process, before its program
+// starts, to connect its network. Files are passed to the program from descriptor 4 on; descriptor 3 reaches its end when the program has to end.
 func Start(c Config, connect func(pid int) error, files ...*os.File) (_ *Sandbox, err error) {
 	if err := Remove(c.Dir, c.Name); err != nil {
 		return nil, err
