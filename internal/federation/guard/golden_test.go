@@ -1,25 +1,25 @@
 package guard
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite deploy/guard")
 
 // TestFilesAreWhatIsRendered compares deploy/guard, which is for users who apply files. The example of class labels is
 // for reading only, because the keys depend on the fleet.
 func TestFilesAreWhatIsRendered(t *testing.T) {
-	for file, keys := range map[string]Credentials{"deploy/guard/guard.yaml": {},
-		"internal/federation/guard/testdata/class-labels.yaml": {Labels: []string{"com.trip/redis-cluster", "com.trip/appid"}, ServiceAccounts: []string{"app-{id}"}}} {
+	for file, keys := range map[string]Credentials{
+		"deploy/guard/guard.yaml": {},
+		"internal/federation/guard/testdata/class-labels.yaml": {
+			Labels: []string{"com.trip/redis-cluster", "com.trip/appid"}, ServiceAccounts: []string{"app-{id}"},
+		},
+	} {
 		objects, err := Objects(keys)
 		if err != nil {
 			t.Fatal(err)
@@ -38,20 +38,7 @@ func TestFilesAreWhatIsRendered(t *testing.T) {
 			}
 			got += string(text)
 		}
-		path := filepath.Join(testenv.Root(), file)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s is stale: run go test ./internal/federation/guard -update\n%s", file, d)
-		}
+		golden.Compare(t, filepath.Join(testenv.Root(), file), got)
 	}
 }
 
