@@ -99,6 +99,10 @@ func TestFleetOnRealNodes(t *testing.T) {
 	eventually(t, time.Minute, "what Cilium refuses is reported", func(ctx context.Context) error { return refusedFlows(ctx, state) })
 
 	nodes := filepath.Join(state, "data", "nodes", "state")
+	access := newFleetAccess(t, policies, members, nodes)
+	t.Run("statements", access.testStatements)
+	t.Run("a temporary audit", access.testTemporaryAudit)
+	t.Run("a killed agent", func(t *testing.T) { access.testKilledAgent(t, "m1", "m2", firstProcess(t, nodes, "m1")) })
 	belonged := belongingsOf(t, nodes, programs)
 	fmt.Printf("bench real_members_memory %.0f MB\n", float64(belonged.memory)/(1<<20))
 	stop()

@@ -1,6 +1,9 @@
 package nodetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +15,8 @@ import (
 	"github.com/vishvananda/netns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/acp-io/acp/internal/enforcer/ciliumtest"
 )
 
 // outside is the network behind the default route of the nodes: the namespace of the switch. Addresses that are added to it are outside of
@@ -96,4 +101,23 @@ func (o *outside) add(t *testing.T, address string) netip.Addr {
 		t.Fatalf("add the address %s: %v", address, err)
 	}
 	return local
+}
+
+// connects returns a check that an address can, or cannot, open a TCP connection.
+func (o *outside) connects(from, to netip.Addr, port uint16, want bool) func(context.Context) error {
+	return func(context.Context) error {
+		a := &attempt{from: o.namespace, local: from, to: to, port: ciliumtest.Port{Protocol: "TCP", Number: port}}
+		if err := connectBatch([]*attempt{a}); err != nil {
+			return err
+		}
+		switch {
+		case want && a.err != nil:
+			return fmt.Errorf("%s cannot connect to %s: %w", from, to, a.err)
+		case !want && a.err == nil:
+			return fmt.Errorf("%s can connect to %s", from, to)
+		case !want && !errors.Is(a.err, errNoAnswer): // Cilium drops what it refuses
+			return fmt.Errorf("%s cannot connect to %s, but not because of a policy: %w", from, to, a.err)
+		}
+		return nil
+	}
 }
