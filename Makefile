@@ -26,8 +26,8 @@ help: ## List the targets
 
 REAL ?=
 ifneq ($(REAL),)
-RUN_FLAGS += --real $(BIN)/acp-node
-run: root node-parts $(BIN)/acp-node
+RUN_FLAGS += --real $(BIN)/acp-nodes
+run: root node-parts $(BIN)/acp-nodes
 endif
 
 .PHONY: run
@@ -39,8 +39,8 @@ clean-run: $(BIN)/acp-playground ## Forget what earlier runs kept (tickets, poli
 	@$(BIN)/acp-playground clean
 
 .PHONY: node
-node: root $(BIN)/acp-node node-parts ## Start a real Kubernetes node with Cilium, and keep it until Ctrl-C (needs root on Linux)
-	@$(BIN)/acp-node up $(NODE_FLAGS)
+node: root $(BIN)/acp-nodes node-parts ## Start a real Kubernetes node with Cilium, and keep it until Ctrl-C (needs root on Linux)
+	@$(BIN)/acp-nodes up $(NODE_FLAGS)
 
 ##@ Build
 
@@ -205,9 +205,9 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "real nodes need root: namespaces, cgroups, mounts and BPF programs (docs/real-nodes.md)" >&2; exit 1; }
 
-.PHONY: $(BIN)/acp-node
-$(BIN)/acp-node:
-	@cd $(NODE) && ../../hack/step "acp-node" go build -o $(BIN)/ ./cmd/acp-node
+.PHONY: $(BIN)/acp-nodes
+$(BIN)/acp-nodes:
+	@cd $(NODE) && ../../hack/step "acp-nodes" go build -o $(BIN)/ ./cmd/acp-nodes
 
 .PHONY: node-parts
 node-parts: $(BIN)/acp-playground ## Build what real nodes are made of (a quarter of an hour the first time)

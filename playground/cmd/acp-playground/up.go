@@ -22,7 +22,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.StringVar(&o.JSONReady, "json-ready", "", "write a JSON file with URLs, ports, pids and logins when everything is ready")
 	flags.StringVar(&o.Traffic, "traffic", "", "file that describes the traffic (default: playground/demo/traffic.yaml of the repository)")
 	flags.Float64Var(&o.TrafficRate, "traffic-rate", 1, "factor for the rate of all traffic; 0 is silence")
-	flags.StringVar(&o.Nodes, "real", "", "path of acp-node: the members are real Kubernetes nodes with Cilium, which needs root (docs/real-nodes.md)")
+	flags.StringVar(&o.Nodes, "real", "", "path of acp-nodes: the members are real Kubernetes nodes with Cilium, which needs root (docs/real-nodes.md)")
 	flags.BoolVar(&o.Guard, "guard", true, "let only KubeFed and the group acp:break-glass change in the members what ACP manages there")
 	flags.IntVar(&o.History, "history", 14, "days of generated history that a new flow store begins with; 0 is none")
 	if err := parse(flags, args); err != nil {

@@ -56,7 +56,7 @@ type Config struct {
 	// Between, when not nil, is called with the name of a member and the address of its API server, and returns the address under
 	// which the member is registered, for example that of a proxy.
 	Between func(member, address string) (string, error)
-	// Nodes is the path of acp-node, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
+	// Nodes is the path of acp-nodes, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
 	// API servers only.
 	Nodes string
 	// ExtraPorts are additional port purposes of the caller; their ports are chosen together with those of the fleet.

@@ -136,7 +136,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
-	if f.nodes == "" { // acp-node writes the configuration of its agents itself
+	if f.nodes == "" { // acp-nodes writes the configuration of its agents itself
 		objects = append(objects, ciliumConfig(member), ciliumAgents())
 	}
 	if f.guarded {

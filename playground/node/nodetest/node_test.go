@@ -25,7 +25,7 @@ import (
 // startTimeout is how long a node may take to be ready, without the building of parts.
 const startTimeout = 6 * time.Minute
 
-// program is the built acp-node.
+// program is the built acp-nodes.
 var program string
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "these tests start real nodes, which needs root: run them with sudo")
 		return 1
 	}
-	dir, err := os.MkdirTemp("", "acp-node-test-")
+	dir, err := os.MkdirTemp("", "acp-nodes-test-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // the test of users without rights starts it, too
 	}
@@ -46,15 +46,15 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "acp-node")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/acp-node").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build acp-node: %v\n%s", err, out)
+	program = filepath.Join(dir, "acp-nodes")
+	if out, err := exec.Command("go", "build", "-o", program, "../cmd/acp-nodes").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build acp-nodes: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
 }
 
-// node is a process `acp-node up`.
+// node is a process `acp-nodes up`.
 type node struct {
 	t      *testing.T
 	state  string
@@ -104,14 +104,14 @@ func up(t *testing.T, state string, args ...string) *node {
 		}
 		down(t, state)
 		if t.Failed() {
-			t.Logf("acp-node wrote:\n%s", n.output)
+			t.Logf("acp-nodes wrote:\n%s", n.output)
 		}
 	})
 	deadline := time.After(startTimeout)
 	for !strings.Contains(n.output.String(), "ready after") {
 		select {
 		case <-n.ended:
-			t.Fatalf("acp-node ended before the node was ready: %v", n.err)
+			t.Fatalf("acp-nodes ended before the node was ready: %v", n.err)
 		case <-deadline:
 			t.Fatal("the node is not ready in time")
 		case <-time.After(50 * time.Millisecond):
@@ -120,16 +120,16 @@ func up(t *testing.T, state string, args ...string) *node {
 	return n
 }
 
-// readyAfter is the time that acp-node itself measured.
+// readyAfter is the time that acp-nodes itself measured.
 func (n *node) readyAfter() string {
 	found := regexp.MustCompile(`ready after ([0-9.]+) s`).FindStringSubmatch(n.output.String())
 	if found == nil {
-		n.t.Fatal("acp-node did not say how long it took")
+		n.t.Fatal("acp-nodes did not say how long it took")
 	}
 	return found[1]
 }
 
-// stop ends acp-node as Ctrl-C does.
+// stop ends acp-nodes as Ctrl-C does.
 func (n *node) stop() {
 	n.t.Helper()
 	if err := n.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -138,14 +138,14 @@ func (n *node) stop() {
 	select {
 	case <-n.ended:
 	case <-time.After(time.Minute):
-		n.t.Fatal("acp-node does not end")
+		n.t.Fatal("acp-nodes does not end")
 	}
 	if n.err != nil {
-		n.t.Errorf("acp-node ended with %v", n.err)
+		n.t.Errorf("acp-nodes ended with %v", n.err)
 	}
 }
 
-// kill ends acp-node without giving it a chance to remove anything.
+// kill ends acp-nodes without giving it a chance to remove anything.
 func (n *node) kill() {
 	n.t.Helper()
 	if err := n.cmd.Process.Kill(); err != nil {
@@ -157,7 +157,7 @@ func (n *node) kill() {
 func down(t *testing.T, state string) {
 	t.Helper()
 	if out, err := exec.Command(program, "down", "--state-dir", state).CombinedOutput(); err != nil {
-		t.Errorf("acp-node down: %v: %s", err, out)
+		t.Errorf("acp-nodes down: %v: %s", err, out)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestKilledNode(t *testing.T) {
 		}
 	}
 	for _, s := range running {
-		t.Errorf("outlived acp-node: %s", s)
+		t.Errorf("outlived acp-nodes: %s", s)
 	}
 	again := up(t, state)
 	if _, err := again.client(t, "node").CoreV1().Nodes().Get(t.Context(), "node", metav1.GetOptions{}); err != nil {

@@ -27,7 +27,7 @@ type outside struct {
 	bridge netlink.Link
 }
 
-// enterOutside finds the switch by the folder of the state of the nodes. The namespace has no name: only acp-node has it open.
+// enterOutside finds the switch by the folder of the state of the nodes. The namespace has no name: only acp-nodes has it open.
 func enterOutside(t *testing.T, state string) *outside {
 	t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")

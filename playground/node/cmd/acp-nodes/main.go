@@ -1,4 +1,4 @@
-// Command acp-node runs real Kubernetes clusters on this machine, each with one node and Cilium as its network. It installs nothing.
+// Command acp-nodes runs real Kubernetes clusters on this machine, each with one node and Cilium as its network. It installs nothing.
 // It needs root on Linux.
 package main
 
@@ -59,7 +59,7 @@ func main() {
 	case errors.As(err, &exit):
 		os.Exit(int(exit))
 	default:
-		fmt.Fprintln(os.Stderr, "acp-node:", err)
+		fmt.Fprintln(os.Stderr, "acp-nodes:", err)
 		os.Exit(1)
 	}
 }
@@ -70,13 +70,13 @@ func Inside(args []string) (status int, ok bool) {
 	case len(args) == 2 && args[0] == sandbox.InitCommand:
 		status, err := sandbox.Init(args[1])
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "acp-node init:", err)
+			fmt.Fprintln(os.Stderr, "acp-nodes init:", err)
 			return 1, true
 		}
 		return status, true
 	case len(args) == 2 && args[0] == cluster.ManageCommand:
 		if err := manage(args[1]); err != nil {
-			fmt.Fprintln(os.Stderr, "acp-node manage:", err)
+			fmt.Fprintln(os.Stderr, "acp-nodes manage:", err)
 			return 1, true
 		}
 		return 0, true
@@ -124,22 +124,22 @@ func dispatch(ctx context.Context, args []string) error {
 		}
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 		flags.Usage = func() {
-			fmt.Fprintf(flags.Output(), "usage: acp-node %s [flags] %s\n\n%s\n", c.name, c.args, c.about)
+			fmt.Fprintf(flags.Output(), "usage: acp-nodes %s [flags] %s\n\n%s\n", c.name, c.args, c.about)
 			flags.PrintDefaults()
 		}
 		return c.run(ctx, flags, args[1:])
 	}
-	fmt.Fprintf(os.Stderr, "acp-node: there is no command %q\n", args[0])
+	fmt.Fprintf(os.Stderr, "acp-nodes: there is no command %q\n", args[0])
 	usage()
 	return errUsage
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: acp-node COMMAND [flags]")
+	fmt.Fprintln(os.Stderr, "usage: acp-nodes COMMAND [flags]")
 	for _, c := range commands() {
 		fmt.Fprintf(os.Stderr, "  %-6s %s\n", c.name, c.about)
 	}
-	fmt.Fprintln(os.Stderr, "acp-node COMMAND --help explains a command")
+	fmt.Fprintln(os.Stderr, "acp-nodes COMMAND --help explains a command")
 }
 
 // parse returns errUsage for a wrong flag, because the flag set has printed the error already.
@@ -265,11 +265,11 @@ func loadImage(f folders, name, path string) error {
 			w := tar.NewWriter(write)
 			// The import refuses an archive that is incomplete because of an error.
 			if err := w.AddFS(os.DirFS(path)); err != nil {
-				fmt.Fprintln(os.Stderr, "acp-node: read the layout:", err)
+				fmt.Fprintln(os.Stderr, "acp-nodes: read the layout:", err)
 				return
 			}
 			if err := w.Close(); err != nil {
-				fmt.Fprintln(os.Stderr, "acp-node: read the layout:", err)
+				fmt.Fprintln(os.Stderr, "acp-nodes: read the layout:", err)
 			}
 		}()
 		input = read

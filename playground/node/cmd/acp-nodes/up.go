@@ -183,7 +183,7 @@ func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) 
 			if ctx.Err() != nil {
 				return nil // the run was stopped before all clusters were ready
 			}
-			return fmt.Errorf("%w\nthe logs stay in %s; acp-node down removes them", err, r.state)
+			return fmt.Errorf("%w\nthe logs stay in %s; acp-nodes down removes them", err, r.state)
 		}
 	}
 	if r.readyFile != "" {
