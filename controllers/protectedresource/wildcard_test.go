@@ -21,6 +21,7 @@ func TestWildcardIsRemovedStepByStep(t *testing.T) {
 		empty[k] = v
 	}
 	empty["ingress"] = []any{map[string]any{}}
+	empty = enforcer.WithRuleLabel(empty)
 	seen := func(spec map[string]any) federation.Observation {
 		r := enforcer.Revision(spec)
 		return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Name: "acp-x", Revision: r, Label: r}}

@@ -10,6 +10,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
@@ -80,14 +82,60 @@ type Enforcer interface {
 
 // Revision returns the first 16 hexadecimal digits of the SHA-256 of the spec as JSON with sorted keys. A spec that was
 // written to an API server and read back has the same revision, regardless of the Go types of its numbers. For a spec
-// that is not valid JSON it returns "", which no object has.
+// that is not valid JSON it returns "", which no object has. Labels that WithRuleLabel added are not part of the revision,
+// unless they contain another one.
 func Revision(spec map[string]any) string {
+	labels, labelled := spec[ruleLabels]
+	if !labelled {
+		return digest(spec)
+	}
+	rest := maps.Clone(spec)
+	delete(rest, ruleLabels)
+	if r := digest(rest); r != "" && reflect.DeepEqual(labels, ruleLabelsOf(r)) {
+		return r
+	}
+	return digest(spec)
+}
+
+func digest(spec map[string]any) string {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return ""
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
+}
+
+// ruleLabels is the field of a spec with labels that the dataplane keeps with the rules, and that select nothing.
+const ruleLabels = "labels"
+
+// RuleLabelSource is the source of the label of WithRuleLabel, in the sense of Cilium's labels.
+const RuleLabelSource = "acp"
+
+func ruleLabelsOf(revision string) []any {
+	return []any{map[string]any{"key": v1alpha1.LabelRevision, "source": RuleLabelSource, "value": revision}}
+}
+
+// WithRuleLabel returns the spec with its revision as the label of its rules, in place of other labels. The agents of a
+// dataplane that keeps such labels report them with the rules that they have read, which tells which revision they have.
+func WithRuleLabel(spec map[string]any) map[string]any {
+	out := maps.Clone(spec)
+	delete(out, ruleLabels)
+	if r := digest(out); r != "" {
+		out[ruleLabels] = ruleLabelsOf(r)
+	}
+	return out
+}
+
+// HasRuleLabel reports whether the spec has a label of WithRuleLabel, of this or of another revision.
+func HasRuleLabel(spec map[string]any) bool {
+	labels, _ := spec[ruleLabels].([]any)
+	for _, l := range labels {
+		if label, ok := l.(map[string]any); ok && label["key"] == v1alpha1.LabelRevision {
+			return true
+		}
+	}
+	return false
 }
 
 // Render combines a spec for the base mode and the specs of the members that differ into a Rendered.

@@ -62,3 +62,30 @@ func TestRender(t *testing.T) {
 		t.Error("an override that is not JSON was rendered")
 	}
 }
+
+func TestWithRuleLabel(t *testing.T) {
+	spec := map[string]any{"a": "b"}
+	labelled := WithRuleLabel(spec)
+	if len(spec) != 1 || !HasRuleLabel(labelled) || HasRuleLabel(spec) {
+		t.Fatalf("%v became %v", spec, labelled)
+	}
+	if got, want := Revision(labelled), Revision(spec); got != want {
+		t.Errorf("the label changes the revision from %s to %s", want, got)
+	}
+	if diff := cmp.Diff(labelled, WithRuleLabel(labelled)); diff != "" {
+		t.Errorf("twice is not once: %s", diff)
+	}
+	label := func(l map[string]any) map[string]any { return map[string]any{"a": "b", "labels": []any{l}} }
+	for name, changed := range map[string]map[string]any{
+		"OtherContent":  {"a": "c", "labels": labelled["labels"]},
+		"OtherRevision": label(map[string]any{"key": v1alpha1.LabelRevision, "source": RuleLabelSource, "value": Revision(map[string]any{"a": "c"})}),
+		"OtherSource":   label(map[string]any{"key": v1alpha1.LabelRevision, "source": "k8s", "value": Revision(spec)}),
+		"OtherLabel":    label(map[string]any{"key": "x", "source": "y", "value": "z"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Revision(changed); got == Revision(spec) {
+				t.Errorf("%v has the revision of what was rendered", changed)
+			}
+		})
+	}
+}

@@ -30,6 +30,9 @@ func AuditSpec(spec map[string]any) map[string]any {
 			out["egress"] = rules
 		}
 	}
+	if enforcer.HasRuleLabel(spec) {
+		return enforcer.WithRuleLabel(out) // the label must match the content
+	}
 	return out
 }
 

@@ -59,7 +59,7 @@ func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, e
 		for cluster, in := range v.members {
 			specs[cluster] = in.spec(u, rules, e.denied[cluster])
 		}
-		closing, err := enforcer.Render(object(partName(u, i), v.base.spec(u, rules, nil)), u.ID, specs)
+		closing, err := labelled(object(partName(u, i), v.base.spec(u, rules, nil)), u.ID, specs)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}
@@ -67,13 +67,27 @@ func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, e
 	}
 	refuseClosed(&out, u, &v, divided.closed)
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
-		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(u)), u.ID, nil)
+		opening, err := labelled(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(u)), u.ID, nil)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}
 		out.Objects = append(out.Objects, opening)
 	}
 	return out, nil
+}
+
+// labelled is enforcer.Render with the revision of each spec as the label of its rules, which agents report with the rules
+// that they have read.
+func labelled(o enforcer.Object, unit string, byCluster map[string]map[string]any) (enforcer.Rendered, error) {
+	r, err := enforcer.Render(o, unit, byCluster)
+	if err != nil {
+		return r, err
+	}
+	r.Object.Spec = enforcer.WithRuleLabel(r.Object.Spec)
+	for cluster, spec := range r.Overrides {
+		r.Overrides[cluster] = enforcer.WithRuleLabel(spec)
+	}
+	return r, nil
 }
 
 func object(name string, spec map[string]any) enforcer.Object {

@@ -21,7 +21,7 @@ func EmptyWildcardObject(name, unit string, spec map[string]any) (enforcer.Rende
 	if log, ok := spec["log"]; ok {
 		out["log"] = log
 	}
-	r, err := enforcer.Render(object(name, out), unit, nil)
+	r, err := labelled(object(name, out), unit, nil)
 	return r, err == nil
 }
 
