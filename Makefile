@@ -277,7 +277,7 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen
 	go generate ./internal/message
-	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector -run '^TestPublishedConfiguration$$' -publish
+	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector ./cmd/acp-node -run '^TestPublishedConfiguration$$' -publish
 	hack/kubefed-kinds > deploy/kubefed/control-plane/crds.yaml
 	go run ./hack/charts
 	cd $(CHARTS) && go tool helm-docs --log-level=warning

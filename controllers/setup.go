@@ -137,6 +137,7 @@ type setup struct {
 	health  *memberhealth.Inspector
 	writer  *memberwriter.Writer
 	marks   *federation.DowngradeMarks
+	nodes   *federation.NodeReports
 	labels  *podlabels.Reader
 	foreign foreignpolicies.Detectors
 	groups  *externalgroup.Reconciler
@@ -281,6 +282,10 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 	if err := metrics.RegisterClock(s.config.Metrics, s.config.ClockLag); err != nil {
 		return nil, err
 	}
+	nodes := metrics.Nodes{Clusters: s.fleet.Clusters, In: s.nodes.In, Reports: s.reports, Now: s.config.Clock.Now}
+	if err := nodes.Register(s.config.Metrics); err != nil {
+		return nil, err
+	}
 	client, config := s.mgr.GetClient(), &s.config
 	units := &protectedresource.Reconciler{
 		Client:         client,
@@ -302,6 +307,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		OpenedBy:       s.foreign.OpenedBy,
 		ForeignUnknown: s.foreign.UnknownReason,
 		Mark:           s.marks.In,
+		Nodes:          s.nodes.In,
 		Enforcers:      &dataplane.Enforcers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, IstioSupport: s.istio.Problem},
 		Clock:          config.Clock,
 		Tracer:         config.Tracer,

@@ -16,10 +16,10 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// addMemberHealth adds what concerns each member as a whole: the health checks, the rotation of tokens, direct writes, and
-// the downgrade marks.
+// addMemberHealth adds what concerns each member as a whole: the health checks, the rotation of tokens, direct writes,
+// the downgrade marks, and the reports about nodes.
 func (s *setup) addMemberHealth(ready startup.Ready) (startup.Ready, error) {
-	return ready, errors.Join(s.addHealthChecks(), s.addRotation(), s.addMemberWriter(), s.addMarks())
+	return ready, errors.Join(s.addHealthChecks(), s.addRotation(), s.addMemberWriter(), s.addMarks(), s.addNodes())
 }
 
 // addHealthChecks adds the health checks of the members.
@@ -126,6 +126,22 @@ func (s *setup) addMarks() error {
 		return err
 	}
 	return s.add(startup.EveryReplica(s.marks.Run))
+}
+
+// addNodes adds the watch of the reports of acp-node.
+func (s *setup) addNodes() error {
+	var err error
+	s.nodes, err = federation.NewNodeReports(s.slowFleetConfig("nodes", nil), s.config.Clock, func(_ string, objects []string) {
+		if objects == nil {
+			s.units.RequeueAll()
+			return
+		}
+		s.units.OnNodeReport(objects)
+	})
+	if err != nil {
+		return err
+	}
+	return s.add(startup.EveryReplica(s.nodes.Run))
 }
 
 // addMemberStatus adds the writer of MemberClusters.

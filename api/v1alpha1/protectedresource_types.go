@@ -184,6 +184,68 @@ type ProtectedResourceStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Groups []MemberGroup `json:"groups,omitempty"`
+
+	// Nodes reports on how many nodes Cilium's agents enforce the wanted revision. It is absent if no targeted member runs
+	// acp-node: then it is only known that the members' API servers have accepted the revision.
+	//
+	// +optional
+	Nodes *NodeSummary `json:"nodes,omitempty"`
+}
+
+// NodeSummary counts the nodes of the members that run acp-node.
+type NodeSummary struct {
+	// Members is the number of targeted members that run acp-node. The other members are not counted.
+	//
+	// +optional
+	Members int32 `json:"members,omitempty"`
+
+	NodeCounts `json:",inline"`
+
+	// Clusters lists members in which a node is not realized, at most 10, those with the most such nodes first.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Clusters []MemberNodes `json:"clusters,omitempty"`
+}
+
+// NodeCounts counts nodes.
+type NodeCounts struct {
+	// Total is the number of nodes.
+	//
+	// +optional
+	Total int32 `json:"total,omitempty"`
+	// Realized is the number of nodes whose agent has the wanted revision, and on which every endpoint enforces it.
+	//
+	// +optional
+	Realized int32 `json:"realized,omitempty"`
+	// Lagging is the number of nodes whose agent does not have the wanted revision, or on which an endpoint does not enforce it yet.
+	//
+	// +optional
+	Lagging int32 `json:"lagging,omitempty"`
+	// Unknown is the number of nodes without a recent report of a healthy agent.
+	//
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
+}
+
+// MemberNodes is the state of a unit on the nodes of one member.
+type MemberNodes struct {
+	Name ClusterName `json:"name"`
+
+	NodeCounts `json:",inline"`
+
+	// LaggingNodes and UnknownNodes are the names of the first nodes that are counted in lagging and unknown, at most 3 each.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	// +optional
+	LaggingNodes []string `json:"laggingNodes,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	// +optional
+	UnknownNodes []string `json:"unknownNodes,omitempty"`
 }
 
 // ProtectedResource is one onboarded server. Only a ProtectedResource in Enforce closes anything.

@@ -37,6 +37,7 @@ func assess(done *outcome) statuscache.Report {
 		r.Groups = append(r.Groups, g.Name)
 	}
 	r.Clusters, r.Pushed = f.clusterStates(done, r.Objects)
+	r.Nodes = f.nodes(p.Desired)
 	if !r.Realized() {
 		r.Lingering = lingering(r.SIDs, existing)
 	}

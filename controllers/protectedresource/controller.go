@@ -49,6 +49,8 @@ type Reconciler struct {
 	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
 	// in a member, or "".
 	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) message.Message
+	// Nodes returns what is known about the nodes of a member, or nil if it runs no acp-node; nil disables that.
+	Nodes func(cluster string) *federation.NodeView
 	// Mark returns the downgrade mark in a member, or nil.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers

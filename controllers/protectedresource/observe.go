@@ -108,6 +108,7 @@ func (r *Reconciler) observe(f *facts) {
 		}
 	}
 	f.ObservedGroups = r.observeGroups(f, placements)
+	r.observeNodes(f, members)
 	f.Marks = map[string]*guard.Downgrade{}
 	f.Enforcement = map[string]enforcement{}
 	for _, c := range members {

@@ -147,7 +147,8 @@ func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report)
 	for _, sids := range report.SIDs {
 		s.Statements += int32(min(len(sids), 1<<20))
 	}
-	s.Clusters, s.Groups = statusfields.ListMembers(report.Clusters, statusfields.SizeOfConditions(s.Conditions)+sizeOfRest)
+	s.Nodes = report.Nodes
+	s.Clusters, s.Groups = statusfields.ListMembers(report.Clusters, statusfields.SizeOfConditions(s.Conditions)+sizeOfNodes(s.Nodes)+sizeOfRest)
 	return s
 }
 

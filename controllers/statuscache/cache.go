@@ -33,6 +33,8 @@ type Report struct {
 	Unenforced []message.Message
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
+	// Nodes counts the nodes of the members that run acp-node; nil if none does.
+	Nodes *v1alpha1.NodeSummary
 	// Pushed are those of them that have the present version according to KubeFed's own status. Clusters also reflects
 	// what was read back.
 	Pushed map[string]bool

@@ -78,6 +78,15 @@ func (u *Units) OnMemberObject(cluster, object string) {
 	}
 }
 
+// OnNodeReport handles the event that the nodes of a member report something else about objects.
+func (u *Units) OnNodeReport(objects []string) {
+	for _, object := range objects {
+		if resource, ok := u.Reports.ResourceOf(object); ok {
+			u.Queue.Add(requestqueue.Bulk, resource)
+		}
+	}
+}
+
 // RequeueAll enqueues every unit, with low priority.
 func (u *Units) RequeueAll() {
 	u.Backlog.UpdateAll()

@@ -43,7 +43,30 @@ func members(root string, files map[string]string) error {
 	if err := guards(files); err != nil {
 		return err
 	}
+	if err := nodeMember(root, files); err != nil {
+		return err
+	}
 	return istioMember(root, files)
+}
+
+// nodeMember writes the kind of the reports of acp-node, and what acp-node may do. Reports are worth nothing without acp-node, so the kind is
+// removed with it.
+func nodeMember(root string, files map[string]string) error {
+	for _, name := range []string{"nodereports", "rbac"} {
+		text, err := read(root, "deploy/node/"+name+".yaml")
+		if err != nil {
+			return err
+		}
+		objects, err := documents(text)
+		if err != nil {
+			return err
+		}
+		if text, err = template("acp-member", objects, nil); err != nil {
+			return err
+		}
+		files[memberFolder+"node-"+name+".yaml"] = when(".Values.node.enabled", text)
+	}
+	return nil
 }
 
 // extraName lets a role read an object of another name, too, where the dataplane's part has another one. In the roles, names of objects

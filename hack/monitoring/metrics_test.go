@@ -36,7 +36,7 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\| (?:adapter|portal|collector) \\|([^|]*)\\|")
+var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\| (?:adapter|portal|collector|node) \\|([^|]*)\\|")
 
 // documented returns the metrics that the page lists, with their labels.
 func documented(t *testing.T) map[string][]string {

@@ -31,6 +31,7 @@ var ImagePrograms = []Program{
 		Description: "Compiles access control policies, federates them and reads members back; serves the admission webhook",
 	},
 	{Name: "flow-collector", Title: "ACP flow collector", Description: "Takes in the flows of the members, decides them by the policies and counts them"},
+	{Name: "acp-node", Title: "ACP node reporter", Description: "Reports which revision of ACP's policies the Cilium agent of a node enforces"},
 }
 
 // Plugin is the kubectl plugin, which runs on people's machines.

@@ -1,0 +1,269 @@
+package federation
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/nodereport"
+)
+
+// Kinds of the nodes of a member. They are not distributed.
+var (
+	nodeReport = Kind{Target: nodereport.Kind, TargetResource: nodereport.Resource}
+	// ciliumNode is a node on which an agent runs. The agents write it.
+	ciliumNode = Kind{
+		Target:         schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumNode"},
+		TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"},
+	}
+)
+
+// staleCheckInterval is the time between two searches for reports that have become too old.
+const staleCheckInterval = 15 * time.Second
+
+// collectTime is how long changes that concern all objects of a member are collected.
+const collectTime = time.Second
+
+// NodeReports are the reports of acp-node in the members, and the nodes that should report. It is idle until Run.
+type NodeReports struct {
+	reports *fleet[nodereport.Report]
+	nodes   *fleet[string]
+	changed func(cluster string, objects []string)
+	clock   clock.WithTicker
+
+	mu sync.Mutex
+	// last contains what was last said about each node, by member and node.
+	last map[string]map[string]nodereport.Report
+	// dirty are the members about which everything has to be looked at again.
+	dirty map[string]bool
+	wake  chan struct{}
+	// known are the nodes by member.
+	known map[string]map[string]bool
+	// usable contains which of these reports were usable when they were last looked at.
+	usable map[string]map[string]bool
+}
+
+// NewNodeReports returns NodeReports. The config needs no Kind, Revision and Changed. changed is called with the names of the
+// objects about which the reports of a member say something else; nil means all.
+func NewNodeReports(config FleetConfig, c clock.WithTicker, changed func(cluster string, objects []string)) (*NodeReports, error) {
+	n := &NodeReports{changed: changed, clock: c, last: map[string]map[string]nodereport.Report{}, usable: map[string]map[string]bool{},
+		dirty: map[string]bool{}, known: map[string]map[string]bool{}, wake: make(chan struct{}, 1)}
+	var err error
+	config.Kind, config.Changed = nodeReport, n.reportChanged
+	if n.reports, err = newFleet(config, func(u *unstructured.Unstructured) (nodereport.Report, error) { return nodereport.Parse(u) }); err != nil {
+		return nil, err
+	}
+	config.Kind, config.Changed = ciliumNode, n.nodeChanged
+	n.nodes, err = newFleet(config, func(u *unstructured.Unstructured) (string, error) { return u.GetName(), nil })
+	return n, err
+}
+
+// Run follows the members until the context ends.
+func (n *NodeReports) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { _ = n.reports.Run(ctx) }) // it ends with the context and returns no other error
+	running.Go(func() { _ = n.nodes.Run(ctx) })
+	running.Go(func() { n.pass(ctx) })
+	running.Wait()
+	return nil
+}
+
+// pass passes on the members about which everything has to be looked at again, all that come within a second at once: when a
+// member is listed there is an event for each of its nodes.
+func (n *NodeReports) pass(ctx context.Context) {
+	tick := n.clock.NewTicker(staleCheckInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+			if !pause(ctx, collectTime) {
+				return
+			}
+		case <-tick.C():
+			n.touch(n.aged()...)
+		}
+		n.mu.Lock()
+		clusters := slices.Sorted(maps.Keys(n.dirty))
+		clear(n.dirty)
+		n.mu.Unlock()
+		for _, cluster := range clusters {
+			n.changed(cluster, nil)
+		}
+	}
+}
+
+// touch marks members about which everything has to be looked at again.
+func (n *NodeReports) touch(clusters ...string) {
+	if len(clusters) == 0 {
+		return
+	}
+	n.mu.Lock()
+	for _, cluster := range clusters {
+		n.dirty[cluster] = true
+	}
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// nodeChanged handles the event that a node appeared, changed or was removed. Agents change their nodes often.
+func (n *NodeReports) nodeChanged(cluster, node string) {
+	if cluster == "" {
+		return
+	}
+	exists := false
+	if _, m := n.nodes.observe(cluster); m != nil && node != "" {
+		_, exists = m.watch.Get(node)
+	}
+	n.mu.Lock()
+	if n.known[cluster] == nil {
+		n.known[cluster] = map[string]bool{}
+	}
+	was := n.known[cluster][node]
+	if exists {
+		n.known[cluster][node] = true
+	} else {
+		delete(n.known[cluster], node)
+	}
+	n.mu.Unlock()
+	if node == "" || was != exists {
+		n.touch(cluster)
+	}
+}
+
+// reportChanged handles the event that a report was written, or that a member was lost or found.
+func (n *NodeReports) reportChanged(cluster, node string) {
+	switch {
+	case cluster == "":
+		return
+	case node == "":
+		n.touch(cluster)
+		return
+	}
+	now, found := n.report(cluster, node)
+	n.mu.Lock()
+	before, had := n.last[cluster][node]
+	was := n.usable[cluster][node]
+	if n.last[cluster] == nil {
+		n.last[cluster], n.usable[cluster] = map[string]nodereport.Report{}, map[string]bool{}
+	}
+	is := found && now.Usable(n.clock.Now())
+	if found {
+		n.last[cluster][node], n.usable[cluster][node] = now, is
+	} else {
+		delete(n.last[cluster], node)
+		delete(n.usable[cluster], node)
+	}
+	n.mu.Unlock()
+	if had != found || was != is || before.Omitted != now.Omitted {
+		n.touch(cluster)
+		return
+	}
+	if names := different(before.Policies, now.Policies); len(names) > 0 {
+		n.changed(cluster, names)
+	}
+}
+
+func different(a, b map[string]nodereport.Policy) []string {
+	out := map[string]bool{}
+	for name, p := range a {
+		if q, has := b[name]; !has || p != q {
+			out[name] = true
+		}
+	}
+	for name := range b {
+		if _, has := a[name]; !has {
+			out[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+func (n *NodeReports) report(cluster, node string) (nodereport.Report, bool) {
+	if _, m := n.reports.observe(cluster); m != nil {
+		return m.watch.Get(node)
+	}
+	return nodereport.Report{}, false
+}
+
+// aged returns the members with a report that became too old, or usable, since the last look.
+func (n *NodeReports) aged() []string {
+	now := n.clock.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []string
+	for cluster, reports := range n.last {
+		for node := range reports {
+			r := reports[node]
+			if is := r.Usable(now); is != n.usable[cluster][node] {
+				n.usable[cluster][node] = is
+				out = append(out, cluster)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// NodeView is what is known about the nodes of a member at one time. It must not be changed.
+type NodeView struct {
+	// Nodes are the names of the nodes that should report, sorted.
+	Nodes []string
+	// Reports are the reports by node. A node without a report is unknown.
+	Reports map[string]*nodereport.Report
+}
+
+// In returns what is known about the nodes of a member, or nil if no acp-node is installed there, or if its reports or its
+// nodes cannot be read.
+func (n *NodeReports) In(cluster string) *NodeView {
+	o, m := n.reports.observe(cluster)
+	if m == nil || !o.Reachable {
+		return nil
+	}
+	v := &NodeView{Reports: map[string]*nodereport.Report{}}
+	m.watch.each(func(r nodereport.Report) { v.Reports[r.Node] = &r })
+	nodes, watched := n.nodes.present(cluster)
+	switch {
+	case !nodes.Reachable:
+		return nil
+	case watched == nil: // the member has no such kind, so that only the nodes that report are known
+		v.Nodes = slices.Collect(maps.Keys(v.Reports))
+	default:
+		v.Nodes = watched.watch.List()
+	}
+	slices.Sort(v.Nodes)
+	if len(v.Nodes) == 0 {
+		return nil
+	}
+	return v
+}
+
+// Of returns how many nodes have each standing about objects with the revisions that they must have, and the names of those
+// that are not Realized.
+func (v *NodeView) Of(wanted map[string]string, now time.Time) (realized int, lagging, unknown []string) {
+	for _, node := range v.Nodes {
+		worst := nodereport.Realized
+		for name, revision := range wanted {
+			worst = min(worst, v.Reports[node].Of(name, revision, now))
+		}
+		switch worst {
+		case nodereport.Realized:
+			realized++
+		case nodereport.Lagging:
+			lagging = append(lagging, node)
+		default:
+			unknown = append(unknown, node)
+		}
+	}
+	return realized, lagging, unknown
+}
