@@ -1,7 +1,9 @@
 package charts
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -134,4 +136,47 @@ func content(u *unstructured.Unstructured) map[string]any {
 		c["rules"] = rules
 	}
 	return c
+}
+
+// An API server accepts what the chart makes for acp-node, and the program takes the settings of the DaemonSet.
+func TestNodeReporterIsAccepted(t *testing.T) {
+	member := start(t, "controllers/testdata/member")
+	v := values(t, "testdata/acp-member/node.values.yaml")
+	member.namespace(t, "acp-system", nil)
+	member.install(t, "acp-member", v)
+	set, ok := member.get(t, "apps/v1", "DaemonSet", "acp-system", "acp-node")
+	if !ok {
+		t.Fatal("the chart makes no DaemonSet")
+	}
+	containers, _, err := unstructured.NestedSlice(set.Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) != 1 {
+		t.Fatalf("%d containers, %v", len(containers), err)
+	}
+	container := containers[0].(map[string]any)
+	security, _, _ := unstructured.NestedMap(container, "securityContext")
+	want := map[string]any{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}}}
+	if d := cmp.Diff(want, security); d != "" {
+		t.Errorf("the container is not restricted: %s", d)
+	}
+	mounts, _, _ := unstructured.NestedSlice(container, "volumeMounts")
+	for _, m := range mounts {
+		if m.(map[string]any)["readOnly"] != true {
+			t.Errorf("%v is not read-only", m)
+		}
+	}
+	schema := map[string]any{}
+	text, err := os.ReadFile("../configuration/acp-node.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	args, _, _ := unstructured.NestedStringSlice(container, "args")
+	for _, a := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(a, "--"), "=")
+		if _, known := schema["properties"].(map[string]any)[name]; !known {
+			t.Errorf("acp-node has no setting %s", a)
+		}
+	}
 }
