@@ -146,7 +146,7 @@ func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
 	late.untilPlaced("m1", "m2")
 	late.push()
 	late.untilStates("Enforce waits everywhere", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
-	if m := late.message("m1"); !strings.Contains(m, "Enforce waits") || !strings.Contains(m, "m2 (") || !strings.Contains(m, "com.trip/late") {
+	if m := late.message("m1"); !strings.Contains(m, "Enforce is delayed") || !strings.Contains(m, "m2 (") || !strings.Contains(m, "com.trip/late") {
 		t.Errorf("%q", m)
 	}
 	if late.closing() {

@@ -44,7 +44,7 @@ const card = (i: number) => ({
   missing: i % 101 >= 70 ? [] : ['Flows of m2 were watched for 11d of 14d: wait until the window is full.'],
   mode: 'Audit', effectiveMode: 'Audit', onboarded: true, clusters: ['m1', 'm2', 'm3'].map((cluster) => ({ cluster, state: 'Realized', mode: 'Audit' })),
   guard: { enabled: true, reopens: false, limit: 20, windowSeconds: 300 }, clients: i % 40, newcomers: i % 7,
-  hint: { code: 'review', next: 'refine', text: `${i % 7} clients that were seen are not allowed yet: ask that they may stay, or tell their owners.` },
+  hint: { code: 'review', next: 'refine', text: `${i % 7} clients that were seen are not allowed yet: request access for them, or inform their owners.` },
   can: { announce: true, advance: true, guard: true, toggle: true, override: false },
 });
 

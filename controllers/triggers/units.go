@@ -73,7 +73,7 @@ func (u *Units) OnMemberObject(cluster, object string) {
 		return
 	}
 	if found := u.Stores.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
-		u.Log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
+		u.Log.Info("A member has a policy under ACP's reserved name that no object on the host requires: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
 }

@@ -91,7 +91,7 @@ func TestPolicyChains(t *testing.T) {
 			policies: []*v1alpha1.ApprovalPolicy{
 				policyOf("a", 1, `request.actions[9] == ""`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security")),
 			},
-			refused: approval.CodeNoApprover, says: "whether the approval policy a is about this request",
+			refused: approval.CodeNoApprover, says: "match of the approval policy a cannot be evaluated",
 		},
 		"match before": {
 			reason:   "what is behind does not matter",
@@ -101,7 +101,7 @@ func TestPolicyChains(t *testing.T) {
 		"no CEL": {
 			reason:   "nor what does not compile",
 			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, `(`, asked("a", "person:bob")), policyOf("b", 2, "", asked("b", "group:security"))},
-			refused:  approval.CodeNoApprover, says: "whether the approval policy a is about this request",
+			refused:  approval.CodeNoApprover, says: "match of the approval policy a cannot be evaluated",
 		},
 		"no CEL beside": {
 			reason:   "a condition that does not compile counts",
@@ -116,9 +116,9 @@ func TestPolicyChains(t *testing.T) {
 			want: "a: owner(bob)",
 		},
 		"no step left": {
-			reason:   "nothing is granted unasked",
+			reason:   "nothing is granted without approval",
 			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", when("false", asked("x", "resource.owner")))},
-			refused:  approval.CodeNoApprover, says: "asks nobody",
+			refused:  approval.CodeNoApprover, says: "requires no approval",
 		},
 		"auto": {
 			reason: "shown as such",

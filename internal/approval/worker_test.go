@@ -203,8 +203,8 @@ func TestRefusedIsAskedAgain(t *testing.T) {
 			w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"}, catalog.Record{
 				Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"},
 			})
-		}, approval.StatePending, "More people have to agree"},
-		"it grew": {"nobody was shown that", func(w *world) { w.host.Grow("allow anyone") }, approval.StatePending, "asked again"},
+		}, approval.StatePending, "More approvals are required"},
+		"it grew": {"nobody was shown that", func(w *world) { w.host.Grow("allow anyone") }, approval.StatePending, "approved again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -77,9 +77,9 @@ func AddressMapped(address string) Message {
 	return build("address.mapped", param{"address", address})
 }
 
-// AdoptNotByBreakGlass is "Clients that were seen are adopted the ordinary way, not by breaking the glass.".
+// AdoptNotByBreakGlass is "Clients that were seen are adopted with an ordinary request, not with break-glass access.".
 func AdoptNotByBreakGlass() Message {
-	return Message{Code: "adopt.not-by-break-glass", Text: "Clients that were seen are adopted the ordinary way, not by breaking the glass."}
+	return Message{Code: "adopt.not-by-break-glass", Text: "Clients that were seen are adopted with an ordinary request, not with break-glass access."}
 }
 
 // AdoptNotSeen is "{application} was not seen at {resource} lately: its owner has to ask for access.".
@@ -97,7 +97,7 @@ func AnnounceInstantInPast() Message {
 	return Message{Code: "announce.instant-in-past", Text: "The planned instant must be in the future."}
 }
 
-// AnnounceJustAnnounced is "{resource} was announced a moment ago, and everybody was told: wait 10 minutes before you correct it.".
+// AnnounceJustAnnounced is "{resource} was announced a moment ago, and the owners were notified: wait 10 minutes before you correct it.".
 func AnnounceJustAnnounced(resource string) Message {
 	return build("announce.just-announced", param{"resource", resource})
 }
@@ -342,9 +342,9 @@ func CatalogAuthorityToOneself(changes string) Message {
 	return build("catalog.authority-to-oneself", param{"changes", changes})
 }
 
-// CatalogChangedMeanwhile is "Somebody else has changed the catalog meanwhile: look at it again.".
+// CatalogChangedMeanwhile is "Another user has changed the catalog meanwhile: look at it again.".
 func CatalogChangedMeanwhile() Message {
-	return Message{Code: "catalog.changed-meanwhile", Text: "Somebody else has changed the catalog meanwhile: look at it again."}
+	return Message{Code: "catalog.changed-meanwhile", Text: "Another user has changed the catalog meanwhile: look at it again."}
 }
 
 // CatalogCsvColumnMissing is "column \"{column}\" is missing".
@@ -637,9 +637,9 @@ func DatabaseUnavailable() Message {
 	return Message{Code: "database.unavailable", Text: "The database cannot be used now. Nothing was changed; try again in a moment."}
 }
 
-// DecideBringsMore is "It would bring more than was shown, so the approvals are void: look at the difference, then decide.".
+// DecideBringsMore is "It would now grant more than was shown, so the approvals are void: look at the difference, then decide.".
 func DecideBringsMore() Message {
-	return Message{Code: "decide.brings-more", Text: "It would bring more than was shown, so the approvals are void: look at the difference, then decide."}
+	return Message{Code: "decide.brings-more", Text: "It would now grant more than was shown, so the approvals are void: look at the difference, then decide."}
 }
 
 // DecideBulkSize is "Decide 1 to {limit} at once.".
@@ -667,9 +667,9 @@ func DecideEvidenceGone(reason Message) Message {
 	return build("decide.evidence-gone", param{"reason", reason})
 }
 
-// DecideMorePeople is "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide.".
+// DecideMorePeople is "More approvals are required now than when the request was submitted, so the approvals are void: look at it again, then decide.".
 func DecideMorePeople() Message {
-	return Message{Code: "decide.more-people", Text: "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide."}
+	return Message{Code: "decide.more-people", Text: "More approvals are required now than when the request was submitted, so the approvals are void: look at it again, then decide."}
 }
 
 // DecideNeededElsewhere is "Leave this step to another approver: you are needed for the step \"{step}\", and one person fills one step.".
@@ -687,7 +687,7 @@ func DecideNotPending(state string) Message {
 	return build("decide.not-pending", param{"state", state})
 }
 
-// DecideObjectChanged is "{kind} {name} was changed since this was asked for: reject the request, and let it be asked again.".
+// DecideObjectChanged is "{kind} {name} was changed since the request was submitted: reject the request; the requester can submit a new one.".
 func DecideObjectChanged(kind string, name string) Message {
 	return build("decide.object-changed", param{"kind", kind}, param{"name", name})
 }
@@ -712,7 +712,7 @@ func DecideStepDone(step string) Message {
 	return build("decide.step-done", param{"step", step})
 }
 
-// DecideStepOfAnother is "The step \"{step}\" waits for somebody else.".
+// DecideStepOfAnother is "The step \"{step}\" waits for another person.".
 func DecideStepOfAnother(step string) Message {
 	return build("decide.step-of-another", param{"step", step})
 }
@@ -847,9 +847,9 @@ func DelegationReasonNeeded() Message {
 	return Message{Code: "delegation.reason-needed", Text: "Say why."}
 }
 
-// DelegationToOneself is "You decide for yourself anyway: name somebody else.".
+// DelegationToOneself is "You decide for yourself anyway: name another person.".
 func DelegationToOneself() Message {
-	return Message{Code: "delegation.to-oneself", Text: "You decide for yourself anyway: name somebody else."}
+	return Message{Code: "delegation.to-oneself", Text: "You decide for yourself anyway: name another person."}
 }
 
 // DelegationTooLong is "A delegation lasts at most 90 days.".
@@ -1312,17 +1312,17 @@ func GuardMarkNoReason(since string, by string) Message {
 	return build("guard.mark-no-reason", param{"by", by}, param{"since", since})
 }
 
-// GuardMarkNobody is "downgraded since {since} by somebody who did not say who ({reason})".
+// GuardMarkNobody is "downgraded since {since} by an unrecorded user ({reason})".
 func GuardMarkNobody(since string, reason string) Message {
 	return build("guard.mark-nobody", param{"reason", reason}, param{"since", since})
 }
 
-// GuardMarkNothing is "downgraded since {since} by somebody who did not say who (no reason given)".
+// GuardMarkNothing is "downgraded since {since} by an unrecorded user (no reason given)".
 func GuardMarkNothing(since string) Message {
 	return build("guard.mark-nothing", param{"since", since})
 }
 
-// GuardMissing is "whoever has the rights there may change what ACP manages: it lacks {objects}".
+// GuardMissing is "any user with write access there may change what ACP manages: it lacks {objects}".
 func GuardMissing(objects []string) Message {
 	return build("guard.missing", param{"objects", objects})
 }
@@ -1347,9 +1347,9 @@ func GuardWindowRange() Message {
 	return Message{Code: "guard.window-range", Text: "The window is between a minute and a day."}
 }
 
-// HostChangedMeanwhile is "it was changed by somebody else meanwhile".
+// HostChangedMeanwhile is "it was changed by another writer meanwhile".
 func HostChangedMeanwhile() Message {
-	return Message{Code: "host.changed-meanwhile", Text: "it was changed by somebody else meanwhile"}
+	return Message{Code: "host.changed-meanwhile", Text: "it was changed by another writer meanwhile"}
 }
 
 // HostIstioNotCarried is "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class".
@@ -1357,7 +1357,7 @@ func HostIstioNotCarried() Message {
 	return Message{Code: "host.istio-not-carried", Text: "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"}
 }
 
-// HostNamespaceChanged is "somebody changed the FederatedNamespace {namespace} of the host; the adapter writes it again".
+// HostNamespaceChanged is "the FederatedNamespace {namespace} of the host was changed; the adapter writes it again".
 func HostNamespaceChanged(namespace string) Message {
 	return build("host.namespace-changed", param{"namespace", namespace})
 }
@@ -1727,7 +1727,7 @@ func MemberIdentitiesLabel(usage Message, label string) Message {
 	return build("member.identities-label", param{"label", label}, param{"usage", usage})
 }
 
-// MemberKeptApart is "{reason}; KubeFed is kept from it until that is mended, and what it has stays as it is".
+// MemberKeptApart is "{reason}; KubeFed does not write to it until the problem is fixed, and existing objects are not changed".
 func MemberKeptApart(reason Message) Message {
 	return build("member.kept-apart", param{"reason", reason})
 }
@@ -1742,7 +1742,7 @@ func MemberMapFilling() Message {
 	return Message{Code: "member.map-filling", Text: "the rules of one resource fill more than half of a workload's policy map, and from nine tenths on further grants are refused: grant fewer subjects or ports"}
 }
 
-// MemberMoreOrphans is "and {count} more policies there that nothing asks for".
+// MemberMoreOrphans is "and {count} more policies there that no object on the host requires".
 func MemberMoreOrphans(count int) Message {
 	return build("member.more-orphans", param{"count", count})
 }
@@ -1777,12 +1777,12 @@ func MemberNotReadYet() Message {
 	return Message{Code: "member.not-read-yet", Text: "the member has not been read yet"}
 }
 
-// MemberOrphan is "policy {policy} has ACP's reserved name or label, and nothing asks for it: find out who wrote it, and let somebody of acp:break-glass delete it there".
+// MemberOrphan is "policy {policy} has ACP's reserved name or label, and no object on the host requires it: find out who wrote it, and let a member of the group acp:break-glass delete it there".
 func MemberOrphan(policy string) Message {
 	return build("member.orphan", param{"policy", policy})
 }
 
-// MemberQuarantined is "member {member} is quarantined and gets no changes: {reason}; it comes back by itself when that is mended".
+// MemberQuarantined is "member {member} is quarantined and gets no changes: {reason}; the quarantine ends automatically when the problem is fixed".
 func MemberQuarantined(member string, reason Message) Message {
 	return build("member.quarantined", param{"member", member}, param{"reason", reason})
 }
@@ -1797,22 +1797,22 @@ func MemberTokenRefused(member string, secret string) Message {
 	return build("member.token-refused", param{"member", member}, param{"secret", secret})
 }
 
-// MemberTurnedToAudit is "it was turned to audit by hand: nothing is refused there and nothing is written there until kubectl acp resume".
+// MemberTurnedToAudit is "it was downgraded to Audit manually: nothing is refused there and nothing is written there until kubectl acp resume".
 func MemberTurnedToAudit() Message {
-	return Message{Code: "member.turned-to-audit", Text: "it was turned to audit by hand: nothing is refused there and nothing is written there until kubectl acp resume"}
+	return Message{Code: "member.turned-to-audit", Text: "it was downgraded to Audit manually: nothing is refused there and nothing is written there until kubectl acp resume"}
 }
 
-// MemberTurnedToAuditBy is "it was turned to audit by hand by {by} ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
+// MemberTurnedToAuditBy is "it was downgraded to Audit manually by {by} ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
 func MemberTurnedToAuditBy(by string, reason string) Message {
 	return build("member.turned-to-audit-by", param{"by", by}, param{"reason", reason})
 }
 
-// MemberTurnedToAuditBySomebody is "it was turned to audit by hand ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
+// MemberTurnedToAuditBySomebody is "it was downgraded to Audit manually ({reason}): nothing is refused there and nothing is written there until kubectl acp resume".
 func MemberTurnedToAuditBySomebody(reason string) Message {
 	return build("member.turned-to-audit-by-somebody", param{"reason", reason})
 }
 
-// MemberTurnedToAuditWithoutReason is "it was turned to audit by hand by {by}: nothing is refused there and nothing is written there until kubectl acp resume".
+// MemberTurnedToAuditWithoutReason is "it was downgraded to Audit manually by {by}: nothing is refused there and nothing is written there until kubectl acp resume".
 func MemberTurnedToAuditWithoutReason(by string) Message {
 	return build("member.turned-to-audit-without-reason", param{"by", by})
 }
@@ -1967,7 +1967,7 @@ func PolicyStepReminds(time string) Message {
 	return build("policy-step.reminds", param{"time", time})
 }
 
-// PolicyAsksNobody is "The approval policy {policy} asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.".
+// PolicyAsksNobody is "The approval policy {policy} requires no approval for this request, and nothing is granted without approval: an administrator must give it a step for this case.".
 func PolicyAsksNobody(policy string) Message {
 	return build("policy.asks-nobody", param{"policy", policy})
 }
@@ -1977,7 +1977,7 @@ func PolicyDurationLimit(policy string, limit string) Message {
 	return build("policy.duration-limit", param{"limit", limit}, param{"policy", policy})
 }
 
-// PolicyMatchUnclear is "It cannot be told whether the approval policy {policy} is about this request: an administrator has to mend its match.".
+// PolicyMatchUnclear is "The match of the approval policy {policy} cannot be evaluated for this request: an administrator must correct it.".
 func PolicyMatchUnclear(policy string) Message {
 	return build("policy.match-unclear", param{"policy", policy})
 }
@@ -2197,9 +2197,9 @@ func PreflightLabelsUnreadable(place string, reason Message) Message {
 	return build("preflight.labels-unreadable", param{"place", place}, param{"reason", reason})
 }
 
-// PreflightMeshUndeclared is "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so: nobody is told that policies there do not know pods of other clusters by name".
+// PreflightMeshUndeclared is "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so, and ACP cannot detect that policies there cannot identify pods of other clusters".
 func PreflightMeshUndeclared() Message {
-	return Message{Code: "preflight.mesh-undeclared", Text: "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so: nobody is told that policies there do not know pods of other clusters by name"}
+	return Message{Code: "preflight.mesh-undeclared", Text: "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so, and ACP cannot detect that policies there cannot identify pods of other clusters"}
 }
 
 // PreflightNoAgentEnvoy is "no pod of Cilium's agents, which contain Envoy, is ready".
@@ -2487,7 +2487,7 @@ func RefusalRangeResource() Message {
 	return Message{Code: "refusal.range-resource", Text: "an address range can be a subject, not a resource"}
 }
 
-// RefusalRequests is "rules about requests (method, path) cannot be enforced there: {reason}; these requests are refused until that is mended, or ask for whole connections".
+// RefusalRequests is "rules about requests (method, path) cannot be enforced there: {reason}; these requests are refused until the problem is fixed; or request actions on whole connections".
 func RefusalRequests(reason Message) Message {
 	return build("refusal.requests", param{"reason", reason})
 }
@@ -2557,9 +2557,9 @@ func RemedyCorrectAnnotation(annotation string) Message {
 	return build("remedy.correct-annotation", param{"annotation", annotation})
 }
 
-// RemedyEnableProxy is "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and mend cilium-envoy".
+// RemedyEnableProxy is "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and fix cilium-envoy".
 func RemedyEnableProxy() Message {
-	return Message{Code: "remedy.enable-proxy", Text: "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and mend cilium-envoy"}
+	return Message{Code: "remedy.enable-proxy", Text: "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and fix cilium-envoy"}
 }
 
 // RemedyEnforcerAnnotation is "set the annotation {annotation} to istio where there is no Cilium, or remove it".
@@ -2567,19 +2567,19 @@ func RemedyEnforcerAnnotation(annotation string) Message {
 	return build("remedy.enforcer-annotation", param{"annotation", annotation})
 }
 
-// RemedyFix is "kubectl acp cluster check --fix brings it there".
+// RemedyFix is "kubectl acp cluster check --fix installs it there".
 func RemedyFix() Message {
-	return Message{Code: "remedy.fix", Text: "kubectl acp cluster check --fix brings it there"}
+	return Message{Code: "remedy.fix", Text: "kubectl acp cluster check --fix installs it there"}
 }
 
-// RemedyFixCiliumKind is "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed".
+// RemedyFixCiliumKind is "kubectl acp cluster check --fix installs Cilium's kind there; Cilium itself is not needed".
 func RemedyFixCiliumKind() Message {
-	return Message{Code: "remedy.fix-cilium-kind", Text: "kubectl acp cluster check --fix brings Cilium's kind there; Cilium itself is not needed"}
+	return Message{Code: "remedy.fix-cilium-kind", Text: "kubectl acp cluster check --fix installs Cilium's kind there; Cilium itself is not needed"}
 }
 
-// RemedyFixIstioKind is "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed".
+// RemedyFixIstioKind is "kubectl acp cluster check --fix installs the kind there; Istio itself is not needed".
 func RemedyFixIstioKind() Message {
-	return Message{Code: "remedy.fix-istio-kind", Text: "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"}
+	return Message{Code: "remedy.fix-istio-kind", Text: "kubectl acp cluster check --fix installs the kind there; Istio itself is not needed"}
 }
 
 // RemedyHostNetwork is "take hostNetwork out of these pods, or the label".
@@ -2587,9 +2587,9 @@ func RemedyHostNetwork() Message {
 	return Message{Code: "remedy.host-network", Text: "take hostNetwork out of these pods, or the label"}
 }
 
-// RemedyInstallCilium is "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind".
+// RemedyInstallCilium is "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio installs the kind".
 func RemedyInstallCilium() Message {
-	return Message{Code: "remedy.install-cilium", Text: "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio brings the kind"}
+	return Message{Code: "remedy.install-cilium", Text: "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio installs the kind"}
 }
 
 // RemedyInstallEither is "neither Cilium nor Istio is there: install Cilium 1.19 or newer there, with its CRDs; or Istio 1.29 or newer, and join it with --enforcer istio".
@@ -2612,24 +2612,24 @@ func RemedyLabelsSetting() Message {
 	return Message{Code: "remedy.labels-setting", Text: "give the same rules in the setting labels and restart the agents"}
 }
 
-// RemedyMendAgents is "mend the agents".
+// RemedyMendAgents is "fix the agents".
 func RemedyMendAgents() Message {
-	return Message{Code: "remedy.mend-agents", Text: "mend the agents"}
+	return Message{Code: "remedy.mend-agents", Text: "fix the agents"}
 }
 
-// RemedyMendEnvoy is "mend cilium-envoy there".
+// RemedyMendEnvoy is "fix cilium-envoy there".
 func RemedyMendEnvoy() Message {
-	return Message{Code: "remedy.mend-envoy", Text: "mend cilium-envoy there"}
+	return Message{Code: "remedy.mend-envoy", Text: "fix cilium-envoy there"}
 }
 
-// RemedyMendLabels is "mend the setting labels of Cilium".
+// RemedyMendLabels is "correct the setting labels of Cilium".
 func RemedyMendLabels() Message {
-	return Message{Code: "remedy.mend-labels", Text: "mend the setting labels of Cilium"}
+	return Message{Code: "remedy.mend-labels", Text: "correct the setting labels of Cilium"}
 }
 
-// RemedyMendServer is "mend the API server or the stored objects there".
+// RemedyMendServer is "fix the API server or the stored objects there".
 func RemedyMendServer() Message {
-	return Message{Code: "remedy.mend-server", Text: "mend the API server or the stored objects there"}
+	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
 }
 
 // RemedyNothing is "nothing".
@@ -2727,9 +2727,9 @@ func ReplaySourceMachine() Message {
 	return Message{Code: "replay.source-machine", Text: "The client is a machine outside the fleet with several addresses, and not all of them are decided alike."}
 }
 
-// ReplaySourceManyAddresses is "The source has more addresses than can be asked about.".
+// ReplaySourceManyAddresses is "The source has more addresses than one query can contain.".
 func ReplaySourceManyAddresses() Message {
-	return Message{Code: "replay.source-many-addresses", Text: "The source has more addresses than can be asked about."}
+	return Message{Code: "replay.source-many-addresses", Text: "The source has more addresses than one query can contain."}
 }
 
 // ReplaySourceOutside is "The source is outside the fleet, and its address is not known.".
@@ -2752,14 +2752,14 @@ func RequestAsAnother() Message {
 	return Message{Code: "request.as-another", Text: "Only the security team and auditors can ask in another's place."}
 }
 
-// RequestBreakGlassAccessOnly is "Only access can be had by breaking the glass.".
+// RequestBreakGlassAccessOnly is "Only access can be granted by break-glass.".
 func RequestBreakGlassAccessOnly() Message {
-	return Message{Code: "request.break-glass-access-only", Text: "Only access can be had by breaking the glass."}
+	return Message{Code: "request.break-glass-access-only", Text: "Only access can be granted by break-glass."}
 }
 
-// RequestBreakGlassPeople is "Only people whom the approval policy names for it may break the glass: ask the usual way.".
+// RequestBreakGlassPeople is "Only people whom the approval policy names for it may use break-glass access: request access in the usual way.".
 func RequestBreakGlassPeople() Message {
-	return Message{Code: "request.break-glass-people", Text: "Only people whom the approval policy names for it may break the glass: ask the usual way."}
+	return Message{Code: "request.break-glass-people", Text: "Only people whom the approval policy names for it may use break-glass access: request access in the usual way."}
 }
 
 // RequestDuplicate is "A ticket under way already asks for this access.".
@@ -2797,7 +2797,7 @@ func RequestItemCount(limit int) Message {
 	return build("request.item-count", param{"limit", limit})
 }
 
-// RequestItemTwice is "It is asked for twice: see item {item}.".
+// RequestItemTwice is "Item {item} requests the same.".
 func RequestItemTwice(item int) Message {
 	return build("request.item-twice", param{"item", item})
 }
@@ -2987,9 +2987,9 @@ func RevokeReasonNeeded() Message {
 	return Message{Code: "revoke.reason-needed", Text: "Say why the access ends."}
 }
 
-// RolloutHintAnnounce is "The evidence is enough: tell the owners of the clients when it will be enforced.".
+// RolloutHintAnnounce is "The evidence is enough: announce to the owners of the clients when it will be enforced.".
 func RolloutHintAnnounce() Message {
-	return Message{Code: "rollout-hint.announce", Text: "The evidence is enough: tell the owners of the clients when it will be enforced."}
+	return Message{Code: "rollout-hint.announce", Text: "The evidence is enough: announce to the owners of the clients when it will be enforced."}
 }
 
 // RolloutHintAudit is "Ask for Audit: nothing is refused, and what would be is reported.".
@@ -3022,14 +3022,14 @@ func RolloutHintFlowsUnreadable() Message {
 	return Message{Code: "rollout-hint.flows-unreadable", Text: "The flows cannot be read now, so nothing can be said."}
 }
 
-// RolloutHintNewcomers is "{count} clients that were seen are not allowed yet: ask that they may stay, or tell their owners.".
+// RolloutHintNewcomers is "{count} clients that were seen are not allowed yet: request access for them, or inform their owners.".
 func RolloutHintNewcomers(count int) Message {
 	return build("rollout-hint.newcomers", param{"count", count})
 }
 
-// RolloutHintNotAnnounced is "The owners of the clients were not told yet.".
+// RolloutHintNotAnnounced is "The owners of the clients have not been notified yet.".
 func RolloutHintNotAnnounced() Message {
-	return Message{Code: "rollout-hint.not-announced", Text: "The owners of the clients were not told yet."}
+	return Message{Code: "rollout-hint.not-announced", Text: "The owners of the clients have not been notified yet."}
 }
 
 // RolloutHintOnboard is "Onboard it in Audit: nothing is refused, and what would be is reported.".
@@ -3037,9 +3037,9 @@ func RolloutHintOnboard() Message {
 	return Message{Code: "rollout-hint.onboard", Text: "Onboard it in Audit: nothing is refused, and what would be is reported."}
 }
 
-// RolloutHintPartZero is "A part of the evidence has no point: nothing is enforced before that is mended.".
+// RolloutHintPartZero is "One part of the evidence score is 0. Enforce is not possible until it is above 0.".
 func RolloutHintPartZero() Message {
-	return Message{Code: "rollout-hint.part-zero", Text: "A part of the evidence has no point: nothing is enforced before that is mended."}
+	return Message{Code: "rollout-hint.part-zero", Text: "One part of the evidence score is 0. Enforce is not possible until it is above 0."}
 }
 
 // RolloutHintSourcesWithoutName is "{count} sources have no name: register them, or find out what they are.".
@@ -3107,7 +3107,7 @@ func StateDeleted(object Message) Message {
 	return build("state.deleted", param{"object", object})
 }
 
-// StateEnforceWaits is "Enforce waits, and until then the member is in Audit: the class's labels may not be in identities of {members}; mend that, or set these members to Observe in spec.clusterModes".
+// StateEnforceWaits is "Enforce is delayed, and until then the member is in Audit: the class's labels may not be in identities of {members}; correct the identity labels, or set these members to Observe in spec.clusterModes".
 func StateEnforceWaits(members Message) Message {
 	return build("state.enforce-waits", param{"members", members})
 }
@@ -3137,7 +3137,7 @@ func StateKept() Message {
 	return Message{Code: "state.kept", Text: "the member stays as it is until the problem that the conditions name is solved"}
 }
 
-// StateKubefedSays is "{state}; KubeFed says {word}".
+// StateKubefedSays is "{state}; KubeFed reports {word}".
 func StateKubefedSays(state Message, word string) Message {
 	return build("state.kubefed-says", param{"state", state}, param{"word", word})
 }
@@ -3347,12 +3347,12 @@ func StepTooFewApprovers(needed int, people int) Message {
 	return build("step.too-few-approvers", param{"needed", needed}, param{"people", people})
 }
 
-// StepTooManyOwnersReached is "{application} has access to resources of more than {limit} different owners, who cannot be asked at once: ask the security team to register the addresses as a platform's.".
+// StepTooManyOwnersReached is "{application} has access to resources of more than {limit} different owners, too many approvers for one request: ask the security team to register the addresses as a platform's.".
 func StepTooManyOwnersReached(application string, limit int) Message {
 	return build("step.too-many-owners-reached", param{"application", application}, param{"limit", limit})
 }
 
-// StepTooManyReached is "{application} has access to {count} resources, and the owners of at most {limit} can be asked at once: ask the security team to register the addresses as a platform's.".
+// StepTooManyReached is "{application} has access to {count} resources, and one request can ask the owners of at most {limit} for approval: ask the security team to register the addresses as a platform's.".
 func StepTooManyReached(application string, count int, limit int) Message {
 	return build("step.too-many-reached", param{"application", application}, param{"count", count}, param{"limit", limit})
 }
@@ -3527,14 +3527,14 @@ func TicketTimeOver() Message {
 	return Message{Code: "ticket.time-over", Text: "Its time is over; waiting until no member has it."}
 }
 
-// TicketVoidedBringsMore is "It brings more than was shown, so the approvals are void and everybody is asked again.".
+// TicketVoidedBringsMore is "It now grants more than was shown. Its approvals are void, and it must be approved again.".
 func TicketVoidedBringsMore() Message {
-	return Message{Code: "ticket.voided-brings-more", Text: "It brings more than was shown, so the approvals are void and everybody is asked again."}
+	return Message{Code: "ticket.voided-brings-more", Text: "It now grants more than was shown. Its approvals are void, and it must be approved again."}
 }
 
-// TicketVoidedMoreApprovers is "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again.".
+// TicketVoidedMoreApprovers is "More approvals are required now than when the request was submitted. Its approvals are void, and it must be approved again.".
 func TicketVoidedMoreApprovers() Message {
-	return Message{Code: "ticket.voided-more-approvers", Text: "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again."}
+	return Message{Code: "ticket.voided-more-approvers", Text: "More approvals are required now than when the request was submitted. Its approvals are void, and it must be approved again."}
 }
 
 // TicketWaitingForAdapter is "Waiting for the adapter.".
@@ -3892,7 +3892,7 @@ func WriteRefusedNoReason() Message {
 	return Message{Code: "write-refused.no-reason", Text: "no reason was given"}
 }
 
-// WriteRefusedObjectChanged is "{kind} {name} was changed since this was asked for".
+// WriteRefusedObjectChanged is "{kind} {name} was changed since the request was submitted".
 func WriteRefusedObjectChanged(kind string, name string) Message {
 	return build("write-refused.object-changed", param{"kind", kind}, param{"name", name})
 }

@@ -204,7 +204,7 @@ func (h *Host) Apply(ctx context.Context, c approval.Change, check approval.Chec
 	case c.Verb != approval.VerbDelete && before != nil && string(spec) == string(c.After):
 		return approval.Written{Generation: before.generation, UID: before.uid}, check(ctx)
 	case string(spec) != string(c.Before):
-		return approval.Written{}, &approval.RefusedError{Message: message.Verbatim(key + " was changed since this was asked for"), Final: true}
+		return approval.Written{}, &approval.RefusedError{Message: message.Verbatim(key + " was changed since the request was submitted"), Final: true}
 	}
 	if err := check(ctx); err != nil {
 		return approval.Written{}, err
