@@ -9,7 +9,7 @@ const (
 	ConditionCompiled = "Compiled"
 	// ConditionPropagated: every targeted member has the current generation, as KubeFed reports or as was read back.
 	ConditionPropagated = "Propagated"
-	// ConditionRealized: the desired revision was read back from every targeted member, and there is at least one.
+	// ConditionRealized: every listed member is in the state Realized, and there is at least one.
 	ConditionRealized = "Realized"
 	// ConditionReady is the condition of a MemberCluster. Its reason is the state.
 	ConditionReady = "Ready"
@@ -44,9 +44,9 @@ const (
 	ReasonPropagating = "Propagating"
 	// ReasonNoPropagator: KubeFed or its Federated kind is not installed in the host cluster.
 	ReasonNoPropagator = "PropagatorMissing"
-	// ReasonRealized: the desired revision was read back from every targeted member.
+	// ReasonRealized: every listed member is in the state Realized.
 	ReasonRealized = "Realized"
-	// ReasonNotRealized: at least one targeted member does not have the desired revision; the message names it.
+	// ReasonNotRealized: at least one member is in another state than Realized; the message names it.
 	ReasonNotRealized = "NotRealized"
 	// ReasonNoTarget: the placement selects no member, so nothing can be enforced.
 	ReasonNoTarget = "NoTarget"

@@ -74,9 +74,11 @@ type ProtectedResourceSpec struct {
 type MemberState string
 
 const (
-	// MemberPending: the member does not have the desired revision yet.
+	// MemberPending: the member does not have the desired revision yet, or has it and does not enforce it as intended; the
+	// message states why.
 	MemberPending MemberState = "Pending"
-	// MemberRealized: the desired revision was read back, and the dataplane did not report it as invalid.
+	// MemberRealized: the member has the desired revision, or correctly has none, and nothing known prevents its intended
+	// effect.
 	MemberRealized MemberState = "Realized"
 	// MemberDrifted: the object differs from what ACP wrote.
 	MemberDrifted MemberState = "Drifted"

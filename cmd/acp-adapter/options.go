@@ -101,7 +101,7 @@ const off = "0"
 
 // settings defines the settings of the adapter.
 func settings(o *options) *configuration.Settings {
-	s := configuration.New("acp-adapter", "acp-adapter hands access control policies to KubeFed and tells what is in force in the members.", version.String)
+	s := configuration.New("acp-adapter", "acp-adapter writes access control policies for KubeFed and reports what is in force in the members.", version.String)
 
 	f := s.Group("Host cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
@@ -117,13 +117,13 @@ func settings(o *options) *configuration.Settings {
 		&o.account,
 		"service-account",
 		"acp-adapter",
-		"`name` of the adapter's service account in --namespace; its changes are not told as somebody else's",
+		"`name` of the adapter's service account in --namespace; its changes are not reported as made by others",
 	)
 	f.StringVar(
 		&o.portal,
 		"portal-service-account",
 		"acp-portal",
-		"`name` of the portal's service account in --namespace; its changes are not told as somebody else's",
+		"`name` of the portal's service account in --namespace; its changes are not reported as made by others",
 	)
 	f.DurationVar(
 		&o.tokenChecks,
@@ -181,7 +181,7 @@ func settings(o *options) *configuration.Settings {
 		&o.push.MaxPending,
 		"push-in-flight",
 		o.push.MaxPending,
-		"`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member",
+		"maximum number of `objects` not yet propagated to a member; beyond it, non-urgent writes wait for that member",
 	)
 	f.DurationVar(
 		&o.push.PendingTimeout,
@@ -196,7 +196,7 @@ func settings(o *options) *configuration.Settings {
 		"`time` after which other members no longer wait for a member that lacks an object they have",
 	)
 	f.Float64Var(&o.push.Rate, "push-rate", o.push.Rate, "objects a second that KubeFed's client writes into a member; 0: not limited by rate")
-	f.IntVar(&o.push.Burst, "push-burst", o.push.Burst, "`objects` that KubeFed's client writes into a member at once after a rest")
+	f.IntVar(&o.push.Burst, "push-burst", o.push.Burst, "`objects` that KubeFed's client writes into a member at once after a pause")
 	f.IntVar(&o.push.Reserved, "push-reserve", o.push.Reserved, "`objects` of the burst that are kept for urgent changes")
 	f.IntVar(
 		&o.directWrites,

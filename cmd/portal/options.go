@@ -47,7 +47,7 @@ type options struct {
 
 // settings defines the settings of the portal.
 func settings(o *options) *configuration.Settings {
-	return settingsFor("portal", "portal serves ACP's web application and API, and brings approved requests into the host cluster. "+
+	return settingsFor("portal", "portal serves ACP's web application and API, and writes approved requests into the host cluster. "+
 		"portal backup and portal restore write and restore a backup; see their --help.", o)
 }
 
@@ -152,7 +152,7 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	)
 
 	f = s.Group("Notifications and ledger")
-	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
+	f.StringVar(&o.notify, "notify", "", "`file` that configures notifications by mail, Slack and webhooks; empty: only in the portal")
 	f.StringArrayVar(
 		&o.ledgerAnchors,
 		"ledger-anchor",

@@ -35,7 +35,8 @@ func statements(p *v1alpha1.AccessControlPolicy) map[string]*v1alpha1.Statement 
 	return out
 }
 
-// resourcePriority returns the priority of a resource change. Changes of status or labels have the lowest priority.
+// resourcePriority returns the priority of a resource change. Changes of status or labels have the
+// priority Observed.
 func resourcePriority(old, now *v1alpha1.ProtectedResource) int {
 	switch {
 	case old != nil && now != nil && !changed(old, now):

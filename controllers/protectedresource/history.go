@@ -57,11 +57,11 @@ func currentRevisions(e *federation.Object) map[string]string {
 	return out
 }
 
-// realized reports whether every desired revision was read back.
-func (f *facts) realized(desired map[string]map[string]string) bool {
+// revisionsObserved reports whether every desired revision was read back.
+func (f *facts) revisionsObserved(desired map[string]map[string]string) bool {
 	for _, clusters := range desired {
 		for c := range clusters {
-			if !f.realizedIn(c, desired) {
+			if !f.revisionsObservedIn(c, desired) {
 				return false
 			}
 		}
@@ -69,8 +69,8 @@ func (f *facts) realized(desired map[string]map[string]string) bool {
 	return true
 }
 
-// realizedIn reports whether every revision that is desired in a member was read back from it.
-func (f *facts) realizedIn(cluster string, desired map[string]map[string]string) bool {
+// revisionsObservedIn reports whether every revision that is desired in a member was read back from it.
+func (f *facts) revisionsObservedIn(cluster string, desired map[string]map[string]string) bool {
 	for object, clusters := range desired {
 		revision, wanted := clusters[cluster]
 		if !wanted {

@@ -86,7 +86,7 @@ func planWanted(f *facts) (plan, error) {
 		needed := f.notReplaced(e.Kind, e.Placement, replaced)
 		needed = slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
 			return !slices.Contains(targets, c) || f.forgotten(c) ||
-				f.realizedIn(c, successors) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
+				f.revisionsObservedIn(c, successors) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
 		})
 		if len(needed) == 0 {
 			surplus = append(surplus, e)
@@ -138,7 +138,7 @@ func (f *facts) notReplaced(kind federation.Kind, among []string, replaced map[s
 		if !closed[c] || !slices.Contains(targets, c) || f.forgotten(c) || f.mode(c) == v1alpha1.ModeAudit {
 			return true
 		}
-		if !f.realizedIn(c, replaced) {
+		if !f.revisionsObservedIn(c, replaced) {
 			return false
 		}
 		state, _ := f.enforcementState(c)
@@ -180,7 +180,7 @@ func planRemoval(f *facts, objects []*federation.Object) (plan, error) {
 				p.Writes = append(p.Writes, next)
 			}
 			want := desired(&open, placement)
-			if differs || !f.realized(map[string]map[string]string{e.Key(): want}) {
+			if differs || !f.revisionsObserved(map[string]map[string]string{e.Key(): want}) {
 				p.Desired[e.Key()] = want
 				continue
 			}

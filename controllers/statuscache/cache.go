@@ -76,7 +76,7 @@ func (r Report) Troubled() bool {
 	})
 }
 
-// Realized reports whether every listed member has exactly what it must have.
+// Realized reports whether every listed member is in the state Realized.
 func (r Report) Realized() bool {
 	return !slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State != v1alpha1.MemberRealized })
 }

@@ -44,7 +44,8 @@ type queued struct {
 	number uint64
 }
 
-// New returns an empty queue. Its metrics carry the label of.
+// New returns an empty queue. The argument of is the kind of objects, policies or groups, and the value of the label of in its
+// metrics.
 func New(of string, limits Limits) *Queue {
 	m := newMeter(of)
 	return &Queue{meter: m, wake: make(chan struct{}, 1), waiting: map[string]waiter{}, queues: [2]map[string]*memberQueue{{}, {}},

@@ -64,7 +64,7 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 		}
 	}
 	m.Withdraw = t.Requester == a.ID && it.State == StatePending
-	m.Revoke = t.Kind.Access() && it.State.Grants() && (a.Security || ownsItem(c, a.ID, it))
+	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || ownsItem(c, a.ID, it))
 	return m
 }
 

@@ -218,7 +218,7 @@ func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item
 	if a.Auditor {
 		return AuditorsOnlyRead()
 	}
-	if err := s.review(a, t.Clone(), item, false, comment); err != nil || !t.Items[item].State.Grants() {
+	if err := s.review(a, t.Clone(), item, false, comment); err != nil || !t.Items[item].State.MayBeOnHost() {
 		return err
 	}
 	return s.revokeExtensions(ctx, Target{number, item}, a.ID, comment, map[Target]bool{})

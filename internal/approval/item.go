@@ -32,11 +32,11 @@ const (
 // Valid reports whether the state is one of the constants.
 func (s State) Valid() bool { return slices.Contains(sumOrder, s) }
 
-// Open reports whether an item in this state may still change without a person's action.
-func (s State) Open() bool { return s.Grants() || s == StateRevoking }
+// InProgress reports whether the host cluster or a member may still have, or lose, something because of the item.
+func (s State) InProgress() bool { return s.MayBeOnHost() || s == StateRevoking }
 
-// Grants reports whether the host cluster may have something of an item in this state.
-func (s State) Grants() bool {
+// MayBeOnHost reports whether the host cluster may have something of an item in this state.
+func (s State) MayBeOnHost() bool {
 	switch s {
 	case StateApproved, StateApplying, StateEffective, StateFailed:
 		return true
@@ -196,7 +196,7 @@ func (it *Item) Due() time.Time {
 	if s := it.waiting(); s != nil {
 		sooner(s.Deadline)
 	}
-	if it.State.Grants() {
+	if it.State.MayBeOnHost() {
 		sooner(it.ExpiresAt)
 		sooner(it.WarnAt)
 	}

@@ -196,7 +196,7 @@ func broken(before, after *approval.Ticket, err error) string {
 			return s.Name + " has not the approvals that it needs"
 		}
 	}
-	if after.State().Grants() && slices.ContainsFunc(after.Items[0].Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
+	if after.State().MayBeOnHost() && slices.ContainsFunc(after.Items[0].Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
 		return "a grant without every approval"
 	}
 	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Message == message.TicketStatementReturned() &&

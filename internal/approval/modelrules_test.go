@@ -151,7 +151,7 @@ func (m *model) lookAt(was, t *approval.Ticket, i int, open string) {
 	for _, s := range append(slices.Clone(it.Steps), review(it)...) {
 		m.votes(t, it, s)
 	}
-	if it.State.Grants() || it.State == approval.StateRevoking || it.State == approval.StateRevoked || it.State == approval.StateExpired {
+	if it.State.MayBeOnHost() || it.State == approval.StateRevoking || it.State == approval.StateRevoked || it.State == approval.StateExpired {
 		if why := fullChain(t, i); why != "" {
 			m.fail("%s is %s, and %s", it.SID, it.State, why)
 		}
@@ -262,7 +262,7 @@ func (m *model) mayBeWritten(sid string) {
 				len(grown) > len(approval.StatementLines(it)) && !t.BreakGlass && it.WrittenGeneration == 0 {
 				m.fail("%s is written with %q, which nobody was shown", sid, grown)
 			}
-			if why := fullChain(t, i); why != "" || !it.State.Grants() {
+			if why := fullChain(t, i); why != "" || !it.State.MayBeOnHost() {
 				m.fail("%s is written, and is %s (%s)", sid, it.State, why)
 			}
 			return

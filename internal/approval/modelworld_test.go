@@ -236,7 +236,7 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 		}
 		for _, t := range g.m.tickets() {
 			for i, it := range t.Items {
-				if it.Change != nil && it.Change.Kind == c.Kind && it.Change.Name == c.Name && it.State.Grants() &&
+				if it.Change != nil && it.Change.Kind == c.Kind && it.Change.Name == c.Name && it.State.MayBeOnHost() &&
 					string(it.Change.After) == string(c.After) &&
 					it.Change.Verb == c.Verb {
 					if why := fullChain(t, i); why == "" {

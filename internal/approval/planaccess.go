@@ -96,7 +96,7 @@ func (x *asking) covering(it *Item) (Item, *Target, error) {
 	for _, t := range list {
 		for i, had := range t.Items {
 			given := func(a string) bool { return slices.Contains(had.Actions, a) }
-			if !t.Kind.Access() || !had.State.Grants() || had.ApplicationName != it.ApplicationName || had.ResourceName != it.ResourceName ||
+			if !t.Kind.Access() || !had.State.MayBeOnHost() || had.ApplicationName != it.ApplicationName || had.ResourceName != it.ResourceName ||
 				!slices.ContainsFunc(it.Actions, given) {
 				continue
 			}
@@ -210,7 +210,7 @@ func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	if !had.State.Grants() {
+	if !had.State.MayBeOnHost() {
 		return Item{}, fail(CodeConflict, message.RevokeNoGrant(string(had.State)))
 	}
 	if MayDoItem(x.c, x.actor, t, r.Target.Item).Revoke {

@@ -48,7 +48,7 @@ func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, 
 	}
 	var out []int
 	for i := range t.Items {
-		if item != i && item != EveryItem || !t.Kind.Access() || !t.Items[i].State.Grants() {
+		if item != i && item != EveryItem || !t.Kind.Access() || !t.Items[i].State.MayBeOnHost() {
 			continue
 		}
 		if !MayDoItem(s.Catalog(), a, t, i).Revoke {
@@ -77,7 +77,7 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reaso
 	}
 	for _, t := range list {
 		for i, it := range t.Items {
-			if it.Target == nil || *it.Target != of || !it.State.Grants() {
+			if it.Target == nil || *it.Target != of || !it.State.MayBeOnHost() {
 				continue
 			}
 			if err := s.revokeExtensions(ctx, Target{t.Number, i}, person, reason, seen); err != nil {
@@ -94,7 +94,7 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reaso
 // revokeFor revokes one grant if it is still in force.
 func (s *Service) revokeFor(ctx context.Context, of Target, person, reason string) error {
 	_, err := s.Apply(ctx, of.Ticket, func(t *Ticket) error {
-		if of.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[of.Item].State.Grants() {
+		if of.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[of.Item].State.MayBeOnHost() {
 			return nil
 		}
 		return t.Revoke(of.Item, person, reason, s.Now())

@@ -48,7 +48,7 @@ func (t *Ticket) timeout(i int, now time.Time) {
 // without it.
 func (t *Ticket) Expire(i int, now time.Time) {
 	it := &t.Items[i]
-	if !it.State.Grants() || it.ExpiresAt.IsZero() || now.Before(it.ExpiresAt) {
+	if !it.State.MayBeOnHost() || it.ExpiresAt.IsZero() || now.Before(it.ExpiresAt) {
 		return
 	}
 	it.State = StateRevoking
@@ -59,7 +59,7 @@ func (t *Ticket) Expire(i int, now time.Time) {
 
 func (t *Ticket) warn(i int, now time.Time) {
 	it := &t.Items[i]
-	if !it.State.Grants() || it.WarnAt.IsZero() || now.Before(it.WarnAt) {
+	if !it.State.MayBeOnHost() || it.WarnAt.IsZero() || now.Before(it.WarnAt) {
 		return
 	}
 	it.WarnAt = nextWarning(it, now)

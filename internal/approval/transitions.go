@@ -172,7 +172,7 @@ func (t *Ticket) Confirm(i int, v Vote) error {
 		s.State = StepRejected
 	}
 	t.event(v.At, Event{Kind: EventReviewed, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: string(s.State), Comment: v.Comment})
-	if !v.Approve && it.State.Grants() {
+	if !v.Approve && it.State.MayBeOnHost() {
 		return t.Revoke(i, v.Person, v.Comment, v.At)
 	}
 	return nil
@@ -204,7 +204,7 @@ func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 		return invalid("reason", message.RevokeReasonNeeded())
 	}
 	it := &t.Items[i]
-	if !t.Kind.Access() || !it.State.Grants() {
+	if !t.Kind.Access() || !it.State.MayBeOnHost() {
 		return fail(CodeConflict, message.RevokeNoGrant(string(it.State)))
 	}
 	t.revoke(i, Event{Actor: person, Comment: reason}, now)
@@ -225,11 +225,11 @@ func (t *Ticket) revoke(i int, why Event, now time.Time) {
 // access away continue.
 func (t *Ticket) NotRestored(i int, reason message.Message, now time.Time) bool {
 	it := &t.Items[i]
-	unwritten := t.Kind.Object() && it.State.Grants() && it.WrittenGeneration == 0
+	unwritten := t.Kind.Object() && it.State.MayBeOnHost() && it.WrittenGeneration == 0
 	switch {
 	case t.Kind == KindRevoke:
 		return false
-	case t.Kind.Access() && it.State.Grants():
+	case t.Kind.Access() && it.State.MayBeOnHost():
 		t.revoke(i, Event{Message: reason}, now)
 	case it.State == StatePending || unwritten:
 		t.end(i, StateWithdrawn)

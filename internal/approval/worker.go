@@ -186,12 +186,12 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 	case errors.As(why, &grew):
 		t.Void(j.Item, grew.now, now)
 	case errors.As(why, &stricter):
-		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.Grants() {
+		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.MayBeOnHost() {
 			t.rechain(j.Item, stricter.now, stricter.missing, now)
 		}
 	case errors.As(why, &refused):
 		t.Fail(j.Item, message.TicketHostRefusedChange(refused.Message), now)
-	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.Grants():
+	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.MayBeOnHost():
 		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
 	case why != nil:
 	case j.Kind == JobApply:
@@ -300,7 +300,7 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 // wanted reports whether the item still needs the job.
 func (j *Job) wanted(t *Ticket) bool {
 	if j.Kind == JobApply {
-		return t.Items[j.Item].State.Grants()
+		return t.Items[j.Item].State.MayBeOnHost()
 	}
 	return t.Items[j.Item].State == StateRevoking
 }

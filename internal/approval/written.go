@@ -12,7 +12,7 @@ import (
 func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it := &t.Items[i]
 	grown := it.Shown.Grown(now)
-	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && !it.State.Grants() {
+	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && !it.State.MayBeOnHost() {
 		return false
 	}
 	it.Shown = now
@@ -89,7 +89,7 @@ func (t *Ticket) Remove(i int, now time.Time) {
 // Fail records that the item is not in force, and why. It may be written again later.
 func (t *Ticket) Fail(i int, why message.Message, now time.Time) {
 	it := &t.Items[i]
-	if !it.State.Grants() || it.State == StateFailed && it.Message.Same(why) {
+	if !it.State.MayBeOnHost() || it.State == StateFailed && it.Message.Same(why) {
 		return
 	}
 	it.State = StateFailed

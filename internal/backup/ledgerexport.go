@@ -119,7 +119,7 @@ func (l *ledgerExport) stands(number int64, item int, state approval.State) bool
 	case now == approval.StatePending:
 		return state == approval.StatePending
 	default:
-		return now.Grants() && now != approval.StateFailed
+		return now.MayBeOnHost() && now != approval.StateFailed
 	}
 }
 

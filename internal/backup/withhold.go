@@ -61,7 +61,7 @@ func granted(ctx context.Context, tickets approval.TicketStore, number int64, si
 	if err != nil {
 		return false, err
 	}
-	return x.Kind.Access() && slices.ContainsFunc(x.Items, func(it approval.Item) bool { return it.SID == sid && it.State.Grants() }), nil
+	return x.Kind.Access() && slices.ContainsFunc(x.Items, func(it approval.Item) bool { return it.SID == sid && it.State.MayBeOnHost() }), nil
 }
 
 func writeHeld(w io.Writer, p *v1alpha1.AccessControlPolicy) error {

@@ -55,7 +55,7 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 	member := c.memberContext != "" || c.memberKubeconfig != ""
 	switch {
 	case c.fix && !member:
-		return usage("which cluster is to be mended? Give --member-context, --member-kubeconfig, or both")
+		return usage("which cluster should be fixed? Give --member-context, --member-kubeconfig, or both")
 	case !c.fix && (member || c.classLabels || c.istio || c.dryRun):
 		return usage("--member-context, --member-kubeconfig, --guard-class-labels, --istio and --dry-run go with --fix")
 	}
@@ -68,7 +68,7 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if c.fix {
-		if err := c.mend(cmd, host, name, labels); err != nil {
+		if err := c.repair(cmd, host, name, labels); err != nil {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// mend tells what it does beside the findings, which programs read.
-func (c *checkFlags) mend(cmd *cobra.Command, host *membership.Host, name string, labels []preflight.Key) error {
+// repair creates what the member lacks and prints each step to stderr, because programs read the findings from stdout.
+func (c *checkFlags) repair(cmd *cobra.Command, host *membership.Host, name string, labels []preflight.Key) error {
 	member, err := c.hostFlags.memberKubeconfig(c.memberKubeconfig, c.memberContext)
 	if err != nil {
 		return err

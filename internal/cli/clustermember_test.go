@@ -171,7 +171,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("a guard without a member: %v, %v", left, err)
 	}
 	for reason, args := range map[string][]string{
-		"which cluster?": {"join", "m1"}, "is to be mended": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"},
+		"which cluster?": {"join", "m1"}, "should be fixed": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"},
 		"less than a day":          {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
 		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"},
 		"leave out one of the two": {"join", "m1", "--member-context", "x", "--enforcer", "istio", "--mesh", "east"},

@@ -1435,7 +1435,7 @@ type AccessEdge struct {
 	SubjectKind   SubjectKind  `json:"subjectKind"`
 	SubjectTeams  []OwnerRef   `json:"subjectTeams"`
 
-	// Ticket the ticket that asked for it
+	// Ticket the ticket that requested it
 	Ticket *string `json:"ticket,omitempty"`
 
 	// Wildcard the resource is a wildcard
@@ -1554,7 +1554,7 @@ type AnchorVerification struct {
 	At      *time.Time `json:"at,omitempty"`
 	Matches bool       `json:"matches"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 	Seq     int64    `json:"seq"`
 }
@@ -1688,7 +1688,7 @@ type ClassInfo struct {
 	// Members catalog entities that it covers
 	Members int `json:"members"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 	Name    string   `json:"name"`
 	Pattern string   `json:"pattern"`
@@ -1710,7 +1710,7 @@ type ClusterState struct {
 	Cluster         string  `json:"cluster"`
 	DesiredRevision *string `json:"desiredRevision,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message          *Message `json:"message,omitempty"`
 	Mode             *Mode    `json:"mode,omitempty"`
 	ObservedRevision *string  `json:"observedRevision,omitempty"`
@@ -1880,7 +1880,7 @@ type Downgrade struct {
 	// Resources onboarded resources in the scope
 	Resources int `json:"resources"`
 
-	// Run the last downgrade or resumption that this replica was asked for, in its scope
+	// Run the last downgrade or resumption that was requested from this replica, in its scope
 	Run   *DowngradeRun  `json:"run,omitempty"`
 	Scope DowngradeScope `json:"scope"`
 
@@ -1897,12 +1897,12 @@ type DowngradeClass struct {
 
 // DowngradeFailure defines model for DowngradeFailure.
 type DowngradeFailure struct {
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message  Message    `json:"message"`
 	Resource CatalogRef `json:"resource"`
 }
 
-// DowngradeRun the last downgrade or resumption that this replica was asked for, in its scope
+// DowngradeRun the last downgrade or resumption that was requested from this replica, in its scope
 type DowngradeRun struct {
 	By   Person `json:"by"`
 	Done int    `json:"done"`
@@ -2030,7 +2030,7 @@ type FieldProblem struct {
 	// Field JSON path such as items[0].resource
 	Field string `json:"field"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message Message `json:"message"`
 }
 
@@ -2050,7 +2050,7 @@ type Finding struct {
 	Policy   *string     `json:"policy,omitempty"`
 	Resource *CatalogRef `json:"resource,omitempty"`
 
-	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: an operator should check it
 	Severity FindingSeverity `json:"severity"`
 	Sid      *string         `json:"sid,omitempty"`
 	Since    *time.Time      `json:"since,omitempty"`
@@ -2065,7 +2065,7 @@ type FindingList struct {
 	FlowsAvailable bool      `json:"flowsAvailable"`
 	Items          []Finding `json:"items"`
 
-	// Kinds how many there are of each kind, whatever kinds are asked for
+	// Kinds how many there are of each kind, whatever kinds the query selects
 	Kinds      map[string]int `json:"kinds"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
@@ -2073,7 +2073,7 @@ type FindingList struct {
 	Total int `json:"total"`
 }
 
-// FindingSeverity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+// FindingSeverity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: an operator should check it
 type FindingSeverity string
 
 // Fleet defines model for Fleet.
@@ -2195,7 +2195,7 @@ type Guard struct {
 	// Limit more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
 	Limit int64 `json:"limit"`
 
-	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Reason *Message `json:"reason,omitempty"`
 
 	// Reopens a stop also turns the resource to temporary audit for a day; otherwise what is closed stays closed
@@ -2267,7 +2267,7 @@ type Impact struct {
 	// Evidence of each resource that would be enforced
 	Evidence *[]ResourceScore `json:"evidence,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 
 	// NewlyAllowed refused then, would pass with the change; the most connections first
@@ -2325,7 +2325,7 @@ type ImpactUncertain struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
 
-	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Reason Message   `json:"reason"`
 	To     time.Time `json:"to"`
 }
@@ -2397,7 +2397,7 @@ type LedgerVerification struct {
 	Intact   bool                  `json:"intact"`
 	Lines    int64                 `json:"lines"`
 
-	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Reason *Message `json:"reason,omitempty"`
 }
 
@@ -2410,7 +2410,7 @@ type MarkInbox struct {
 
 // Me defines model for Me.
 type Me struct {
-	// BreakGlass some approval policy lets the caller break the glass
+	// BreakGlass some approval policy permits the caller break-glass access
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
 	// Demo this is a playground
@@ -2447,7 +2447,7 @@ type Member struct {
 	Behind        int     `json:"behind"`
 	CiliumVersion *string `json:"ciliumVersion,omitempty"`
 
-	// Downgrade the mark of a downgrade that somebody made in the member itself
+	// Downgrade the mark of a downgrade that was made in the member itself
 	Downgrade *MemberDowngrade `json:"downgrade,omitempty"`
 
 	// Fails findings by which something there is not enforced
@@ -2459,7 +2459,7 @@ type Member struct {
 	IstioVersion      *string      `json:"istioVersion,omitempty"`
 	KubernetesVersion *string      `json:"kubernetesVersion,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 	Name    string   `json:"name"`
 
@@ -2509,7 +2509,7 @@ type MemberDetail struct {
 	UnitsTotal int          `json:"unitsTotal"`
 }
 
-// MemberDowngrade the mark of a downgrade that somebody made in the member itself
+// MemberDowngrade the mark of a downgrade that was made in the member itself
 type MemberDowngrade struct {
 	By     *string    `json:"by,omitempty"`
 	Reason string     `json:"reason"`
@@ -2520,11 +2520,11 @@ type MemberDowngrade struct {
 type MemberFinding struct {
 	Code string `json:"code"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message Message `json:"message"`
 	Object  *string `json:"object,omitempty"`
 
-	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: an operator should check it
 	Severity FindingSeverity `json:"severity"`
 }
 
@@ -2547,7 +2547,7 @@ type MemberUnit struct {
 	State    ClusterState `json:"state"`
 }
 
-// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 type Message = message.Message
 
 // Mode defines model for Mode.
@@ -2555,7 +2555,7 @@ type Mode string
 
 // NewAnnouncement defines model for NewAnnouncement.
 type NewAnnouncement struct {
-	// EnforceAt when it is planned to enforce; only told, nothing happens by itself
+	// EnforceAt when it is planned to enforce; information only, nothing happens automatically
 	EnforceAt *time.Time `json:"enforceAt,omitempty"`
 	Message   string     `json:"message"`
 
@@ -2653,7 +2653,7 @@ type NewTemporaryAudit struct {
 
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
-	// Adopt of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are told
+	// Adopt of a grant: an owner of each resource, or security, requests access for clients that were observed; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are notified
 	Adopt *bool `json:"adopt,omitempty"`
 
 	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
@@ -2884,7 +2884,7 @@ type PolicySummary struct {
 	// Issues statements by issue; those without are left out
 	Issues map[string]int `json:"issues"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message     `json:"message,omitempty"`
 	Name    string       `json:"name"`
 	Origin  PolicyOrigin `json:"origin"`
@@ -2953,14 +2953,14 @@ type PreviewItem struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
+	// Code stable code for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
 	Code string `json:"code"`
 
 	// Detail the English text of the message
 	Detail *string         `json:"detail,omitempty"`
 	Fields *[]FieldProblem `json:"fields,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message Message `json:"message"`
 
 	// RequestId to report the problem with
@@ -3023,7 +3023,7 @@ type Protection struct {
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members *MemberCounts `json:"members,omitempty"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message  *Message `json:"message,omitempty"`
 	Mode     Mode     `json:"mode"`
 	Realized bool     `json:"realized"`
@@ -3055,7 +3055,7 @@ type RawFlow struct {
 	Port               int      `json:"port"`
 	Protocol           string   `json:"protocol"`
 
-	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Reason        *Message   `json:"reason,omitempty"`
 	Resource      CatalogRef `json:"resource"`
 	Sid           *string    `json:"sid,omitempty"`
@@ -3090,7 +3090,7 @@ type ReasonBody struct {
 type Resource struct {
 	Actions []ActionInfo `json:"actions"`
 
-	// Class the ResourceClass; absent: none covers the name, so access cannot be asked for
+	// Class the ResourceClass; absent: none covers the name, so access cannot be requested
 	Class       *string     `json:"class,omitempty"`
 	Denied24h   *int64      `json:"denied24h,omitempty"`
 	Description *string     `json:"description,omitempty"`
@@ -3174,7 +3174,7 @@ type RolloutCard struct {
 	Evidence    *EvidenceScore `json:"evidence,omitempty"`
 	Guard       Guard          `json:"guard"`
 
-	// Hint what a person could do next, and why; nothing happens by itself
+	// Hint what a person could do next, and why; nothing happens automatically
 	Hint *RolloutHint `json:"hint,omitempty"`
 
 	// Members how many members are in which state; also those that the host cluster has no room to list
@@ -3196,31 +3196,31 @@ type RolloutCard struct {
 	Score       *int        `json:"score,omitempty"`
 	Sensitivity Sensitivity `json:"sensitivity"`
 
-	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 	Stage          RolloutStage    `json:"stage"`
 	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
 	Threshold      *int            `json:"threshold,omitempty"`
 
-	// Ticket a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that asks that its clients may stay
+	// Ticket a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that requests access for its observed clients
 	Ticket *string `json:"ticket,omitempty"`
 
 	// Unattributed sources without a name seen in the window
 	Unattributed *int `json:"unattributed,omitempty"`
 }
 
-// RolloutHint what a person could do next, and why; nothing happens by itself
+// RolloutHint what a person could do next, and why; nothing happens automatically
 type RolloutHint struct {
-	// Code stable word
+	// Code stable code
 	Code RolloutHintCode `json:"code"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message Message `json:"message"`
 
-	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 	Next *RolloutStage `json:"next,omitempty"`
 }
 
-// RolloutHintCode stable word
+// RolloutHintCode stable code
 type RolloutHintCode string
 
 // RolloutList defines model for RolloutList.
@@ -3260,7 +3260,7 @@ type RolloutResults struct {
 	Items []RolloutResult `json:"items"`
 }
 
-// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 type RolloutStage string
 
 // SearchHit defines model for SearchHit.
@@ -3321,7 +3321,7 @@ type StatementIssue struct {
 	// Kind shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
 	Kind StatementIssueKind `json:"kind"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message Message `json:"message"`
 
 	// Others the statements that make it so
@@ -3342,7 +3342,7 @@ type Step struct {
 	// Approvers who may decide this step
 	Approvers []Person `json:"approvers"`
 
-	// Auto it approved by itself, by the policy's condition
+	// Auto it was approved automatically, by the policy's condition
 	Auto      *bool      `json:"auto,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"`
 	Escalated *bool      `json:"escalated,omitempty"`
@@ -3448,7 +3448,7 @@ type SyncWorkloads struct {
 
 // TemporaryAudit defines model for TemporaryAudit.
 type TemporaryAudit struct {
-	// Active false: it has ended by itself, and is shown until somebody changes it
+	// Active false: it has ended automatically, and is shown until it is changed
 	Active bool   `json:"active"`
 	By     Person `json:"by"`
 
@@ -3462,7 +3462,7 @@ type TemporaryAudit struct {
 
 // Ticket defines model for Ticket.
 type Ticket struct {
-	// Adopt an owner of the resource asked that clients that were seen may stay
+	// Adopt an owner of the resource requested access for clients that were observed
 	Adopt      *bool `json:"adopt,omitempty"`
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
@@ -3476,7 +3476,7 @@ type Ticket struct {
 	Items  []TicketItem `json:"items"`
 	Kind   TicketKind   `json:"kind"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 
 	// Override a security administrator enforces without evidence enough; the ledger says so
@@ -3506,7 +3506,7 @@ type TicketItem struct {
 	// ApprovalPolicy the ApprovalPolicy that made the chain; absent: the built-in one
 	ApprovalPolicy *string `json:"approvalPolicy,omitempty"`
 
-	// Brings canonical lines of the access that it brings; what the digest is of
+	// Brings canonical lines of the access that it grants; the digest is computed from them
 	Brings *[]string `json:"brings,omitempty"`
 	Can    ItemMay   `json:"can"`
 
@@ -3556,14 +3556,14 @@ type TicketKind string
 
 // TicketList defines model for TicketList.
 type TicketList struct {
-	// Items without events, statements and what the items bring
+	// Items without events, statements and the lines of the items (brings)
 	Items      []Ticket `json:"items"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }
 
 // TicketPreview defines model for TicketPreview.
 type TicketPreview struct {
-	// BreakGlass the caller may break the glass for all of it
+	// BreakGlass the caller may use break-glass access for all of it
 	BreakGlass *bool         `json:"breakGlass,omitempty"`
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
@@ -3596,7 +3596,7 @@ type TokenList struct {
 // TokenScope defines model for TokenScope.
 type TokenScope string
 
-// UnattributedLine a source that no class and no registered workload knows; it needs a human's word
+// UnattributedLine a source that matches no class and no registered workload; a person must decide about it
 type UnattributedLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
@@ -3606,7 +3606,7 @@ type UnattributedLine struct {
 
 // Undelivered what it says is not shown, only what it was about and why it did not arrive
 type Undelivered struct {
-	// At of what it tells
+	// At time of the reported event
 	At        time.Time `json:"at"`
 	Attempts  int       `json:"attempts"`
 	Channel   string    `json:"channel"`
@@ -3650,7 +3650,7 @@ type Unused struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 	Policy   string     `json:"policy"`
 
-	// Reason what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Reason        Message      `json:"reason"`
 	Resources     []CatalogRef `json:"resources"`
 	Sid           string       `json:"sid"`
@@ -3701,7 +3701,7 @@ type Workload struct {
 	Description *string  `json:"description,omitempty"`
 	Id          string   `json:"id"`
 
-	// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 
 	// Source who registers it; absent: the caller
@@ -3734,7 +3734,7 @@ type WorkloadResults struct {
 		Application *string `json:"application,omitempty"`
 		Id          string  `json:"id"`
 
-		// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+		// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 		Message *Message `json:"message,omitempty"`
 
 		// NeedsApproval it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload
@@ -3754,7 +3754,7 @@ type WorkloadSync struct {
 	Refused *[]struct {
 		Id string `json:"id"`
 
-		// Message what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+		// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 		Message Message `json:"message"`
 	} `json:"refused,omitempty"`
 	Removed int `json:"removed"`
@@ -4356,7 +4356,7 @@ type SearchParamsKind string
 
 // ListTicketsParams defines parameters for ListTickets.
 type ListTicketsParams struct {
-	// View `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see
+	// View `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see
 	View  *ListTicketsParamsView `form:"view,omitempty" json:"view,omitempty"`
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
 	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`

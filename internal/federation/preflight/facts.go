@@ -25,9 +25,9 @@ type Facts struct {
 	Enforcer string
 	Istio    Istio
 	Guard    Guard
-	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
+	// HostPods are the pods that use the network of their node.
 	HostPods HostPods
-	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; zero: it is.
+	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message
 }
@@ -73,9 +73,9 @@ type Istio struct {
 
 // Needs are the requirements for a member.
 type Needs struct {
-	// Keys are the labels by which classes select pods.
+	// Kinds are the kinds that are pushed to the member.
 	Kinds []federation.Kind
-	// Others are the facts of the other members.
+	// Keys are the labels by which classes select pods.
 	Keys []Key
 	// Others are the facts of the other members.
 	Others []Facts

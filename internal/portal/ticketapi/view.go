@@ -131,7 +131,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.Workload = workloadChange(ch)
 		out.FromMode, out.ToMode = modeOf(ch.FromMode), modeOf(ch.ToMode)
 	}
-	if it.State.Open() {
+	if it.State.InProgress() {
 		a.liveState(t, it, &out)
 	}
 	return out

@@ -267,7 +267,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The requester takes a pending request back */
+        /** The requester withdraws a pending request */
         post: operations["withdrawTicket"];
         delete?: never;
         options?: never;
@@ -417,7 +417,7 @@ export interface paths {
         /** Delegations from and to the caller; all of them for security and auditors */
         get: operations["listDelegations"];
         put?: never;
-        /** Let somebody decide for the caller for some days */
+        /** Delegate the caller's decisions to another person for some days */
         post: operations["createDelegation"];
         delete?: never;
         options?: never;
@@ -469,7 +469,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Applications, resources, people and tickets by words */
+        /** Search applications, resources, people and tickets */
         get: operations["search"];
         put?: never;
         post?: never;
@@ -542,7 +542,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Who would have to approve this, if somebody asked (security and auditors; others only for themselves) */
+        /** Who would have to approve this, if it were requested (security and auditors; others only for themselves) */
         post: operations["whatIf"];
         delete?: never;
         options?: never;
@@ -597,7 +597,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say something on the ticket */
+        /** Add a comment to the ticket */
         post: operations["commentTicket"];
         delete?: never;
         options?: never;
@@ -787,8 +787,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Let an entity of the portal go, or delete one that is gone (security)
-         * @description An entity of the portal is gone first, and decides nothing any more; deleting it again removes it from the list.
+         * Mark an entity of the portal as removed, or delete an already removed one (security)
+         * @description The first call marks an entity of the portal as removed, and it has no effect any more; the second call removes it from the list.
          */
         delete: operations["deleteEntity"];
         options?: never;
@@ -1129,7 +1129,7 @@ export interface paths {
         /**
          * Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
          * @description What Enforce would refuse is reported and passes. Again: the end is set anew, which extends or shortens it. It ends by
-         *     itself. Each time is one ledger line; the other owners and the security team are told.
+         *     itself. Each time is one ledger line; the other owners and the security team are notified.
          */
         put: operations["putTemporaryAudit"];
         post?: never;
@@ -1206,7 +1206,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tell the owners of the clients seen that resources will be closed (owners of each resource, security) */
+        /** Announce to the owners of the clients seen that resources will be closed (owners of each resource, security) */
         post: operations["announceRollout"];
         delete?: never;
         options?: never;
@@ -1513,7 +1513,7 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
+            /** @description stable code for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
             code: string;
             /** @description the English text of the message */
             detail?: string;
@@ -1530,7 +1530,7 @@ export interface components {
             code?: string;
             message: components["schemas"]["Message"];
         };
-        /** @description what is told to people: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language */
+        /** @description a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language */
         Message: {
             /** @description such as ticket.waiting-for-adapter; verbatim: a text of another program */
             code: string;
@@ -1572,7 +1572,7 @@ export interface components {
             language?: "en" | "zh";
             /** @description absent: the browser's */
             timeZone?: string;
-            /** @description some approval policy lets the caller break the glass */
+            /** @description some approval policy permits the caller break-glass access */
             breakGlass?: boolean;
             /** @description the call was made with a token */
             token?: boolean;
@@ -1662,7 +1662,7 @@ export interface components {
             name: string;
             title: string;
             description?: string;
-            /** @description the ResourceClass; absent: none covers the name, so access cannot be asked for */
+            /** @description the ResourceClass; absent: none covers the name, so access cannot be requested */
             class?: string;
             owners: components["schemas"]["OwnerRef"][];
             sensitivity: components["schemas"]["Sensitivity"];
@@ -1786,7 +1786,7 @@ export interface components {
             /** @description how many of them must approve */
             quorum: number;
             votes: components["schemas"]["Vote"][];
-            /** @description it approved by itself, by the policy's condition */
+            /** @description it was approved automatically, by the policy's condition */
             auto?: boolean;
             /** Format: date-time */
             deadline?: string;
@@ -1857,7 +1857,7 @@ export interface components {
             durationSeconds?: number;
             /** @description effective at once, reviewed afterwards; only for people whom the approval policy names */
             breakGlass?: boolean;
-            /** @description of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are told */
+            /** @description of a grant: an owner of each resource, or security, requests access for clients that were observed; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are notified */
             adopt?: boolean;
             override?: components["schemas"]["Override"];
         };
@@ -1896,7 +1896,7 @@ export interface components {
             review?: components["schemas"]["Step"];
             /** @description what the approvals are bound to */
             digest?: string;
-            /** @description canonical lines of the access that it brings; what the digest is of */
+            /** @description canonical lines of the access that it grants; the digest is computed from them */
             brings?: string[];
             members?: components["schemas"]["MemberCounts"];
             /** @description live state per targeted member while applying and afterwards */
@@ -1944,7 +1944,7 @@ export interface components {
              * @description the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
              */
             maxDurationSeconds?: number;
-            /** @description the caller may break the glass for all of it */
+            /** @description the caller may use break-glass access for all of it */
             breakGlass?: boolean;
             change?: components["schemas"]["ChangeView"];
         };
@@ -2000,7 +2000,7 @@ export interface components {
             requester: components["schemas"]["Person"];
             reason: string;
             breakGlass?: boolean;
-            /** @description an owner of the resource asked that clients that were seen may stay */
+            /** @description an owner of the resource requested access for clients that were observed */
             adopt?: boolean;
             override?: components["schemas"]["Override"];
             items: components["schemas"]["TicketItem"][];
@@ -2019,7 +2019,7 @@ export interface components {
             can: components["schemas"]["ItemMay"];
         };
         TicketList: {
-            /** @description without events, statements and what the items bring */
+            /** @description without events, statements and the lines of the items (brings) */
             items: components["schemas"]["Ticket"][];
             nextCursor?: string;
         };
@@ -2086,7 +2086,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description of what it tells
+             * @description time of the reported event
              */
             at: string;
             /** Format: date-time */
@@ -2561,7 +2561,7 @@ export interface components {
             until: string;
             reason: string;
             by: components["schemas"]["Person"];
-            /** @description false: it has ended by itself, and is shown until somebody changes it */
+            /** @description false: it has ended automatically, and is shown until it is changed */
             active: boolean;
             /** @description the rollout's guard did it */
             guard?: boolean;
@@ -2738,7 +2738,7 @@ export interface components {
             grantable?: boolean;
             evidence: components["schemas"]["SeenEvidence"];
         };
-        /** @description a source that no class and no registered workload knows; it needs a human's word */
+        /** @description a source that matches no class and no registered workload; a person must decide about it */
         UnattributedLine: {
             source: string;
             ports: string[];
@@ -2890,14 +2890,14 @@ export interface components {
             evidence?: components["schemas"]["ResourceScore"][];
         };
         /**
-         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
          * @enum {string}
          */
         RolloutStage: "observe" | "initial" | "refine" | "announced" | "enforce";
-        /** @description what a person could do next, and why; nothing happens by itself */
+        /** @description what a person could do next, and why; nothing happens automatically */
         RolloutHint: {
             /**
-             * @description stable word
+             * @description stable code
              * @enum {string}
              */
             code: "onboard" | "propose" | "review" | "register" | "wait" | "announce" | "enforce" | "widen" | "stopped" | "done";
@@ -2987,7 +2987,7 @@ export interface components {
             newcomers: number;
             /** @description sources without a name seen in the window */
             unattributed?: number;
-            /** @description a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that asks that its clients may stay */
+            /** @description a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that requests access for its observed clients */
             ticket?: string;
             guard: components["schemas"]["Guard"];
             can: {
@@ -3017,7 +3017,7 @@ export interface components {
             message: string;
             /**
              * Format: date-time
-             * @description when it is planned to enforce; only told, nothing happens by itself
+             * @description when it is planned to enforce; information only, nothing happens automatically
              */
             enforceAt?: string;
         };
@@ -3092,7 +3092,7 @@ export interface components {
             limit: number;
             unit?: string;
         };
-        /** @description the mark of a downgrade that somebody made in the member itself */
+        /** @description the mark of a downgrade that was made in the member itself */
         MemberDowngrade: {
             /** Format: date-time */
             since?: string;
@@ -3183,7 +3183,7 @@ export interface components {
             policy: string;
             sid: string;
             origin: components["schemas"]["PolicyOrigin"];
-            /** @description the ticket that asked for it */
+            /** @description the ticket that requested it */
             ticket?: string;
             /** @description it decides connections now */
             counting: boolean;
@@ -3349,7 +3349,7 @@ export interface components {
          */
         FindingKind: "leak" | "drift" | "orphan" | "overridden" | "quarantined" | "downgraded" | "unreachable" | "preflight" | "guard" | "refused" | "rejected" | "disagreement" | "capacity";
         /**
-         * @description Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+         * @description Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: an operator should check it
          * @enum {string}
          */
         FindingSeverity: "Stops" | "Fails" | "Warns";
@@ -3375,7 +3375,7 @@ export interface components {
         FindingList: {
             items: components["schemas"]["Finding"][];
             nextCursor?: string;
-            /** @description how many there are of each kind, whatever kinds are asked for */
+            /** @description how many there are of each kind, whatever kinds the query selects */
             kinds: {
                 [key: string]: number;
             };
@@ -3406,7 +3406,7 @@ export interface components {
             resource: components["schemas"]["CatalogRef"];
             message: components["schemas"]["Message"];
         };
-        /** @description the last downgrade or resumption that this replica was asked for, in its scope */
+        /** @description the last downgrade or resumption that was requested from this replica, in its scope */
         DowngradeRun: {
             resume: boolean;
             /** Format: date-time */
@@ -3783,7 +3783,7 @@ export interface operations {
     listTickets: {
         parameters: {
             query?: {
-                /** @description `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see */
+                /** @description `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see */
                 view?: "mine" | "approvals" | "decided" | "review" | "all";
                 state?: components["schemas"]["TicketState"][];
                 kind?: components["schemas"]["TicketKind"][];
