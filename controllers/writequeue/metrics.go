@@ -7,7 +7,7 @@ import (
 
 var (
 	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_bulk_waiting",
-		Help: "Units of the priorities bulk and grant that wait to be written until KubeFed has fewer objects pending in their members, by kind of object."}, []string{"of"})
+		Help: "Units that wait to be written, bulk and grants, until KubeFed has fewer objects pending in their members, by kind of object."}, []string{"of"})
 	admittedCounter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_units_admitted_total",
 		Help: "Units that were admitted to be written for KubeFed, by kind of object; the label order is the priority."}, []string{"of", "order"})
 	overdueGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
