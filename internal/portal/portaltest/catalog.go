@@ -49,13 +49,11 @@ const demo = `
 ---
 {kind: Component, metadata: {name: app-889, title: App 889, annotations: {acp.io/resource-name: "` + App889 + `"}}, spec: {owner: "user:erin"}}
 ---
-kind: Resource
-metadata: {name: bobs-cluster, title: Bob's cluster, annotations: {acp.io/resource-name: "` + BobsCluster + `", acp.io/sensitivity: medium}}
-spec: {owner: "user:bob"}
+{kind: Resource, metadata: {name: bobs-cluster, title: Bob's cluster, annotations: {acp.io/resource-name: "` + BobsCluster +
+	`", acp.io/sensitivity: medium}}, spec: {owner: "user:bob"}}
 ---
-kind: Resource
-metadata: {name: ledger-db-cache, annotations: {acp.io/resource-name: "` + LedgerCache + `", acp.io/sensitivity: high}}
-spec: {owner: storage}
+{kind: Resource, metadata: {name: ledger-db-cache, annotations: {acp.io/resource-name: "` + LedgerCache +
+	`", acp.io/sensitivity: high}}, spec: {owner: storage}}
 ---
 {kind: Resource, metadata: {name: unclassed, annotations: {acp.io/resource-name: "trnv1:rsc:trip-com:mq:topics:x"}}, spec: {owner: storage}}
 `
