@@ -13,8 +13,9 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// TestClassInUseStays: without its class a unit could not be compiled, so a revocation would reach no member.
-func TestClassInUseStays(t *testing.T) {
+// TestResourceClassInUseIsNotDeleted checks that a class with units is kept: without its class a unit could not be compiled, so a revocation
+// would reach no member.
+func TestResourceClassInUseIsNotDeleted(t *testing.T) {
 	s := enforced(t, "classheld")
 	var c v1alpha1.ResourceClass
 	get := func() error { return s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &c) }
@@ -24,17 +25,17 @@ func TestClassInUseStays(t *testing.T) {
 	if err := s.host.Delete(s.ctx, &c); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the deletion waits and says why", func() string {
+	s.until("the deletion waits, and a condition has the reason", func() string {
 		if err := get(); err != nil {
 			t.Fatalf("the class is gone: %v", err)
 		}
 		if a := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted); a == nil || a.Status != metav1.ConditionFalse {
-			return "nothing is said"
+			return "there is no such condition"
 		}
 		return ""
 	})
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
-	s.until("the revocation is on its way", func() string {
+	s.until("the unit has no rules", func() string {
 		_, o := s.federated()
 		if o == nil {
 			t.Fatal("the unit is gone")
@@ -45,13 +46,13 @@ func TestClassInUseStays(t *testing.T) {
 		return ""
 	})
 	s.push()
-	s.untilStates("both members have it", bothRealized)
+	s.untilStates("both members are realized", bothRealized)
 	s.setMode(v1alpha1.ModeObserve)
 	s.untilOpen()
 	s.push()
 	s.untilPlaced()
 	s.push()
-	s.until("the class goes with the last unit", func() string {
+	s.until("the class is deleted after the last unit", func() string {
 		if err := get(); !apierrors.IsNotFound(err) {
 			return "it is still there"
 		}
@@ -59,8 +60,9 @@ func TestClassInUseStays(t *testing.T) {
 	})
 }
 
-// TestSubjectClassInUseStays: without its class a deny could not be expressed, and would take allows with it.
-func TestSubjectClassInUseStays(t *testing.T) {
+// TestSubjectClassInUseIsNotDeleted checks that a class with statements is kept: without its class a deny could not be expressed, and would
+// remove the allows that it could have overridden.
+func TestSubjectClassInUseIsNotDeleted(t *testing.T) {
 	s := enforced(t, "subjectsheld")
 	var c v1alpha1.SubjectClass
 	get := func() error { return s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &c) }
@@ -70,7 +72,7 @@ func TestSubjectClassInUseStays(t *testing.T) {
 	if err := s.host.Delete(s.ctx, &c); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the deletion waits and the statement is named", func() string {
+	s.until("the deletion waits, and a condition names the statement", func() string {
 		if err := get(); err != nil {
 			t.Fatalf("the class is gone: %v", err)
 		}
@@ -84,7 +86,7 @@ func TestSubjectClassInUseStays(t *testing.T) {
 		t.Errorf("the statement is no longer in the unit: %s", reason)
 	}
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
-	s.until("the class goes with the last statement", func() string {
+	s.until("the class is deleted after the last statement", func() string {
 		if err := get(); !apierrors.IsNotFound(err) {
 			return "it is still there"
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// TestNamesThatMeet: an object that bears the name of a resource's unit and is about another protected one, which a hand can
-// make, keeps what it says: the second resource must not take the first one's protection away.
-func TestNamesThatMeet(t *testing.T) {
-	s := begin(t, shared, "collisions")
+// TestObjectOfAnotherResourceIsNotOverwritten checks that a Federated object with the name of a resource's unit that protects another
+// resource, which an administrator can create, is not overwritten: the second resource must not remove the first one's protection.
+func TestObjectOfAnotherResourceIsNotOverwritten(t *testing.T) {
+	s := newScenario(t, shared, "collisions")
 	first, second := string(s.resource()), string(s.resource())+"-second"
 	name := v1alpha1.ObjectPrefix + policy.UnitID(second)
 	s.protect(v1alpha1.ModeEnforce)
@@ -30,7 +30,7 @@ func TestNamesThatMeet(t *testing.T) {
 	u.SetName(name)
 	u.SetResourceVersion("")
 	u.SetUID("")
-	u.SetFinalizers([]string{"acp.io/test"}) // the adapter tidies it up as one of the first's, and it has to stay
+	u.SetFinalizers([]string{"acp.io/test"}) // the adapter deletes it as a leftover of the first, and it has to stay
 	s.create(u)
 	t.Cleanup(func() {
 		o := &unstructured.Unstructured{}
@@ -47,17 +47,14 @@ func TestNamesThatMeet(t *testing.T) {
 	for object, mode := range map[string]v1alpha1.Mode{"collides-enforced": v1alpha1.ModeEnforce, "collides-observed": v1alpha1.ModeObserve} {
 		s.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: object},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(second), Mode: mode}})
-		s.until("the second is told", func() string {
+		s.until("the second reports the conflict", func() string {
 			var o v1alpha1.ProtectedResource
 			if err := s.host.Get(s.ctx, types.NamespacedName{Name: object}, &o); err != nil {
 				t.Fatal(err)
 			}
-			if c := meta.FindStatusCondition(
-				o.Status.Conditions,
-				v1alpha1.ConditionCompiled,
-			); c == nil || c.Status != metav1.ConditionFalse ||
-				c.Reason != v1alpha1.ReasonInvalid {
-				return "no complaint"
+			c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionCompiled)
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid {
+				return "no such condition"
 			}
 			return ""
 		})

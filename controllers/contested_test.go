@@ -10,17 +10,17 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// TestContestedAddress: an address that a second subject claims leaves the group that allows refer to at once, and the
-// group of contested ones goes with the quarrel.
-func TestContestedAddress(t *testing.T) {
-	s := begin(t, shared, "contested")
-	s.machine("contested-a", "a", "10.9.3.1", "10.9.3.2")
+// TestContestedAddressIsOnlyDenied checks that an address that a second subject claims is removed at once from the group that allows refer
+// to, and that the group of contested addresses is deleted when no address is contested.
+func TestContestedAddressIsOnlyDenied(t *testing.T) {
+	s := newScenario(t, shared, "contested")
+	s.externalWorkload("contested-a", "a", "10.9.3.1", "10.9.3.2")
 	s.untilGroup("a", []string{"10.9.3.1/32", "10.9.3.2/32"}, "m1", "m2")
-	s.machine("contested-b", "b", "10.9.3.2")
+	s.externalWorkload("contested-b", "b", "10.9.3.2")
 	s.untilGroup("a", []string{"10.9.3.1/32"}, "m1", "m2")
 	s.untilGroup("b", nil, "m1", "m2")
 	contested := s.group("a") + "-contested"
-	s.until("both have it for denies", func() string {
+	s.until("the address is in the group for denies", func() string {
 		_, o := s.federatedOf(federation.CiliumGroup, contested)
 		if o == nil {
 			return "no federated object"

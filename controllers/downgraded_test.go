@@ -15,9 +15,9 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// A member that somebody opened by hand is never realized, is kept from KubeFed, keeps what it has whatever is decided
-// meanwhile, and is brought what is wanted by then when the mark is gone.
-func TestDowngradedMemberIsLeftAlone(t *testing.T) {
+// TestDowngradedMemberIsNotWritten checks that a member with a downgrade mark is never realized, is excluded from KubeFed, keeps its
+// policies whatever changes on the host, and gets the current policies after the mark is removed.
+func TestDowngradedMemberIsNotWritten(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
 	if err != nil {
 		t.Fatal(err)
@@ -51,22 +51,22 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 	if m := s.message("m2"); !strings.Contains(m, "alice (the shop is closed)") || !strings.Contains(m, "kubectl acp resume") {
 		t.Errorf("%q", m)
 	}
-	s.until("KubeFed is kept from it", func() string {
+	s.until("it is excluded from KubeFed", func() string {
 		if c := s.registration("m2"); !c.Quarantined || c.Downgrade == nil || c.Downgrade.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
 	})
 
-	s.untilStanding("the member itself is downgraded, and not quarantined", "m2", func(m v1alpha1.MemberClusterStatus) bool {
+	s.untilMemberStatus("the member itself is downgraded, and not quarantined", "m2", func(m v1alpha1.MemberClusterStatus) bool {
 		return m.State == v1alpha1.MemberClusterDowngraded && m.Downgrade != nil && m.Downgrade.By == "alice"
 	})
 
-	// A revocation is not done there, and the policy says so.
+	// A revocation is not propagated there, and the policy reports that.
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements[0].Subjects = []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/999")}
 	})
-	s.until("m1 has what is wanted now", func() string {
+	s.until("m1 has the wanted revision", func() string {
 		s.push()
 		for _, c := range s.protected().Status.Clusters {
 			if c.Name == "m1" && (c.State != v1alpha1.MemberRealized || c.DesiredRevision != s.protected().Status.Revision) {
@@ -75,16 +75,16 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 		}
 		return ""
 	})
-	s.untilStates("m2 is not said to have it", half)
+	s.untilStates("m2 is not reported as realized", half)
 	s.untilPlaced("m1", "m2")
-	other := begin(t, f, "meanwhile")
+	other := newScenario(t, f, "meanwhile")
 	other.protect(v1alpha1.ModeEnforce)
 	other.untilPlaced("m1")
 
 	if err := m2.Delete(s.ctx, mark); err != nil {
 		t.Fatal(err)
 	}
-	s.until("KubeFed has it again", func() string {
+	s.until("it is no longer excluded from KubeFed", func() string {
 		if c := s.registration("m2"); c.Quarantined || c.Downgrade != nil {
 			return fmt.Sprintf("%+v", c)
 		}
@@ -92,16 +92,16 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 	})
 	other.untilPlaced("m1", "m2")
 	s.push()
-	s.untilStates("it is closed again, as it is wanted now", bothRealized)
+	s.untilStates("it has the current policies", bothRealized)
 
-	orphan := target(federation.CiliumPolicy, "acp-nobody-asked")
+	orphan := target(federation.CiliumPolicy, "acp-orphan")
 	orphan.Object["spec"] = audited
 	if err := m2.Create(s.ctx, orphan); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStanding("what nothing asks for is told", "m2", func(m v1alpha1.MemberClusterStatus) bool {
+	s.untilMemberStatus("an object without a unit is a finding", "m2", func(m v1alpha1.MemberClusterStatus) bool {
 		return m.State == v1alpha1.MemberClusterReady && slices.ContainsFunc(m.Findings, func(x v1alpha1.MemberFinding) bool {
-			return x.Code == v1alpha1.FindingOrphan && x.Object == "acp-nobody-asked"
+			return x.Code == v1alpha1.FindingOrphan && x.Object == "acp-orphan"
 		})
 	})
 }

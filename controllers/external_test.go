@@ -15,22 +15,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-func (s *story) app(name string) v1alpha1.Subject {
+func (s *scenario) app(name string) v1alpha1.Subject {
 	return v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/" + name)
 }
 
-func (s *story) group(app string) string {
+func (s *scenario) group(app string) string {
 	return v1alpha1.ObjectPrefix + policy.UnitID(string(s.app(app)))
 }
 
-func (s *story) machine(name, app string, addresses ...string) {
+func (s *scenario) externalWorkload(name, app string, addresses ...string) {
 	s.Helper()
 	s.create(&v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(s.app(app)), Addresses: addresses}})
 }
 
 // untilGroup waits for a group with exactly these addresses in these members.
-func (s *story) untilGroup(app string, addresses []string, members ...string) {
+func (s *scenario) untilGroup(app string, addresses []string, members ...string) {
 	s.Helper()
 	s.until("the group of "+app, func() string {
 		_, o := s.federatedOf(federation.CiliumGroup, s.group(app))
@@ -44,8 +44,8 @@ func (s *story) untilGroup(app string, addresses []string, members ...string) {
 	})
 }
 
-// untilGone waits for the federated group to be gone, pushing what is there.
-func (s *story) untilGone(app string) {
+// untilGone waits until the federated group is gone, and acts as KubeFed meanwhile.
+func (s *scenario) untilGone(app string) {
 	s.Helper()
 	s.until("the group of "+app+" is gone", func() string {
 		_, o := s.federatedOf(federation.CiliumGroup, s.group(app))
@@ -61,11 +61,11 @@ func (s *story) untilGone(app string) {
 
 var bothPending = map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending}
 
-// TestExternalWorkload: a machine outside gets in by a group of its addresses, and the unit is only called realized where
-// the group was read back, too.
-func TestExternalWorkload(t *testing.T) {
-	s := begin(t, shared, "machines")
-	s.machine("machines-vm", "vm", "10.9.0.1")
+// TestExternalWorkloadIsRealizedWithItsGroup checks that an external workload is allowed by a group of its addresses, and that the unit is
+// realized only in members where the group was read back as well.
+func TestExternalWorkloadIsRealizedWithItsGroup(t *testing.T) {
+	s := newScenario(t, shared, "machines")
+	s.externalWorkload("machines-vm", "vm", "10.9.0.1")
 	s.until("the workload is accepted", func() string {
 		var w v1alpha1.ExternalWorkload
 		if err := s.host.Get(s.ctx, types.NamespacedName{Name: "machines-vm"}, &w); err != nil {
@@ -78,7 +78,7 @@ func TestExternalWorkload(t *testing.T) {
 	})
 	s.untilGroup("vm", []string{"10.9.0.1/32"}, "m1", "m2")
 	s.protect(v1alpha1.ModeEnforce)
-	// Closed by itself first: a unit that closes its pods and lets a group in waits for that group.
+	// The resource is closed before the grant, because a unit that closes its pods and allows a group waits for that group.
 	s.untilPlaced("m1", "m2")
 	s.grant(s.statement("one", "vm"))
 	s.until("the grant is in the unit", func() string { return s.unitHas("one") })
@@ -90,15 +90,15 @@ func TestExternalWorkload(t *testing.T) {
 		return ""
 	})
 	s.push()
-	s.untilStates("the policy alone is not enough", bothPending)
+	s.untilStates("the group is missing", bothPending)
 	s.pushOf(federation.CiliumGroup, s.group("vm"))
-	s.untilStates("both members have both", bothRealized)
+	s.untilStates("both members have the policy and the group", bothRealized)
 
 	change(s, s.host, &v1alpha1.ExternalWorkload{}, "machines-vm", func(w *v1alpha1.ExternalWorkload) { w.Spec.Addresses = []string{"10.9.0.2"} })
 	s.untilGroup("vm", []string{"10.9.0.2/32"}, "m1", "m2")
-	s.untilStates("the old address still gets in", bothPending)
+	s.untilStates("the old address is still allowed", bothPending)
 	s.pushOf(federation.CiliumGroup, s.group("vm"))
-	s.untilStates("the new address counts", bothRealized)
+	s.untilStates("the new address is allowed", bothRealized)
 
 	if err := s.host.Delete(s.ctx, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "machines-vm"}}); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestExternalWorkload(t *testing.T) {
 	})
 	s.untilGone("vm")
 	s.push()
-	s.untilStates("nothing is left to do", bothRealized)
+	s.untilStates("both members are realized again", bothRealized)
 	for name, m := range s.members {
 		if err := m.client.Get(s.ctx, types.NamespacedName{Name: s.group("vm")}, target(federation.CiliumGroup, s.group("vm"))); err == nil {
 			t.Errorf("%s still has the group", name)
@@ -120,44 +120,45 @@ func TestExternalWorkload(t *testing.T) {
 	}
 }
 
-// TestGroupThatIsToGo: a rule for a whole class selects groups by label, so one that has to go counts until it is gone.
-func TestGroupThatIsToGo(t *testing.T) {
-	s := begin(t, shared, "classwide")
-	s.machine("classwide-a", "a", "10.9.1.1")
-	s.machine("classwide-b", "b", "10.9.1.2")
+// TestRemovedGroupCountsUntilItIsGone checks that a unit is not realized while a group that is being removed is in a member: a rule for a
+// whole class selects groups by label.
+func TestRemovedGroupCountsUntilItIsGone(t *testing.T) {
+	s := newScenario(t, shared, "classwide")
+	s.externalWorkload("classwide-a", "a", "10.9.1.1")
+	s.externalWorkload("classwide-b", "b", "10.9.1.2")
 	s.protect(v1alpha1.ModeEnforce)
 	s.grant(s.statement("all", "*"))
 	s.until("the grant is in the unit", func() string { return s.unitHas("all") })
 	both := []string{"m1", "m2"}
 	s.untilGroup("a", []string{"10.9.1.1/32"}, both...)
 	s.untilGroup("b", []string{"10.9.1.2/32"}, both...)
-	// The unit closes its pods, so it is written when what it lets in is there.
+	// The unit closes its pods, so it is written after the groups that it allows.
 	s.pushOf(federation.CiliumGroup, s.group("a"))
 	s.pushOf(federation.CiliumGroup, s.group("b"))
 	s.push()
-	s.untilStates("both members have all", bothRealized)
+	s.untilStates("both members have everything", bothRealized)
 
-	s.members["m2"].wire.set(true)
-	defer s.members["m2"].wire.set(false)
+	s.members["m2"].proxy.disconnect()
+	defer s.members["m2"].proxy.reconnect()
 	if err := s.host.Delete(s.ctx, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "classwide-b"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.untilGroup("b", []string{"10.9.1.2/32"})
-	s.untilStates("the machine still gets in", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberUnreachable})
+	s.untilStates("the machine is still allowed", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberUnreachable})
 	s.pushOf(federation.CiliumGroup, s.group("b"))
 	s.untilStates("m2 may still have the group", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	if u, _ := s.federatedOf(federation.CiliumGroup, s.group("b")); u == nil || u.GetDeletionTimestamp() != nil {
-		t.Fatal("the group was deleted while a member that has it is away")
+		t.Fatal("the group was deleted while a member that has it is unreachable")
 	}
-	s.members["m2"].wire.set(false)
-	s.untilStates("m2 has it, though it should not", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberLeaked})
+	s.members["m2"].proxy.reconnect()
+	s.untilStates("m2 has it without being placed", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberLeaked})
 	s.untilGone("b")
 	s.untilStates("it is gone", bothRealized)
 }
 
-// TestGroupsNeedTheirKind: while KubeFed cannot carry groups, what would need one is refused; a deny that silently lacked
-// its addresses would deny nobody.
-func TestGroupsNeedTheirKind(t *testing.T) {
+// TestStatementsThatNeedGroupsAreRefusedWithoutTheirKind checks that statements about external workloads are refused while KubeFed cannot
+// propagate groups: a deny without its addresses would deny nothing.
+func TestStatementsThatNeedGroupsAreRefusedWithoutTheirKind(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed/ciliumclusterwidenetworkpolicies.yaml", "controllers/testdata/host"})
 	if err != nil {
 		t.Fatal(err)
@@ -167,8 +168,8 @@ func TestGroupsNeedTheirKind(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := begin(t, f, "kindless")
-	s.machine("kindless-vm", "vm", "10.9.2.1")
+	s := newScenario(t, f, "kindless")
+	s.externalWorkload("kindless-vm", "vm", "10.9.2.1")
 	s.protect(v1alpha1.ModeEnforce)
 	deny := s.statement("no", "vm")
 	deny.Effect = v1alpha1.EffectDeny
@@ -181,7 +182,7 @@ func TestGroupsNeedTheirKind(t *testing.T) {
 	})
 	install(s, repositoryFile("deploy/kubefed/ciliumcidrgroups.yaml"))
 	s.untilGroup("vm", []string{"10.9.2.1/32"})
-	s.until("the deny is taken", func() string {
+	s.until("the deny is accepted", func() string {
 		if r := s.policy().Status.Refused; len(r) != 0 {
 			return fmt.Sprint(r)
 		}

@@ -51,7 +51,7 @@ const (
 	acpNS       = "acp-system"
 )
 
-// fleet is a host with the adapter running against it, and two members behind wires that can be cut.
+// fleet is a host with a running adapter, and members behind proxies that can be disconnected.
 type fleet struct {
 	scheme *runtime.Scheme
 	host   client.Client
@@ -59,24 +59,24 @@ type fleet struct {
 	hostConfig *rest.Config
 	members    map[string]*memberServer
 	clock      *clocktesting.FakeClock
-	// adapter stops the adapter that runs, as is what it logs in as.
-	adapter func() error
-	as      *rest.Config
-	// pace of the adapters that are started from now on.
-	pace writequeue.Limits
-	// metrics are those of the adapter that runs.
+	// stopAdapter stops the running adapter. adapterConfig has its rights.
+	stopAdapter   func() error
+	adapterConfig *rest.Config
+	// writeLimits apply to adapters that are started from now on.
+	writeLimits writequeue.Limits
+	// metrics is the registry of the running adapter.
 	metrics *prometheus.Registry
-	// tracer of the adapters that are started from now on.
+	// tracer is used by adapters that are started from now on.
 	tracer *tracing.Tracer
 }
 
 type memberServer struct {
 	client client.Client
 	server *testenv.Server
-	wire   *wire
+	proxy  *tcpProxy
 }
 
-// shared is used by every test of the package that does not break it: starting API servers is slow.
+// shared is used by all tests that leave its members intact, because starting API servers is slow.
 var shared *fleet
 
 func TestMain(m *testing.M) {
@@ -102,9 +102,9 @@ func TestMain(m *testing.M) {
 
 func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, err error) {
 	f = &fleet{scheme: runtime.NewScheme(), members: map[string]*memberServer{},
-		// KubeFed is played, and nobody plays it for what other tests left behind.
-		pace:  writequeue.Limits{MaxPending: 1 << 20, PendingTimeout: time.Hour},
-		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
+		// The tests act as KubeFed, and not for the objects that earlier tests left.
+		writeLimits: writequeue.Limits{MaxPending: 1 << 20, PendingTimeout: time.Hour},
+		clock:       clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
 	var stops []func() error
 	stop = func() error {
 		var errs []error
@@ -132,38 +132,38 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err := f.prepareHost(); err != nil {
 		return nil, stop, err
 	}
-	released, err := release(host.Config)
+	stopRemoving, err := removeFinalizers(host.Config)
 	if err != nil {
 		return nil, stop, err
 	}
-	stops = append(stops, released)
+	stops = append(stops, stopRemoving)
 	for _, n := range names {
 		m, err := f.startMember(n)
 		if err != nil {
 			return nil, stop, err
 		}
-		stops = append(stops, m.server.Stop, m.wire.close)
+		stops = append(stops, m.server.Stop, m.proxy.close)
 		f.members[n] = m
 	}
-	if f.as, err = host.As(adapterUser); err != nil {
+	if f.adapterConfig, err = host.As(adapterUser); err != nil {
 		return nil, stop, err
 	}
-	if f.adapter, err = f.startAdapter(f.as); err != nil {
+	if f.stopAdapter, err = f.startAdapter(f.adapterConfig); err != nil {
 		return nil, stop, err
 	}
-	stops = append(stops, func() error { return f.adapter() })
+	stops = append(stops, func() error { return f.stopAdapter() })
 	return f, stop, nil
 }
 
-// restart ends the adapter and starts another one, which knows nothing.
+// restart stops the adapter and starts another one, which has read nothing yet.
 func (f *fleet) restart() error {
-	if err := f.adapter(); err != nil {
+	if err := f.stopAdapter(); err != nil {
 		return err
 	}
-	f.adapter = func() error { return nil }
-	stop, err := f.startAdapter(f.as)
+	f.stopAdapter = func() error { return nil }
+	stop, err := f.startAdapter(f.adapterConfig)
 	if err == nil {
-		f.adapter = stop
+		f.stopAdapter = stop
 	}
 	return err
 }
@@ -198,13 +198,13 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if err := configureCilium(m.client); err != nil {
 		return nil, err
 	}
-	if m.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
+	if m.proxy, err = newTCPProxy(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
 		return nil, err
 	}
 	return m, f.register(name, m)
 }
 
-// configureCilium makes what the adapter reads of a member's dataplane: agents with their own defaults.
+// configureCilium creates the objects that the adapter reads of a member's dataplane: agents with default settings.
 func configureCilium(c client.Client) error {
 	labels := map[string]string{"k8s-app": "cilium"}
 	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
@@ -217,7 +217,7 @@ func configureCilium(c client.Client) error {
 	return errors.Join(c.Create(context.Background(), agents), c.Create(context.Background(), config))
 }
 
-// register does what joining KubeFed does. It tolerates that KubeFed is not installed.
+// register creates the objects that joining KubeFed creates. KubeFed need not be installed.
 func (f *fleet) register(name string, m *memberServer) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: acpNS, Name: federation.SecretName(name)},
 		StringData: map[string]string{"token": readerToken}}
@@ -232,7 +232,7 @@ func (f *fleet) register(name string, m *memberServer) error {
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
 		"metadata": map[string]any{"name": name, "namespace": fedNS, "labels": map[string]any{"name": name}},
-		"spec": map[string]any{"apiEndpoint": "https://" + m.wire.address(), "caBundle": encode(m.server.Config.CAData),
+		"spec": map[string]any{"apiEndpoint": "https://" + m.proxy.address(), "caBundle": encode(m.server.Config.CAData),
 			"secretRef": map[string]any{"name": federation.PusherSecretName(name)}},
 	}}
 	return f.host.Create(context.Background(), cluster)
@@ -251,7 +251,8 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	if err := controllers.Setup(
 		ctx,
 		mgr,
-		controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, WriteLimits: f.pace, Metrics: f.metrics, Tracer: f.tracer,
+		controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
+			WriteLimits: f.writeLimits, Metrics: f.metrics, Tracer: f.tracer,
 			Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 			Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
 			StatusInterval: 200 * time.Millisecond},
@@ -267,7 +268,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}, nil
 }
 
-// apply creates every object of a folder's YAML files, which is relative to the repository's root.
+// apply creates every object of the YAML files in a folder, whose path is relative to the repository's root.
 func apply(c client.Client, dir string) error {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(), dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -287,7 +288,7 @@ func apply(c client.Client, dir string) error {
 	return nil
 }
 
-// documents are the objects in a YAML file.
+// documents returns the objects of a YAML file.
 func documents(file string) ([]*unstructured.Unstructured, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -306,70 +307,79 @@ func documents(file string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// wire is a TCP proxy that can be cut.
-type wire struct {
-	listener net.Listener
-	target   string
-	mu       sync.Mutex
-	cut      bool
-	open     map[net.Conn]struct{}
+// tcpProxy is a TCP proxy that can be disconnected.
+type tcpProxy struct {
+	listener     net.Listener
+	target       string
+	mu           sync.Mutex
+	disconnected bool
+	open         map[net.Conn]struct{}
 }
 
-func newWire(target string) (*wire, error) {
+func newTCPProxy(target string) (*tcpProxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{listener: l, target: target, open: map[net.Conn]struct{}{}}
-	go w.serve()
-	return w, nil
+	p := &tcpProxy{listener: l, target: target, open: map[net.Conn]struct{}{}}
+	go p.serve()
+	return p, nil
 }
 
-func (w *wire) address() string { return w.listener.Addr().String() }
-func (w *wire) close() error    { w.set(true); return w.listener.Close() }
+func (p *tcpProxy) address() string { return p.listener.Addr().String() }
+func (p *tcpProxy) close() error    { p.disconnect(); return p.listener.Close() }
 
-func (w *wire) serve() {
+func (p *tcpProxy) serve() {
 	for {
-		c, err := w.listener.Accept()
+		c, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		go w.carry(c)
+		go p.forward(c)
 	}
 }
 
-func (w *wire) carry(c net.Conn) {
+func (p *tcpProxy) forward(c net.Conn) {
 	defer func() { _ = c.Close() }()
-	d, err := net.Dial("tcp", w.target)
+	d, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
 	}
 	defer func() { _ = d.Close() }()
-	w.mu.Lock()
-	if w.cut {
-		w.mu.Unlock()
+	p.mu.Lock()
+	if p.disconnected {
+		p.mu.Unlock()
 		return
 	}
-	w.open[c], w.open[d] = struct{}{}, struct{}{}
-	w.mu.Unlock()
+	p.open[c], p.open[d] = struct{}{}, struct{}{}
+	p.mu.Unlock()
 	done := make(chan struct{}, 2)
 	go func() { _, _ = io.Copy(c, d); done <- struct{}{} }()
 	go func() { _, _ = io.Copy(d, c); done <- struct{}{} }()
 	<-done
-	w.mu.Lock()
-	delete(w.open, c)
-	delete(w.open, d)
-	w.mu.Unlock()
+	p.mu.Lock()
+	delete(p.open, c)
+	delete(p.open, d)
+	p.mu.Unlock()
 }
 
-// set cuts the wire, with every connection on it, or mends it.
-func (w *wire) set(cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = cut
-	if cut {
-		for c := range w.open {
+func (p *tcpProxy) disconnect() { p.set(true) }
+func (p *tcpProxy) reconnect()  { p.set(false) }
+
+// set accepts connections again, or refuses them and closes the open ones.
+func (p *tcpProxy) set(disconnected bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.disconnected = disconnected
+	if disconnected {
+		for c := range p.open {
 			_ = c.Close()
 		}
 	}
+}
+
+func (p *tcpProxy) isDisconnected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.disconnected
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// opened puts a policy into m2, waits for what it makes of an enforced resource there, removes it, and waits again.
-func (s *story) opened(policy client.Object, want v1alpha1.MemberState, by string) {
+// untilOpenedBy creates a policy in m2, waits for the resulting state of the resource there, deletes it, and waits until both are realized.
+func (s *scenario) untilOpenedBy(policy client.Object, want v1alpha1.MemberState, by string) {
 	s.Helper()
 	m2 := s.members["m2"].client
 	if err := m2.Create(s.ctx, policy); err != nil {
@@ -26,7 +26,7 @@ func (s *story) opened(policy client.Object, want v1alpha1.MemberState, by strin
 			s.Error(err)
 		}
 	}()
-	s.untilStates("it is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": want})
+	s.untilStates("the policy is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": want})
 	if m := s.message("m2"); !strings.Contains(m, by) {
 		s.Errorf("the message does not name the policy: %q", m)
 	}
@@ -36,11 +36,12 @@ func (s *story) opened(policy client.Object, want v1alpha1.MemberState, by strin
 	s.untilStates("it is gone", bothRealized)
 }
 
-// Allows of several policies add up, so a resource is not enforced as its policies say while another one opens its pods.
-func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
+// TestForeignPoliciesThatOpenAResourceAreReported checks that a resource is not realized while a foreign policy opens its pods, because the
+// allows of several policies add up.
+func TestForeignPoliciesThatOpenAResourceAreReported(t *testing.T) {
 	s := enforced(t, "opened")
 	label := map[string]string{"com.trip/opened": "bobs"}
-	s.opened(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.NetworkPolicySpec{
+	s.untilOpenedBy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: label}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}},
 		v1alpha1.MemberOverridden, "NetworkPolicy default/web")
 
@@ -48,9 +49,9 @@ func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
 		"ingress": []any{map[string]any{"fromEntities": []any{"cluster"}}}}
 	disguised := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "spec": rule,
 		"metadata": map[string]any{"name": "acp-no-unit-has-this", "labels": map[string]any{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}}}
-	s.opened(disguised, v1alpha1.MemberOverridden, "acp-no-unit-has-this")
+	s.untilOpenedBy(disguised, v1alpha1.MemberOverridden, "acp-no-unit-has-this")
 
-	// Once identities are known, only pods that are there count: none of the resource runs in that namespace.
+	// Once identities are known, only existing pods count: no pod of the resource runs in that namespace.
 	m2 := s.members["m2"].client
 	identity := &unstructured.Unstructured{
 		Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity", "metadata": map[string]any{"name": "71001"},
@@ -79,14 +80,14 @@ func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
 	if err := m2.Create(s.ctx, elsewhere); err != nil {
 		t.Fatal(err)
 	}
-	s.opened(namespaced("kube-public"), v1alpha1.MemberOverridden, "CiliumNetworkPolicy kube-public/all") // and it is the other one that stays
+	s.untilOpenedBy(namespaced("kube-public"), v1alpha1.MemberOverridden, "CiliumNetworkPolicy kube-public/all") // elsewhere stays, and opens nothing
 	if err := m2.Delete(s.ctx, elsewhere); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// inM2 makes an object in m2 that goes with the test.
-func (s *story) inM2(o client.Object) {
+// inM2 creates an object in m2 and deletes it at the end of the test.
+func (s *scenario) inM2(o client.Object) {
 	s.Helper()
 	m2 := s.members["m2"].client
 	if err := m2.Create(s.ctx, o); err != nil {
@@ -99,8 +100,9 @@ func (s *story) inM2(o client.Object) {
 	})
 }
 
-// A policy that lets in nobody but whom ACP lets in anyway changes nothing, and so does one of workloads that are not closed.
-func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
+// TestForeignPoliciesThatOpenNothingAreNotReported checks that policies that allow only what ACP allows, and policies for workloads that are
+// not closed, are ignored.
+func TestForeignPoliciesThatOpenNothingAreNotReported(t *testing.T) {
 	s := enforced(t, "ordinary")
 	identity := func(name string, labels map[string]any) {
 		s.inM2(
@@ -134,13 +136,13 @@ func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
 	s.inM2(allow("a-prometheus", 6379))
 	s.inM2(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b-web"}, Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}})
-	// The one that opens comes last by its name, so the others were judged as well, and none of them is named.
-	s.opened(allow("z-other-port", 9121), v1alpha1.MemberOverridden, "NetworkPolicy default/z-other-port")
+	// The policy that opens the resource has the last name, so the others were evaluated before, and none of them is named.
+	s.untilOpenedBy(allow("z-other-port", 9121), v1alpha1.MemberOverridden, "NetworkPolicy default/z-other-port")
 }
 
-// A ClusterNetworkPolicy of the Admin tier goes before ACP's policies, where the member's agents take the kind or may take it.
-// Members need not have the kind.
-func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
+// TestClusterNetworkPoliciesThatOpenAResourceAreReported checks that a ClusterNetworkPolicy of the Admin tier, which precedes ACP's policies,
+// is reported where the member's agents apply the kind or may apply it. Members need not have the kind.
+func TestClusterNetworkPoliciesThatOpenAResourceAreReported(t *testing.T) {
 	s := enforced(t, "tiers")
 	s.inM2(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1",
@@ -182,20 +184,20 @@ func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
 		}
 		return ""
 	})
-	// By default the agents do not take the kind. A policy that comes first by its name shows that m2 was looked at meanwhile.
+	// By default the agents ignore the kind. The report of another policy shows that m2 was read meanwhile.
 	label := map[string]string{"com.trip/tiers": "bobs"}
-	s.opened(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.NetworkPolicySpec{
+	s.untilOpenedBy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: label}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}},
 		v1alpha1.MemberOverridden, "NetworkPolicy default/web")
 	s.setting("m2", "enable-k8s-cluster-network-policy", "true")
-	s.untilStates("agents take it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
+	s.untilStates("agents apply it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
 	if m := s.message("m2"); !strings.Contains(m, "ClusterNetworkPolicy monitoring") {
 		t.Errorf("the message does not name the policy: %q", m)
 	}
 	s.setting("m2", "enable-k8s-cluster-network-policy", "false")
 	s.untilStates("agents ignore it again", bothRealized)
 	s.setting("m2", "enable-k8s-cluster-network-policy", "perhaps")
-	s.untilStates("nobody knows whether they do", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
+	s.untilStates("it is unknown whether agents apply it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
 	if err := m2.Delete(s.ctx, admin); err != nil {
 		t.Fatal(err)
 	}

@@ -13,25 +13,25 @@ import (
 
 var bothRealized = map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized}
 
-// enforced tells the beginning of most stories: an enforced resource with one grant, realized in both members.
-func enforced(t *testing.T, service string) *story {
+// enforced creates a scenario with an enforced resource and one grant, and waits until both members are realized.
+func enforced(t *testing.T, service string) *scenario {
 	t.Helper()
 	return enforcedOn(t, shared, service)
 }
 
-func enforcedOn(t *testing.T, f *fleet, service string) *story {
+func enforcedOn(t *testing.T, f *fleet, service string) *scenario {
 	t.Helper()
-	s := begin(t, f, service)
+	s := newScenario(t, f, service)
 	s.protect(v1alpha1.ModeEnforce)
 	s.grant(s.statement("one", "888"))
 	s.untilPlaced("m1", "m2")
 	s.until("the grant is in the unit", func() string { return s.unitHas("one") })
 	s.push()
-	s.untilStates("both members have it", bothRealized)
+	s.untilStates("both members are realized", bothRealized)
 	return s
 }
 
-func (s *story) untilPlaced(want ...string) {
+func (s *scenario) untilPlaced(want ...string) {
 	s.Helper()
 	s.until("placement", func() string {
 		_, o := s.federated()
@@ -45,8 +45,8 @@ func (s *story) untilPlaced(want ...string) {
 	})
 }
 
-// unitHas checks that the policy's status is about its present spec and lists exactly these sids of the unit.
-func (s *story) unitHas(sids ...string) string {
+// unitHas returns "" if the policy's status is of its current generation and lists exactly these sids of the unit, and otherwise the problem.
+func (s *scenario) unitHas(sids ...string) string {
 	p := s.policy()
 	if p.Status.ObservedGeneration != p.Generation {
 		return fmt.Sprintf("status is about generation %d of %d", p.Status.ObservedGeneration, p.Generation)
@@ -60,16 +60,16 @@ func (s *story) unitHas(sids ...string) string {
 	return ""
 }
 
-func TestGrantIsTrueOnlyWhenReadBack(t *testing.T) {
-	s := begin(t, shared, "grants")
+func TestGrantIsRealizedOnlyWhenReadBack(t *testing.T) {
+	s := newScenario(t, shared, "grants")
 	s.protect(v1alpha1.ModeEnforce)
 	s.grant(s.statement("one", "888"))
 	s.untilPlaced("m1", "m2")
-	s.until("the grant is told", func() string { return s.unitHas("one") })
+	s.until("the grant is reported", func() string { return s.unitHas("one") })
 
 	u, _ := s.federated()
 	if got := u.GetFinalizers(); !slices.Equal(got, []string{"kubefed.io/sync-controller"}) {
-		t.Errorf("the object was born with the finalizers %v; KubeFed would write its own, and be late for that", got)
+		t.Errorf("the object was created with the finalizers %v; KubeFed would need another write to add its own", got)
 	}
 	if selector, has, _ := unstructuredField(u, "spec", "placement", "clusterSelector"); has {
 		t.Errorf("the placement has a selector %v beside its clusters", selector)
@@ -81,8 +81,8 @@ func TestGrantIsTrueOnlyWhenReadBack(t *testing.T) {
 	}
 
 	s.push()
-	s.untilStates("both members have it", bothRealized)
-	s.until("the policy says so", func() string {
+	s.untilStates("both members are realized", bothRealized)
+	s.until("the policy is realized", func() string {
 		p := s.policy()
 		for _, c := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionCompiled, v1alpha1.ConditionPropagated, v1alpha1.ConditionRealized} {
 			if !meta.IsStatusConditionTrue(p.Status.Conditions, c) {
@@ -93,16 +93,16 @@ func TestGrantIsTrueOnlyWhenReadBack(t *testing.T) {
 	})
 }
 
-func TestRevocationIsVisibleUntilDone(t *testing.T) {
+func TestRevocationIsReportedUntilPropagated(t *testing.T) {
 	s := enforced(t, "revokes")
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
-	s.until("the revocation is told as not done", func() string {
+	s.until("the revocation is reported as pending", func() string {
 		if problem := s.unitHas(); problem != "" {
 			return problem
 		}
 		for _, c := range s.policy().Status.Units[0].Clusters {
 			if c.State == v1alpha1.MemberRealized {
-				return fmt.Sprintf("%s is realized before it was told", c.Name)
+				return fmt.Sprintf("%s is realized before the push", c.Name)
 			}
 		}
 		return ""
@@ -121,13 +121,13 @@ func TestRevocationIsVisibleUntilDone(t *testing.T) {
 	s.untilStates("the resource stays closed", bothRealized)
 }
 
-func TestRefusedStatementIsNamedAndBlocksNothing(t *testing.T) {
-	s := begin(t, shared, "refusals")
+func TestRefusedStatementDoesNotBlockOthers(t *testing.T) {
+	s := newScenario(t, shared, "refusals")
 	s.protect(v1alpha1.ModeEnforce)
 	bad := s.statement("bad", "888")
 	bad.Subjects = []v1alpha1.Subject{"trnv1:rsc:trip-com:nobody:sa:app/1"}
 	s.grant(bad, s.statement("good", "889"))
-	s.until("the good one is in the unit", func() string { return s.unitHas("good") })
+	s.until("the valid statement is in the unit", func() string { return s.unitHas("good") })
 	refused := s.policy().Status.Refused
 	if len(refused) != 1 || refused[0].SID != "bad" || refused[0].Reason != v1alpha1.RefusedUnknownSubject {
 		t.Errorf("refused: %v", refused)
@@ -137,8 +137,8 @@ func TestRefusedStatementIsNamedAndBlocksNothing(t *testing.T) {
 	}
 }
 
-func TestStatementExpiresByTheClock(t *testing.T) {
-	s := begin(t, shared, "expiries")
+func TestStatementExpires(t *testing.T) {
+	s := newScenario(t, shared, "expiries")
 	s.protect(v1alpha1.ModeEnforce)
 	short := s.statement("short", "888")
 	end := metaTime(s.clock.Now().Add(2 * hour))
@@ -146,14 +146,14 @@ func TestStatementExpiresByTheClock(t *testing.T) {
 	s.grant(short, s.statement("long", "889"))
 	s.until("both are in the unit", func() string { return s.unitHas("long", "short") })
 	s.push()
-	s.untilStates("both members have it", bothRealized)
-	s.until("the clock waits", func() string {
+	s.untilStates("both members are realized", bothRealized)
+	s.until("a timer is set", func() string {
 		if !s.clock.HasWaiters() {
-			return "nobody waits for the clock"
+			return "no timer is set"
 		}
 		return ""
 	})
-	s.until("the short one is gone", func() string {
+	s.until("the short one has expired", func() string {
 		if s.clock.Now().Before(end.Time) {
 			s.clock.Step(2 * hour)
 		}
@@ -161,11 +161,11 @@ func TestStatementExpiresByTheClock(t *testing.T) {
 	})
 }
 
-func TestUnplacedPolicyIsNotInForce(t *testing.T) {
-	s := begin(t, shared, "unplaced")
+func TestUnplacedResourceIsNotRealized(t *testing.T) {
+	s := newScenario(t, shared, "unplaced")
 	s.place()
 	s.protect(v1alpha1.ModeEnforce)
-	s.until("the condition says so", func() string {
+	s.until("the condition has the reason", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
 		if c == nil || c.Reason != v1alpha1.ReasonNoTarget {
 			return fmt.Sprint(c)
@@ -173,12 +173,12 @@ func TestUnplacedPolicyIsNotInForce(t *testing.T) {
 		return ""
 	})
 	if u, _ := s.federated(); u != nil {
-		t.Errorf("an object that goes nowhere was written: %v", u)
+		t.Errorf("an object without placement was written: %v", u)
 	}
 }
 
-func TestUnregisteredMemberIsNamed(t *testing.T) {
-	s := begin(t, shared, "unregistered")
+func TestUnregisteredMemberIsReported(t *testing.T) {
+	s := newScenario(t, shared, "unregistered")
 	s.place("m1", "m9")
 	s.protect(v1alpha1.ModeEnforce)
 	s.untilPlaced("m1", "m9")
@@ -186,6 +186,6 @@ func TestUnregisteredMemberIsNamed(t *testing.T) {
 	s.untilStates("m9 is missing", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m9": v1alpha1.MemberUnreachable})
 	c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
 	if !strings.Contains(c.Message, "no KubeFedCluster m9") {
-		t.Errorf("the condition does not say what to do: %s", c.Message)
+		t.Errorf("the condition lacks the missing registration: %s", c.Message)
 	}
 }

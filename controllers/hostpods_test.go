@@ -10,8 +10,9 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// A pod of an enforced resource that uses the network of its node is open, so the member is not realized, and the pod is named.
-func TestPodsOnTheNetworkOfTheirNodeAreReported(t *testing.T) {
+// TestHostNetworkPodsAreReported checks that a member with a pod of an enforced resource on its node's network, which no policy selects, is
+// not realized, and that the message names the pod.
+func TestHostNetworkPodsAreReported(t *testing.T) {
 	s := enforced(t, "hostpods")
 	pod := func(name string, host bool) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"com.trip/hostpods": "bobs"}},

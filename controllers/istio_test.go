@@ -25,11 +25,11 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// declaredIstio is what the members of these tests declare of their Istio.
+// declaredIstio is the declaration of Istio in the registrations of these tests.
 const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.2"}`
 
-// istioFleet is a fleet whose host carries Istio's policies. m1 has Cilium and Istio. m2 has Istio alone, and joined as `kubectl acp
-// cluster join --enforcer istio` lets it; its client is the account of KubeFed there, and admin its administrator.
+// istioFleet returns a fleet whose host propagates Istio's policies. m1 has Cilium and Istio. m2 has only Istio, and joined as with `kubectl
+// acp cluster join --enforcer istio`; its client has the rights of KubeFed's account there, and admin those of its administrator.
 func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 	t.Helper()
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "deploy/kubefed/istio", "controllers/testdata/host"}, "m1")
@@ -72,13 +72,13 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 		),
 	)
 	m2 := &memberServer{server: server}
-	m2.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/"))
+	m2.proxy, err = newTCPProxy(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/"))
 	must(err)
-	t.Cleanup(func() { _ = m2.wire.close() })
+	t.Cleanup(func() { _ = m2.proxy.close() })
 	host, err := membership.NewHost(f.hostConfig, fedNS, acpNS)
 	must(err)
 	join := &membership.Join{Host: host, Member: server.Config, Lifetime: 24 * time.Hour, Now: time.Now, Cluster: federation.Cluster{
-		Name: "m2", Endpoint: "https://" + m2.wire.address(), CABundle: server.Config.CAData, Enforcer: string(v1alpha1.EnforcerIstio)}}
+		Name: "m2", Endpoint: "https://" + m2.proxy.address(), CABundle: server.Config.CAData, Enforcer: string(v1alpha1.EnforcerIstio)}}
 	found, err := join.Run(ctx)
 	if err != nil {
 		t.Fatalf("join m2: %v, findings %+v", err, found)
@@ -105,7 +105,7 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 			),
 		)
 	}
-	must(f.restart()) // so that the test need not wait until the adapter asks again whether the host carries Istio's policies
+	must(f.restart()) // the adapter would otherwise discover Istio's kind only with its next check
 	return f, admin
 }
 
@@ -123,10 +123,10 @@ func createAll(t *testing.T, c client.Client, file string) {
 	}
 }
 
-// enforcedBy begins a story whose class names these enforcers, with an enforced resource and one grant to app 888.
-func enforcedBy(t *testing.T, f *fleet, service string, enforcers ...v1alpha1.EnforcerName) *story {
+// enforcedBy creates a scenario whose class names these enforcers, with an enforced resource and one grant to app 888.
+func enforcedBy(t *testing.T, f *fleet, service string, enforcers ...v1alpha1.EnforcerName) *scenario {
 	t.Helper()
-	s := begin(t, f, service)
+	s := newScenario(t, f, service)
 	change(s, s.host, &v1alpha1.ResourceClass{}, service, func(c *v1alpha1.ResourceClass) { c.Spec.Enforcers = enforcers })
 	change(s, s.host, &v1alpha1.SubjectClass{}, service, func(c *v1alpha1.SubjectClass) { c.Spec.ServiceAccountTemplate = "app-{id}" })
 	s.protect(v1alpha1.ModeEnforce)
@@ -135,14 +135,13 @@ func enforcedBy(t *testing.T, f *fleet, service string, enforcers ...v1alpha1.En
 }
 
 // distributed acts as KubeFed for the objects of both enforcers until the members have the wanted states.
-func (s *story) distributed(what string, want map[string]v1alpha1.MemberState) {
+func (s *scenario) distributed(what string, want map[string]v1alpha1.MemberState) {
 	s.Helper()
 	s.distributedBecause(what, want, "")
 }
 
-// distributedBecause also waits until the message of m2 contains a text, because a message that says what is on its way may come
-// first.
-func (s *story) distributedBecause(what string, want map[string]v1alpha1.MemberState, text string) {
+// distributedBecause also waits until the message of m2 contains a text, because a message about the propagation may come first.
+func (s *scenario) distributedBecause(what string, want map[string]v1alpha1.MemberState, text string) {
 	s.Helper()
 	s.until(what, func() string {
 		s.pushOf(federation.CiliumPolicy, s.object())
@@ -167,9 +166,9 @@ func (s *story) distributedBecause(what string, want map[string]v1alpha1.MemberS
 	})
 }
 
-// TestAMemberWithIstioAloneRealizesOnlyIstio checks that a member without Cilium never realizes a class that Cilium enforces, in any
+// TestMemberWithoutCiliumRealizesOnlyClassesOfIstio checks that a member without Cilium never realizes a class that Cilium enforces, in any
 // mode, that it realizes one of Istio alone, and that other members count its pods as unknown.
-func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
+func TestMemberWithoutCiliumRealizesOnlyClassesOfIstio(t *testing.T) {
 	f, admin := istioFleet(t)
 	const why = "Cilium enforces nothing there"
 	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
@@ -180,7 +179,7 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 		t.Errorf("Istio's class has the Cilium policy %s", o.Meta.Name)
 	}
 
-	// A policy of somebody else counts although no identities say which pods are there.
+	// A foreign policy counts although there are no identities from which the pods are known.
 	open := &unstructured.Unstructured{
 		Object: map[string]any{
 			"apiVersion": "security.istio.io/v1",
@@ -209,7 +208,7 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 		c.distributedBecause(service+" in Audit", half, why)
 	}
 
-	member := s.untilStanding("m2 says so", "m2", func(st v1alpha1.MemberClusterStatus) bool {
+	member := s.untilMemberStatus("m2 has the finding", "m2", func(st v1alpha1.MemberClusterStatus) bool {
 		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
 			return f.Code == preflight.NoCilium && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, why)
 		})
@@ -232,9 +231,9 @@ func TestAMemberWithIstioAloneRealizesOnlyIstio(t *testing.T) {
 	})
 }
 
-// TestPoliciesOfOthersAreComparedWithIstiosOwn checks that an AuthorizationPolicy of somebody else counts by what it lets in beside
-// ACP's own policy of the resource as the host has it now, and that a change of either is noticed.
-func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
+// TestForeignAuthorizationPoliciesAreComparedWithACPs checks that a foreign AuthorizationPolicy is reported if it allows more than ACP's
+// current policy of the resource, and that a change of either is detected.
+func TestForeignAuthorizationPoliciesAreComparedWithACPs(t *testing.T) {
 	f, admin := istioFleet(t)
 	s := enforcedBy(t, f, "compared", v1alpha1.EnforcerIstio)
 	s.distributed("it is realized", bothRealized)
@@ -268,24 +267,24 @@ func TestPoliciesOfOthersAreComparedWithIstiosOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The policy that adds nothing comes first by its name, so it was compared when the other one is named.
+	// The policy that allows nothing more has the first name, so it was compared before the other one is named.
 	within, beyond := allow("a-within", "cluster.local/ns/shop/sa/app-888", "6379"), allow("z-beyond", "cluster.local/ns/shop/sa/app-999", "6379")
 	create(within)
 	create(beyond)
-	s.distributedBecause("another principal is let in", overridden, "default/z-beyond")
+	s.distributedBecause("another principal is allowed", overridden, "default/z-beyond")
 	remove(beyond)
-	s.distributed("the one that adds nothing is not reported", bothRealized)
+	s.distributed("the one that allows nothing more is not reported", bothRealized)
 	otherPort := allow("z-port", "cluster.local/ns/shop/sa/app-888", "9121")
 	create(otherPort)
 	s.distributedBecause("another port is opened", overridden, "default/z-port")
 	remove(otherPort)
 	s.distributed("it is gone", bothRealized)
 
-	// A revocation changes ACP's own policy, beside which the other one now lets in more, with no change of the other one.
+	// After a revocation ACP's policy allows less than the foreign one, which has not changed.
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = []v1alpha1.Statement{s.statement("two", "777")}
 	})
-	s.distributedBecause("the grant is revoked and the other policy goes on", overridden, "default/a-within")
+	s.distributedBecause("the grant is revoked, and the foreign policy still allows it", overridden, "default/a-within")
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = []v1alpha1.Statement{s.statement("one", "888")}
 	})

@@ -14,12 +14,12 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-func (s *story) edit(member string, modify func(*unstructured.Unstructured)) {
+func (s *scenario) edit(member string, modify func(*unstructured.Unstructured)) {
 	s.Helper()
 	change(s, s.members[member].client, s.ccnp(), s.object(), modify)
 }
 
-func (s *story) message(member string) string {
+func (s *scenario) message(member string) string {
 	for _, c := range s.protected().Status.Clusters {
 		if string(c.Name) == member {
 			return c.Message
@@ -28,28 +28,28 @@ func (s *story) message(member string) string {
 	return ""
 }
 
-func TestDriftIsSeenAndGoesAway(t *testing.T) {
+func TestDriftIsReportedUntilRepaired(t *testing.T) {
 	s := enforced(t, "drifts")
 	s.edit("m2", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, false, "spec", "enableDefaultDeny", "ingress")
 	})
-	s.untilStates("the change is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	s.untilStates("the change is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
 	s.push()
-	s.untilStates("the repair is seen", bothRealized)
+	s.untilStates("the repair is reported", bothRealized)
 }
 
-func TestDeletionInAMemberIsDriftOfNobody(t *testing.T) {
+func TestDeletionInAMemberIsDriftWithoutAuthor(t *testing.T) {
 	s := enforced(t, "undeleted")
 	u := s.ccnp()
 	if err := s.members["m2"].client.Delete(s.ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStates("the deletion is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	s.untilStates("the deletion is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
 	if m := s.message("m2"); !strings.Contains(m, "policy "+s.object()+" was deleted in the member") || !strings.Contains(m, "audit log") {
-		t.Errorf("the message does not say what happened, and where to look: %q", m)
+		t.Errorf("the message lacks what happened and where to look: %q", m)
 	}
 	s.push()
-	s.untilStates("the repair is seen", bothRealized)
+	s.untilStates("the repair is reported", bothRealized)
 }
 
 func TestRulesBesideTheSpecAreDrift(t *testing.T) {
@@ -57,10 +57,10 @@ func TestRulesBesideTheSpecAreDrift(t *testing.T) {
 	s.edit("m2", func(u *unstructured.Unstructured) {
 		u.Object["specs"] = []any{map[string]any{"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}}
 	})
-	s.untilStates("the door beside the door is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	s.untilStates("the rules in specs are reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
 }
 
-func TestRulesBesideTheTemplatesSpecAreTakenOut(t *testing.T) {
+func TestRulesBesideTheTemplatesSpecAreRemoved(t *testing.T) {
 	s := enforced(t, "templates")
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(federation.CiliumPolicy.Federated)
@@ -70,7 +70,7 @@ func TestRulesBesideTheTemplatesSpecAreTakenOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	s.until("it is written again as it has to be", func() string {
+	s.until("the additional rules are removed", func() string {
 		u, _ := s.federated()
 		if _, has, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "specs"); has {
 			return "specs is still there"
@@ -92,26 +92,26 @@ func TestPolicyThatTheDataplaneRefusesIsNotRealized(t *testing.T) {
 		}
 	}
 	valid("False")
-	s.untilStates("the complaint is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
+	s.untilStates("the refusal is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
 	if m := s.message("m1"); !strings.Contains(m, "too many ports") {
-		t.Errorf("the message hides the dataplane's complaint: %q", m)
+		t.Errorf("the message lacks the dataplane's reason: %q", m)
 	}
 	valid("True")
-	s.untilStates("the complaint is gone", bothRealized)
+	s.untilStates("the refusal is gone", bothRealized)
 }
 
-func TestMemberThatIsAwayIsNamedAndCatchesUp(t *testing.T) {
+func TestUnreachableMemberIsReportedAndCatchesUp(t *testing.T) {
 	s := enforced(t, "outages")
-	s.members["m2"].wire.set(true)
-	defer s.members["m2"].wire.set(false)
-	s.untilStates("the outage is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	s.members["m2"].proxy.disconnect()
+	defer s.members["m2"].proxy.reconnect()
+	s.untilStates("the outage is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = append(p.Spec.Statements, s.statement("two", "889"))
 	})
-	s.until("the grant is told", func() string { return s.unitHas("one", "two") })
+	s.until("the grant is reported", func() string { return s.unitHas("one", "two") })
 	s.push()
-	s.untilStates("the healthy member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
-	s.members["m2"].wire.set(false)
+	s.untilStates("the reachable member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	s.members["m2"].proxy.reconnect()
 	s.untilStates("the member is back, with the old revision", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	s.push()
 	s.untilStates("the member has caught up", bothRealized)
@@ -148,11 +148,11 @@ func TestClusterModesBecomeOverrides(t *testing.T) {
 	s.untilPlaced("m1")
 	s.untilStates("m2 still has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	s.push()
-	s.untilStates("m2 is rid of it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
+	s.untilStates("m2 no longer has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 }
 
-func TestStrangersChangesOfTheFederatedObjectAreUndone(t *testing.T) {
-	s := enforced(t, "strangers")
+func TestForeignChangesOfTheFederatedObjectAreReverted(t *testing.T) {
+	s := enforced(t, "foreign")
 	u, _ := s.federated()
 	change(s, s.host, u, s.object(), func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedMap(u.Object, map[string]any{}, "spec", "placement", "clusterSelector")
@@ -177,7 +177,7 @@ func TestStrangersChangesOfTheFederatedObjectAreUndone(t *testing.T) {
 	})
 }
 
-func TestRotatedTokenIsTakenUp(t *testing.T) {
+func TestRotatedTokenIsUsed(t *testing.T) {
 	s := enforced(t, "rotations")
 	setToken := func(token string) {
 		secret := &unstructured.Unstructured{}
@@ -191,20 +191,20 @@ func TestRotatedTokenIsTakenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	setToken("nobody-knows-this")
-	s.untilStates("the wrong token is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberUnreachable, "m2": v1alpha1.MemberRealized})
-	s.until("the message says what to do", func() string {
+	setToken("an-unknown-token")
+	s.untilStates("the wrong token is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberUnreachable, "m2": v1alpha1.MemberRealized})
+	s.until("the message names the Secret", func() string {
 		if m := s.message("m1"); !strings.Contains(m, "renew the Secret acp-reader-m1") {
 			return m
 		}
 		return ""
 	})
 	// Until the configuration is read again, resources that are protected meanwhile are audited in m1 and then written a second
-	// time; the next test would see that.
-	s.untilStanding("the configuration is unknown", "m1", configUnread)
+	// time, which would disturb the next test.
+	s.untilMemberStatus("the configuration is unknown", "m1", configUnread)
 	setToken(readerToken)
 	s.untilStates("the right token works", bothRealized)
-	s.untilStanding("the configuration is known again", "m1", func(m v1alpha1.MemberClusterStatus) bool { return !configUnread(m) })
+	s.untilMemberStatus("the configuration is known again", "m1", func(m v1alpha1.MemberClusterStatus) bool { return !configUnread(m) })
 }
 
 // configUnread reports whether the status of a member says that the configuration of Cilium could not be read.

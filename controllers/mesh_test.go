@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// In members that are in no mesh together, what is granted to an application of the other member is refused until its addresses are
-// registered, and a deny of such an application denies all addresses.
+// TestPodsOfAnotherMeshAreAddresses checks that, in members without a common mesh, a grant to an application of the other member is refused
+// until its addresses are registered, and that a deny of such an application denies all addresses.
 func TestPodsOfAnotherMeshAreAddresses(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestPodsOfAnotherMeshAreAddresses(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := begin(t, f, "apart")
+	s := newScenario(t, f, "apart")
 	s.place("m1")
 	s.identity("m2", "70001", "far")
 	s.identity("m2", "70002", "foe")
@@ -74,13 +74,13 @@ func TestPodsOfAnotherMeshAreAddresses(t *testing.T) {
 		}
 		return ""
 	})
-	s.machine("gateway", "far", "203.0.113.7")
+	s.externalWorkload("gateway", "far", "203.0.113.7")
 	s.until("an allow of addresses has no effect beside that", func() string {
 		if r := refused(); !strings.Contains(r, "all addresses are denied these ports") {
 			return "refused: " + r
 		}
 		return ""
 	})
-	s.machine("foes", "foe", "203.0.113.8")
-	s.until("all of them are told apart by addresses", refused)
+	s.externalWorkload("foes", "foe", "203.0.113.8")
+	s.until("all of them are distinguished by addresses", refused)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // runNodes lets m1 have nodes and acp-node's kind for one test.
-func runNodes(s *story, names ...string) {
+func runNodes(s *scenario, names ...string) {
 	s.Helper()
 	m1 := s.members["m1"].client
 	if err := apply(m1, "deploy/node"); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -34,7 +34,7 @@ func runNodes(s *story, names ...string) {
 }
 
 // reportNode writes what acp-node would.
-func reportNode(s *story, node string, change func(*nodereport.Report)) {
+func reportNode(s *scenario, node string, change func(*nodereport.Report)) {
 	s.Helper()
 	_, o := s.federated()
 	r := nodereport.Report{Node: node, Time: s.clock.Now(), Healthy: true,
@@ -60,7 +60,7 @@ func reportNode(s *story, node string, change func(*nodereport.Report)) {
 	})
 }
 
-func (s *story) untilNodes(what string, want v1alpha1.NodeCounts, lagging, unknown []string) {
+func (s *scenario) untilNodes(what string, want v1alpha1.NodeCounts, lagging, unknown []string) {
 	s.Helper()
 	s.until(what, func() string {
 		n := s.protected().Status.Nodes

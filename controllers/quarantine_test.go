@@ -16,8 +16,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// A member that KubeFed could not list a kind in is kept from KubeFed, gets no new objects, is never realized, and comes
-// back by itself.
+// TestMemberThatWouldStopKubeFedIsQuarantined checks that a member in which KubeFed could not list a kind is excluded from KubeFed, gets no
+// new objects, is never realized, and is included again when it serves the kind.
 func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
 	if err != nil {
@@ -35,18 +35,18 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 	}
 	s.untilStates("it is quarantined", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberQuarantined})
 	if m := s.message("m2"); !strings.Contains(m, "ciliumcidrgroups.cilium.io") {
-		t.Errorf("the message does not say why: %q", m)
+		t.Errorf("the message lacks the reason: %q", m)
 	}
 	c := s.registration("m2")
 	if !c.Quarantined || c.Secret != federation.PusherSecretName("m2") || s.registration("m1").Quarantined {
 		t.Fatalf("%+v", c)
 	}
 
-	// A revocation waits for it.
+	// A revocation stays pending there.
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements[0].Subjects = []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/999")}
 	})
-	s.until("m1 has what is wanted now", func() string {
+	s.until("m1 has the wanted revision", func() string {
 		s.push()
 		for _, c := range s.protected().Status.Clusters {
 			if c.Name == "m1" && (c.State != v1alpha1.MemberRealized || c.DesiredRevision != s.protected().Status.Revision) {
@@ -55,14 +55,14 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 		}
 		return ""
 	})
-	s.untilStates("m2 is not said to have it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberQuarantined})
+	s.untilStates("m2 is not reported as realized", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberQuarantined})
 
-	// What is new is not placed there, and what was there stays placed.
+	// New objects are not placed there, and existing ones stay placed.
 	s.untilPlaced("m1", "m2")
-	other := begin(t, f, "beside")
+	other := newScenario(t, f, "beside")
 	other.protect(v1alpha1.ModeEnforce)
 	other.untilPlaced("m1")
-	other.until("m2 is told of, all the same", func() string {
+	other.until("m2 is reported nevertheless", func() string {
 		if len(other.protected().Status.Clusters) != 2 {
 			return fmt.Sprint(other.protected().Status.Clusters)
 		}
@@ -74,11 +74,11 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 		if err := s.members["m2"].client.Create(s.ctx, kind.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		} else if err != nil && s.registration("m2").Quarantined {
-			return "the one before is still going, or the adapter has not seen it"
+			return "the former definition is not gone yet, or the adapter has not read the new one"
 		}
 		return ""
 	})
-	s.until("KubeFed has it again", func() string {
+	s.until("it is no longer excluded from KubeFed", func() string {
 		if c := s.registration("m2"); c.Quarantined || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
@@ -89,7 +89,7 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 	s.untilStates("it catches up", bothRealized)
 }
 
-// memberCRD is a definition that members serve.
+// memberCRD returns a CustomResourceDefinition that members serve.
 func memberCRD(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	docs, err := documents(repositoryFile("controllers/testdata/member/" + file))
@@ -103,8 +103,8 @@ func memberCRD(t *testing.T, file string) *unstructured.Unstructured {
 	return found
 }
 
-// setting changes the agents' configuration in a member, and takes the change back at the end of the test.
-func (s *story) setting(member, key, value string) {
+// setting changes the agents' configuration in a member, and restores it at the end of the test.
+func (s *scenario) setting(member, key, value string) {
 	s.Helper()
 	write := func(change func(map[string]string)) {
 		s.Helper()
@@ -132,16 +132,17 @@ func (s *story) setting(member, key, value string) {
 	})
 }
 
-// While Cilium keeps the class's label out of identities a policy over it matches nothing, so nothing is said to be enforced.
-func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
+// TestEnforceWaitsForLabelsInIdentities checks that no member is realized in Enforce while Cilium leaves the class's label out of
+// identities, because a policy that selects by it matches nothing.
+func TestEnforceWaitsForLabelsInIdentities(t *testing.T) {
 	s := enforced(t, "identities")
 	s.setting("m2", "labels", `k8s:com\.trip/appid`)
-	s.untilStates("the door stands open, and that is told", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
+	s.untilStates("the member is not realized", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	if m := s.message("m2"); !strings.Contains(m, "com.trip/identities") {
 		t.Errorf("%q", m)
 	}
 
-	late := begin(t, shared, "late")
+	late := newScenario(t, shared, "late")
 	late.protect(v1alpha1.ModeEnforce)
 	late.untilPlaced("m1", "m2")
 	late.push()
@@ -150,23 +151,23 @@ func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
 		t.Errorf("%q", m)
 	}
 	if late.closing() {
-		t.Error("it closes members already")
+		t.Error("it closes members before the labels are known")
 	}
 
 	s.setting("m2", "labels", `k8s:app k8s:com\.trip/`)
 	s.untilStates("it is closed", bothRealized)
-	late.until("Enforce goes on", func() string {
+	late.until("Enforce is applied", func() string {
 		late.push()
 		if !late.closing() {
-			return "it is in Audit still"
+			return "it is still in Audit"
 		}
 		return ""
 	})
 	late.untilStates("both are closed", bothRealized)
 }
 
-// closing tells whether the resource's Federated object closes the members.
-func (s *story) closing() bool {
+// closing reports whether the resource's Federated object denies by default.
+func (s *scenario) closing() bool {
 	s.Helper()
 	u, _ := s.federated()
 	if u == nil {
@@ -179,17 +180,18 @@ func (s *story) closing() bool {
 	return closed
 }
 
-// A member whose agents ignore what is pushed, or of whose agents nothing is known, is never realized, in Enforce and in Audit.
-func TestNoMemberIsRealizedWhoseSettingsVoidPolicies(t *testing.T) {
+// TestMemberWhoseSettingsVoidPoliciesIsNotRealized checks that a member whose agents ignore ACP's policies, or whose agents are unknown, is
+// not realized, neither in Enforce nor in Audit.
+func TestMemberWhoseSettingsVoidPoliciesIsNotRealized(t *testing.T) {
 	s := enforced(t, "settings")
 	oneRealized := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
 	s.setting("m2", "enable-cilium-clusterwide-network-policy", "false")
-	s.untilStates("its agents ignore what is pushed", oneRealized)
+	s.untilStates("its agents ignore the policies", oneRealized)
 	if m := s.message("m2"); !strings.Contains(m, "enable-cilium-clusterwide-network-policy") {
 		t.Errorf("%q", m)
 	}
 	s.setting("m2", "enable-cilium-clusterwide-network-policy", "true")
-	s.untilStates("they read it again", bothRealized)
+	s.untilStates("its agents apply them again", bothRealized)
 
 	agents := &appsv1.DaemonSet{}
 	if err := s.members["m2"].client.Get(s.ctx, types.NamespacedName{Namespace: "kube-system", Name: "cilium"}, agents); err != nil {
@@ -198,17 +200,17 @@ func TestNoMemberIsRealizedWhoseSettingsVoidPolicies(t *testing.T) {
 	if err := s.members["m2"].client.Delete(s.ctx, agents); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStates("nothing is known of its agents", oneRealized)
+	s.untilStates("its agents are unknown", oneRealized)
 	agents.ResourceVersion, agents.UID = "", ""
 	if err := s.members["m2"].client.Create(s.ctx, agents); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStates("they are known again", bothRealized)
+	s.untilStates("its agents are known again", bothRealized)
 
 	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
-	s.untilStates("the members have what Enforce was", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
+	s.untilStates("the members still have the policy of Enforce", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
 	s.push()
 	s.untilStates("it is audited", bothRealized)
 	s.setting("m2", "enable-non-default-deny-policies", "false")
-	s.untilStates("an audit that closes is none", oneRealized)
+	s.untilStates("its agents would deny in Audit", oneRealized)
 }

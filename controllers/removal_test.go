@@ -13,10 +13,10 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// untilOpen waits until the Federated object is the unit in Audit, still placed.
-func (s *story) untilOpen() {
+// untilOpen waits until the Federated object is rendered for Audit and still placed.
+func (s *scenario) untilOpen() {
 	s.Helper()
-	s.until("rendered as Audit first", func() string {
+	s.until("the unit is rendered for Audit first", func() string {
 		_, o := s.federated()
 		if o == nil {
 			return "the federated object is gone"
@@ -25,13 +25,13 @@ func (s *story) untilOpen() {
 			return "it still denies by default"
 		}
 		if len(o.Placement) == 0 {
-			return "it was taken away before it was opened"
+			return "it was removed before it was opened"
 		}
 		return ""
 	})
 }
 
-func (s *story) setMode(mode v1alpha1.Mode) {
+func (s *scenario) setMode(mode v1alpha1.Mode) {
 	s.Helper()
 	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(o *v1alpha1.ProtectedResource) { o.Spec.Mode = mode })
 }
@@ -50,19 +50,19 @@ func TestRemovalWaitsForEveryMemberThatEverHadIt(t *testing.T) {
 		t.Fatal("an empty list beside a selector means every member")
 	}
 
-	s.members["m2"].wire.set(true)
-	defer s.members["m2"].wire.set(false)
+	s.members["m2"].proxy.disconnect()
+	defer s.members["m2"].proxy.reconnect()
 	s.push()
 	s.untilStates("m2 may still have it", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberUnreachable})
 	if u, _ := s.federated(); u == nil || u.GetDeletionTimestamp() != nil {
-		t.Fatal("the federated object was deleted while a member that had it is away")
+		t.Fatal("the federated object was deleted while a member that had it is unreachable")
 	}
 	if !slices.Contains(s.protected().Finalizers, v1alpha1.FinalizerProtectedResource) {
-		t.Fatal("the finalizer was given up while a member that had it is away")
+		t.Fatal("the finalizer was removed while a member that had it is unreachable")
 	}
 
-	s.members["m2"].wire.set(false)
-	s.untilStates("m2 has it, though it should not", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberLeaked})
+	s.members["m2"].proxy.reconnect()
+	s.untilStates("m2 has it without being placed", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberLeaked})
 	s.push()
 	s.until("everything is gone", func() string {
 		if u, _ := s.federated(); u != nil {
@@ -75,12 +75,12 @@ func TestRemovalWaitsForEveryMemberThatEverHadIt(t *testing.T) {
 	})
 }
 
-func TestDeletionOnlyFromObserve(t *testing.T) {
+func TestDeletionIsRefusedUnlessInObserve(t *testing.T) {
 	s := enforced(t, "deletions")
 	if err := s.host.Delete(s.ctx, s.protected()); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the refusal is told", func() string {
+	s.until("the refusal is reported", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionAccepted)
 		if c.Status != "False" || c.Reason != v1alpha1.ReasonInvalid {
 			return fmt.Sprint(c)
@@ -103,17 +103,17 @@ func TestDeletionOnlyFromObserve(t *testing.T) {
 		return fmt.Sprint("still there, ", err)
 	})
 	if u, _ := s.federated(); u != nil {
-		t.Errorf("the federated object outlived it: %v", u)
+		t.Errorf("the federated object is still there: %v", u)
 	}
 }
 
-func TestOrphanStaysClosedAndIsTold(t *testing.T) {
+func TestOrphanStaysClosedAndIsReported(t *testing.T) {
 	s := enforced(t, "orphans")
 	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(o *v1alpha1.ProtectedResource) { o.Finalizers = nil })
 	if err := s.host.Delete(s.ctx, s.protected()); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the policy tells of it", func() string {
+	s.until("the policy reports it", func() string {
 		units := s.policy().Status.Units
 		if len(units) != 1 || len(units[0].Clusters) != 2 || units[0].Clusters[0].State != v1alpha1.MemberLeaked {
 			return fmt.Sprint(units)
@@ -124,7 +124,7 @@ func TestOrphanStaysClosedAndIsTold(t *testing.T) {
 		t.Fatal("a ProtectedResource that was removed by force opened its resource")
 	}
 	s.protect(v1alpha1.ModeEnforce)
-	s.untilStates("it is taken over again", bothRealized)
+	s.untilStates("the new ProtectedResource owns it", bothRealized)
 }
 
 func TestResourceWithoutClassStaysClosed(t *testing.T) {
@@ -135,7 +135,7 @@ func TestResourceWithoutClassStaysClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(s, s.host, &class, s.service, func(c *v1alpha1.ResourceClass) { c.Finalizers = nil }) // by force
-	s.until("the loss is told", func() string {
+	s.until("the missing class is reported", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionAccepted)
 		if c.Status != "False" || c.Reason != v1alpha1.ReasonNoClass {
 			return fmt.Sprint(c)
@@ -145,9 +145,9 @@ func TestResourceWithoutClassStaysClosed(t *testing.T) {
 	if _, o := s.federated(); o == nil || len(o.Placement) != 2 {
 		t.Fatal("a class that was deleted opened its resources")
 	}
-	s.untilStates("the members keep it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
+	s.untilStates("the members keep the policy", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
-	s.until("a revocation that cannot be carried out is not told as done", func() string {
+	s.until("a revocation that cannot be written stays pending", func() string {
 		p := s.policy()
 		if p.Status.ObservedGeneration != p.Generation || len(p.Status.Units) != 1 || p.Status.Units[0].Clusters[0].State != v1alpha1.MemberPending {
 			return fmt.Sprint(p.Status)

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-func TestKubeFedIsPickedUpWhenItIsInstalled(t *testing.T) {
+func TestKubeFedInstalledLaterIsUsed(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "controllers/testdata/host"})
 	if err != nil {
 		t.Fatal(err)
@@ -23,9 +23,9 @@ func TestKubeFedIsPickedUpWhenItIsInstalled(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := begin(t, f, "early")
+	s := newScenario(t, f, "early")
 	s.protect(v1alpha1.ModeEnforce)
-	s.until("what is missing is told", func() string {
+	s.until("the missing kind is reported", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionCompiled)
 		if c == nil || c.Reason != v1alpha1.ReasonNoPropagator {
 			return fmt.Sprint(c)
@@ -33,7 +33,7 @@ func TestKubeFedIsPickedUpWhenItIsInstalled(t *testing.T) {
 		return ""
 	})
 	install(s, filepath.Join(testenv.Root(), "deploy/kubefed/ciliumclusterwidenetworkpolicies.yaml"))
-	s.until("it is picked up", func() string {
+	s.until("the kind is used", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionCompiled)
 		if c.Reason != v1alpha1.ReasonCompiled {
 			return fmt.Sprint(c)
@@ -43,7 +43,7 @@ func TestKubeFedIsPickedUpWhenItIsInstalled(t *testing.T) {
 }
 
 // install creates the CRD in a file.
-func install(s *story, file string) {
+func install(s *scenario, file string) {
 	s.Helper()
 	docs, err := documents(file)
 	if err != nil {
@@ -57,10 +57,10 @@ func install(s *story, file string) {
 }
 
 func TestYoungerOfOverlappingClassesIsLeftOut(t *testing.T) {
-	s := begin(t, shared, "overlaps")
+	s := newScenario(t, shared, "overlaps")
 	accepted := func(name string, want metav1.ConditionStatus, reason string) {
 		t.Helper()
-		s.until(name+" is judged", func() string {
+		s.until(name+" has the condition", func() string {
 			var c v1alpha1.ResourceClass
 			if err := s.host.Get(s.ctx, types.NamespacedName{Name: name}, &c); err != nil {
 				t.Fatal(err)

@@ -16,16 +16,16 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// tracedStory has an adapter that traces.
-type tracedStory struct {
-	*story
+// tracedScenario is a scenario whose adapter records spans.
+type tracedScenario struct {
+	*scenario
 	recorder *tracetest.SpanRecorder
 }
 
-func (s *tracedStory) policyName() string { return policy.PolicyNameFor(string(s.resource())) }
+func (s *tracedScenario) policyName() string { return policy.PolicyNameFor(string(s.resource())) }
 
-// position begins a trace, as the portal does, and returns the trace's id and an entry of the annotation about the sid.
-func (s *tracedStory) position(sid string) (id, annotation string) {
+// position starts a trace, as the portal does, and returns the trace's id and an entry of the annotation for the sid.
+func (s *tracedScenario) position(sid string) (id, annotation string) {
 	s.Helper()
 	ctx, span := tracing.New(sdk.NewTracerProvider()).Start(s.ctx, "host.write")
 	span.End()
@@ -34,7 +34,7 @@ func (s *tracedStory) position(sid string) (id, annotation string) {
 }
 
 // spans returns the ended spans of a trace by name.
-func (s *tracedStory) spans(id string) map[string][]sdk.ReadOnlySpan {
+func (s *tracedScenario) spans(id string) map[string][]sdk.ReadOnlySpan {
 	out := map[string][]sdk.ReadOnlySpan{}
 	for _, x := range s.recorder.Ended() {
 		if x.SpanContext().TraceID().String() == id {
@@ -44,7 +44,7 @@ func (s *tracedStory) spans(id string) map[string][]sdk.ReadOnlySpan {
 	return out
 }
 
-func (s *tracedStory) untilSpans(id string, want map[string]int) map[string][]sdk.ReadOnlySpan {
+func (s *tracedScenario) untilSpans(id string, want map[string]int) map[string][]sdk.ReadOnlySpan {
 	s.Helper()
 	s.until("the trace has its spans", func() string {
 		for name, n := range want {
@@ -79,7 +79,7 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := &tracedStory{begin(t, shared, "traces"), recorder}
+	s := &tracedScenario{newScenario(t, shared, "traces"), recorder}
 	s.protect(v1alpha1.ModeEnforce)
 	grant, annotation := s.position("t-1-1")
 	s.create(
@@ -97,7 +97,7 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s.statement("one", "999")}}})
 	s.untilPlaced("m1", "m2")
 	s.push()
-	s.untilStates("both members have it", bothRealized)
+	s.untilStates("both members are realized", bothRealized)
 	got := s.untilSpans(grant, map[string]int{"unit.reconcile": 1, "unit.compile": 1, "unit.realize": 1, "member.realize": 2})
 	var members []string
 	for _, x := range got["member.realize"] {
@@ -116,25 +116,22 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 		t.Errorf("%d kinds of spans continue the trace of a policy that is not the portal's", n)
 	}
 	written, o := s.federated()
-	if changes := tracing.ParseChanges(
-		o.Meta.Annotations[v1alpha1.AnnotationTraces],
-		s.clock.Now(),
-	); len(changes) != 1 ||
-		tracing.ID(changes[0].Position) != grant {
+	changes := tracing.ParseChanges(o.Meta.Annotations[v1alpha1.AnnotationTraces], s.clock.Now())
+	if len(changes) != 1 || tracing.ID(changes[0].Position) != grant {
 		t.Errorf("the federated object has %q", o.Meta.Annotations[v1alpha1.AnnotationTraces])
 	}
 
-	// Another position alone changes nothing that is written.
+	// A new position alone causes no write.
 	again, annotation := s.position("t-1-1")
 	change(
-		s.story,
+		s.scenario,
 		s.host,
 		&v1alpha1.AccessControlPolicy{},
 		s.policyName(),
 		func(p *v1alpha1.AccessControlPolicy) { p.Annotations[v1alpha1.AnnotationTraces] = annotation },
 	)
 	change(
-		s.story,
+		s.scenario,
 		s.host,
 		&v1alpha1.ProtectedResource{},
 		s.service,
@@ -145,26 +142,26 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 		t.Errorf("the reconcile says %q, and there are %d writes", what, len(got["unit.write"]))
 	}
 	if now, _ := s.federated(); now.GetResourceVersion() != written.GetResourceVersion() {
-		// KubeFed is played by the test, so nobody else writes it.
+		// The test acts as KubeFed, so there is no other writer.
 		if now.GetGeneration() != written.GetGeneration() ||
 			now.GetAnnotations()[v1alpha1.AnnotationTraces] != written.GetAnnotations()[v1alpha1.AnnotationTraces] {
 			t.Errorf("the federated object was written for a trace: %v", now.GetAnnotations())
 		}
 	}
 
-	// An adapter that starts does not trace again what is in force. The revocation is a change of its own.
+	// An adapter does not trace again at its start what is realized. The revocation is a change of its own.
 	if err := shared.restart(); err != nil {
 		t.Fatal(err)
 	}
 	begun := len(recorder.Started())
 	s.clock.Step(2 * time.Second)
 	revocation, annotation := s.position("t-1-1")
-	change(s.story, s.host, &v1alpha1.AccessControlPolicy{}, s.policyName(), func(p *v1alpha1.AccessControlPolicy) {
+	change(s.scenario, s.host, &v1alpha1.AccessControlPolicy{}, s.policyName(), func(p *v1alpha1.AccessControlPolicy) {
 		p.Annotations[v1alpha1.AnnotationTraces], p.Spec.Statements = annotation, nil
 	})
 	s.untilSpans(revocation, map[string]int{"unit.reconcile": 1, "unit.write": 1})
 	s.push()
-	s.untilStates("both members are without it", bothRealized)
+	s.untilStates("both members have the revocation", bothRealized)
 	s.untilSpans(revocation, map[string]int{"unit.realize": 1, "member.realize": 2})
 	for _, x := range recorder.Started()[begun:] {
 		if id := x.SpanContext().TraceID().String(); id != revocation {

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// every is the wildcard of the story's whole class.
-func (s *story) every() v1alpha1.ResourceName {
+// wildcard returns the name of every resource of the scenario's class.
+func (s *scenario) wildcard() v1alpha1.ResourceName {
 	return v1alpha1.ResourceName("trnv1:rsc:trip-com:" + s.service + ":clusters:*")
 }
 
@@ -21,8 +21,8 @@ func unitObject(resource v1alpha1.ResourceName) string {
 	return v1alpha1.ObjectPrefix + policy.UnitID(string(resource))
 }
 
-// untilUnit waits for the states of the members as the policy tells them of one unit; none: the unit is not told of.
-func (s *story) untilUnit(what string, resource v1alpha1.ResourceName, want map[string]v1alpha1.MemberState) {
+// untilUnit waits until the policy's status has these states of the members for one unit; an empty map waits until it lacks the unit.
+func (s *scenario) untilUnit(what string, resource v1alpha1.ResourceName, want map[string]v1alpha1.MemberState) {
 	s.Helper()
 	s.until(what, func() string {
 		p := s.policy()
@@ -46,7 +46,7 @@ func (s *story) untilUnit(what string, resource v1alpha1.ResourceName, want map[
 }
 
 // untilSpec waits until the template of a unit's object contains a text, or does not.
-func (s *story) untilSpec(what string, resource v1alpha1.ResourceName, text string, want bool) {
+func (s *scenario) untilSpec(what string, resource v1alpha1.ResourceName, text string, want bool) {
 	s.Helper()
 	s.until(what, func() string {
 		_, o := s.federatedOf(federation.CiliumPolicy, unitObject(resource))
@@ -60,8 +60,8 @@ func (s *story) untilSpec(what string, resource v1alpha1.ResourceName, text stri
 	})
 }
 
-// unitPlaced returns where the object of a unit is placed; false: there is none.
-func (s *story) unitPlaced(resource v1alpha1.ResourceName) ([]string, bool) {
+// unitPlaced returns the placement of the object of a unit, and whether there is one.
+func (s *scenario) unitPlaced(resource v1alpha1.ResourceName) ([]string, bool) {
 	s.Helper()
 	_, o := s.federatedOf(federation.CiliumPolicy, unitObject(resource))
 	if o == nil {
@@ -70,77 +70,77 @@ func (s *story) unitPlaced(resource v1alpha1.ResourceName) ([]string, bool) {
 	return o.Placement, true
 }
 
-func (s *story) revokeAll() {
+func (s *scenario) revokeAll() {
 	s.Helper()
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
 }
 
-// TestWildcard: an allow of every resource of a class is a unit of its own, which needs no ProtectedResource. Its last
-// statement is revoked by an update that every member has to show before the object goes.
+// TestWildcard checks that an allow of every resource of a class is a unit of its own, without a ProtectedResource, and that its last
+// statement is revoked by an update, which is read back from every member before the object is removed.
 func TestWildcard(t *testing.T) {
-	s := begin(t, shared, "wildcards")
+	s := newScenario(t, shared, "wildcards")
 	tool := s.statement("tool", "backup")
-	tool.Resources = []v1alpha1.ResourceName{s.every()}
+	tool.Resources = []v1alpha1.ResourceName{s.wildcard()}
 	s.grant(tool)
-	s.untilSpec("the unit is written", s.every(), "backup", true)
-	s.untilUnit("it is told", s.every(), bothPending)
-	if placed, _ := s.unitPlaced(s.every()); !slices.Equal(placed, []string{"m1", "m2"}) {
+	s.untilSpec("the unit is written", s.wildcard(), "backup", true)
+	s.untilUnit("it is reported", s.wildcard(), bothPending)
+	if placed, _ := s.unitPlaced(s.wildcard()); !slices.Equal(placed, []string{"m1", "m2"}) {
 		t.Fatalf("placed in %v", placed)
 	}
-	push := func() { s.pushOf(federation.CiliumPolicy, unitObject(s.every())) }
+	push := func() { s.pushOf(federation.CiliumPolicy, unitObject(s.wildcard())) }
 	push()
-	s.untilUnit("both members have it", s.every(), bothRealized)
+	s.untilUnit("both members are realized", s.wildcard(), bothRealized)
 
-	s.members["m2"].wire.set(true)
-	defer s.members["m2"].wire.set(false)
+	s.members["m2"].proxy.disconnect()
+	defer s.members["m2"].proxy.reconnect()
 	s.revokeAll()
-	s.untilSpec("it is emptied", s.every(), "ingress:[map[]]", true)
+	s.untilSpec("it is emptied", s.wildcard(), "ingress:[map[]]", true)
 	push()
-	s.untilUnit("m2 may still let it in", s.every(), map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
-	if placed, ok := s.unitPlaced(s.every()); !ok || !slices.Equal(placed, []string{"m1", "m2"}) {
-		t.Fatalf("placed in %v while a member has not shown the revocation", placed)
+	s.untilUnit("m2 may still allow it", s.wildcard(), map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	if placed, ok := s.unitPlaced(s.wildcard()); !ok || !slices.Equal(placed, []string{"m1", "m2"}) {
+		t.Fatalf("placed in %v before every member has the revocation", placed)
 	}
 
-	s.members["m2"].wire.set(false)
+	s.members["m2"].proxy.reconnect()
 	push()
-	s.until("it is placed nowhere once every member showed it", func() string {
-		if placed, ok := s.unitPlaced(s.every()); !ok || len(placed) > 0 {
+	s.until("it is placed nowhere after every member has the revocation", func() string {
+		if placed, ok := s.unitPlaced(s.wildcard()); !ok || len(placed) > 0 {
 			return fmt.Sprint(placed, ok)
 		}
 		return ""
 	})
-	s.untilUnit("both members still have it", s.every(), bothPending)
+	s.untilUnit("both members still have it", s.wildcard(), bothPending)
 	push()
 	s.until("it is gone", func() string {
-		if placed, ok := s.unitPlaced(s.every()); ok {
+		if placed, ok := s.unitPlaced(s.wildcard()); ok {
 			return fmt.Sprintf("it is there, placed in %v", placed)
 		}
 		return ""
 	})
-	s.untilUnit("nothing is left to tell", s.every(), map[string]v1alpha1.MemberState{})
+	s.untilUnit("the unit is not reported any more", s.wildcard(), map[string]v1alpha1.MemberState{})
 	if c := s.policy().Status.Conditions; len(c) == 0 {
 		t.Error("the policy has no conditions")
 	}
 }
 
-// TestWildcardWithoutClass: a class that goes by force takes the allows of its wildcards with it, in the same order.
+// TestWildcardWithoutClass checks that the wildcards of a class that was removed by force are revoked in the same order.
 func TestWildcardWithoutClass(t *testing.T) {
-	s := begin(t, shared, "wildless")
+	s := newScenario(t, shared, "wildless")
 	tool := s.statement("tool", "backup")
-	tool.Resources = []v1alpha1.ResourceName{s.every()}
+	tool.Resources = []v1alpha1.ResourceName{s.wildcard()}
 	s.grant(tool)
-	s.untilSpec("the unit is written", s.every(), "backup", true)
-	push := func() { s.pushOf(federation.CiliumPolicy, unitObject(s.every())) }
+	s.untilSpec("the unit is written", s.wildcard(), "backup", true)
+	push := func() { s.pushOf(federation.CiliumPolicy, unitObject(s.wildcard())) }
 	push()
-	s.untilUnit("both members have it", s.every(), bothRealized)
+	s.untilUnit("both members are realized", s.wildcard(), bothRealized)
 	class := &v1alpha1.ResourceClass{}
 	class.Name = s.service
 	if err := s.host.Delete(s.ctx, class); err != nil {
 		t.Fatal(err)
 	}
-	s.untilSpec("it is emptied", s.every(), "ingress:[map[]]", true)
+	s.untilSpec("it is emptied", s.wildcard(), "ingress:[map[]]", true)
 	s.until("it is gone", func() string {
-		if _, ok := s.unitPlaced(s.every()); !ok {
+		if _, ok := s.unitPlaced(s.wildcard()); !ok {
 			return ""
 		}
 		push()

@@ -16,22 +16,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// crowd is a story with many resources.
-type crowd struct {
-	*story
+// bulkScenario is a scenario with n resources.
+type bulkScenario struct {
+	*scenario
 	n int
 }
 
-func (c *crowd) name(i int) v1alpha1.ResourceName {
+func (c *bulkScenario) name(i int) v1alpha1.ResourceName {
 	return v1alpha1.ResourceName(fmt.Sprintf("trnv1:rsc:trip-com:%s:clusters:r%d", c.service, i))
 }
 
-func (c *crowd) objectOf(i int) string {
+func (c *bulkScenario) objectOf(i int) string {
 	return v1alpha1.ObjectPrefix + policy.UnitID(string(c.name(i)))
 }
 
-// written are the resources whose Federated object on the host satisfies a condition.
-func (c *crowd) written(is func(*federation.Object) bool) []int {
+// written returns the resources whose Federated object satisfies a condition.
+func (c *bulkScenario) written(is func(*federation.Object) bool) []int {
 	c.Helper()
 	var out []int
 	for i := range c.n {
@@ -42,12 +42,12 @@ func (c *crowd) written(is func(*federation.Object) bool) []int {
 	return out
 }
 
-func has(what string) func(*federation.Object) bool {
+func specContains(what string) func(*federation.Object) bool {
 	return func(o *federation.Object) bool { return strings.Contains(fmt.Sprint(o.TemplateSpec), what) }
 }
 
-// crowded makes a fleet of its own, and in it n enforced resources with a grant for app-888 each, all in one policy.
-func crowded(t *testing.T, service string, n int, members ...string) (*crowd, []v1alpha1.Statement) {
+// newBulkScenario creates a fleet of its own with n enforced resources and a grant for app-888 to each, all in one policy.
+func newBulkScenario(t *testing.T, service string, n int, members ...string) (*bulkScenario, []v1alpha1.Statement) {
 	t.Helper()
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, members...)
 	if err != nil {
@@ -58,7 +58,7 @@ func crowded(t *testing.T, service string, n int, members ...string) (*crowd, []
 			t.Error(err)
 		}
 	})
-	c := &crowd{begin(t, f, service), n}
+	c := &bulkScenario{newScenario(t, f, service), n}
 	var statements []v1alpha1.Statement
 	for i := range n {
 		c.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("r", i)},
@@ -71,11 +71,11 @@ func crowded(t *testing.T, service string, n int, members ...string) (*crowd, []
 	return c, statements
 }
 
-// TestBulkWaitsAndRevocationsDoNot: of a change of a class only so much is written as KubeFed may owe; a revocation is written at
-// once; another adapter counts what the first one wrote; and everything is written in the end.
-func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
-	c, statements := crowded(t, "crowd", 12, "m1")
-	settle := func(what string, is func(*federation.Object) bool) {
+// TestBulkWritesWaitAndRevocationsDoNot checks that of a change of a class only as many objects are written as may be pending in KubeFed,
+// that a revocation is written at once, that an adapter that starts counts the pending objects, and that everything is written in the end.
+func TestBulkWritesWaitAndRevocationsDoNot(t *testing.T) {
+	c, statements := newBulkScenario(t, "bulk", 12, "m1")
+	propagate := func(what string, is func(*federation.Object) bool) {
 		t.Helper()
 		c.until(what, func() string {
 			for i := range c.n {
@@ -86,7 +86,7 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 			}
 			return ""
 		})
-		c.until("KubeFed owes nothing", func() string {
+		c.until("nothing is pending in KubeFed", func() string {
 			for i := range c.n {
 				c.pushOf(federation.CiliumPolicy, c.objectOf(i))
 				if _, o := c.federatedOf(federation.CiliumPolicy, c.objectOf(i)); !o.Propagation.Seen {
@@ -96,14 +96,14 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 			return ""
 		})
 	}
-	settle("all are there", has("app-888"))
+	propagate("all have their grant", specContains("app-888"))
 
-	const owed = 3
-	c.pace = writequeue.Limits{MaxPending: owed, PendingTimeout: time.Hour}
+	const maxPending = 3
+	c.writeLimits = writequeue.Limits{MaxPending: maxPending, PendingTimeout: time.Hour}
 	if err := c.restart(); err != nil {
 		t.Fatal(err)
 	}
-	change(c.story, c.host, &v1alpha1.ResourceClass{}, c.service, func(class *v1alpha1.ResourceClass) {
+	change(c.scenario, c.host, &v1alpha1.ResourceClass{}, c.service, func(class *v1alpha1.ResourceClass) {
 		class.Spec.Actions[0].Ports = append(class.Spec.Actions[0].Ports, v1alpha1.Port{Port: 6380})
 	})
 	waits := func(i int) string {
@@ -112,7 +112,7 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionPropagated); p == nil || p.Status == metav1.ConditionTrue {
-			return fmt.Sprint(i, " is said to be propagated")
+			return fmt.Sprint(i, " is reported as propagated")
 		}
 		for _, m := range o.Status.Clusters {
 			if m.State != v1alpha1.MemberPending {
@@ -121,7 +121,7 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 		}
 		return ""
 	}
-	c.until("every resource is looked at", func() string {
+	c.until("every resource is reconciled", func() string {
 		for i := range c.n {
 			if problem := waits(i); problem != "" {
 				return problem
@@ -129,9 +129,9 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 		}
 		return ""
 	})
-	first := c.written(has("6380"))
-	if len(first) != owed {
-		t.Fatalf("%v were written, and KubeFed may owe %d", first, owed)
+	first := c.written(specContains("6380"))
+	if len(first) != maxPending {
+		t.Fatalf("%v were written, and %d may be pending", first, maxPending)
 	}
 
 	if err := c.restart(); err != nil {
@@ -145,20 +145,20 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 		}
 		last = i
 	}
-	change(c.story, c.host, &v1alpha1.AccessControlPolicy{}, c.service, func(p *v1alpha1.AccessControlPolicy) {
+	change(c.scenario, c.host, &v1alpha1.AccessControlPolicy{}, c.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = append(p.Spec.Statements[:last:last], p.Spec.Statements[last+1:]...)
 	})
 	c.until("the revocation is written", func() string {
-		if _, o := c.federatedOf(federation.CiliumPolicy, c.objectOf(last)); has("app-888")(o) {
+		if _, o := c.federatedOf(federation.CiliumPolicy, c.objectOf(last)); specContains("app-888")(o) {
 			return "it is not"
 		}
 		return ""
 	})
-	if there := c.written(has("6380")); len(there) != owed {
-		t.Errorf("after a restart and with KubeFed standing still %v are written, and it may owe %d", there, owed)
+	if there := c.written(specContains("6380")); len(there) != maxPending {
+		t.Errorf("after a restart, without progress of KubeFed, %v are written, and %d may be pending", there, maxPending)
 	}
-	change(c.story, c.host, &v1alpha1.AccessControlPolicy{}, c.service, func(p *v1alpha1.AccessControlPolicy) {
+	change(c.scenario, c.host, &v1alpha1.AccessControlPolicy{}, c.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = append(p.Spec.Statements, statements[last])
 	})
-	settle("all have the new port", has("6380"))
+	propagate("all have the new port", specContains("6380"))
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// release plays the part of KubeFed that lets go of Federated objects that are being deleted, until it is stopped. What the
-// members have of them is left to the tests.
-func release(host *rest.Config) (stop func() error, err error) {
+// removeFinalizers acts as KubeFed for Federated objects that are being deleted: it removes their finalizers, until it is stopped. It leaves
+// the objects in the members to the tests.
+func removeFinalizers(host *rest.Config) (stop func() error, err error) {
 	c, err := dynamic.NewForConfig(rest.CopyConfig(host))
 	if err != nil {
 		return nil, err
@@ -28,17 +28,17 @@ func release(host *rest.Config) (stop func() error, err error) {
 				objects := c.Resource(kind.FederatedResource)
 				list, err := objects.List(ctx, metav1.ListOptions{})
 				if err != nil {
-					continue // some hosts have not all kinds
+					continue // some hosts lack a kind
 				}
 				for i := range list.Items {
 					if o := &list.Items[i]; o.GetDeletionTimestamp() != nil {
-						// Whoever is slower than somebody else meets nothing; the next look tells.
+						// The object may be gone by now; otherwise the next pass patches it.
 						_, _ = objects.Namespace(o.GetNamespace()).
 							Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 					}
 				}
 			}
-			time.Sleep(20 * time.Millisecond) // the pace of looking
+			time.Sleep(20 * time.Millisecond) // poll interval
 		}
 	})
 	return func() error { cancel(); running.Wait(); return nil }, nil

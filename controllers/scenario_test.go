@@ -20,22 +20,23 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// patience bounds how long a test waits for something; what it waits for is a condition, never a time.
-const patience = 30 * time.Second
+// waitTimeout bounds how long a test waits for a condition.
+const waitTimeout = 30 * time.Second
 
 func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// story is one test's own class, so that tests share a fleet without meeting.
-type story struct {
+// scenario is a test with classes of its own, so that tests can share a fleet without affecting each other.
+type scenario struct {
 	*testing.T
 	*fleet
 	ctx     context.Context
 	service string
 }
 
-func begin(t *testing.T, f *fleet, service string) *story {
+// newScenario creates a resource class and a subject class named after the service.
+func newScenario(t *testing.T, f *fleet, service string) *scenario {
 	t.Helper()
-	s := &story{T: t, fleet: f, ctx: context.Background(), service: service}
+	s := &scenario{T: t, fleet: f, ctx: context.Background(), service: service}
 	s.create(&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: service}, Spec: v1alpha1.ResourceClassSpec{
 		Pattern: v1alpha1.NamePattern("trnv1:rsc:trip-com:" + service + ":clusters:*"), LabelKey: v1alpha1.LabelKey("com.trip/" + service),
 		Actions:   []v1alpha1.ClassAction{{Name: service + ":connect", Ports: []v1alpha1.Port{{Port: 6379}}}},
@@ -47,10 +48,10 @@ func begin(t *testing.T, f *fleet, service string) *story {
 	return s
 }
 
-// place changes the placement of the story's class, and waits until the adapter has seen that: the kinds are watched apart.
-func (s *story) place(clusters ...v1alpha1.ClusterName) {
+// place changes the placement of the scenario's class, and waits until the adapter has read it, because each kind has a watch of its own.
+func (s *scenario) place(clusters ...v1alpha1.ClusterName) {
 	s.Helper()
-	clusters = append([]v1alpha1.ClusterName{}, clusters...) // none is an empty list, which is not the same as no list
+	clusters = append([]v1alpha1.ClusterName{}, clusters...) // an empty list differs from no list
 	c := &v1alpha1.ResourceClass{}
 	change(s, s.host, c, s.service, func(c *v1alpha1.ResourceClass) {
 		c.Spec.Placement = v1alpha1.Placement{Clusters: &clusters}
@@ -67,40 +68,42 @@ func (s *story) place(clusters ...v1alpha1.ClusterName) {
 	})
 }
 
-func (s *story) resource() v1alpha1.ResourceName {
+func (s *scenario) resource() v1alpha1.ResourceName {
 	return v1alpha1.ResourceName("trnv1:rsc:trip-com:" + s.service + ":clusters:bobs")
 }
 
-func (s *story) object() string { return v1alpha1.ObjectPrefix + policy.UnitID(string(s.resource())) }
+func (s *scenario) object() string {
+	return v1alpha1.ObjectPrefix + policy.UnitID(string(s.resource()))
+}
 
-func (s *story) create(o client.Object) {
+func (s *scenario) create(o client.Object) {
 	s.Helper()
 	if err := s.host.Create(s.ctx, o); err != nil {
 		s.Fatalf("create %T %s: %v", o, o.GetName(), err)
 	}
 }
 
-func (s *story) protect(mode v1alpha1.Mode) {
+func (s *scenario) protect(mode v1alpha1.Mode) {
 	s.Helper()
 	s.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: s.service},
 		Spec: v1alpha1.ProtectedResourceSpec{Resource: s.resource(), Mode: mode}})
 }
 
-func (s *story) statement(sid, app string) v1alpha1.Statement {
+func (s *scenario) statement(sid, app string) v1alpha1.Statement {
 	return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow,
 		Subjects:  []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/" + app)},
 		Actions:   []v1alpha1.Action{v1alpha1.Action(s.service + ":connect")},
 		Resources: []v1alpha1.ResourceName{s.resource()}}
 }
 
-func (s *story) grant(statements ...v1alpha1.Statement) {
+func (s *scenario) grant(statements ...v1alpha1.Statement) {
 	s.Helper()
 	s.create(&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.service},
 		Spec: v1alpha1.AccessControlPolicySpec{Statements: statements}})
 }
 
-// change reads, modifies and writes until no other writer is in between.
-func change[T client.Object](s *story, c client.Client, o T, name string, modify func(T)) {
+// change reads, modifies and writes an object, and repeats that after a conflict.
+func change[T client.Object](s *scenario, c client.Client, o T, name string, modify func(T)) {
 	s.Helper()
 	for {
 		if err := c.Get(s.ctx, types.NamespacedName{Name: name}, o); err != nil {
@@ -118,22 +121,22 @@ func change[T client.Object](s *story, c client.Client, o T, name string, modify
 }
 
 // until waits until check returns "".
-func (s *story) until(what string, check func() string) {
+func (s *scenario) until(what string, check func() string) {
 	s.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for {
 		problem := check()
 		if problem == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("%s: still not so: %s", what, problem)
+			s.Fatalf("timed out waiting for %q: %s", what, problem)
 		}
-		time.Sleep(10 * time.Millisecond) // the pace of asking
+		time.Sleep(10 * time.Millisecond) // poll interval
 	}
 }
 
-func (s *story) protected() *v1alpha1.ProtectedResource {
+func (s *scenario) protected() *v1alpha1.ProtectedResource {
 	s.Helper()
 	var o v1alpha1.ProtectedResource
 	if err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &o); err != nil {
@@ -142,7 +145,7 @@ func (s *story) protected() *v1alpha1.ProtectedResource {
 	return &o
 }
 
-func (s *story) policy() *v1alpha1.AccessControlPolicy {
+func (s *scenario) policy() *v1alpha1.AccessControlPolicy {
 	s.Helper()
 	var o v1alpha1.AccessControlPolicy
 	if err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &o); err != nil {
@@ -151,13 +154,13 @@ func (s *story) policy() *v1alpha1.AccessControlPolicy {
 	return &o
 }
 
-// federated returns the Federated object, or nil.
-func (s *story) federated() (*unstructured.Unstructured, *federation.Object) {
+// federated returns the Federated object of the scenario's resource, or nil.
+func (s *scenario) federated() (*unstructured.Unstructured, *federation.Object) {
 	s.Helper()
 	return s.federatedOf(federation.CiliumPolicy, s.object())
 }
 
-func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Unstructured, *federation.Object) {
+func (s *scenario) federatedOf(kind federation.Kind, name string) (*unstructured.Unstructured, *federation.Object) {
 	s.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind.Federated)
@@ -171,17 +174,17 @@ func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Un
 	return u, federation.ParseObject(kind, u)
 }
 
-// untilStates waits for the states of the members as the ProtectedResource tells them. A status may tell what was in force before for
-// half a second still (condition.DeferralLimit), so it counts from when it speaks of this generation, and of the revisions that are written.
-func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
+// untilStates waits until the status of the ProtectedResource has these states of the members. A status may describe the former state for
+// another half second (condition.DeferralLimit), so statuses of an older generation or of other revisions than the written ones do not count.
+func (s *scenario) untilStates(what string, want map[string]v1alpha1.MemberState) {
 	s.Helper()
 	s.until(what, func() string {
 		got := map[string]v1alpha1.MemberState{}
 		p := s.protected()
-		told := fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
+		reported := fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
 		for _, c := range p.Status.Conditions {
 			if c.ObservedGeneration != p.Generation {
-				return fmt.Sprintf("of generation %d, not of %d: %s", c.ObservedGeneration, p.Generation, told)
+				return fmt.Sprintf("of generation %d, not of %d: %s", c.ObservedGeneration, p.Generation, reported)
 			}
 		}
 		_, o := s.federated()
@@ -192,21 +195,21 @@ func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 				written = o.RevisionIn(string(c.Name))
 			}
 			if c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
-				return fmt.Sprintf("%s is to have %q: %s", c.Name, written, told)
+				return fmt.Sprintf("%s is to have %q: %s", c.Name, written, reported)
 			}
 		}
 		if maps.Equal(got, want) {
 			return ""
 		}
-		return told
+		return reported
 	})
 }
 
-// push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so. What the
-// statuses speak of may still wait for its turn to be written, so it waits for that first.
-func (s *story) push() {
+// push acts as KubeFed: it writes the Federated object to the members that can be reached, and reports that in its status. It first waits
+// until the revision in the statuses is written, because the write may still be queued.
+func (s *scenario) push() {
 	s.Helper()
-	s.until("what is wanted is written", func() string {
+	s.until("the wanted revision is written", func() string {
 		have := ""
 		if _, o := s.federated(); o != nil {
 			have = o.TemplateLabels[v1alpha1.LabelRevision]
@@ -221,8 +224,8 @@ func (s *story) push() {
 	s.pushOf(federation.CiliumPolicy, s.object())
 }
 
-// wanted are the revisions of the unit that the statuses speak of.
-func (s *story) wanted() []string {
+// wanted returns the revisions of the unit in the statuses of the resource and of the policy.
+func (s *scenario) wanted() []string {
 	s.Helper()
 	var r v1alpha1.ProtectedResource
 	if err := client.IgnoreNotFound(s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &r)); err != nil {
@@ -241,8 +244,8 @@ func (s *story) wanted() []string {
 	return out
 }
 
-// pushOf is push for any object. One that is gone by now needs no push; whoever waits for it sees that.
-func (s *story) pushOf(kind federation.Kind, object string) {
+// pushOf acts as KubeFed for one object. It does nothing if the object is gone.
+func (s *scenario) pushOf(kind federation.Kind, object string) {
 	s.Helper()
 	u, o := s.federatedOf(kind, object)
 	if o == nil {
@@ -254,10 +257,10 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 		placed[c] = true
 	}
 	for name, m := range s.members {
-		reachable := !m.wire.isCut() && !s.registration(name).Quarantined
+		reachable := !m.proxy.isDisconnected() && !s.registration(name).Quarantined
 		switch {
 		case placed[name] && reachable:
-			s.carry(m, o, name)
+			s.write(m, o, name)
 			clusters = append(clusters, map[string]any{"name": name})
 		case placed[name]:
 			clusters = append(clusters, map[string]any{"name": name, "status": "ClusterNotReady"})
@@ -269,17 +272,17 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 		"conditions": []any{map[string]any{"type": "Propagation", "status": "True"}}}
 	switch err := s.host.Status().Update(s.ctx, u); {
 	case apierrors.IsConflict(err):
-		// The adapter was faster. What it wants by now is another push: carried here, it would be carried before the test says so.
+		// The adapter has written again. Its new version is another push, which the test has not asked for.
 		if now, _ := s.federatedOf(kind, object); now != nil && now.GetGeneration() == u.GetGeneration() {
 			s.pushOf(kind, object)
 		}
 	case client.IgnoreNotFound(err) != nil:
-		s.Fatalf("play KubeFed: %v", err)
+		s.Fatalf("write the status as KubeFed: %v", err)
 	}
 }
 
-// registration is a member's, as the adapter reads it.
-func (s *story) registration(name string) federation.Cluster {
+// registration returns the registration of a member as the adapter reads it.
+func (s *scenario) registration(name string) federation.Cluster {
 	s.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("core.kubefed.io/v1beta1")
@@ -294,7 +297,7 @@ func (s *story) registration(name string) federation.Cluster {
 	return c
 }
 
-func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
+func (s *scenario) write(m *memberServer, o *federation.Object, cluster string) {
 	s.Helper()
 	spec, labels := o.TemplateSpec, maps.Clone(o.TemplateLabels)
 	if over, ok := o.Overrides[cluster]; ok {
@@ -312,18 +315,20 @@ func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
 		err = m.client.Create(s.ctx, want)
 	}
 	if err != nil {
-		s.Fatalf("carry to %s: %v", cluster, err)
+		s.Fatalf("write to %s: %v", cluster, err)
 	}
 }
 
-func (s *story) removeFrom(m *memberServer, o *federation.Object) {
+func (s *scenario) removeFrom(m *memberServer, o *federation.Object) {
 	s.Helper()
 	if err := client.IgnoreNotFound(m.client.Delete(s.ctx, target(o.Kind, o.Meta.Name))); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *story) ccnp() *unstructured.Unstructured { return target(federation.CiliumPolicy, s.object()) }
+func (s *scenario) ccnp() *unstructured.Unstructured {
+	return target(federation.CiliumPolicy, s.object())
+}
 
 func target(kind federation.Kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -331,10 +336,4 @@ func target(kind federation.Kind, name string) *unstructured.Unstructured {
 	u.SetNamespace(kind.Namespace)
 	u.SetName(name)
 	return u
-}
-
-func (w *wire) isCut() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cut
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// sluggish is a host whose writes hang until it is well again. It counts what is asked at the same time.
-type sluggish struct {
+// hangingWrites is a transport whose writes hang until they are resumed. It counts concurrent writes.
+type hangingWrites struct {
 	next  http.RoundTripper
-	state *sluggishState
+	state *hangingState
 }
 
-type sluggishState struct {
+type hangingState struct {
 	mu        sync.Mutex
-	well      chan struct{}
+	resumed   chan struct{}
 	now, most int
 	writes    int
 }
 
-func (s *sluggish) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *hangingWrites) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return s.next.RoundTrip(r)
 	}
@@ -33,7 +33,7 @@ func (s *sluggish) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.state.now++
 	s.state.writes++
 	s.state.most = max(s.state.most, s.state.now)
-	well := s.state.well
+	resumed := s.state.resumed
 	s.state.mu.Unlock()
 	defer func() {
 		s.state.mu.Lock()
@@ -41,22 +41,22 @@ func (s *sluggish) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.state.mu.Unlock()
 	}()
 	select {
-	case <-well:
+	case <-resumed:
 		return s.next.RoundTrip(r)
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
 }
 
-func (s *sluggishState) counts() (now, most, writes int) {
+func (s *hangingState) counts() (now, most, writes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now, s.most, s.writes
 }
 
-// TestSluggishHost: a host that does not answer is not asked ever more, and gets everything when it answers again, each thing
-// about once.
-func TestSluggishHost(t *testing.T) {
+// TestWritesToAHangingHostAreBounded checks that a host that does not answer gets a bounded number of concurrent writes, and that everything
+// is written when it answers again, each object about once.
+func TestWritesToAHangingHostAreBounded(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"})
 	if err != nil {
 		t.Fatal(err)
@@ -66,10 +66,10 @@ func TestSluggishHost(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c := &crowd{begin(t, f, "sluggish"), 60}
-	c.place("m1") // nobody has registered it, so everything stays on the host
-	state := &sluggishState{well: make(chan struct{})}
-	f.as.Wrap(func(next http.RoundTripper) http.RoundTripper { return &sluggish{next, state} })
+	c := &bulkScenario{newScenario(t, f, "hanging"), 60}
+	c.place("m1") // m1 is not registered, so everything stays on the host
+	state := &hangingState{resumed: make(chan struct{})}
+	f.adapterConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &hangingWrites{next, state} })
 	if err := f.restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func TestSluggishHost(t *testing.T) {
 	const workers = 8 + 4 + 4 + 3 + 1 + 1
 	c.until("the workers wait for the host", func() string {
 		if now, _, _ := state.counts(); now < 8 {
-			return fmt.Sprint(now, " do")
+			return fmt.Sprint("only ", now, " writes hang")
 		}
 		return ""
 	})
 	if _, most, _ := state.counts(); most > workers {
 		t.Errorf("%d writes at the same time", most)
 	}
-	close(state.well)
+	close(state.resumed)
 	c.until("everything is written", func() string {
 		if there := c.written(func(*federation.Object) bool { return true }); len(there) < c.n {
 			return fmt.Sprint("only ", len(there))

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// identity puts an identity of an application's pods into a member, as Cilium's agents do.
-func (s *story) identity(member, number, app string) *unstructured.Unstructured {
+// identity creates an identity of an application's pods in a member, as Cilium's agents do.
+func (s *scenario) identity(member, number, app string) *unstructured.Unstructured {
 	s.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity",
 		"metadata":        map[string]any{"name": number, "labels": map[string]any{"io.kubernetes.pod.namespace": "shop"}},
@@ -21,35 +21,35 @@ func (s *story) identity(member, number, app string) *unstructured.Unstructured 
 	return u
 }
 
-// TestNamesOfPrefixes: a prefix of subjects stands for the names that the members' identities have, as they come and go.
-// A member that is away keeps its last names.
-func TestNamesOfPrefixes(t *testing.T) {
-	s := begin(t, shared, "prefixes")
+// TestSubjectPrefixFollowsIdentities checks that a prefix of subjects selects the names in the members' identities as they are added and
+// removed, and that the last known names of an unreachable member are kept.
+func TestSubjectPrefixFollowsIdentities(t *testing.T) {
+	s := newScenario(t, shared, "prefixes")
 	s.protect(v1alpha1.ModeEnforce)
 	s.identity("m1", "70001", "prefixes-a")
 	s.grant(s.statement("team", "prefixes-*"))
-	s.untilSpec("the first is in", s.resource(), "prefixes-a", true)
+	s.untilSpec("the first name is in the rule", s.resource(), "prefixes-a", true)
 	gone := s.identity("m2", "70002", "prefixes-b")
-	s.untilSpec("a new one is in", s.resource(), "values:[prefixes-a prefixes-b]", true)
+	s.untilSpec("a new name is in the rule", s.resource(), "values:[prefixes-a prefixes-b]", true)
 
-	s.members["m2"].wire.set(true)
-	defer s.members["m2"].wire.set(false)
-	s.untilStates("m2 is away", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberUnreachable})
+	s.members["m2"].proxy.disconnect()
+	defer s.members["m2"].proxy.reconnect()
+	s.untilStates("m2 is unreachable", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberUnreachable})
 	s.identity("m1", "70003", "prefixes-c")
-	s.untilSpec("the other member's new one is in, beside the last ones of m2", s.resource(), "values:[prefixes-a prefixes-b prefixes-c]", true)
+	s.untilSpec("the new name of m1 is in the rule beside the last names of m2", s.resource(), "values:[prefixes-a prefixes-b prefixes-c]", true)
 	if err := s.members["m2"].client.Delete(s.ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	s.members["m2"].wire.set(false)
-	s.untilSpec("what went meanwhile is out", s.resource(), "values:[prefixes-a prefixes-c]", true)
+	s.members["m2"].proxy.reconnect()
+	s.untilSpec("the deleted name is not in the rule", s.resource(), "values:[prefixes-a prefixes-c]", true)
 	if r := s.policy().Status.Refused; len(r) > 0 {
 		t.Errorf("refused: %v", r)
 	}
 }
 
-// TestNamesOfResources: a prefix of resources selects the pods of the names that are known.
-func TestNamesOfResources(t *testing.T) {
-	s := begin(t, shared, "narrow")
+// TestResourcePrefixSelectsKnownNames checks that a prefix of resources selects the pods of the known names.
+func TestResourcePrefixSelectsKnownNames(t *testing.T) {
+	s := newScenario(t, shared, "narrow")
 	narrow := v1alpha1.ResourceName("trnv1:rsc:trip-com:narrow:clusters:team-*")
 	tool := s.statement("tool", "backup")
 	tool.Resources = []v1alpha1.ResourceName{narrow}
@@ -60,15 +60,16 @@ func TestNamesOfResources(t *testing.T) {
 	})
 	s.untilSpec("it selects the pods", narrow, "key:k8s:com.trip/narrow operator:In values:[team-1]", true)
 	s.pushOf(federation.CiliumPolicy, unitObject(narrow))
-	s.untilUnit("both members have it", narrow, bothRealized)
+	s.untilUnit("both members are realized", narrow, bothRealized)
 	if err := s.members["m1"].client.Delete(s.ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	s.untilSpec("nobody is left to select", narrow, "ingress:[map[]]", true)
+	s.untilSpec("no name is left to select", narrow, "ingress:[map[]]", true)
 }
 
-// TestRestartTakesNoNamesAway: a restart while a member is away must not revoke what only that member's pods are known for.
-func TestRestartTakesNoNamesAway(t *testing.T) {
+// TestRestartKeepsNamesOfUnreachableMembers checks that a restart while a member is unreachable does not revoke access for names that only
+// that member's identities have.
+func TestRestartKeepsNamesOfUnreachableMembers(t *testing.T) {
 	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
 	if err != nil {
 		t.Fatal(err)
@@ -78,28 +79,28 @@ func TestRestartTakesNoNamesAway(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := begin(t, f, "restarts")
+	s := newScenario(t, f, "restarts")
 	s.protect(v1alpha1.ModeEnforce)
 	s.identity("m1", "70001", "restarts-a")
 	s.identity("m2", "70002", "restarts-b")
 	s.grant(s.statement("team", "restarts-*"))
-	s.untilSpec("both are in", s.resource(), "values:[restarts-a restarts-b]", true)
+	s.untilSpec("both names are in the rule", s.resource(), "values:[restarts-a restarts-b]", true)
 	s.push()
-	s.untilStates("both members have it", bothRealized)
+	s.untilStates("both members are realized", bothRealized)
 	u, _ := s.federated()
 
-	s.members["m2"].wire.set(true)
+	s.members["m2"].proxy.disconnect()
 	if err := f.restart(); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStates("the new one has looked at it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	s.untilStates("the new adapter has read the members", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	if now, _ := s.federated(); now.GetGeneration() != u.GetGeneration() {
 		t.Errorf("the restart wrote the unit: %v", now.Object["spec"])
 	}
-	s.members["m2"].wire.set(false)
+	s.members["m2"].proxy.reconnect()
 	s.untilStates("m2 is back", bothRealized)
 	s.identity("m1", "70003", "restarts-c")
-	s.untilSpec("a new name is in", s.resource(), "values:[restarts-a restarts-b restarts-c]", true)
+	s.untilSpec("a new name is in the rule", s.resource(), "values:[restarts-a restarts-b restarts-c]", true)
 	if now, _ := s.federated(); now.GetGeneration() != u.GetGeneration()+1 {
 		t.Errorf("generation %d after %d: more than one write", now.GetGeneration(), u.GetGeneration())
 	}
