@@ -57,20 +57,20 @@ func (s *store) Delete(_ context.Context, o *federation.Object) error {
 	return nil
 }
 
-// two is a fleet of two registered members that were not read.
-type two struct{ federation.Members }
+// unreadMembers is a fleet of two registered members that were not read.
+type unreadMembers struct{ federation.Members }
 
-func (two) Registry() (bool, error) { return true, nil }
+func (unreadMembers) Registry() (bool, error) { return true, nil }
 
-func (two) Clusters() []federation.Cluster {
+func (unreadMembers) Clusters() []federation.Cluster {
 	return []federation.Cluster{{Name: "m1"}, {Name: "m2"}}
 }
 
-func (two) Observe(string, string) federation.Observation {
+func (unreadMembers) Observe(string, string) federation.Observation {
 	return federation.Observation{Registered: true}
 }
 
-// machines are external workloads that act as the subjects in turn, and two enforced resources that admit the subjects
+// machines is a host with external workloads, which act as the subjects in turn, and two enforced resources that allow the subjects
 // 1 and 2.
 type machines struct {
 	testing.TB
@@ -95,7 +95,7 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
 	m.groups = &Reconciler{
 		Cache:     m.index,
-		Fleet:     two{},
+		Fleet:     unreadMembers{},
 		Federated: m.host,
 		Render:    cilium.RenderGroup,
 		Effect:    cilium.GroupEffectOf,
@@ -165,17 +165,17 @@ func (m *machines) move(i, to int) {
 	m.change(old, now)
 }
 
-// work reconciles groups until nothing is enqueued, and returns the number of requests, by kind.
+// work reconciles until nothing is enqueued, and returns the number of requests by kind.
 func (m *machines) work() map[string]int {
 	m.Helper()
-	woken := map[string]int{}
+	requests := map[string]int{}
 	for {
 		busy := false
 		for kind, q := range m.queues {
 			for q.Len() > 0 {
 				busy = true
 				name, _ := q.Get()
-				woken[kind]++
+				requests[kind]++
 				switch kind {
 				case "group":
 					if _, err := m.groups.Reconcile(m.Context(), name); err != nil {
@@ -188,7 +188,7 @@ func (m *machines) work() map[string]int {
 			}
 		}
 		if !busy {
-			return woken
+			return requests
 		}
 	}
 }
@@ -202,17 +202,17 @@ func TestOneWorkloadWritesOneGroup(t *testing.T) {
 		t.Fatalf("%d writes for %d subjects", m.host.writes, subjects)
 	}
 	for _, c := range []struct {
-		reason  string
-		machine int
-		woken   map[string]int
+		reason   string
+		machine  int
+		requests map[string]int
 	}{
-		{"nobody names the subject", 7, map[string]int{"workload": 1, "group": 1}},
+		{"no statement names the subject", 7, map[string]int{"workload": 1, "group": 1}},
 		{"a unit names the subject", 1, map[string]int{"workload": 1, "group": 1, "unit": 1}},
 	} {
 		before := m.host.writes
 		m.move(c.machine, count+c.machine)
-		if diff := cmp.Diff(c.woken, m.work()); diff != "" {
-			t.Errorf("%s: woken, -want +got:\n%s", c.reason, diff)
+		if diff := cmp.Diff(c.requests, m.work()); diff != "" {
+			t.Errorf("%s: requests, -want +got:\n%s", c.reason, diff)
 		}
 		if n := m.host.writes - before; n != 1 {
 			t.Errorf("%s: %d writes", c.reason, n)
@@ -222,7 +222,7 @@ func TestOneWorkloadWritesOneGroup(t *testing.T) {
 	m.move(7, 5) // The address belongs to another subject.
 	// The workload that moved is enqueued for its change, and both workloads for the conflict.
 	if got, want := m.work(), map[string]int{"workload": 3, "group": 2}; !cmp.Equal(want, got) {
-		t.Errorf("a quarrel about an address: woken %v, want %v", got, want)
+		t.Errorf("a contested address: requests %v, want %v", got, want)
 	}
 	if n := m.host.writes - before; n != 4 {
 		t.Errorf("%d writes, want the two groups and the two for denies", n)

@@ -15,20 +15,22 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// carried is a fleet of two members that have what KubeFed propagated; late is what it has not propagated to m2 yet.
-type carried struct {
-	two
+// propagatedMembers is a fleet of two members that have what KubeFed propagated.
+type propagatedMembers struct {
+	unreadMembers
 	host *store
+	// late has the former versions of objects that are not propagated to m2 yet.
 	late map[string]*federation.Object
-	away bool
+	// unreachable is whether m2 does not answer.
+	unreachable bool
 }
 
-func (c *carried) Observe(cluster, object string) federation.Observation {
+func (c *propagatedMembers) Observe(cluster, object string) federation.Observation {
 	o, ok := c.host.objects[object]
 	if before, waits := c.late[object]; waits && cluster == "m2" {
 		o, ok = before, before != nil
 	}
-	seen := federation.Observation{Registered: true, Reachable: !c.away || cluster == "m1"}
+	seen := federation.Observation{Registered: true, Reachable: !c.unreachable || cluster == "m1"}
 	if ok && len(o.Placement) > 0 {
 		seen.Object = &federation.Observed{Name: object, Revision: o.RevisionIn(cluster)}
 	}
@@ -40,8 +42,8 @@ func (m *machines) machine(name string, subject int, addresses ...string) *v1alp
 		Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(fmt.Sprint(subjectHead, subject)), Addresses: addresses}}
 }
 
-// has returns the addresses of a subject in every member that follows.
-func (m *machines) has(subject int) []string {
+// addressesOf returns the addresses in the group of a subject.
+func (m *machines) addressesOf(subject int) []string {
 	o, ok := m.host.objects[v1alpha1.ObjectPrefix+policy.UnitID(fmt.Sprint(subjectHead, subject))]
 	if !ok || len(o.Placement) == 0 {
 		return nil
@@ -53,8 +55,9 @@ func (m *machines) has(subject int) []string {
 	return out
 }
 
-func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
-	// The first change takes addresses from subject 1. They stay until subject 2's group is in both members.
+// TestMovedAddressStaysUntilItsNewSubjectIsPropagated checks that addresses that move from subject 1 to subject 2 stay in the group of subject
+// 1 until both members have the group of subject 2, for at most maxHandoverDelay.
+func TestMovedAddressStaysUntilItsNewSubjectIsPropagated(t *testing.T) {
 	type change struct{ old, now *v1alpha1.ExternalWorkload }
 	const a, b = "10.9.0.1", "10.9.0.2"
 	var m *machines
@@ -62,44 +65,46 @@ func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
 		reason string
 		had    []string
 		change func() []change
-		away   bool
-		// before and after subject 2's group is in the members
+		// unreachable is whether m2 does not answer.
+		unreachable bool
+		// before and after are the addresses of subject 1 before and after both members have subject 2's group.
 		before, after []string
 	}{
-		"Passes": {"a machine becomes another subject's", []string{a, b}, func() []change {
+		"Passes": {"one of two addresses moves", []string{a, b}, func() []change {
 			return []change{{m.machine("x", 1, a, b), m.machine("x", 1, b)}, {nil, m.machine("y", 2, a)}}
 		}, false, []string{a + "/32", b + "/32"}, []string{b + "/32"}},
-		"Last": {"the last one does", []string{a}, func() []change {
+		"Last": {"the last address moves", []string{a}, func() []change {
 			return []change{{m.machine("x", 1, a), nil}, {nil, m.machine("y", 2, a)}}
 		}, false, []string{a + "/32"}, nil},
-		"Part": {"a part of a network does", []string{"10.9.0.0/30"}, func() []change { return []change{{nil, m.machine("y", 2, b)}} }, false,
+		"Part": {"a part of a network is claimed", []string{"10.9.0.0/30"}, func() []change { return []change{{nil, m.machine("y", 2, b)}} }, false,
 			[]string{"10.9.0.0/30"}, []string{"10.9.0.0/31", "10.9.0.3/32"}},
-		"Network": {"a network around it is another's", []string{a}, func() []change {
+		"Network": {"the other subject gets a network around it", []string{a}, func() []change {
 			return []change{{m.machine("x", 1, a), nil}, {nil, m.machine("y", 2, "10.9.0.0/24")}}
 		}, false, []string{a + "/32"}, nil},
-		"Revoked": {"nobody gets it, so it goes at once", []string{a, b}, func() []change {
+		"Revoked": {"no other subject gets it, so it is removed at once", []string{a, b}, func() []change {
 			return []change{{m.machine("x", 1, a, b), m.machine("x", 1, b)}}
 		}, false, []string{b + "/32"}, []string{b + "/32"}},
-		"RevokedBeside": {"one is nobody's, so both go at once", []string{"10.9.0.0/30"}, func() []change {
+		"RevokedBeside": {"the other subject gets only a part, so all are removed at once", []string{"10.9.0.0/30"}, func() []change {
 			return []change{{m.machine("x", 1, "10.9.0.0/30"), nil}, {nil, m.machine("y", 2, b)}}
 		}, false, nil, nil},
-		"Away": {"a member that does not answer delays nobody", []string{a}, func() []change {
+		"Unreachable": {"an unreachable member does not delay the removal", []string{a}, func() []change {
 			return []change{{m.machine("x", 1, a), nil}, {nil, m.machine("y", 2, a)}}
 		}, true, nil, nil},
-		"Quarrel": {"an address that two claim is nobody's to allow", []string{a, b}, func() []change { return []change{{nil, m.machine("y", 2, a)}} }, false,
+		"Contested": {"a contested address is not allowed for any subject", []string{a, b},
+			func() []change { return []change{{nil, m.machine("y", 2, a)}} }, false,
 			[]string{b + "/32"}, []string{b + "/32"}},
 	} {
-		for _, impatient := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, impatient), func(t *testing.T) {
+		for _, expired := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, expired), func(t *testing.T) {
 				m = newMachines(t, 0, 1)
 				clock := testclock.NewFakeClock(time.Now())
-				members := &carried{host: m.host, late: map[string]*federation.Object{}, away: c.away}
+				members := &propagatedMembers{host: m.host, late: map[string]*federation.Object{}, unreachable: c.unreachable}
 				m.groups.Fleet, m.groups.Clock = members, clock
 				m.change(nil, m.machine("x", 1, c.had...))
 				m.change(nil, m.machine("z", 2, "10.8.0.1"))
 				m.work()
-				two := v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(subjectHead, 2))
-				members.late[two] = m.host.objects[two]
+				second := v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(subjectHead, 2))
+				members.late[second] = m.host.objects[second]
 				for _, x := range c.change() {
 					switch {
 					case x.old == nil:
@@ -111,29 +116,29 @@ func TestAnAddressStaysUntilItsNextSubjectHasIt(t *testing.T) {
 						m.change(x.old, x.now)
 					}
 				}
-				look := func(what string, want []string) {
+				reconcile := func(what string, want []string) {
 					t.Helper()
 					m.work()
 					result, err := m.groups.Reconcile(t.Context(), fmt.Sprint(subjectHead, 1))
 					if err != nil {
 						t.Fatal(err)
 					}
-					got := m.has(1)
+					got := m.addressesOf(1)
 					slices.Sort(got)
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("%s: %s, -want +got:\n%s", c.reason, what, diff)
 					}
 					if waits := result.RequeueAfter > 0; waits != !slices.Equal(got, c.after) {
-						t.Errorf("%s: %s, looked at again: %t", c.reason, what, waits)
+						t.Errorf("%s: %s, requeued: %t", c.reason, what, waits)
 					}
 				}
-				look("before the other has it", c.before)
-				if impatient {
+				reconcile("before the propagation", c.before)
+				if expired {
 					clock.Step(maxHandoverDelay)
 				} else {
 					clear(members.late)
 				}
-				look("then", c.after)
+				reconcile("after the propagation or the delay", c.after)
 			})
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// TestLabelsOfGroupsStay checks that the labels of a group, which are part of the identity that an agent gives to its
-// addresses, stay when an address is added or removed, and that an object of an earlier release, whose labels contain
+// TestLabelsOfGroupsAreStable checks that the labels of a group, which are part of the identity that an agent assigns to its
+// addresses, do not change when an address is added or removed, and that an object of an earlier release, whose labels contain
 // the revision, is written once without it.
-func TestLabelsOfGroupsStay(t *testing.T) {
+func TestLabelsOfGroupsAreStable(t *testing.T) {
 	m := newMachines(t, 6, 2)
 	name := v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(subjectHead, 1))
 	before := m.host.objects[name]
@@ -23,10 +23,10 @@ func TestLabelsOfGroupsStay(t *testing.T) {
 	m.work()
 	after := m.host.objects[name]
 	if diff := cmp.Diff(before.TemplateLabels, after.TemplateLabels); diff != "" {
-		t.Errorf("an address changed, and the labels, -before +after:\n%s", diff)
+		t.Errorf("the labels changed with an address, -before +after:\n%s", diff)
 	}
 	if was, is := before.RevisionIn("m1"), after.RevisionIn("m1"); was == "" || is == "" || was == is {
-		t.Errorf("the revision was %q and is %q, want another one", was, is)
+		t.Errorf("the revision was %q and is %q, want a new one", was, is)
 	}
 
 	earlier := *after

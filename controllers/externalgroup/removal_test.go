@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// host is a host cluster that counts the writes.
+// host is a host cluster that records the writes.
 type host struct {
 	federation.Host
 	applied []*federation.Object
@@ -26,23 +26,23 @@ func (h *host) Delete(context.Context, *federation.Object) error {
 	return nil
 }
 
-// one is a fleet in which all members are alike.
-type one struct {
+// uniformMembers is a fleet in which all members have the same observation.
+type uniformMembers struct {
 	federation.Members
 	seen   federation.Observation
 	absent bool
 }
 
-func (m one) Observe(string, string) federation.Observation { return m.seen }
+func (m uniformMembers) Observe(string, string) federation.Observation { return m.seen }
 
-func (m one) Absent(context.Context, string, string) (bool, error) { return m.absent, nil }
+func (m uniformMembers) Absent(context.Context, string, string) (bool, error) { return m.absent, nil }
 
-// TestRemovalRemembersMembers checks that the object stays on the host until every member that had the group was seen
+// TestRemovalWaitsForMembersThatHadTheGroup checks that the object stays on the host until every member that had the group was read
 // without it.
-func TestRemovalRemembersMembers(t *testing.T) {
+func TestRemovalWaitsForMembersThatHadTheGroup(t *testing.T) {
 	without := federation.Observation{Registered: true, Reachable: true}
 	with := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{}}
-	away := federation.Observation{Registered: true}
+	unreachable := federation.Observation{Registered: true}
 	var unregistered federation.Observation
 	for _, c := range []struct {
 		reason    string
@@ -59,16 +59,16 @@ func TestRemovalRemembersMembers(t *testing.T) {
 		{"first it is placed nowhere", []string{"m1"}, "m1", "", true, with, false, 1, 0, false},
 		{"KubeFed has not handled the empty placement", nil, "m1", "", false, without, true, 0, 0, false},
 		{"a member still has it", nil, "m1", "", true, with, false, 0, 0, false},
-		{"a member is away", nil, "m1", "", true, away, false, 0, 0, false},
-		{"a member that is no longer registered was not seen", nil, "m1", "", true, unregistered, false, 0, 0, false},
-		{"a member that is gone for good", nil, "m1", "m1", true, unregistered, false, 0, 1, false},
-		{"a member that is only said to be gone", nil, "m1", "m1", true, away, false, 0, 0, false},
-		{"the cache stands still", nil, "m1", "", true, without, false, 0, 0, true},
+		{"a member is unreachable", nil, "m1", "", true, unreachable, false, 0, 0, false},
+		{"a member that is no longer registered was not read", nil, "m1", "", true, unregistered, false, 0, 0, false},
+		{"a member whose removal is confirmed", nil, "m1", "m1", true, unregistered, false, 0, 1, false},
+		{"a member whose removal is confirmed, and that is registered", nil, "m1", "m1", true, unreachable, false, 0, 0, false},
+		{"the cache is stale", nil, "m1", "", true, without, false, 0, 0, true},
 		{"no member has it", nil, "m1", "", true, without, true, 0, 1, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			h := &host{}
-			r := &Reconciler{Federated: h, Fleet: one{seen: c.seen, absent: c.absent}}
+			r := &Reconciler{Federated: h, Fleet: uniformMembers{seen: c.seen, absent: c.absent}}
 			e := &federation.Object{Kind: federation.CiliumGroup, Placement: c.placement, Propagation: federation.Propagation{Seen: c.handled},
 				Meta: metav1.ObjectMeta{Name: "acp-x", Annotations: map[string]string{
 					federation.AnnotationEverPlaced: c.ever, federation.AnnotationForget: c.forget}}}
@@ -78,7 +78,7 @@ func TestRemovalRemembersMembers(t *testing.T) {
 			}
 			for _, o := range h.applied {
 				if len(o.Placement) > 0 || o.Meta.Annotations[federation.AnnotationEverPlaced] != c.ever {
-					t.Errorf("placed in %v, remembers %q", o.Placement, o.Meta.Annotations[federation.AnnotationEverPlaced])
+					t.Errorf("placed in %v, with the former members %q", o.Placement, o.Meta.Annotations[federation.AnnotationEverPlaced])
 				}
 			}
 		})
