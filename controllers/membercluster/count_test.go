@@ -13,19 +13,20 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
+// TestCount checks the units of each member that are counted from the reports.
 func TestCount(t *testing.T) {
-	board := statuscache.New()
+	reports := statuscache.New()
 	states := []v1alpha1.MemberState{v1alpha1.MemberRealized, v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted,
 		v1alpha1.MemberUnreachable, v1alpha1.MemberLeaked, v1alpha1.MemberOverridden, v1alpha1.MemberQuarantined}
 	for i, s := range states {
 		r := statuscache.Report{Resource: fmt.Sprint("r", i), Entries: 10 * i, Clusters: []v1alpha1.ClusterState{{Name: "m1", State: s, DesiredRevision: "x"}}}
 		if i == 0 {
-			r.Entries = 70 // as many as the last
+			r.Entries = 70 // as many as the last resource
 			r.Clusters = append(r.Clusters, v1alpha1.ClusterState{Name: "m2", State: v1alpha1.MemberLeaked})
 		}
-		board.Put(r)
+		reports.Put(r)
 	}
-	got := count(board)
+	got := count(reports)
 	want := map[string]*Units{
 		"m1": {
 			Objects: v1alpha1.MemberObjects{Managed: 8, Realized: 2, Pending: 3, Drifted: 1, Leaked: 1, Overridden: 1},
@@ -40,7 +41,7 @@ func TestCount(t *testing.T) {
 			},
 			Heaviest: &v1alpha1.MemberPolicyMap{Highest: 70, Limit: policy.MapEntries, Unit: "r0"},
 		},
-		// What should not be there any more is no reason to say that it is heavy.
+		// An object that should be gone does not count as the largest.
 		"m2": {Objects: v1alpha1.MemberObjects{Managed: 1, Leaked: 1}, States: map[v1alpha1.MemberState]int{v1alpha1.MemberLeaked: 1}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -48,11 +49,12 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// TestIdentities checks the counts of identities and labels, and that unchanged identities are counted once.
 func TestIdentities(t *testing.T) {
 	var pods [][]federation.Handle
 	reads := 0
 	i := &Identities{
-		Keys: func() map[string]bool { return map[string]bool{"app": true, "nobody": true} },
+		Keys: func() map[string]bool { return map[string]bool{"app": true, "unused": true} },
 		Each: func(cluster string, do func([]federation.Handle)) {
 			if cluster != "m1" {
 				return
@@ -74,7 +76,7 @@ func TestIdentities(t *testing.T) {
 		pods = append(pods, labels)
 	}
 	if got := i.Count("m2", 100); got != nil {
-		t.Errorf("nobody read them, and %+v is told", got)
+		t.Errorf("the identities were not read, and %+v is reported", got)
 	}
 	for range 2 {
 		got := i.Count("m1", 100)
@@ -93,10 +95,10 @@ func TestIdentities(t *testing.T) {
 		t.Errorf("%d identities; labels -want +got:\n%s", used, d)
 	}
 	if used, labels := i.Labels("m2"); used != 0 || labels != nil {
-		t.Errorf("nobody read them, and %d, %v are told", used, labels)
+		t.Errorf("the identities were not read, and %d, %v are reported", used, labels)
 	}
 	if reads != 1 {
-		t.Errorf("what did not change was counted %d times", reads)
+		t.Errorf("unchanged identities were counted %d times", reads)
 	}
 	pods = pods[:10]
 	i.Changed("m1")

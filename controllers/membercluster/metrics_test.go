@@ -9,10 +9,11 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
+// TestCollect checks the metrics of the leader.
 func TestCollect(t *testing.T) {
 	w := &Writer{}
 	if n := testutil.CollectAndCount(w); n != 0 {
-		t.Errorf("a replica that does not lead tells %d metrics", n)
+		t.Errorf("a replica that is not the leader has %d metrics", n)
 	}
 	w.latest = map[string]latest{
 		"m1": {States: map[v1alpha1.MemberState]int{v1alpha1.MemberRealized: 7, v1alpha1.MemberLeaked: 1}, Status: v1alpha1.MemberClusterStatus{

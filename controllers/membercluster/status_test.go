@@ -40,8 +40,9 @@ func healthy() *facts {
 	}
 }
 
+// TestState checks which state is reported if several apply.
 func TestState(t *testing.T) {
-	away := federation.Observation{Registered: true, Message: message.Verbatim("member m1 does not answer at https://m1")}
+	unreachable := federation.Observation{Registered: true, Message: message.Verbatim("member m1 does not answer at https://m1")}
 	mark := &guard.Downgrade{By: "dave", Reason: "an outage"}
 	for _, c := range []struct {
 		reason string
@@ -50,7 +51,7 @@ func TestState(t *testing.T) {
 		says   string
 	}{
 		{"nothing is wrong", func(*facts) {}, v1alpha1.MemberClusterReady, ""},
-		{"it cannot be read", func(f *facts) { f.Seen = away }, v1alpha1.MemberClusterUnreachable, "does not answer"},
+		{"it cannot be read", func(f *facts) { f.Seen = unreachable }, v1alpha1.MemberClusterUnreachable, "does not answer"},
 		{"KubeFed's token is refused", func(f *facts) {
 			f.Check.Findings = []preflight.Finding{
 				{
@@ -59,19 +60,22 @@ func TestState(t *testing.T) {
 				},
 			}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
-		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
+		{
+			"leaving is worse than unreachable", func(f *facts) { f.Seen, f.Cluster.Leaving = unreachable, true },
+			v1alpha1.MemberClusterLeaving, "cluster leave m1",
+		},
 		{
 			"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Check.Mark = true, mark },
 			v1alpha1.MemberClusterDowngraded, "by dave (an outage)",
 		},
-		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
+		{"a downgraded member is excluded from KubeFed, which is no quarantine", func(f *facts) {
 			f.Cluster.Quarantined, f.Cluster.Downgrade, f.Check.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
-		{"KubeFed is kept from it because of the mark", func(f *facts) {
-			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true, "it is downgraded", mark, away, false
+		{"it is excluded from KubeFed because of the mark", func(f *facts) {
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true, "it is downgraded", mark, unreachable, false
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
-			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Check.Mark, f.Seen = true, "a kind is missing", mark, away
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Check.Mark, f.Seen = true, "a kind is missing", mark, unreachable
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -87,15 +91,12 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What classes place by, and what decides what is rendered, is told as it is registered, also of a member that is away.
-func TestRegistrationIsTold(t *testing.T) {
+// TestRegistrationIsReported checks that the labels and declarations of a registration, on which placement and rendering depend, are reported
+// also for an unreachable member.
+func TestRegistrationIsReported(t *testing.T) {
 	f := healthy()
-	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{
-		"zone": "a",
-	}, `{"dataplane": "none"}`, federation.Observation{
-		Registered: true,
-		Message:    message.Verbatim("away"),
-	}
+	f.Cluster.Labels, f.Cluster.Istio = map[string]string{"zone": "a"}, `{"dataplane": "none"}`
+	f.Seen = federation.Observation{Registered: true, Message: message.Verbatim("unreachable")}
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels["zone"] != "a" || s.Istio != f.Cluster.Istio {
 		t.Errorf("labels %v, Istio %q", s.Labels, s.Istio)
 	}
@@ -103,7 +104,7 @@ func TestRegistrationIsTold(t *testing.T) {
 		f.Cluster.Labels[fmt.Sprint(i)] = "x"
 	}
 	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels != nil {
-		t.Errorf("the API would not take %d labels", len(s.Labels))
+		t.Errorf("%d labels are reported, more than the API accepts", len(s.Labels))
 	}
 }
 
@@ -119,7 +120,8 @@ func TestOrphansAreFindings(t *testing.T) {
 	}
 }
 
-func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
+// TestStatusKeepsLastKnownValues checks that the values of an unreachable member stay, and that time alone changes nothing.
+func TestStatusKeepsLastKnownValues(t *testing.T) {
 	f := healthy()
 	f.Units = &Units{Objects: v1alpha1.MemberObjects{Managed: 2, Realized: 2}}
 	f.Identities = &v1alpha1.MemberIdentities{Used: 5, Limit: 10, ObservedAt: earlier}
@@ -129,15 +131,15 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	again := *f
 	again.Now, again.Identities = now, &v1alpha1.MemberIdentities{Used: 5, Limit: 10, ObservedAt: now}
 	if d := cmp.Diff(before, again.status(&before)); d != "" {
-		t.Errorf("time alone is a difference:\n%s", d)
+		t.Errorf("the status changed with the time:\n%s", d)
 	}
 
 	gone := *f
 	gone.Now, gone.Check, gone.Units, gone.Identities = now, memberhealth.CheckResult{}, nil, nil
-	gone.Seen = federation.Observation{Registered: true, Message: message.Verbatim("away")}
+	gone.Seen = federation.Observation{Registered: true, Message: message.Verbatim("unreachable")}
 	after := gone.status(&before)
 	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(v1alpha1.MemberClusterStatus{}, "State", "Since", "Message", "Conditions", "ObservedAt")); d != "" {
-		t.Errorf("what was known is lost:\n%s", d)
+		t.Errorf("known values were removed:\n%s", d)
 	}
 	if after.Since == nil || !after.Since.Equal(&now) || !after.ObservedAt.Equal(&now) || !before.Since.Equal(&earlier) {
 		t.Errorf("since %v, observed %v, before %v", after.Since, after.ObservedAt, before.Since)
@@ -146,7 +148,7 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	upgraded := *f
 	upgraded.Check.Cilium = ""
 	if s := upgraded.status(&before); s.CiliumVersion != "" {
-		t.Errorf("it answers, and has no Cilium that is known, and %q is told", s.CiliumVersion)
+		t.Errorf("the member answers without a version of Cilium, and %q is reported", s.CiliumVersion)
 	}
 }
 
@@ -155,38 +157,44 @@ func TestGuardAndDowngrade(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		before v1alpha1.MemberClusterStatus
-		look   func(*memberhealth.CheckResult)
+		check  func(*memberhealth.CheckResult)
 		guard  v1alpha1.GuardState
 		marked bool
 	}{
-		{"all is well", v1alpha1.MemberClusterStatus{}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
+		{"nothing is wrong", v1alpha1.MemberClusterStatus{}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
 		{
 			"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
 			func(l *memberhealth.CheckResult) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false,
 		},
-		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
+		{
+			"it differs from the rendered one", v1alpha1.MemberClusterStatus{},
+			func(l *memberhealth.CheckResult) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false,
+		},
 		{
 			"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
 			func(l *memberhealth.CheckResult) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false,
 		},
 		{
-			"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
+			"the member does not answer", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent},
 			func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false,
 		},
 		{
-			"nobody ever did", v1alpha1.MemberClusterStatus{},
+			"the member never answered", v1alpha1.MemberClusterStatus{},
 			func(l *memberhealth.CheckResult) { *l = memberhealth.CheckResult{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false,
 		},
 		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.CheckResult) { l.Mark = mark }, v1alpha1.GuardPresent, true},
-		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false},
 		{
-			"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}},
+			"a mark was removed", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}},
+			func(*memberhealth.CheckResult) {}, v1alpha1.GuardPresent, false,
+		},
+		{
+			"a mark cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}},
 			func(l *memberhealth.CheckResult) { l.Marked = false }, v1alpha1.GuardPresent, true,
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()
-			c.look(&f.Check)
+			c.check(&f.Check)
 			s := f.status(&c.before)
 			if s.Guard != c.guard || (s.Downgrade != nil) != c.marked || (s.State == v1alpha1.MemberClusterDowngraded) != c.marked {
 				t.Errorf("%s, %+v, %s", s.Guard, s.Downgrade, s.State)
@@ -233,7 +241,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestFilling(t *testing.T) {
+// TestFillingLimits checks the findings about identities and policy maps near their limits.
+func TestFillingLimits(t *testing.T) {
 	for _, c := range []struct {
 		reason     string
 		used       int32
@@ -242,10 +251,10 @@ func TestFilling(t *testing.T) {
 		policyMap  bool
 	}{
 		{"little is used", 10, 10, "", false},
-		{"at the mark nothing is said", 70, 50, "", false},
-		{"above it", 71, 51, v1alpha1.FindingIdentitiesFilling, true},
-		{"at the second mark", 90, 100, v1alpha1.FindingIdentitiesFilling, true},
-		{"and above", 91, 100, v1alpha1.FindingIdentitiesFull, true},
+		{"exactly the threshold", 70, 50, "", false},
+		{"above the threshold", 71, 51, v1alpha1.FindingIdentitiesFilling, true},
+		{"exactly the second threshold", 90, 100, v1alpha1.FindingIdentitiesFilling, true},
+		{"above the second threshold", 91, 100, v1alpha1.FindingIdentitiesFull, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			s := &v1alpha1.MemberClusterStatus{
@@ -269,11 +278,11 @@ func TestFilling(t *testing.T) {
 		})
 	}
 	if got := limitFindings(&v1alpha1.MemberClusterStatus{}); len(got) != 0 {
-		t.Errorf("nothing was read, and %v is said", got)
+		t.Errorf("nothing was read, and %v is reported", got)
 	}
 }
 
-// TestDataplane checks that the numbers the compiler reads are rounded, and do not change while they are close enough.
+// TestDataplane checks that the numbers for the compiler are rounded up, and do not change while they are precise enough.
 func TestDataplane(t *testing.T) {
 	label := func(key v1alpha1.LabelKey, identities, most int32, values ...string) v1alpha1.MemberLabel {
 		return v1alpha1.MemberLabel{Key: key, Identities: identities, Most: most, Values: values}
@@ -289,39 +298,39 @@ func TestDataplane(t *testing.T) {
 		reason string
 		before *v1alpha1.MemberDataplane
 		limit  int
-		is     dataplane
+		read   dataplane
 		mesh   string
 		want   *v1alpha1.MemberDataplane
 	}{
 		{reason: "it was never read"},
-		{reason: "identities were not read", limit: 512, is: dataplane{NoHTTP: message.Verbatim("off"), NoGroups: true}, mesh: "east",
+		{reason: "identities were not read", limit: 512, read: dataplane{NoHTTP: message.Verbatim("off"), NoGroups: true}, mesh: "east",
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 512, NoHTTP: "off", NoGroups: true, Mesh: "east"}},
 		{reason: "numbers are rounded up", limit: 16384,
-			is: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
+			read: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
 			want: &v1alpha1.MemberDataplane{
 				PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("svc", 1024, 1)},
 			}},
-		{reason: "they stay while they are good enough", limit: 16384,
+		{reason: "reported numbers stay while they are precise enough", limit: 16384,
 			before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}},
-			is:     dataplane{Identities: 900, Labels: []v1alpha1.MemberLabel{label("app", 15, 4)}},
+			read:   dataplane{Identities: 900, Labels: []v1alpha1.MemberLabel{label("app", 15, 4)}},
 			want:   &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}}},
-		{reason: "they never are too small", limit: 16384,
+		{reason: "reported numbers are never too small", limit: 16384,
 			before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}},
-			is:     dataplane{Identities: 1025, Labels: []v1alpha1.MemberLabel{label("app", 16, 9)}},
+			read:   dataplane{Identities: 1025, Labels: []v1alpha1.MemberLabel{label("app", 16, 9)}},
 			want:   &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1152, Labels: []v1alpha1.MemberLabel{label("app", 16, 16)}}},
-		{reason: "nor much too large", limit: 16384,
+		{reason: "nor are they much too large", limit: 16384,
 			before: &v1alpha1.MemberDataplane{
 				PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("gone", 1, 1)},
 			},
-			is:   dataplane{Identities: 100, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}},
+			read: dataplane{Identities: 100, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 104, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}}},
-		{reason: "what is not known now stays, but for the values",
+		{reason: "unknown numbers stay, and unknown values do not",
 			before: &v1alpha1.MemberDataplane{
 				PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8, "a")}, ValuesKnown: true,
 			},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}}},
-		{reason: "values where they matter", limit: 1024,
-			is: dataplane{
+		{reason: "values of few pods", limit: 1024,
+			read: dataplane{
 				Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)},
 				Values: map[string][]string{"app": {"a", "b"}, "svc": {"c"}}, ValuesKnown: true,
 			},
@@ -329,20 +338,20 @@ func TestDataplane(t *testing.T) {
 				PolicyMapEntries: 1024, Identities: 3,
 				Labels: []v1alpha1.MemberLabel{label("app", 2, 1, "a", "b"), label("svc", 1, 1, "c")}, ValuesKnown: true,
 			}},
-		{reason: "too many values are none", limit: 1024,
-			is:   dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(maxValues + 1), ValuesKnown: true},
+		{reason: "too many values are not reported", limit: 1024,
+			read: dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(maxValues + 1), ValuesKnown: true},
 			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 2048, Labels: []v1alpha1.MemberLabel{label("app", 1152, 1)}}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()
-			f.Check.PolicyMapMax, f.Cluster.Mesh, f.Dataplane = c.limit, c.mesh, c.is
+			f.Check.PolicyMapMax, f.Cluster.Mesh, f.Dataplane = c.limit, c.mesh, c.read
 			f.Units = &Units{Heaviest: &v1alpha1.MemberPolicyMap{Highest: 3, Limit: 16384}}
 			s := f.status(&v1alpha1.MemberClusterStatus{Dataplane: c.before})
 			if diff := cmp.Diff(c.want, s.Dataplane); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if c.want != nil && s.PolicyMap.Limit != c.want.PolicyMapEntries {
-				t.Errorf("the limit of a policy map is told as %d", s.PolicyMap.Limit)
+				t.Errorf("the limit of a policy map is reported as %d", s.PolicyMap.Limit)
 			}
 		})
 	}
