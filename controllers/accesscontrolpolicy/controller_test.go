@@ -18,15 +18,15 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// nothing is on the host.
-type nothing struct{}
+// emptyHost is a host without Federated objects.
+type emptyHost struct{}
 
-func (nothing) State() (bool, error)           { return true, nil }
-func (nothing) Of(string) []*federation.Object { return nil }
+func (emptyHost) State() (bool, error)           { return true, nil }
+func (emptyHost) Of(string) []*federation.Object { return nil }
 
-// A policy that is looked at before the unit of a resource in Observe waits for a report that has nothing of it: it has to
-// be woken by that all the same, or its status stays as it was.
-func TestPolicyWaitsForAReportWithoutIt(t *testing.T) {
+// TestPolicyAwaitsTheReportOfAnObservedResource checks that a policy that is reconciled before the unit of a resource in Observe is enqueued
+// by the unit's report, although the report does not contain the policy. Its status would otherwise stay outdated.
+func TestPolicyAwaitsTheReportOfAnObservedResource(t *testing.T) {
 	const resource = "trnv1:rsc:trip-com:redis:clusters:bobs"
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -48,11 +48,11 @@ func TestPolicyWaitsForAReportWithoutIt(t *testing.T) {
 		}
 		informer.Add(o)
 	}
-	r := &Reconciler{Cache: x, Reports: statuscache.New(), Federated: nothing{}, Units: requestqueue.New(), Clock: clock.RealClock{}}
+	r := &Reconciler{Cache: x, Reports: statuscache.New(), Federated: emptyHost{}, Units: requestqueue.New(), Clock: clock.RealClock{}}
 	if _, err := r.Reconcile(ctx, "grants"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"grants"}, r.Reports.Awaited(resource)); diff != "" {
-		t.Errorf("who waits for the report (-want +got):\n%s", diff)
+		t.Errorf("policies that wait for the report (-want +got):\n%s", diff)
 	}
 }

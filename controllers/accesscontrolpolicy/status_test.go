@@ -25,29 +25,30 @@ func states(s ...v1alpha1.MemberState) []v1alpha1.ClusterState {
 	return out
 }
 
-func TestStatusTellsUnits(t *testing.T) {
+// TestStatusUnits checks which units a status lists, and the reason of its condition Realized.
+func TestStatusUnits(t *testing.T) {
 	const done, pending = v1alpha1.MemberRealized, v1alpha1.MemberPending
 	for _, c := range []struct {
 		reason string
-		told   []v1alpha1.PolicyUnit
+		before []v1alpha1.PolicyUnit
 		report statuscache.Report
 		units  map[string][]string
 		// realized is the reason of that condition.
 		realized string
 	}{
-		{"a statement in force", nil,
+		{"a realized statement", nil,
 			statuscache.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, done)},
 			map[string][]string{resource: {"one"}}, v1alpha1.ReasonRealized},
-		{"a statement on its way", nil,
+		{"a pending statement", nil,
 			statuscache.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, pending)},
 			map[string][]string{resource: {"one"}}, v1alpha1.ReasonNotRealized},
 		{"another policy's statement", nil,
 			statuscache.Report{Wanted: true, SIDs: map[string][]string{"q": {"one"}}, Clusters: states(pending)},
 			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
-		{"a revocation that some member lacks, as the object remembers", nil,
+		{"a revocation that a member lacks, from the annotation of the object", nil,
 			statuscache.Report{Wanted: true, Lingering: []string{"p"}, Clusters: states(done, pending)},
 			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
-		{"a revocation that some member lacks, as the status remembers", []v1alpha1.PolicyUnit{{Resource: resource, SIDs: []string{"one"}}},
+		{"a revocation that a member lacks, from the former status", []v1alpha1.PolicyUnit{{Resource: resource, SIDs: []string{"one"}}},
 			statuscache.Report{Wanted: true, Clusters: states(pending)},
 			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
 		{"a revocation that every member has", []v1alpha1.PolicyUnit{{Resource: resource}},
@@ -60,7 +61,7 @@ func TestStatusTellsUnits(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			c.report.Resource = resource
 			f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 7},
-				Status: v1alpha1.AccessControlPolicyStatus{Units: c.told}}, Now: time.Unix(1, 0), Reports: []statuscache.Report{c.report}}
+				Status: v1alpha1.AccessControlPolicyStatus{Units: c.before}}, Now: time.Unix(1, 0), Reports: []statuscache.Report{c.report}}
 			got := status(f)
 			units := map[string][]string{}
 			for _, u := range got.Units {
@@ -76,7 +77,8 @@ func TestStatusTellsUnits(t *testing.T) {
 	}
 }
 
-func TestNothingInForceBlamesNoResource(t *testing.T) {
+// TestPolicyWithoutUnitsNamesNoResource checks that a policy whose only statement was refused does not report its resource as unprotected.
+func TestPolicyWithoutUnitsNamesNoResource(t *testing.T) {
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 		Reports: []statuscache.Report{{Resource: resource, Wanted: true, Clusters: states(v1alpha1.MemberRealized),
 			Refused: []policy.Refusal{{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}}}}}
@@ -86,7 +88,8 @@ func TestNothingInForceBlamesNoResource(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreToldOnce(t *testing.T) {
+// TestRefusalsAreListedOnce checks that a refusal of the compiler and of a report is one, and that those of other policies are left out.
+func TestRefusalsAreListedOnce(t *testing.T) {
 	refusal := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}
 	other := policy.Refusal{Ref: policy.Ref{Policy: "q", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: message.Verbatim("m")}
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, Refusals: []policy.Refusal{refusal},
@@ -97,6 +100,7 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	}
 }
 
+// TestStatusWaitsForEveryUnit checks which units are not yet reconciled with the current policy.
 func TestStatusWaitsForEveryUnit(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
@@ -104,9 +108,9 @@ func TestStatusWaitsForEveryUnit(t *testing.T) {
 		version uint64
 		want    []string
 	}{
-		{"every unit was decided with the present spec", nil, 5, nil},
-		{"a unit was decided before it", nil, 4, []string{resource}},
-		{"a unit was never decided", []string{"other"}, 5, []string{"other"}},
+		{"every unit was reconciled with the current spec", nil, 5, nil},
+		{"a unit was last reconciled with an older spec", nil, 4, []string{resource}},
+		{"a unit was never reconciled", []string{"other"}, 5, []string{"other"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := &facts{Since: 5, Missing: c.missing, Reports: []statuscache.Report{{Resource: resource, Version: c.version}}}

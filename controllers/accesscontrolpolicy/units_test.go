@@ -24,8 +24,8 @@ const (
 	manyMembers = 500
 )
 
-// crowd returns members of which each has a revision of its own, and the state that of returns.
-func crowd(of func(i int) v1alpha1.MemberState) []v1alpha1.ClusterState {
+// membersWith returns members with a revision of their own each and the state that of returns.
+func membersWith(of func(i int) v1alpha1.MemberState) []v1alpha1.ClusterState {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var out []v1alpha1.ClusterState
 	for i := range manyMembers {
@@ -71,10 +71,10 @@ func sizeOf(t *testing.T, s v1alpha1.AccessControlPolicyStatus) int {
 	return len(text)
 }
 
-// TestStatusIsBounded makes the largest statuses that policies can have with 500 members.
+// TestStatusIsBounded checks the size and the content of the largest statuses of policies with 500 members.
 func TestStatusIsBounded(t *testing.T) {
-	realized, pending := crowd(always(v1alpha1.MemberRealized)), crowd(always(v1alpha1.MemberPending))
-	one := crowd(func(i int) v1alpha1.MemberState {
+	realized, pending := membersWith(always(v1alpha1.MemberRealized)), membersWith(always(v1alpha1.MemberPending))
+	one := membersWith(func(i int) v1alpha1.MemberState {
 		if i == manyMembers-1 {
 			return v1alpha1.MemberPending
 		}
@@ -87,19 +87,19 @@ func TestStatusIsBounded(t *testing.T) {
 		sids    int
 		refused int
 		of      func(i int) []v1alpha1.ClusterState
-		// listed units at least; whole of them have all members, and named all sids.
+		// listed is the least number of listed units, whole that of units with all members, and named that of units with all sids.
 		listed, whole, named int
 	}{
 		"Portal": {
 			"one resource with every statement that a policy can hold", 1, 512, 512,
 			0, func(int) []v1alpha1.ClusterState { return realized[:200] }, 1, 1, 1,
 		},
-		"Few":     {"some resources in few members", 20, 60, 1, 0, func(int) []v1alpha1.ClusterState { return realized[:3] }, 20, 20, 20},
-		"One":     {"one resource that no member has", 1, 512, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, 1, 0, 1},
-		"Well":    {"every unit is everywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return realized }, manyUnits, 0, 100},
-		"Pending": {"no unit is anywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, manyUnits, 0, 100},
-		"Long":    {"the longest names", manyUnits, 512, 512, 0, func(int) []v1alpha1.ClusterState { return pending }, 100, 0, 0},
-		"Refused": {"every statement is refused", manyUnits, 512, 512, 512, func(int) []v1alpha1.ClusterState { return pending }, 30, 0, 0},
+		"Few":      {"some resources in few members", 20, 60, 1, 0, func(int) []v1alpha1.ClusterState { return realized[:3] }, 20, 20, 20},
+		"One":      {"one resource that is pending in every member", 1, 512, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, 1, 0, 1},
+		"Realized": {"every unit is realized everywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return realized }, manyUnits, 0, 100},
+		"Pending":  {"no unit is realized anywhere", manyUnits, 40, 1, 0, func(int) []v1alpha1.ClusterState { return pending }, manyUnits, 0, 100},
+		"Long":     {"the longest names", manyUnits, 512, 512, 0, func(int) []v1alpha1.ClusterState { return pending }, 100, 0, 0},
+		"Refused":  {"every statement is refused", manyUnits, 512, 512, 512, func(int) []v1alpha1.ClusterState { return pending }, 30, 0, 0},
 		"OneMissing": {
 			"one member lacks the last unit", manyUnits, 512, 1, 0,
 			func(i int) []v1alpha1.ClusterState { return [][]v1alpha1.ClusterState{realized, one}[i/(manyUnits-1)] }, 100, 0, 1,
@@ -152,25 +152,25 @@ func TestStatusIsBounded(t *testing.T) {
 			last := &s.Units[len(s.Units)-1]
 			if name == "OneMissing" &&
 				(len(last.Clusters) == 0 || !strings.HasSuffix(string(last.Resource), "511") || last.Clusters[0].State != v1alpha1.MemberPending) {
-				t.Errorf("%s: the status tells of %s and %+v instead", tc.reason, last.Resource, last.Clusters)
+				t.Errorf("%s: the status lists %s and %+v instead", tc.reason, last.Resource, last.Clusters)
 			}
 			if last.Unlisted() > 0 && name == "One" && last.Details != "ProtectedResource/of-000" {
-				t.Errorf("%s: nobody says where the members are: %q", tc.reason, last.Details)
+				t.Errorf("%s: the details do not name the object that lists the members: %q", tc.reason, last.Details)
 			}
-			// The same again, from what the API server gives back, writes nothing.
+			// The same facts give the same status, so nothing is written.
 			f.Policy.Status = s
 			if next := status(f); !equality.Semantic.DeepEqual(s, next) {
-				t.Errorf("%s: it is written again:\n%s", tc.reason, cmp.Diff(s, next))
+				t.Errorf("%s: the status changes without a reason:\n%s", tc.reason, cmp.Diff(s, next))
 			}
 		})
 	}
 }
 
-// TestRealizedIsNotConcludedFromAShortList: a policy is Realized when every member of every unit is, also of those that its status has
-// no room for.
-func TestRealizedIsNotConcludedFromAShortList(t *testing.T) {
+// TestRealizedCountsUnlistedMembers checks that a policy is Realized only if every member of every unit is, also of units and members that its
+// status does not list.
+func TestRealizedCountsUnlistedMembers(t *testing.T) {
 	f := factsOf()
-	all := crowd(always(v1alpha1.MemberRealized))
+	all := membersWith(always(v1alpha1.MemberRealized))
 	for i := range manyUnits {
 		f.Reports = append(
 			f.Reports,
@@ -185,14 +185,15 @@ func TestRealizedIsNotConcludedFromAShortList(t *testing.T) {
 	f.Reports[manyUnits-1].Clusters = late
 	s := status(f)
 	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionRealized) || s.UnitsRealized != manyUnits-1 {
-		t.Errorf("one member of one unit is pending, and %d of %d units are said to be realized", s.UnitsRealized, s.UnitsTotal)
+		t.Errorf("one member of one unit is pending, and %d of %d units are reported as realized", s.UnitsRealized, s.UnitsTotal)
 	}
 }
 
-// TestWildcardsComeBeforeOthers: nothing else lists the members of a wildcard's unit.
-func TestWildcardsComeBeforeOthers(t *testing.T) {
+// TestWildcardUnitsAreListedFirst checks that the members of a wildcard's unit are listed before others, because no ProtectedResource lists
+// them.
+func TestWildcardUnitsAreListedFirst(t *testing.T) {
 	f := factsOf()
-	all := crowd(always(v1alpha1.MemberRealized))
+	all := membersWith(always(v1alpha1.MemberRealized))
 	for i := range 40 {
 		f.Reports = append(f.Reports, statuscache.Report{Resource: fmt.Sprintf("r%d", i), Wanted: true, SIDs: map[string][]string{"p": {"s"}}, Clusters: all})
 	}
@@ -207,7 +208,7 @@ func TestWildcardsComeBeforeOthers(t *testing.T) {
 func BenchmarkStatusOf(b *testing.B) {
 	for units, members := range map[int]int{1: 3, 2: manyMembers, manyUnits: manyMembers} {
 		f := factsOf()
-		all := crowd(always(v1alpha1.MemberRealized))[:members]
+		all := membersWith(always(v1alpha1.MemberRealized))[:members]
 		for i := range units {
 			f.Reports = append(
 				f.Reports,
