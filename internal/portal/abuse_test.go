@@ -16,8 +16,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestSlowCallers: neither headers nor a body can be drawn out, and idle connections end.
-func TestSlowCallers(t *testing.T) {
+// TestSlowRequestsTimeOut checks that slow headers, slow bodies and idle connections end.
+func TestSlowRequestsTimeOut(t *testing.T) {
 	x := newSite(t)
 	srv := &http.Server{}
 	x.Configure(srv)
@@ -49,7 +49,7 @@ func TestSlowCallers(t *testing.T) {
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
-		// The server ends it; without an end this would wait for the test's own.
+		// The server closes the connection; otherwise this would wait until the test times out.
 		if _, err := io.ReadAll(c); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -57,8 +57,8 @@ func TestSlowCallers(t *testing.T) {
 	}
 }
 
-// TestNothingIsInjected: what callers write reaches no header, no log line of its own, and no redirect.
-func TestNothingIsInjected(t *testing.T) {
+// TestTextOfCallersIsNotInjected checks that text of callers reaches no header, no log line of its own, and no redirect.
+func TestTextOfCallersIsNotInjected(t *testing.T) {
 	x := newSite(t)
 	b := x.as("alice")
 	for _, path := range []string{"/auth/login?returnTo=/%0d%0aX-Evil:%201", "/auth/login?returnTo=//evil.example",
@@ -78,12 +78,12 @@ func TestNothingIsInjected(t *testing.T) {
 		t.Fatalf("%d %s", made.Status, made.Body)
 	}
 	if a := b.Call("GET", "/api/v1/me", nil, http.Header{"X-Request-Id": {"mine"}}); a.Header.Get("X-Request-Id") == "mine" {
-		t.Error("the id of a request is the portal's to give")
+		t.Error("the request id of the caller was used")
 	}
 }
 
-// TestEveryAnswerIsGuarded: pages, files, the API and its problems carry the headers that protect them.
-func TestEveryAnswerIsGuarded(t *testing.T) {
+// TestSecurityHeaders checks the security headers of pages, files, the API and its problems.
+func TestSecurityHeaders(t *testing.T) {
 	x := newSite(t)
 	for _, path := range []string{"/", "/tickets", "/assets/app-1a2b.js", "/api/v1/me", "/api/v1/none", "/auth/login", "/healthz", "/none.js"} {
 		h := x.as("").Get(path).Header
@@ -110,10 +110,10 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	}
 }
 
-// TestRateLimitsHold: of a person whatever he logs in with, and of wrong tokens.
-func TestRateLimitsHold(t *testing.T) {
+// TestRateLimits checks the budgets of a person, in all sessions together, of wrong tokens, of user codes and of switches.
+func TestRateLimits(t *testing.T) {
 	x := newSite(t)
-	x.stopBudgets() // a machine that is slow would fill them again between two requests
+	x.stopBudgets() // a slow machine would refill them between two requests
 	first, second := x.as("alice"), x.as("alice")
 	limited := 0
 	for i := range 2 * core.BudgetRequests.Burst {
@@ -124,46 +124,46 @@ func TestRateLimitsHold(t *testing.T) {
 		if a := b.Get("/api/v1/me/tokens"); a.Status == http.StatusTooManyRequests {
 			limited++
 			if a.Header.Get("Retry-After") == "" {
-				t.Fatal("when to come back is said")
+				t.Fatal("Retry-After is missing")
 			}
 		}
 	}
 	if limited == 0 {
-		t.Error("two sessions are one person")
+		t.Error("two sessions of a person have separate budgets")
 	}
 	if a := x.as("bob").Get("/api/v1/me"); a.Status != http.StatusOK {
-		t.Errorf("others go on: %d", a.Status)
+		t.Errorf("another person is limited, too: %d", a.Status)
 	}
 	var last portaltest.Answer
 	for range core.BudgetWrongTokens.Burst + 1 {
 		last = x.as("").Call("GET", "/api/v1/me", nil, http.Header{"Authorization": {"Bearer acp_" + strings.Repeat("B", 52)}})
 	}
 	if last.Status != http.StatusTooManyRequests {
-		t.Errorf("guessing tokens is slowed down: %d", last.Status)
+		t.Errorf("wrong tokens are not limited: %d", last.Status)
 	}
 	dave := x.as("dave")
 	for range core.BudgetUserCodes.Burst + 1 {
 		last = dave.Get("/api/v1/auth/device?userCode=BCDF-GHJK")
 	}
 	if last.Status != http.StatusTooManyRequests {
-		t.Errorf("guessing user codes is slowed down: %d", last.Status)
+		t.Errorf("user codes are not limited: %d", last.Status)
 	}
 	bob := x.as("bob")
 	for range core.BudgetSwitches.Burst + 1 {
-		last = put(bob, "/resources/bobs-cluster/temporary-audit", map[string]any{"until": time.Now().Add(time.Hour), "reason": "look at me"})
+		last = put(bob, "/resources/bobs-cluster/temporary-audit", map[string]any{"until": time.Now().Add(time.Hour), "reason": "again"})
 	}
 	if last.Status != http.StatusTooManyRequests {
-		t.Errorf("an owner does not fill the inboxes of the others: %d", last.Status)
+		t.Errorf("temporary audits, which notify others, are not limited: %d", last.Status)
 	}
 }
 
-// TestTurns: one person's questions do not take the whole flow store.
-func TestTurns(t *testing.T) {
+// TestConcurrentFlowQueriesAreLimited checks that the queries of one person wait for each other, and not those of others.
+func TestConcurrentFlowQueriesAreLimited(t *testing.T) {
 	x := newSite(t)
 	first, second, other := x.as("alice"), x.as("alice"), x.as("erin")
 	asked, answer := make(chan struct{}, 10*core.QueriesPerCaller), make(chan struct{})
 	x.flows.held = func(f audit.Filter) {
-		if len(f.Subjects) > 0 { // hers
+		if len(f.Subjects) > 0 { // a query of alice
 			asked <- struct{}{}
 			<-answer
 		}
@@ -173,7 +173,7 @@ func TestTurns(t *testing.T) {
 		b := []*portaltest.Browser{first, second}[i%2]
 		all.Go(func() {
 			if a := b.Get("/api/v1/flows?subject=app-888"); a.Status != http.StatusOK {
-				t.Errorf("whoever waits is answered at last: %d", a.Status)
+				t.Errorf("a query that waited: %d", a.Status)
 			}
 		})
 	}
@@ -181,16 +181,16 @@ func TestTurns(t *testing.T) {
 		<-asked
 	}
 	if a := other.Get("/api/v1/flows"); a.Status != http.StatusOK {
-		t.Errorf("others go on: %d", a.Status)
+		t.Errorf("another person is limited, too: %d", a.Status)
 	}
 	if n := len(asked); n > 0 {
-		t.Errorf("%d questions too many at once", n)
+		t.Errorf("%d queries above the limit", n)
 	}
 	close(answer)
 	all.Wait()
 }
 
-// TestRequestsAreCountedByRoute: paths contain ids, so that counts by path would be without bound.
+// TestRequestsAreCountedByRoute checks that requests are counted by route: paths contain ids, so counts by path would be unbounded.
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	x := newSite(t)
 	x.as("alice").Get("/api/v1/tickets/T-4711")
@@ -215,8 +215,8 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	}
 }
 
-// TestExportBreaksOff: who exports can tell a ledger that ends from one that could not be read to its end.
-func TestExportBreaksOff(t *testing.T) {
+// TestInterruptedExportFails checks that an export of a ledger that could not be read to its end is recognized as incomplete.
+func TestInterruptedExportFails(t *testing.T) {
 	x := newSite(t)
 	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	dave := x.as("dave")
@@ -239,7 +239,7 @@ func TestExportBreaksOff(t *testing.T) {
 		_, err = io.Copy(io.Discard, bufio.NewReader(res.Body))
 	}
 	if err == nil {
-		t.Error("an export that broke off looks whole")
+		t.Error("an interrupted export looks complete")
 	}
 	var verified struct {
 		Intact bool

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
+// TestBodies checks which bodies of requests are refused, and how.
 func TestBodies(t *testing.T) {
 	x := newSite(t)
 	alice := x.as("alice")
@@ -19,23 +20,26 @@ func TestBodies(t *testing.T) {
 		status             int
 		code, field        string
 	}{
-		"good":    {"as the document says", good, "application/json", 200, "", ""},
+		"good":    {"a valid request", good, "application/json", 200, "", ""},
 		"charset": {"browsers add it", good, "application/json; charset=utf-8", 200, "", ""},
 		"form":    {"what a form of another site can send", good, "text/plain", 415, "invalid", ""},
 		"unknown field": {
-			"a typing error must not be an access without end", strings.Replace(good, `"reason"`, `"durationSecond":300,"reason"`, 1),
+			"a misspelled field must not become unlimited access", strings.Replace(good, `"reason"`, `"durationSecond":300,"reason"`, 1),
 			"application/json", 400, "invalid", "durationSecond",
 		},
-		"twice": {"two readers, two meanings", strings.Replace(good, `"reason"`, `"reason":"x","reason"`, 1), "application/json", 400, "invalid", "reason"},
+		"twice": {
+			"two parsers may use different values", strings.Replace(good, `"reason"`, `"reason":"x","reason"`, 1),
+			"application/json", 400, "invalid", "reason",
+		},
 		"twice by case": {
-			"Go's decoder takes either", strings.Replace(good, `"reason"`, `"Reason":"x","reason"`, 1),
+			"Go's decoder ignores case", strings.Replace(good, `"reason"`, `"Reason":"x","reason"`, 1),
 			"application/json", 400, "invalid", "reason",
 		},
 		"twice deep inside": {
-			"also in an item", strings.Replace(good, `"resource"`, `"resource":"x","resource"`, 1),
+			"in an item as well", strings.Replace(good, `"resource"`, `"resource":"x","resource"`, 1),
 			"application/json", 400, "invalid", "resource",
 		},
-		"deep":       {"depth only costs", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "application/json", 400, "invalid", ""},
+		"deep":       {"nesting is limited", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "application/json", 400, "invalid", ""},
 		"two values": {"only one is read", good + good, "application/json", 400, "invalid", ""},
 		"cut off":    {"not JSON", good[:20], "application/json", 400, "invalid", ""},
 		"empty":      {"not JSON", "", "application/json", 400, "invalid", ""},
@@ -48,7 +52,7 @@ func TestBodies(t *testing.T) {
 				t.Errorf("%s: %d %s", tc.reason, a.Status, a.Body)
 			}
 			if a.Status >= 400 && (p.RequestID == "" || a.Header.Get("Content-Type") != "application/problem+json") {
-				t.Errorf("a problem, with an id to report it by: %v %s", a.Header, a.Body)
+				t.Errorf("the problem lacks its type or its id: %v %s", a.Header, a.Body)
 			}
 		})
 	}

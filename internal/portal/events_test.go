@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// listen opens a person's event stream and returns the next event of a kind on demand; "" at its end.
+// listen opens the event stream of a person. The returned function waits for the next event of a kind and returns its data, "" at the end.
 func listen(t *testing.T, b *portaltest.Browser) func(kind string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.Base+"/api/v1/events", nil)
@@ -37,16 +37,18 @@ func listen(t *testing.T, b *portaltest.Browser) func(kind string) string {
 	return next
 }
 
-func TestEventsAreForThoseWhoMaySee(t *testing.T) {
+// TestEventsAreLimitedToVisibleObjects checks that an event stream contains only events of objects that the person may see, and ends with the
+// portal.
+func TestEventsAreLimitedToVisibleObjects(t *testing.T) {
 	x := newSite(t)
 	carol, erin := listen(t, x.as("carol")), listen(t, x.as("erin"))
 	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	x.as("erin").Post("/api/v1/tickets", newTicket("app-889", "bobs-cluster"))
 	if got := carol("ticket"); got != `{"id":"T-1","state":"pending","version":1}` {
-		t.Errorf("an approver is told: %s", got)
+		t.Errorf("the event of an approver: %s", got)
 	}
 	if got := erin("ticket"); !strings.Contains(got, "T-2") {
-		t.Errorf("a stranger is told of her own ticket only: %s", got)
+		t.Errorf("the event of a person who is not concerned by T-1: %s", got)
 	}
 	x.Hub.Resource(portaltest.BobsCluster)
 	if got := erin("resource"); got != `{"id":"bobs-cluster"}` {
@@ -54,16 +56,16 @@ func TestEventsAreForThoseWhoMaySee(t *testing.T) {
 	}
 	x.end()
 	if got := erin("ticket"); got != "" {
-		t.Errorf("streams end when the portal does: %s", got)
+		t.Errorf("the stream goes on after the portal has ended: %s", got)
 	}
 }
 
-// TestInboxEventOfAStream: the page reads its inbox again.
-func TestInboxEventOfAStream(t *testing.T) {
+// TestInboxEvent checks that the event about a changed inbox has no content.
+func TestInboxEvent(t *testing.T) {
 	x := newSite(t)
 	next := listen(t, x.as("bob"))
 	x.Hub.Inbox("bob")
 	if data := next("inbox"); data != "{}" {
-		t.Errorf("the page reads its inbox again, and hears nothing else: %q", data)
+		t.Errorf("the event has the data %q", data)
 	}
 }

@@ -42,8 +42,8 @@ func (l flowList) subjects() []string {
 	return out
 }
 
-// TestFlowsOfWhatIsOnesOwn: whatever the filter says, nobody sees a connection between others' things.
-func TestFlowsOfWhatIsOnesOwn(t *testing.T) {
+// TestFlowsAreLimitedToOwnObjects checks that no filter shows connections between applications and resources of others.
+func TestFlowsAreLimitedToOwnObjects(t *testing.T) {
 	x := newSite(t)
 	at := time.Now().Add(-30 * time.Minute)
 	x.flows.see(
@@ -68,14 +68,14 @@ func TestFlowsOfWhatIsOnesOwn(t *testing.T) {
 	}{
 		"security":                 {"sees all", "dave", "", all},
 		"auditor":                  {"sees all", "grace", "", all},
-		"owner of the application": {"hers", "alice", "", []string{portaltest.App888}},
-		"owner of the resource":    {"everything to it, and to what his group owns", "bob", "", all},
+		"owner of the application": {"flows of the own application", "alice", "", []string{portaltest.App888}},
+		"owner of the resource":    {"everything to it, and to what the group owns", "bob", "", all},
 		"owner by a group":         {"what the group owns", "frank", "", []string{"namespace=lost"}},
-		"stranger":                 {"owns nothing", "carol", "", []string{}},
-		"others' application":      {"a filter opens nothing", "alice", "subject=app-889", []string{}},
-		"others' resource":         {"a filter opens nothing", "alice", "resource=ledger-db-cache", []string{}},
-		"others by name":           {"a filter opens nothing", "alice", "subject=" + url.QueryEscape(portaltest.App889), []string{}},
-		"others by text":           {"a filter opens nothing", "alice", "q=lost", []string{}},
+		"unconcerned person":       {"owns nothing", "carol", "", []string{}},
+		"others' application":      {"a filter shows nothing more", "alice", "subject=app-889", []string{}},
+		"others' resource":         {"a filter shows nothing more", "alice", "resource=ledger-db-cache", []string{}},
+		"others by name":           {"a filter shows nothing more", "alice", "subject=" + url.QueryEscape(portaltest.App889), []string{}},
+		"others by text":           {"a filter shows nothing more", "alice", "q=lost", []string{}},
 		"without a name":           {"the same for what has none", "alice", "unattributed=true", []string{}},
 		"id":                       {"ids stand for names", "dave", "subject=app-888", []string{portaltest.App888}},
 		"several":                  {"are alternatives", "dave", "cluster=m2&cluster=m3", []string{portaltest.App889}},
@@ -133,7 +133,7 @@ func TestFlowsOfWhatIsOnesOwn(t *testing.T) {
 	}
 }
 
-// TestLossPages: a cursor tells no more than what it was made of.
+// TestLossPages checks that the cursor of losses contains no names of nodes for callers who may not see them.
 func TestLossPages(t *testing.T) {
 	x := newSite(t)
 	at := time.Now().Add(-30 * time.Minute).UTC()
@@ -172,7 +172,7 @@ func TestLossPages(t *testing.T) {
 					break
 				}
 				if secret && bytes.Contains(b, []byte("node-")) {
-					t.Errorf("%s reads the names of nodes: %s", who, b)
+					t.Errorf("the cursor of %s contains names of nodes: %s", who, b)
 				}
 				if _, rest, ok := bytes.Cut(b, []byte(":")); ok {
 					b = rest
@@ -219,8 +219,8 @@ func TestFlowPages(t *testing.T) {
 	}
 }
 
-// TestFlowQuestionsAreBounded: a question that would read too much, or that nobody can have meant, is refused with words.
-func TestFlowQuestionsAreBounded(t *testing.T) {
+// TestFlowQueriesAreBounded checks that queries that would read too much or are inconsistent are refused with a code.
+func TestFlowQueriesAreBounded(t *testing.T) {
 	x := newSite(t)
 	long := url.QueryEscape(string(make([]byte, 600)))
 	for reason, query := range map[string]string{
@@ -247,7 +247,7 @@ func TestFlowQuestionsAreBounded(t *testing.T) {
 	}
 	for _, path := range []string{"/resources/bobs-cluster/connections", "/applications/app-888/connections"} {
 		if a := x.as("dave").Get("/api/v1" + path + "?since=0001-01-01T00:00:00Z"); a.Status != http.StatusBadRequest {
-			t.Errorf("all that there ever was of %s: %d", path, a.Status)
+			t.Errorf("an unbounded query of %s: %d", path, a.Status)
 		}
 	}
 	var many string
@@ -259,8 +259,8 @@ func TestFlowQuestionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFlowStoreAway: pages say that nothing is known, and nothing of the store's own words.
-func TestFlowStoreAway(t *testing.T) {
+// TestFlowStoreUnavailable checks that pages report that flows are unavailable, without the error text of the store.
+func TestFlowStoreUnavailable(t *testing.T) {
 	x := newSite(t)
 	x.flows.err = fmt.Errorf("open /secret/flows.db: %w", audit.ErrUnavailable)
 	for _, path := range []string{"/flows", "/flows/series", "/flows/raw", "/flows/losses", "/flows/coverage"} {
@@ -283,8 +283,8 @@ func TestFlowStoreAway(t *testing.T) {
 	}
 }
 
-// TestFlowToApprovers: a connection leads to the statement that let it in, its ticket, and who approved that.
-func TestFlowToApprovers(t *testing.T) {
+// TestFlowShowsTicketAndApprovers checks that a connection shows the statement that allowed it, its ticket, and the approvers.
+func TestFlowShowsTicketAndApprovers(t *testing.T) {
 	x := newSite(t)
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)

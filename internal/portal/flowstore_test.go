@@ -13,9 +13,9 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-var errAway = fmt.Errorf("no such file: %w", audit.ErrUnavailable)
+var errUnavailable = fmt.Errorf("no such file: %w", audit.ErrUnavailable)
 
-// flowStore is a real store that a test can take away.
+// flowStore is a SQLite store that a test can make unavailable.
 type flowStore struct {
 	*auditsqlite.Store
 	t       *testing.T
@@ -43,7 +43,7 @@ func refused(cluster, subject string) audit.Edge {
 		Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
 }
 
-// see stores connections of one edge.
+// see stores n connections of one edge.
 func (f *flowStore) see(at time.Time, e audit.Edge, n int64) {
 	f.t.Helper()
 	f.append(&audit.Batch{Rollups: []audit.Rollup{{Bucket: at.UTC().Truncate(time.Minute), Edge: e, Count: n, FirstSeen: at.UTC(), LastSeen: at.UTC()}},

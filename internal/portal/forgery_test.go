@@ -11,8 +11,9 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestStatementUnderAnotherTicketsName: who revokes what he sees must end what he sees.
-func TestStatementUnderAnotherTicketsName(t *testing.T) {
+// TestStatementWithForeignTicketID checks that a statement with the id of a ticket about another subject is not shown with that ticket, because
+// revoking the ticket would not remove the statement.
+func TestStatementWithForeignTicketID(t *testing.T) {
 	x := newSite(t)
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -31,8 +32,8 @@ func TestStatementUnderAnotherTicketsName(t *testing.T) {
 		subject v1alpha1.Subject
 		ticket  string
 	}{
-		"the ticket's own": {"it is what the ticket asked for", portaltest.App888, "T-1"},
-		"another subject":  {"the ticket's revocation is about somebody else", portaltest.App889, ""},
+		"the ticket's own": {"the ticket requested it", portaltest.App888, "T-1"},
+		"another subject":  {"revoking the ticket would revoke another subject", portaltest.App889, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.host.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestGovernors: who sees the whole, and who acts for it.
-func TestGovernors(t *testing.T) {
+// TestGovernanceRoles checks who may read the governance pages, and who may downgrade and resume.
+func TestGovernanceRoles(t *testing.T) {
 	x := newSite(t)
 	for _, path := range []string{"/fleet", "/access", "/access/graph", "/access/path?from=app-888&to=bobs-cluster", "/policies", "/findings", "/downgrade"} {
 		for who, want := range map[string]int{"alice": 403, "bob": 403, "carol": 403, "dave": 200, "grace": 200} {
@@ -35,10 +35,11 @@ func TestGovernors(t *testing.T) {
 		}
 	}
 	if p := x.host.Protection(portaltest.BobsCluster); p.Spec.TemporaryAudit != nil {
-		t.Error("nothing was opened by all that")
+		t.Error("a refused call opened a resource")
 	}
 }
 
+// TestFleet checks the list of members and the findings of the fleet.
 func TestFleet(t *testing.T) {
 	x := newSite(t)
 	since := metav1.NewTime(time.Unix(1_700_000_000, 0))
@@ -97,7 +98,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Behind != 1 || m.Warns != 1 {
-		t.Errorf("a member that nobody reported on yet: %+v", m)
+		t.Errorf("a member without a report: %+v", m)
 	}
 	var one struct {
 		Member   member
@@ -110,12 +111,12 @@ func TestFleet(t *testing.T) {
 	}
 	dave.Get("/api/v1/fleet/m2").Into(t, &one)
 	if len(one.Units) != 1 || one.Units[0].State.State != "Unreachable" || len(one.Findings) != 1 || one.Findings[0].Code != "FlowsUnwatched" {
-		t.Errorf("a member whose flows nobody watches: %+v", one)
+		t.Errorf("a member whose flows are not watched: %+v", one)
 	}
 	x.flows.err = audit.ErrUnavailable
 	dave.Get("/api/v1/fleet/m1").Into(t, &one)
 	if len(one.Findings) != 2 || one.Findings[1].Code != "FlowsUnwatched" {
-		t.Errorf("what the flow store does not say is not known: %+v", one)
+		t.Errorf("without the flow store: %+v", one)
 	}
 	x.flows.err = nil
 	if a := dave.Get("/api/v1/fleet/m3"); a.Status != http.StatusNotFound {
@@ -130,7 +131,7 @@ func TestFleet(t *testing.T) {
 	}
 	dave.Get("/api/v1/findings").Into(t, &found)
 	if d := cmp.Diff(map[string]int{"guard": 1, "unreachable": 1}, found.Kinds); d != "" || len(found.Items) != 2 || found.Items[0].Kind != "unreachable" {
-		t.Errorf("the worst first: %+v %s", found, d)
+		t.Errorf("not ordered by severity: %+v %s", found, d)
 	}
 	if m := found.Items[0].Message; m != message.Verbatim("m2 does not answer") {
 		t.Errorf("an older adapter wrote no code, and the message is %+v", m)
@@ -147,7 +148,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// wide is a policy by hand with something of each kind.
+// wide returns a policy that was written by hand, with statements of each kind.
 func wide() *v1alpha1.AccessControlPolicy {
 	ends := metav1.NewTime(time.Now().Add(48 * time.Hour))
 	say := func(sid, subject, resource string) v1alpha1.Statement {
@@ -241,7 +242,7 @@ func TestAccessMap(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff([]string{"everyone", "tools", "eight", "nine", "soon"}, all); d != "" {
-		t.Errorf("page by page: %s", d)
+		t.Errorf("the pages together: %s", d)
 	}
 	var graph struct {
 		Nodes []struct{ Name, Kind string }
@@ -303,7 +304,7 @@ func TestPolicies(t *testing.T) {
 	}
 	want := map[string]int{"refused": 1, "expiring": 1, "redundant": 2}
 	if d := cmp.Diff(want, list.Issues); d != "" {
-		t.Errorf("everyone says what soon says, and tools what eight says: %s", d)
+		t.Errorf("overlapping statements: %s", d)
 	}
 	for query, n := range map[string]int{"?issue=refused": 1, "?issue=shadowed": 0, "?origin=gitops": 1, "?origin=portal": 0, "?q=WIDE": 1, "?q=app+889": 2} {
 		dave.Get("/api/v1/policies"+query).Into(t, &list)
@@ -367,7 +368,7 @@ func TestDowngradeAndResume(t *testing.T) {
 	}
 	var seen extent
 	if x.as("grace").Get("/api/v1/downgrade").Into(t, &seen); seen.CanAct {
-		t.Error("an auditor looks on")
+		t.Error("an auditor may downgrade")
 	}
 	until := time.Now().Add(time.Hour).UTC()
 	for reason, body := range map[string]map[string]any{
@@ -384,7 +385,7 @@ func TestDowngradeAndResume(t *testing.T) {
 		}
 	}
 	if a := remove(dave, "/downgrade", map[string]any{"scope": "all", "reason": "it is over"}); a.Status != http.StatusConflict {
-		t.Errorf("there is nothing to end: %d %s", a.Status, a.Body)
+		t.Errorf("without a downgrade: %d %s", a.Status, a.Body)
 	}
 	for range 2 { // the second time nothing is left to do
 		a := dave.Post("/api/v1/downgrade", map[string]any{"scope": "class", "class": "redis", "until": until, "reason": "an outage"})

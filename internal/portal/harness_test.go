@@ -48,7 +48,7 @@ import (
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
-	compiled  []string // what every item is compiled to
+	compiled  []string // the result of compiling any item
 	mu        sync.Mutex
 	input     policy.Input
 	away      time.Time
@@ -74,7 +74,7 @@ func (h *fakeHost) Members() []*v1alpha1.MemberCluster {
 	return h.members
 }
 
-// Enforced as host.Host has it.
+// Enforced returns the names of the enforced resources, as host.Host does.
 func (h *fakeHost) Enforced() ([]string, bool) {
 	in, ok := h.Input()
 	var names []string
@@ -88,7 +88,7 @@ func (h *fakeHost) Enforced() ([]string, bool) {
 
 func (h *fakeHost) Ready() bool { return true }
 
-// Changes is another one each time, because tests change its objects in place.
+// Snapshot returns a new snapshot each time, because tests change the objects in place.
 func (h *fakeHost) Snapshot() (*policy.Snapshot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +185,7 @@ func (h *fakeHost) Toggle(
 	return nil, rollout.ErrGone
 }
 
-// registered workloads, as a host cluster that accepts everything would have them.
+// registered stores workloads as a host cluster does that accepts everything.
 type registered struct {
 	state *workloads.State
 	n     atomic.Int64
@@ -224,12 +224,12 @@ type site struct {
 	credentials *credentialstore.Store
 	registered  *registered
 	files       string                 // of the catalog
-	secret      atomic.Pointer[string] // at the login provider; nil: it cannot be read
+	secret      atomic.Pointer[string] // client secret for the login provider; nil: the file cannot be read
 	db          *database.DB
 	broken      atomic.Bool // the ledger cannot be read to its end
 	metrics     *prometheus.Registry
-	stopped     atomic.Pointer[time.Time] // the time at which the clock stands; nil: it runs
-	ahead       atomic.Int64              // how far the clock is ahead of the machine's, in nanoseconds
+	stopped     atomic.Pointer[time.Time] // time of the stopped clock; nil: the clock runs
+	ahead       atomic.Int64              // offset of the clock to the machine's, in nanoseconds
 }
 
 func (x *site) now() time.Time {
@@ -239,13 +239,13 @@ func (x *site) now() time.Time {
 	return time.Now().Add(time.Duration(x.ahead.Load()))
 }
 
-// stopBudgets stops the portal's clock, so that the budgets of callers do not grow, however long requests take.
+// stopBudgets stops the portal's clock, so that the budgets of callers are not refilled while requests are made.
 func (x *site) stopBudgets() {
 	x.stopped.Store(new(x.now()))
 }
 
-// pass lets time go by.
-func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
+// advance moves the portal's clock.
+func (x *site) advance(d time.Duration) { x.ahead.Add(int64(d)) }
 
 func (x *site) clientSecret() (string, error) {
 	if s := x.secret.Load(); s != nil {
@@ -422,7 +422,7 @@ func newSite(t *testing.T) *site {
 	return x
 }
 
-// as is a browser in which somebody is logged in; "" is nobody.
+// as returns a browser in which a person is logged in; "" is without a login.
 func (x *site) as(who string) *portaltest.Browser {
 	x.t.Helper()
 	b := portaltest.NewBrowser(x.t, x.base)
@@ -434,7 +434,7 @@ func (x *site) as(who string) *portaltest.Browser {
 	return b
 }
 
-// token of a person.
+// token returns a new token of a person.
 func (x *site) token(who string, scopes ...credential.Scope) string {
 	x.t.Helper()
 	_, secret, err := x.Credentials.Create(x.t.Context(), who, credential.Request{Name: "test", Scopes: scopes, Lifetime: time.Hour})
@@ -457,7 +457,7 @@ func newTicket(app, resource string) map[string]any {
 	}
 }
 
-// sessionData that the store has for what a browser holds.
+// sessionData returns the stored data of the session of a cookie.
 func (x *site) sessionData(t *testing.T, cookie string) ([]byte, bool, error) {
 	return x.credentials.Manager().FindCtx(t.Context(), credential.SessionID(cookie))
 }
@@ -473,7 +473,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 
 func sessionID(cookie string) string { return credential.SessionID(cookie) }
 
-// leave takes somebody out of the catalog's files.
+// leave removes a person from the catalog's files and synchronizes.
 func (x *site) leave(t *testing.T, person string) {
 	t.Helper()
 	file := filepath.Join(x.files, "demo.yaml")
@@ -497,7 +497,7 @@ func (x *site) leave(t *testing.T, person string) {
 
 func scope(s string) credential.Scope { return credential.Scope(s) }
 
-// breakable is a ledger whose reading breaks off after the first line.
+// breakable is a ledger whose reading can fail after the first line.
 type breakable struct {
 	ledger.Reader
 	broken *atomic.Bool

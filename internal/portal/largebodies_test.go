@@ -12,16 +12,16 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 )
 
-// unread is a body of which nothing may be read.
+// unread is a body that fails the test when it is read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body of a caller who may not call this is read")
+	u.t.Error("the body of a caller without the permission was read")
 	return 0, io.EOF
 }
 
-// TestBodiesAreReadForThoseWhoMayCall calls every route with a large body as everybody whom its row refuses.
-func TestBodiesAreReadForThoseWhoMayCall(t *testing.T) {
+// TestBodiesAreReadOnlyForAllowedCallers calls every route with a large body as each role that its row refuses.
+func TestBodiesAreReadOnlyForAllowedCallers(t *testing.T) {
 	x := newSite(t)
 	refused := map[core.Callers][]string{core.Registrar: {"bob", "carol", "grace"}, core.Administrator: {"alice", "bob", "carol", "grace"}}
 	for _, r := range routes {
@@ -29,11 +29,11 @@ func TestBodiesAreReadForThoseWhoMayCall(t *testing.T) {
 			continue
 		}
 		if r.Body > core.MaxLargeBodies {
-			t.Errorf("%s takes more than there is room for", r.Operation)
+			t.Errorf("%s accepts more than all bodies together may have", r.Operation)
 		}
 		people := refused[r.Who]
 		if len(people) == 0 {
-			t.Errorf("%s takes %d KiB from everybody", r.Operation, r.Body>>10)
+			t.Errorf("%s accepts %d KiB from everybody", r.Operation, r.Body>>10)
 		}
 		for _, who := range people {
 			req := httptest.NewRequestWithContext(t.Context(), r.Method, strings.NewReplacer(samples...).Replace(r.Path), unread{t})
@@ -47,8 +47,8 @@ func TestBodiesAreReadForThoseWhoMayCall(t *testing.T) {
 	}
 }
 
-// The place of a body is free while the operation goes on, and after the request is refused.
-func TestPlacesOfLargeBodiesAreGivenBack(t *testing.T) {
+// TestSlotsOfLargeBodiesAreReleased checks that the slot of a body is released before the operation runs, and after a refusal.
+func TestSlotsOfLargeBodiesAreReleased(t *testing.T) {
 	x := newSite(t)
 	token := x.token("dave", credential.ScopeWorkloads)
 	bodies := []string{`{"source":"cmdb","items":[]}`, `{"source":`, `{"nothing":1}`}
@@ -59,7 +59,7 @@ func TestPlacesOfLargeBodiesAreGivenBack(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		x.ServeHTTP(w, req)
-		if w.Code == http.StatusTooManyRequests { // a caller has one place, which the body before would still have
+		if w.Code == http.StatusTooManyRequests { // a caller has one slot, which the body before would still use
 			t.Fatalf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}

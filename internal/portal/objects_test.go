@@ -10,9 +10,9 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestOthersObjects: for each route with an id, an object of somebody else looks exactly like one that does not exist, so
-// that counting ids up tells nothing.
-func TestOthersObjects(t *testing.T) {
+// TestForeignObjectsLookMissing checks for each route with an id that an object that the caller may not see gives the same answer as one that does
+// not exist, so that guessing ids reveals nothing.
+func TestForeignObjectsLookMissing(t *testing.T) {
 	x := newSite(t)
 	alice, erin := x.as("alice"), x.as("erin")
 	must := func(a portaltest.Answer) portaltest.Answer {
@@ -57,7 +57,7 @@ func TestOthersObjects(t *testing.T) {
 		"getRollout":                 "refused as a whole",
 		"putRolloutGuard":            "refused as a whole",
 	}
-	hers := map[string]struct {
+	withID := map[string]struct {
 		existing, none string
 		body           any
 		status         int
@@ -85,9 +85,9 @@ func TestOthersObjects(t *testing.T) {
 			continue
 		}
 		t.Run(r.Operation, func(t *testing.T) {
-			tc, ok := hers[r.Operation]
+			tc, ok := withID[r.Operation]
 			if !ok {
-				t.Fatalf("%s %s has no row here: whose objects are they?", r.Method, r.Path)
+				t.Fatalf("%s %s has no row in this test", r.Method, r.Path)
 			}
 			said := func(id string) string {
 				a := erin.Call(
@@ -114,16 +114,16 @@ func TestOthersObjects(t *testing.T) {
 		})
 	}
 	if alice.Get("/api/v1/tickets/T-1").Status != http.StatusOK || x.registered.count() != 1 {
-		t.Error("nothing was changed by all that")
+		t.Error("a refused call changed something")
 	}
 	var left struct{ Items []any }
 	if alice.Get("/api/v1/me/tokens").Into(t, &left); len(left.Items) != 1 {
-		t.Error("her token is gone")
+		t.Error("the token of alice was revoked")
 	}
 }
 
-// TestOthersInLists: what is somebody else's is in no list, whatever the filter says.
-func TestOthersInLists(t *testing.T) {
+// TestListsHideForeignObjects checks that no filter lists objects that the caller may not see.
+func TestListsHideForeignObjects(t *testing.T) {
 	x := newSite(t)
 	alice, erin := x.as("alice"), x.as("erin")
 	alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
@@ -154,13 +154,13 @@ func TestOthersInLists(t *testing.T) {
 		"/api/v1/tickets/what-if",
 		map[string]any{"as": "alice", "request": newTicket("app-888", "bobs-cluster")},
 	); a.Status != http.StatusForbidden {
-		t.Errorf("in another's place: %d %s", a.Status, a.Body)
+		t.Errorf("a request on behalf of another person: %d %s", a.Status, a.Body)
 	}
 }
 
-// TestTokensAreNoMoreThanTheirOwners: a scope opens nothing that its owner may not do, and a platform's right to speak
-// for every application is a security administrator's to give.
-func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
+// TestTokensNeverExceedTheirOwners checks that a scope permits nothing that the token's owner may not do, and that only security administrators can
+// create tokens of platforms, which may register machines of every application.
+func TestTokensNeverExceedTheirOwners(t *testing.T) {
 	x := newSite(t)
 	program := x.as("")
 	call := func(secret, method, path string, body any) portaltest.Answer {
@@ -177,28 +177,31 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		body         any
 		want         int
 	}{
-		"ledger": {"an ordinary person sees no ledger", "alice", "ledger:read", "GET", "/ledger", nil, 403},
+		"ledger": {"the owner may not read the ledger", "alice", "ledger:read", "GET", "/ledger", nil, 403},
 		"catalog": {
-			"nor changes the catalog", "alice", "catalog:write", "POST", "/catalog/entities",
+			"the owner may not change the catalog", "alice", "catalog:write", "POST", "/catalog/entities",
 			map[string]any{"kind": "person", "id": "mallory", "title": "M"}, 403,
 		},
-		"others' machine": {"nor speaks for others' applications", "alice", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
-		"full sync": {
-			"nor for a platform", "alice", "workloads:write", "POST", "/workloads/sync",
-			map[string]any{"source": "cmdb", "items": []any{}}, 403,
+		"others' machine": {
+			"the owner may not register for others' applications", "alice",
+			"workloads:write", "POST", "/workloads", vm(portaltest.App889), 403,
 		},
-		"platform":      {"a security administrator's token does", "dave", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 200},
+		"full sync": {
+			"the owner may not act for a platform", "alice", "workloads:write", "POST",
+			"/workloads/sync", map[string]any{"source": "cmdb", "items": []any{}}, 403,
+		},
+		"platform":      {"a security administrator may", "dave", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 200},
 		"auditor":       {"an auditor's token changes nothing", "grace", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
-		"auditor reads": {"and reads the ledger", "grace", "ledger:read", "GET", "/ledger", nil, 200},
+		"auditor reads": {"an auditor's token reads the ledger", "grace", "ledger:read", "GET", "/ledger", nil, 200},
 		"own decision": {
-			"nobody decides his own, by no token", "alice", "tickets:decide", "POST",
+			"the requester cannot decide, with any token", "alice", "tickets:decide", "POST",
 			"/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}, 403,
 		},
 		"more tokens": {
-			"a token makes no tokens", "alice", "read", "POST", "/me/tokens",
+			"a token creates no tokens", "alice", "read", "POST", "/me/tokens",
 			map[string]any{"name": "x", "scopes": []string{"read"}, "expiresInSeconds": 3600}, 403,
 		},
-		"delegation": {"and nobody's delegate", "alice", "tickets:write", "POST", "/delegations", map[string]any{"to": "carol"}, 403},
+		"delegation": {"a token creates no delegations", "alice", "tickets:write", "POST", "/delegations", map[string]any{"to": "carol"}, 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "own decision" {
@@ -217,9 +220,9 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		own,
 	).Into(t, &results); len(results.Items) != 1 ||
 		results.Items[0].Outcome != "refused" {
-		t.Errorf("what she may not register herself her token does not either: %+v", results)
+		t.Errorf("the token registered what its owner may not: %+v", results)
 	}
-	// With a token the cookie does not count, so that a token of little cannot borrow from a session of much.
+	// With a token the cookie is ignored, so that a token does not get the permissions of a session.
 	dave := x.as("dave")
 	little := http.Header{"Authorization": {"Bearer " + x.token("alice", scope("read"))}}
 	var me struct {
@@ -227,7 +230,7 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		Token  bool
 	}
 	if dave.Call("GET", "/api/v1/me", nil, little).Into(t, &me); me.Person.ID != "alice" || !me.Token {
-		t.Errorf("the token says who calls: %+v", me)
+		t.Errorf("the caller is %+v", me)
 	}
 	for reason, header := range map[string]string{
 		"unknown":        "Bearer acp_" + strings.Repeat("A", 52),
@@ -240,13 +243,13 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 			http.Header{"Authorization": {header}},
 		); a.Status != http.StatusUnauthorized ||
 			a.Header.Get("WWW-Authenticate") == "" {
-			t.Errorf("%s: the session does not step in: %d", reason, a.Status)
+			t.Errorf("%s: the session was used instead of the token: %d", reason, a.Status)
 		}
 	}
 }
 
-// TestFullSyncFromABrowser: a security administrator makes a platform's source anew with the preview in front of him; who
-// is not one cannot, and a source that people registered in cannot be made anew by anybody.
+// TestFullSyncFromABrowser checks that only a security administrator can replace a platform's whole list, with a token of its preview, and that the
+// list of people's registrations cannot be replaced.
 func TestFullSyncFromABrowser(t *testing.T) {
 	x := newSite(t)
 	const path = "/api/v1/workloads/sync"
@@ -261,7 +264,7 @@ func TestFullSyncFromABrowser(t *testing.T) {
 		reason, who, source string
 		want                int
 	}{
-		"Owner":    {"he owns the application, not the source", "erin", "cmdb", http.StatusForbidden},
+		"Owner":    {"erin owns the application, not the source", "erin", "cmdb", http.StatusForbidden},
 		"Auditor":  {"changes nothing", "grace", "cmdb", http.StatusForbidden},
 		"People's": {"what people registered is not one list", "dave", "portal", http.StatusForbidden},
 		"BadName":  {"no source has such a name", "dave", "CMDB!", http.StatusUnprocessableEntity},
@@ -280,10 +283,10 @@ func TestFullSyncFromABrowser(t *testing.T) {
 	}
 	dave.Post(path, one("cmdb", "")).Into(t, &preview)
 	if preview.Applied || preview.Added != 1 || x.registered.count() != 0 {
-		t.Fatalf("a preview changes nothing: %+v, %d", preview, x.registered.count())
+		t.Fatalf("the preview is %+v, with %d registered", preview, x.registered.count())
 	}
 	if a := dave.Post(path, one("cmdb", "stale")); a.Status != http.StatusConflict {
-		t.Errorf("another preview's token: %d %s", a.Status, a.Body)
+		t.Errorf("the token of another preview: %d %s", a.Status, a.Body)
 	}
 	dave.Post(path, one("cmdb", preview.Token)).Into(t, &applied)
 	if !applied.Applied || x.registered.count() != 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestForgedLogins: each is refused, and nobody is logged in after it.
+// TestForgedLogins checks that forged logins are refused without a session.
 func TestForgedLogins(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -42,15 +42,15 @@ func TestForgedLogins(t *testing.T) {
 		"expired":        {"too late", claim("exp", time.Now().Add(-time.Hour).Unix())},
 		"no expiry":      {"valid for ever", claim("exp", nil)},
 		"not yet":        {"valid tomorrow", claim("nbf", time.Now().Add(24*time.Hour).Unix())},
-		"no user":        {"nobody", claim("preferred_username", "")},
+		"no user":        {"the claim is empty", claim("preferred_username", "")},
 		"user is a list": {"of another type", claim("preferred_username", []string{"alice"})},
-		"groups is text": {"of another type: what would it mean?", claim("groups", "security")},
+		"groups is text": {"of another type", claim("groups", "security")},
 		"other key": {
-			"signed by somebody else under the provider's key id",
+			"signed with another key under the provider's key id",
 			sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "k", c) }),
 		},
 		"unknown key": {
-			"signed by somebody else under his own",
+			"signed with another key under its own key id",
 			sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "mine", c) }),
 		},
 		"HS256": {"the public key as a shared secret", sign(func(p *portaltest.Provider, c []byte) string {
@@ -86,13 +86,13 @@ func TestForgedLogins(t *testing.T) {
 				t.Errorf("%s: %d %s", tc.reason, a.Status, to)
 			}
 			if me := b.Get("/api/v1/me"); me.Status != http.StatusUnauthorized {
-				t.Errorf("%s: somebody is logged in: %s", tc.reason, me.Body)
+				t.Errorf("%s: there is a session: %s", tc.reason, me.Body)
 			}
 		})
 	}
 }
 
-// TestGroupsClaim: missing is nobody's group, and a huge one costs nothing.
+// TestGroupsClaim checks that a missing claim gives no role, and that a large one is not stored.
 func TestGroupsClaim(t *testing.T) {
 	x := newSite(t)
 	huge := make([]string, 5000)
@@ -128,28 +128,29 @@ func TestGroupsClaim(t *testing.T) {
 	}
 }
 
-// TestCodeOfAnotherLogin: a code that was used, or stolen, logs nobody else in.
+// TestCodeOfAnotherLogin checks that a used or stolen code gives no session.
 func TestCodeOfAnotherLogin(t *testing.T) {
 	x := newSite(t)
 	first := x.as("")
 	back := mustParse(t, x.provider.Login(t, first.Get("/auth/login").Header.Get("Location"), "alice"))
-	thief := x.as("")
-	begun := mustParse(t, thief.Get("/auth/login").Header.Get("Location"))
+	attacker := x.as("")
+	begun := mustParse(t, attacker.Get("/auth/login").Header.Get("Location"))
 	for reason, query := range map[string]url.Values{
-		"the state of the victim":           back.Query(),
-		"his own state, the victim's code":  {"state": begun.Query()["state"], "code": back.Query()["code"]},
-		"no state":                          {"code": back.Query()["code"]},
-		"two states, the second is his own": {"state": {back.Query().Get("state"), begun.Query().Get("state")}, "code": back.Query()["code"]},
+		"the state of the victim":                 back.Query(),
+		"the attacker's state, the victim's code": {"state": begun.Query()["state"], "code": back.Query()["code"]},
+		"no state": {"code": back.Query()["code"]},
+		"two states, the second is the attacker's": {"state": {back.Query().Get("state"), begun.Query().Get("state")}, "code": back.Query()["code"]},
 	} {
-		thief.Get("/auth/callback?" + query.Encode())
-		if me := thief.Get("/api/v1/me"); me.Status != http.StatusUnauthorized {
-			t.Errorf("%s: the thief is logged in: %s", reason, me.Body)
+		attacker.Get("/auth/callback?" + query.Encode())
+		if me := attacker.Get("/api/v1/me"); me.Status != http.StatusUnauthorized {
+			t.Errorf("%s: there is a session: %s", reason, me.Body)
 		}
 	}
 }
 
-// TestANewClientSecretNeedsNoRestart: it is replaced at the provider and in the portal's file, in whatever order.
-func TestANewClientSecretNeedsNoRestart(t *testing.T) {
+// TestClientSecretIsReadAgain checks that the client secret can be replaced at the provider and in the portal's file in either order, without a
+// restart.
+func TestClientSecretIsReadAgain(t *testing.T) {
 	x := newSite(t)
 	login := func() int {
 		b := x.as("")

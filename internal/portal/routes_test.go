@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestEveryRouteHasARow: what the router serves and what the table says are the same.
+// TestEveryRouteHasARow compares the routes of the router with the table.
 func TestEveryRouteHasARow(t *testing.T) {
 	x := newSite(t)
 	served := map[string]bool{}
@@ -29,7 +29,7 @@ func TestEveryRouteHasARow(t *testing.T) {
 	for _, r := range routes {
 		key := r.Method + " " + r.Path
 		if !served[key] {
-			t.Errorf("%s is in the table and nowhere else", key)
+			t.Errorf("%s is in the table, and is not served", key)
 		}
 		if rows[key] {
 			t.Errorf("%s has two rows", key)
@@ -38,7 +38,7 @@ func TestEveryRouteHasARow(t *testing.T) {
 	}
 }
 
-// TestBriefOperations: an operation that is misspelt in the table would be served without its place.
+// TestBriefOperations checks that the operations of the list of brief operations exist.
 func TestBriefOperations(t *testing.T) {
 	n := 0
 	operations := reflect.TypeFor[openapi.StrictServerInterface]()
@@ -51,11 +51,11 @@ func TestBriefOperations(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Error("none is")
+		t.Error("no operation is brief")
 	}
 }
 
-// samples stand for the parameters of a path; the walk fails for a route whose parameters have none.
+// samples are values for the parameters of paths. TestRoutePermissions fails for a parameter without one.
 var samples = []string{
 	"/applications/:id",
 	"/applications/app-888",
@@ -85,10 +85,10 @@ var samples = []string{
 	"/policies/by-hand",
 }
 
-// queries are what operations cannot be called without.
+// queries are the required query parameters of operations.
 var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app", "getAccessPath": "?from=app-888&to=bobs-cluster"}
 
-// refusedRoles are the roles of TestWalk that may not call a route of a row at all.
+// refusedRoles are the roles of TestRoutePermissions that may not call a route of a row at all.
 var refusedRoles = map[core.Callers]map[string]bool{
 	core.Changer:       {"auditor": true},
 	core.Governor:      {"requester": true, "resource owner": true, "leader": true},
@@ -96,8 +96,8 @@ var refusedRoles = map[core.Callers]map[string]bool{
 	core.Registrar:     {"resource owner": true, "leader": true, "auditor": true},
 }
 
-// TestWalk calls every route as every role, with a session and with tokens of each scope, and compares with the table.
-func TestWalk(t *testing.T) {
+// TestRoutePermissions calls every route as every role, with a session and with tokens of each scope, and compares with the table.
+func TestRoutePermissions(t *testing.T) {
 	x := newSite(t)
 	people := map[string]string{"nobody": "", "requester": "alice", "resource owner": "bob", "leader": "carol", "security": "dave", "auditor": "grace"}
 	for role, who := range people {
@@ -122,34 +122,34 @@ func TestWalk(t *testing.T) {
 				defer cancel() // ends a stream
 				return b.Begin(ctx, r.Method, path, h)
 			}
-			x.pass(time.Second) // the rate limit has a test of its own
+			x.advance(time.Second) // the rate limit has a test of its own
 			t.Run(role+" "+r.Operation, func(t *testing.T) {
 				status, code := call(b, http.Header{"X-Acp-Request": {"1"}})
 				if refused, want := status == http.StatusUnauthorized, r.Who != core.Anyone && who == ""; refused != want {
-					t.Errorf("%d; unauthenticated should be %v", status, want)
+					t.Errorf("%d; unauthenticated is %v in the row", status, want)
 				}
 				if refused := status == http.StatusForbidden; who != "" && refusedRoles[r.Who][role] && !refused {
-					t.Errorf("%d; the row is for others", status)
+					t.Errorf("%d; the row does not permit the role", status)
 				}
 				if r.Method == http.MethodGet && role == "auditor" && status >= http.StatusBadRequest && status != http.StatusNotFound {
-					t.Errorf("%d; an auditor reads everything", status)
+					t.Errorf("%d; an auditor may read everything", status)
 				}
 				if status >= http.StatusInternalServerError || code == "scope" {
 					t.Errorf("%d %s", status, code)
 				}
 				if who != "" && r.Method != http.MethodGet && !r.Programs {
 					if status, _ := call(b, nil); status != http.StatusForbidden {
-						t.Errorf("%d without the header that other sites' forms cannot send", status)
+						t.Errorf("%d without the header that forms of other sites cannot send", status)
 					}
 				}
 				for scope, secret := range tokens {
 					status, code := call(program, http.Header{"Authorization": {"Bearer " + secret}})
 					good := r.Who == core.Anyone || r.Scope == scope
 					if refused := status == http.StatusForbidden && code == "scope"; refused == good || status == http.StatusUnauthorized {
-						t.Errorf("with a token for %s: %d %s; it is good for this: %v", scope, status, code, good)
+						t.Errorf("with a token for %s: %d %s; the scope permits it: %v", scope, status, code, good)
 					}
 					if good && refusedRoles[r.Who][role] && status != http.StatusForbidden {
-						t.Errorf("with a token for %s: %d; the row is for others", scope, status)
+						t.Errorf("with a token for %s: %d; the row does not permit the role", scope, status)
 					}
 				}
 			})
@@ -157,6 +157,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// TestVisibility checks what each person sees of tickets, resources and applications.
 func TestVisibility(t *testing.T) {
 	x := newSite(t)
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
@@ -167,15 +168,15 @@ func TestVisibility(t *testing.T) {
 		want              int
 		items             int // -1: not a list
 	}{
-		"requester":             {"it is hers", "alice", "/api/v1/tickets/T-1", 200, -1},
-		"approver":              {"she has to decide", "carol", "/api/v1/tickets/T-1", 200, -1},
-		"later approver":        {"he will have to decide", "bob", "/api/v1/tickets/T-1", 200, -1},
+		"requester":             {"it is the own request", "alice", "/api/v1/tickets/T-1", 200, -1},
+		"approver":              {"decides the current step", "carol", "/api/v1/tickets/T-1", 200, -1},
+		"later approver":        {"decides a later step", "bob", "/api/v1/tickets/T-1", 200, -1},
 		"security":              {"sees all", "dave", "/api/v1/tickets/T-1", 200, -1},
 		"auditor":               {"sees all", "grace", "/api/v1/tickets/T-1", 200, -1},
-		"stranger":              {"as if there were none", "erin", "/api/v1/tickets/T-1", 404, -1},
-		"stranger's list":       {"empty", "erin", "/api/v1/tickets?view=all", 200, 0},
-		"approver's list":       {"waits for her", "carol", "/api/v1/tickets?view=approvals", 200, 1},
-		"later approver's list": {"does not wait for him yet", "bob", "/api/v1/tickets?view=approvals", 200, 0},
+		"unconcerned":           {"it looks missing", "erin", "/api/v1/tickets/T-1", 404, -1},
+		"unconcerned, list":     {"empty", "erin", "/api/v1/tickets?view=all", 200, 0},
+		"approver's list":       {"the step is current", "carol", "/api/v1/tickets?view=approvals", 200, 1},
+		"later approver's list": {"the step is not current yet", "bob", "/api/v1/tickets?view=approvals", 200, 0},
 		"all for security":      {"all", "dave", "/api/v1/tickets?view=all", 200, 1},
 		"odd id":                {"no such ticket", "alice", "/api/v1/tickets/T-01", 404, -1},
 		"own app's access":      {"an owner sees what it reaches", "alice", "/api/v1/applications/app-888/access", 200, 1},
@@ -183,11 +184,11 @@ func TestVisibility(t *testing.T) {
 		"other app's flows":     {"others do not", "bob", "/api/v1/applications/app-888/connections", 403, -1},
 		"auditor's app access":  {"sees all", "grace", "/api/v1/applications/app-888/access", 200, 1},
 		"owner's resource":      {"all rows", "bob", "/api/v1/resources/bobs-cluster/access", 200, 2},
-		"client's resource":     {"only rows of her own application", "alice", "/api/v1/resources/bobs-cluster/access", 200, 1},
-		"stranger's resource":   {"no rows", "carol", "/api/v1/resources/bobs-cluster/access", 200, 0},
+		"client's resource":     {"only rows of the own application", "alice", "/api/v1/resources/bobs-cluster/access", 200, 1},
+		"unconcerned, resource": {"no rows", "carol", "/api/v1/resources/bobs-cluster/access", 200, 0},
 		"owner's flows":         {"all rows", "bob", "/api/v1/resources/bobs-cluster/connections", 200, 2},
-		"client's flows":        {"her own", "erin", "/api/v1/resources/bobs-cluster/connections", 200, 1},
-		"stranger's flows":      {"none", "frank", "/api/v1/resources/bobs-cluster/connections", 200, 0},
+		"client's flows":        {"the own rows", "erin", "/api/v1/resources/bobs-cluster/connections", 200, 1},
+		"unconcerned, flows":    {"none", "frank", "/api/v1/resources/bobs-cluster/connections", 200, 0},
 		"my applications":       {"mine", "alice", "/api/v1/applications?mine=true", 200, 1},
 		"all applications":      {"everyone may list", "frank", "/api/v1/applications", 200, 2},
 		"search":                {"by title", "frank", "/api/v1/applications?q=APP+889", 200, 1},
@@ -212,9 +213,9 @@ func TestVisibility(t *testing.T) {
 	}
 	var app struct{ Denied24h *int64 }
 	if x.as("erin").Get("/api/v1/applications/app-888").Into(t, &app); app.Denied24h != nil {
-		t.Error("others do not see how often an application was refused")
+		t.Error("another person sees how often the application was refused")
 	}
 	if x.as("alice").Get("/api/v1/applications/app-888").Into(t, &app); app.Denied24h == nil || *app.Denied24h != 3 {
-		t.Error("its owner does")
+		t.Error("the owner does not see how often the application was refused")
 	}
 }

@@ -30,7 +30,7 @@ func TestLoginFailures(t *testing.T) {
 			b.Get("/auth/login")
 			return b.Get("/auth/callback?code=x&state=y")
 		}, core.LoginInvalid},
-		"bad code": {"the provider does not know it", func(_ *site, b *portaltest.Browser) portaltest.Answer {
+		"bad code": {"the provider rejects it", func(_ *site, b *portaltest.Browser) portaltest.Answer {
 			u, _ := url.Parse(b.Get("/auth/login").Header.Get("Location"))
 			return b.Get("/auth/callback?code=x&state=" + u.Query().Get("state"))
 		}, core.LoginInvalid},
@@ -46,10 +46,10 @@ func TestLoginFailures(t *testing.T) {
 			x.provider.Claims = func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }
 			return callback(x, b, "alice")
 		}, core.LoginInvalid},
-		"unknown person": {"the catalog does not know him", func(x *site, b *portaltest.Browser) portaltest.Answer {
+		"unknown person": {"the person is not in the catalog", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			return callback(x, b, "mallory")
 		}, core.LoginUnknown},
-		"provider away": {"nothing answers", func(x *site, b *portaltest.Browser) portaltest.Answer {
+		"provider away": {"the provider does not answer", func(x *site, b *portaltest.Browser) portaltest.Answer {
 			x.provider.Close()
 			return b.Get("/auth/login?returnTo=/x")
 		}, core.LoginUnavailable},
@@ -67,7 +67,7 @@ func TestLoginFailures(t *testing.T) {
 				t.Errorf("%s: want %s, got %d %s", tc.reason, tc.want, a.Status, to)
 			}
 			if me := b.Get("/api/v1/me"); me.Status != http.StatusUnauthorized {
-				t.Errorf("nobody is logged in after %s: %d", name, me.Status)
+				t.Errorf("there is a session after %s: %d", name, me.Status)
 			}
 		})
 	}
@@ -87,13 +87,13 @@ func TestSessionLife(t *testing.T) {
 	done := b.Get(back.RequestURI())
 	after := cookie(t, done)
 	if before.Value == after.Value {
-		t.Error("the token from before the login must not be the session's")
+		t.Error("the token from before the login is that of the session")
 	}
 	if !after.HttpOnly || after.SameSite != http.SameSiteLaxMode {
 		t.Errorf("cookie: %+v", after)
 	}
 	if again := b.Get(back.RequestURI()); !strings.Contains(again.Header.Get("Location"), core.LoginExpired) {
-		t.Errorf("a callback works once: %s", again.Header.Get("Location"))
+		t.Errorf("a callback was accepted twice: %s", again.Header.Get("Location"))
 	}
 	var me struct {
 		Person struct{ ID, DisplayName string }
@@ -111,14 +111,14 @@ func TestSessionLife(t *testing.T) {
 	out := b.Post("/auth/logout", nil)
 	var to struct{ Redirect string }
 	if out.Into(t, &to); !strings.HasPrefix(to.Redirect, x.provider.URL+"/end?") || !strings.Contains(to.Redirect, "id_token_hint=") {
-		t.Errorf("logout ends at the provider too: %s", to.Redirect)
+		t.Errorf("the logout does not end at the provider: %s", to.Redirect)
 	}
 	if got := stolen.Get("/api/v1/me").Status; got != http.StatusUnauthorized {
-		t.Errorf("after the logout the token is worth nothing: %d", got)
+		t.Errorf("the token after the logout: %d", got)
 	}
 	claims := x.as("")
 	if claims.Login(x.provider, "/", "erin", "auditors"); claims.Post("/api/v1/tickets", newTicket("app-889", "bobs-cluster")).Status != http.StatusForbidden {
-		t.Error("a role from the provider's claim counts")
+		t.Error("the role of the claim is missing")
 	}
 }
 
@@ -132,7 +132,7 @@ func cookie(t *testing.T, a portaltest.Answer) *http.Cookie {
 	return all[len(all)-1]
 }
 
-func TestWritesFromElsewhere(t *testing.T) {
+func TestCrossSiteWritesAreRefused(t *testing.T) {
 	x := newSite(t)
 	b := x.as("alice")
 	for name, tc := range map[string]struct {
@@ -185,10 +185,10 @@ func TestWeb(t *testing.T) {
 	nonce := strings.TrimSuffix(strings.TrimPrefix(line, `<meta name="csp-nonce" content="`), `">`)
 	csp := res.Header.Get("Content-Security-Policy")
 	if res.StatusCode != http.StatusOK || len(nonce) < 20 || !strings.Contains(csp, "style-src 'self' 'nonce-"+nonce+"'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("the application's pages carry the nonce of their policy: %q, %s", line, csp)
+		t.Errorf("the page lacks the nonce of its policy: %q, %s", line, csp)
 	}
 	if got := page("/assets/app-1a2b.js", "*/*").Header.Get("Cache-Control"); !strings.Contains(got, "immutable") {
-		t.Errorf("hashed assets are kept: %s", got)
+		t.Errorf("hashed assets are not cached: %s", got)
 	}
 	for path, want := range map[string]int{"/assets/old-3c4d.js": 404, "/favicon.svg": 200, "/api/v1/nothing": 404, "/.gitkeep": 404, "/../routes.go": 404} {
 		if got := page(path, "*/*").StatusCode; got != want {
@@ -196,14 +196,15 @@ func TestWeb(t *testing.T) {
 		}
 	}
 	if got := page("/api/v1/nothing", "text/html").Header.Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("an unknown API address is no page: %s", got)
+		t.Errorf("an unknown API address gives a page: %s", got)
 	}
 	if got := b.PostWith("/api/v1/me", nil, http.Header{"X-Acp-Request": {"1"}}).Status; got != http.StatusMethodNotAllowed {
 		t.Errorf("another method: %d", got)
 	}
 }
 
-func TestOtherNamesOfThisMachine(t *testing.T) {
+// TestLoopbackNamesRedirectToThePublicURL checks that other names of the machine redirect to the host of the public URL, to which the cookies belong.
+func TestLoopbackNamesRedirectToThePublicURL(t *testing.T) {
 	x := newSite(t)
 	public := x.PublicURL.Host
 	port := x.PublicURL.Port()
@@ -211,15 +212,15 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 		path, want string
 		reason     string
 	}{
-		public: {"/tickets/T-1?tab=statement", "", "the public URL is where it has to be"},
+		public: {"/tickets/T-1?tab=statement", "", "the public URL is not redirected"},
 		"localhost:" + port: {
 			"/tickets/T-1?tab=statement", x.base + "/tickets/T-1?tab=statement",
-			"people type localhost, but the login ends at 127.0.0.1, whose cookies are others",
+			"people type localhost, and the login ends at 127.0.0.1, which has other cookies",
 		},
-		"LOCALHOST:" + port:         {"/auth/login?returnTo=/x", x.base + "/auth/login?returnTo=/x", "a login must begin where it ends"},
+		"LOCALHOST:" + port:         {"/auth/login?returnTo=/x", x.base + "/auth/login?returnTo=/x", "a login must begin at the host where it ends"},
 		"[::1]:" + port:             {"//evil.example/x", x.base + "//evil.example/x", "no path leads to another host"},
 		"localhost:1":               {"/", "", "another port is a tunnel or another program"},
-		"acp-portal.acp-system.svc": {"/", "", "a proxy that writes its own name must not go in circles"},
+		"acp-portal.acp-system.svc": {"/", "", "a proxy that sends its own name must not be redirected in a loop"},
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+public+"/", nil)
 		u, err := url.ParseRequestURI(tc.path)
@@ -231,7 +232,7 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 		w := httptest.NewRecorder()
 		x.ServeHTTP(w, req)
 		if got := w.Header().Get("Location"); got != tc.want {
-			t.Errorf("%s%s: %s; led to %q, want %q", host, tc.path, tc.reason, got, tc.want)
+			t.Errorf("%s%s: %s; redirected to %q, want %q", host, tc.path, tc.reason, got, tc.want)
 		}
 	}
 	x.PublicURL, _ = url.Parse("https://acp.example.com")
@@ -239,6 +240,6 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 	req.RemoteAddr = "127.0.0.1:1"
 	w := httptest.NewRecorder()
 	if x.ServeHTTP(w, req); w.Code != http.StatusOK {
-		t.Errorf("behind a proxy on the same machine nobody is led away: %d", w.Code)
+		t.Errorf("a request through a proxy on the same machine was redirected: %d", w.Code)
 	}
 }

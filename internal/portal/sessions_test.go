@@ -12,6 +12,7 @@ import (
 
 func loggedIn(b *portaltest.Browser) bool { return b.Get("/api/v1/me").Status == http.StatusOK }
 
+// TestSessionsAreListedAndEnded checks that a person sees their sessions and can end the others.
 func TestSessionsAreListedAndEnded(t *testing.T) {
 	x := newSite(t)
 	here, there, bob := x.as("alice"), x.as("alice"), x.as("bob")
@@ -33,20 +34,20 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 		}
 	}
 	if len(list.Items) != 2 || current != 1 {
-		t.Errorf("her two, of which one is this: %+v", list)
+		t.Errorf("the sessions of alice are %+v, want two, one of them current", list)
 	}
 	if a := here.Delete("/api/v1/me/sessions"); a.Status != http.StatusNoContent {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if !loggedIn(here) || loggedIn(there) || !loggedIn(bob) {
-		t.Error("this session goes on, her others end, and nobody else's")
+		t.Error("other sessions than the remaining ones of alice were ended")
 	}
 }
 
 func TestSessionsEndByTime(t *testing.T) {
 	x := newSite(t)
 	idle := x.as("alice")
-	// The session manager looks at the machine's clock, so what is stored is moved into the past instead.
+	// The session manager uses the machine's clock, so the test moves the stored times into the past.
 	id := idle.Client.Jar.Cookies(mustParse(t, x.base))[0].Value
 	if a := idle.Get("/api/v1/me"); a.Status != http.StatusOK {
 		t.Fatal(a.Status)
@@ -65,12 +66,12 @@ func TestSessionsEndByTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if loggedIn(idle) {
-			t.Errorf("%s: a session that ended is worth nothing", reason)
+			t.Errorf("%s: a session that has ended is accepted", reason)
 		}
 	}
 }
 
-// TestSessionFixation: a token that somebody planted before the login is not the session after it.
+// TestSessionFixation checks that a token from before the login is not that of the session.
 func TestSessionFixation(t *testing.T) {
 	x := newSite(t)
 	planted := x.as("")
@@ -79,20 +80,20 @@ func TestSessionFixation(t *testing.T) {
 	victim := portaltest.NewBrowser(t, x.base)
 	victim.Client.Jar.SetCookies(mustParse(t, x.base), []*http.Cookie{{Name: core.CookieName, Value: known}})
 	if to := victim.Login(x.provider, "/", "alice"); to != "/" {
-		t.Fatalf("login led to %s", to)
+		t.Fatalf("the login redirected to %s", to)
 	}
 	if !loggedIn(victim) || loggedIn(planted) {
-		t.Error("who knew the token from before the login has nothing")
+		t.Error("the token from before the login is accepted")
 	}
 	invented := portaltest.NewBrowser(t, x.base)
 	invented.Client.Jar.SetCookies(mustParse(t, x.base), []*http.Cookie{{Name: core.CookieName, Value: strings.Repeat("A", 43)}})
 	if got := cookie(t, invented.Get("/auth/login")).Value; got == strings.Repeat("A", 43) {
-		t.Error("a token that the portal did not make is not taken over")
+		t.Error("a token that the portal did not create is used")
 	}
 }
 
-// TestWhoLeft: somebody who is not in the catalog any more is nobody, by cookie and by token.
-func TestWhoLeft(t *testing.T) {
+// TestDepartedPersonLosesAccess checks that sessions and tokens of a person who is not in the catalog any more are refused.
+func TestDepartedPersonLosesAccess(t *testing.T) {
 	x := newSite(t)
 	b, secret := x.as("frank"), x.token("frank", "read")
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
@@ -101,9 +102,9 @@ func TestWhoLeft(t *testing.T) {
 	}
 	x.leave(t, "frank")
 	if loggedIn(b) {
-		t.Error("his session goes on")
+		t.Error("the session is accepted")
 	}
 	if a := x.as("").Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusUnauthorized {
-		t.Errorf("his token goes on: %d", a.Status)
+		t.Errorf("the token is accepted: %d", a.Status)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestSince: a row says since when, as far as that is known.
-func TestSince(t *testing.T) {
+// TestStartOfAccess checks since when a client has access, as far as that is known.
+func TestStartOfAccess(t *testing.T) {
 	x := newSite(t)
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -50,11 +50,11 @@ func TestSince(t *testing.T) {
 		notBefore time.Time
 		want      time.Time // zero: absent
 	}{
-		"by a ticket":                {"the ticket says when", "t-1-1", time.Time{}, approved},
-		"by a ticket, with an older": {"nobody had it before the ticket", "t-1-1", long, approved},
-		"by a ticket, from later on": {"it does not count before its own date", "t-1-1", later, later},
-		"by hand, with a date":       {"it counts from its date", "by-hand", long, long},
-		"by hand, without":           {"nobody knows", "by-hand", time.Time{}, time.Time{}},
+		"by a ticket":                {"the ticket has the time", "t-1-1", time.Time{}, approved},
+		"by a ticket, with an older": {"the statement did not exist before the ticket", "t-1-1", long, approved},
+		"by a ticket, from later on": {"the statement starts at its own date", "t-1-1", later, later},
+		"by hand, with a date":       {"the statement starts at its date", "by-hand", long, long},
+		"by hand, without":           {"the time is unknown", "by-hand", time.Time{}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := v1alpha1.Statement{SID: tc.sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888},

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// expanding is a spec of some kilobytes that stands for hundreds of megabytes.
+// expanding returns a YAML spec of some kilobytes that expands to hundreds of megabytes.
 func expanding() string {
 	return "s: &s " + strings.Repeat("x", 8<<10) + "\na: &a [" + strings.Repeat("*s,", 2000) + "]\nb: [" + strings.Repeat("*a,", 18) + "]\n"
 }
 
-// allocated is how many bytes f allocates, also what it frees again.
+// allocated returns the number of bytes that f allocates, including those that it frees again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -21,6 +21,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// TestAliasesAreRefusedBeforeTheyExpand checks that YAML with aliases is refused without allocating its expansion.
 func TestAliasesAreRefusedBeforeTheyExpand(t *testing.T) {
 	x := newSite(t)
 	for who, want := range map[string]int{"alice": http.StatusForbidden, "dave": http.StatusUnprocessableEntity} {
@@ -39,7 +40,8 @@ func TestAliasesAreRefusedBeforeTheyExpand(t *testing.T) {
 	}
 }
 
-func TestOnlyTheSecurityTeamHasSpecsParsed(t *testing.T) {
+// TestSpecsAreParsedOnlyForTheSecurityTeam checks that the role of the caller is checked before the text of a spec is parsed.
+func TestSpecsAreParsedOnlyForTheSecurityTeam(t *testing.T) {
 	x := newSite(t)
 	item := []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": "no: [yaml"}}}
 	body := map[string]any{"kind": "class", "reason": "r", "items": item}

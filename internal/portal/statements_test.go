@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// statements counts what is asked of the database from now on.
+// statements counts the statements to the database from now on.
 func (x *site) statements() *atomic.Int64 {
 	x.t.Helper()
 	var n atomic.Int64
@@ -41,8 +41,8 @@ func (x *site) statements() *atomic.Int64 {
 	return &n
 }
 
-// TestListsAskOnce: a page with many rows makes a few statements, not some for each row.
-func TestListsAskOnce(t *testing.T) {
+// TestListsUseFewStatements checks that the number of statements to the database does not grow with the rows of a page.
+func TestListsUseFewStatements(t *testing.T) {
 	x := newSite(t)
 	store := x.Tickets.Store
 	add := func(n int) {
@@ -101,7 +101,7 @@ func TestListsAskOnce(t *testing.T) {
 		}
 		return out
 	}
-	// Stores keep what they have read lately, so a call may make fewer statements than this, but not one for each row.
+	// Stores cache what they have read, so a call may make fewer statements than this, but not one for each row.
 	const rows, most, mostOfHome = 63, 8, 18
 	add(rows)
 	for round := range 2 {

@@ -10,7 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-func TestAskingForAccess(t *testing.T) {
+// TestRequestForAccess checks which requests are refused, the preview, and the decisions until the access is granted.
+func TestRequestForAccess(t *testing.T) {
 	x := newSite(t)
 	alice, bob, carol, erin, zoe := x.as("alice"), x.as("bob"), x.as("carol"), x.as("erin"), x.as("zoe")
 	with := func(change func(map[string]any)) map[string]any {
@@ -38,7 +39,7 @@ func TestAskingForAccess(t *testing.T) {
 		},
 		"no action": {"at least one", with(func(b map[string]any) { item(b)["actions"] = []string{} }), 422, "invalid", "items[0].actions"},
 		"no class":  {"nothing could enforce it", newTicket("app-888", "unclassed"), 422, "invalid", "items[0].resource"},
-		"no reason": {"the approvers decide by it", with(func(b map[string]any) { b["reason"] = " " }), 422, "invalid", "reason"},
+		"no reason": {"the approvers need it", with(func(b map[string]any) { b["reason"] = " " }), 422, "invalid", "reason"},
 		"too short": {"five minutes at least", with(func(b map[string]any) { b["durationSeconds"] = 10 }), 422, "invalid", "durationSeconds"},
 		"overflow": {
 			"a number that is no duration", with(func(b map[string]any) { b["durationSeconds"] = int64(1) << 62 }),
@@ -87,14 +88,14 @@ func TestAskingForAccess(t *testing.T) {
 	)
 	alice.Post("/api/v1/tickets/preview", two).Into(t, &preview)
 	if len(preview.Items) != 2 {
-		t.Fatalf("each item has its own chain: %+v", preview)
+		t.Fatalf("the items of the preview: %+v", preview)
 	}
 	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 3 ||
 		!strings.Contains(p.Statement, "app/888") {
 		t.Errorf("preview: %+v", p)
 	}
 	if p := preview.Items[1]; len(p.Steps) != 3 || p.Steps[2].Name != "security" || len(p.Existing) != 0 {
-		t.Errorf("what is sensitive goes to security, too: %+v", p)
+		t.Errorf("the chain of a sensitive resource lacks the security team: %+v", p)
 	}
 	made := alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	if made.Status != http.StatusCreated {
@@ -103,7 +104,7 @@ func TestAskingForAccess(t *testing.T) {
 	var p problemBody
 	again := alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	if again.Into(t, &p); again.Status != http.StatusConflict || p.Code != "duplicate" || p.Ticket != "T-1" {
-		t.Errorf("the second is pointed to the first: %s", again.Body)
+		t.Errorf("the problem of the second request lacks the first ticket: %s", again.Body)
 	}
 
 	decide := func(who *portaltest.Browser, decision string, version int, comment string) (int, string) {
@@ -121,17 +122,17 @@ func TestAskingForAccess(t *testing.T) {
 		status   int
 		code     string
 	}{
-		{"nobody decides his own", alice, "approve", 1, "", 403, "forbidden"},
-		{"not his turn", bob, "approve", 1, "", 403, "forbidden"},
-		{"may not even see it", erin, "approve", 1, "", 404, "not-found"},
+		{"the requester cannot decide", alice, "approve", 1, "", 403, "forbidden"},
+		{"the step is not current", bob, "approve", 1, "", 403, "forbidden"},
+		{"a person who may not see it", erin, "approve", 1, "", 404, "not-found"},
 		{"a rejection needs a comment", carol, "reject", 1, "", 422, "invalid"},
 		{"another version", carol, "approve", 9, "", 409, "stale"},
 		{"not a decision", carol, "maybe", 1, "", 422, "invalid"},
-		{"her turn", carol, "approve", 1, "fine", 200, ""},
+		{"the current step", carol, "approve", 1, "fine", 200, ""},
 		{"twice", carol, "approve", 1, "", 409, "stale"},
-		{"one person one step", carol, "approve", 2, "", 403, "forbidden"},
+		{"one person decides one step", carol, "approve", 2, "", 403, "forbidden"},
 		{"not an approver of this one", zoe, "approve", 2, "", 404, "not-found"},
-		{"his turn", bob, "approve", 2, "", 200, ""},
+		{"the last step", bob, "approve", 2, "", 200, ""},
 		{"nothing left to decide", bob, "approve", 3, "", 409, "conflict"},
 	} {
 		if status, code := decide(step.who, step.decision, step.version, step.comment); status != step.status || code != step.code {
@@ -144,7 +145,7 @@ func TestAskingForAccess(t *testing.T) {
 		status       int
 	}{
 		{"only pending ones", "withdraw", alice, 409},
-		{"not her's", "revoke", carol, 403},
+		{"a leader may not revoke", "revoke", carol, 403},
 		{"the resource's owner", "revoke", bob, 200},
 		{"once", "revoke", bob, 409},
 	} {
@@ -154,7 +155,7 @@ func TestAskingForAccess(t *testing.T) {
 	}
 }
 
-// TestDoubleSubmit: the same call many times at once, with one key, happens once.
+// TestDoubleSubmit checks that concurrent calls with the same idempotency key are applied once.
 func TestDoubleSubmit(t *testing.T) {
 	x := newSite(t)
 	alice := x.as("alice")
@@ -216,13 +217,13 @@ func TestDoubleSubmit(t *testing.T) {
 				t.Errorf("%s: there are %d", tc.reason, got)
 			}
 			if a := call(tc.path, tc.body, "0123456789"+name); a.Status >= 300 && name != "token" {
-				t.Errorf("the same answer again: %d %s", a.Status, a.Body)
+				t.Errorf("a repeated call: %d %s", a.Status, a.Body)
 			}
 			if a := call(tc.path, tc.other, "0123456789"+name); a.Status != http.StatusConflict {
 				t.Errorf("another call with the same key: %d %s", a.Status, a.Body)
 			}
 			if a := call(tc.path, tc.body, "short"); a.Status != http.StatusBadRequest {
-				t.Errorf("a key that collides by accident: %d", a.Status)
+				t.Errorf("the same key of another caller: %d", a.Status)
 			}
 		})
 	}

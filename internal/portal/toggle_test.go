@@ -32,6 +32,7 @@ func remove(b *portaltest.Browser, path string, body any) portaltest.Answer {
 	return b.Call(http.MethodDelete, "/api/v1"+path, body, http.Header{"X-Acp-Request": {"1"}})
 }
 
+// TestTemporaryAuditOfAResource checks who may start, extend and end the temporary audit of a resource.
 func TestTemporaryAuditOfAResource(t *testing.T) {
 	x := newSite(t)
 	bob, alice, dave := x.as("bob"), x.as("alice"), x.as("dave")
@@ -43,17 +44,17 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 		t.Fatalf("%+v", seen)
 	}
 	if a := put(alice, path, map[string]any{"until": until, "reason": "my checkout fails"}); a.Status != http.StatusForbidden {
-		t.Errorf("whose application is refused: %d %s", a.Status, a.Body)
+		t.Errorf("an owner of a client: %d %s", a.Status, a.Body)
 	}
 	if a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": "0"}); a.Status != http.StatusConflict {
-		t.Errorf("who saw another one: %d %s", a.Status, a.Body)
+		t.Errorf("an outdated version: %d %s", a.Status, a.Body)
 	}
 	if a := put(
 		bob,
 		path,
 		map[string]any{"until": until, "reason": "an outage", "resourceVersion": string(make([]byte, 65))},
 	); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("no version: %d %s", a.Status, a.Body)
+		t.Errorf("an invalid version: %d %s", a.Status, a.Body)
 	}
 	var got resourceView
 	a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": seen.Protection.ResourceVersion})
@@ -70,23 +71,23 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 		t.Errorf("an extension: %d %s", a.Status, a.Body)
 	}
 	if a := remove(alice, path, map[string]any{"reason": "no"}); a.Status != http.StatusForbidden {
-		t.Errorf("a stranger: %d %s", a.Status, a.Body)
+		t.Errorf("another person: %d %s", a.Status, a.Body)
 	}
 	var ended resourceView
 	if a := remove(bob, path, map[string]any{"reason": "it is over"}); a.Status != http.StatusOK {
 		t.Errorf("%d %s", a.Status, a.Body)
 	} else if a.Into(t, &ended); ended.Protection.TemporaryAudit != nil {
-		t.Errorf("it has ended: %s", a.Body)
+		t.Errorf("the temporary audit has not ended: %s", a.Body)
 	}
 	if a := remove(bob, path, map[string]any{"reason": "again"}); a.Status != http.StatusConflict {
-		t.Errorf("nothing to end: %d %s", a.Status, a.Body)
+		t.Errorf("without a temporary audit: %d %s", a.Status, a.Body)
 	}
 	var lines struct {
 		Items []struct{ Action string }
 	}
 	dave.Get("/api/v1/ledger?object=bobs-cluster").Into(t, &lines)
 	if len(lines.Items) != 3 {
-		t.Errorf("each time is one line: %+v", lines)
+		t.Errorf("the lines of the ledger: %+v", lines)
 	}
 	for _, tok := range []string{"read", "tickets:write", "tickets:decide"} {
 		secret := x.token("bob", scope(tok))
@@ -98,7 +99,7 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	}
 }
 
-// audited makes the resource one in Audit with a client that a statement allows and one that none does.
+// audited puts the resource into Audit, with flows of a client that a statement allows and of one that no statement allows.
 func (x *site) audited() {
 	x.host.mu.Lock()
 	defer x.host.mu.Unlock()
@@ -120,6 +121,7 @@ func (x *site) audited() {
 	}
 }
 
+// TestProposalAndAdoption checks who sees the proposed policy of a resource, and who may request access for its clients.
 func TestProposalAndAdoption(t *testing.T) {
 	x := newSite(t)
 	x.audited()
@@ -148,7 +150,7 @@ func TestProposalAndAdoption(t *testing.T) {
 	for _, l := range p.Lines {
 		states[l.Subject.ID] = l.State
 		if l.Grantable != (l.State == "audited") {
-			t.Errorf("what is covered needs no grant: %+v", l)
+			t.Errorf("a grant is proposed for an allowed client: %+v", l)
 		}
 	}
 	if states["app-888"] != "covered" || states["app-889"] != "audited" || p.Yaml == "" || !p.CanAdopt {
@@ -157,7 +159,7 @@ func TestProposalAndAdoption(t *testing.T) {
 	adopt := newTicket("app-889", "bobs-cluster")
 	adopt["adopt"] = true
 	if a := x.as("alice").Post("/api/v1/tickets", adopt); a.Status != http.StatusForbidden {
-		t.Errorf("adopting is the resource's business: %d %s", a.Status, a.Body)
+		t.Errorf("adopting by the owner of the application: %d %s", a.Status, a.Body)
 	}
 	var made struct {
 		ID    string
@@ -173,28 +175,29 @@ func TestProposalAndAdoption(t *testing.T) {
 	for _, s := range made.Items[0].Steps {
 		for _, p := range s.Approvers {
 			if p.ID == "bob" {
-				t.Errorf("he would approve his own: %s", a.Body)
+				t.Errorf("the requester is an approver: %s", a.Body)
 			}
 		}
 	}
 	if a := x.as("bob").Post("/api/v1/tickets/"+made.ID+"/decision", map[string]any{"decision": "approve", "version": 1}); a.Status != http.StatusForbidden {
-		t.Errorf("nobody approves his own: %d", a.Status)
+		t.Errorf("the requester approved the ticket: %d", a.Status)
 	}
 	if a := x.as("erin").Get("/api/v1/tickets/" + made.ID); a.Status != http.StatusOK {
-		t.Errorf("the application's owner sees it: %d", a.Status)
+		t.Errorf("the owner of the application does not see the ticket: %d", a.Status)
 	}
 	var card struct{ Ticket string }
 	a = x.as("bob").Get("/api/v1/rollout/bobs-cluster")
 	if a.Into(t, &card); a.Status != http.StatusOK || card.Ticket != made.ID {
-		t.Errorf("the resource's page says that it is under way: %d %s", a.Status, a.Body)
+		t.Errorf("the proposal lacks the pending ticket: %d %s", a.Status, a.Body)
 	}
 	unseen := newTicket("app-888", "ledger-db-cache")
 	unseen["adopt"] = true
 	if a := x.as("frank").Post("/api/v1/tickets", unseen); a.Status != http.StatusConflict {
-		t.Errorf("who never came is not adopted: %d %s", a.Status, a.Body)
+		t.Errorf("adopting a client that was not seen: %d %s", a.Status, a.Body)
 	}
 }
 
+// TestEnforceWithoutEvidence checks that only security administrators can request Enforce without evidence, and who sees the impact.
 func TestEnforceWithoutEvidence(t *testing.T) {
 	x := newSite(t)
 	x.audited()
@@ -221,17 +224,17 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 		return r
 	}
 	if r := advance("bob", false); r.Items[0].OK || r.Items[0].Problem.Code != "evidence" || len(r.Items[0].Problem.Fields) == 0 {
-		t.Errorf("an owner is told what is missing: %+v", r)
+		t.Errorf("the problem of an owner: %+v", r)
 	}
 	if r := advance("bob", true); r.Items[0].OK || r.Items[0].Problem.Code != "evidence" {
-		t.Errorf("an owner overrides nothing: %+v", r)
+		t.Errorf("the override of an owner: %+v", r)
 	}
 	if r := advance("erin", false); r.Items[0].OK || r.Items[0].Problem.Code != "forbidden" {
-		t.Errorf("a stranger: %+v", r)
+		t.Errorf("another person: %+v", r)
 	}
 	r := advance("dave", true)
 	if !r.Items[0].OK || r.Items[0].Ticket != "T-1" {
-		t.Fatalf("a security administrator may, with a reason: %+v", r.Items[0].Problem)
+		t.Fatalf("a security administrator with a reason was refused: %+v", r.Items[0].Problem)
 	}
 	var ticket struct {
 		Override struct{ Reason string }
@@ -239,9 +242,9 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 	}
 	x.as("dave").Get("/api/v1/tickets/T-1").Into(t, &ticket)
 	if ticket.Override.Reason != "an incident" || len(ticket.Items[0].Steps) == 0 {
-		t.Errorf("with the ordinary chain: %+v", ticket)
+		t.Errorf("the chain of the ticket: %+v", ticket)
 	}
-	// The approver sees who would be cut off, and how little is known.
+	// The approver sees the clients that would be refused, and the evidence.
 	var impact struct {
 		Available   bool
 		NewlyDenied []struct {
@@ -258,7 +261,7 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 		impact.Denied.Connections != 10 || len(impact.Evidence) != 1 {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
-	// Who decides in his place sees the same, until it is decided.
+	// A delegate of the approver sees the same until the decision.
 	if a := x.as("bob").
 		Post("/api/v1/delegations", map[string]any{
 			"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away",
@@ -276,20 +279,20 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 	impact.Evidence = nil
 	a = x.as("carol").Get("/api/v1/tickets/T-1/impact")
 	if a.Into(t, &impact); a.Status == http.StatusOK && (len(impact.NewlyDenied) > 0 || impact.Denied.Clients > 0 || len(impact.Evidence) > 0) {
-		t.Errorf("who decides it no more sees today's clients: %s", a.Body)
+		t.Errorf("a former approver sees the clients: %s", a.Body)
 	}
 	mode := map[string]any{"kind": "mode", "reason": "r", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Enforce"}}}
 	a = x.as("bob").Post("/api/v1/tickets/impact", mode)
 	if a.Into(t, &impact); a.Status != http.StatusOK || impact.Denied.Clients != 1 {
-		t.Errorf("who may not ask yet sees why: %d %s", a.Status, a.Body)
+		t.Errorf("the preview lacks the reason: %d %s", a.Status, a.Body)
 	}
 	a = x.as("erin").Post("/api/v1/tickets/impact", mode)
 	if a.Into(t, &impact); a.Status != http.StatusOK || len(impact.NewlyDenied) > 0 || impact.Denied.Clients > 0 {
-		t.Errorf("strangers learn nothing: %d %s", a.Status, a.Body)
+		t.Errorf("the preview of another person: %d %s", a.Status, a.Body)
 	}
 }
 
-// TestImpactOfAGrant: a client's owner sees what a change does to his own connections.
+// TestImpactOfAGrant checks that the owner of a client sees the impact of a change on the client's own connections only.
 func TestImpactOfAGrant(t *testing.T) {
 	x := newSite(t)
 	x.host.mu.Lock()
@@ -309,19 +312,19 @@ func TestImpactOfAGrant(t *testing.T) {
 		&impact,
 	); a.Status != http.StatusOK || !impact.Available || impact.Allowed.Connections != 3 || len(impact.NewlyAllowed) != 1 ||
 		impact.NewlyAllowed[0].Subject.ID != "app-888" {
-		t.Errorf("what was refused would pass: %d %s", a.Status, a.Body)
+		t.Errorf("the impact lacks the newly allowed connections: %d %s", a.Status, a.Body)
 	}
 	if impact.Unchanged != 0 {
-		t.Errorf("how often others connect is not hers to know: %s", a.Body)
+		t.Errorf("the impact contains connections of others: %s", a.Body)
 	}
 	if a := x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusOK {
-		t.Errorf("the same again: %d %s", a.Status, a.Body)
+		t.Errorf("the repeated preview: %d %s", a.Status, a.Body)
 	}
-	x.flows.err = errAway
-	x.pass(time.Minute)
+	x.flows.err = errUnavailable
+	x.advance(time.Minute)
 	a = x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster"))
 	if a.Into(t, &impact); a.Status != http.StatusOK || impact.Available {
-		t.Errorf("without flows nobody can say: %d %s", a.Status, a.Body)
+		t.Errorf("without the flow store: %d %s", a.Status, a.Body)
 	}
 	for _, path := range []string{"/resources/bobs-cluster/proposal", "/resources/bobs-cluster/evidence", "/resources/bobs-cluster/unused", "/unused"} {
 		var p problemBody
@@ -332,6 +335,7 @@ func TestImpactOfAGrant(t *testing.T) {
 	}
 }
 
+// TestRolloutBoard checks the rollout page for each role, announcements, stages and the guard.
 func TestRolloutBoard(t *testing.T) {
 	x := newSite(t)
 	x.audited()
@@ -356,7 +360,7 @@ func TestRolloutBoard(t *testing.T) {
 	}
 	all := look("dave", "")
 	if len(all.Items) != 2 || all.Stages["initial"] != 1 || all.Stages["observe"] != 1 || !all.FlowsAvailable {
-		t.Errorf("what has a class is on the board: %+v", all)
+		t.Errorf("resources with a class are missing: %+v", all)
 	}
 	bobs := look("bob", "stage=initial")
 	if len(bobs.Items) != 1 || bobs.Items[0].Resource.ID != "bobs-cluster" || bobs.Items[0].Newcomers != 1 || bobs.Items[0].Hint.Code != "review" ||
@@ -365,15 +369,15 @@ func TestRolloutBoard(t *testing.T) {
 		t.Errorf("%+v", bobs)
 	}
 	if b := look("erin", ""); len(b.Items) != 0 || b.Stages["initial"] != 0 {
-		t.Errorf("strangers see nothing, and count nothing: %+v", b)
+		t.Errorf("the page of another person: %+v", b)
 	}
 	if b := look("grace", ""); len(b.Items) != 2 || b.Items[0].Can.Advance || b.Items[0].Can.Toggle {
-		t.Errorf("an auditor sees all and changes nothing: %+v", b)
+		t.Errorf("the page of an auditor: %+v", b)
 	}
 	if a := x.as("dave").Get("/api/v1/rollout?stage=done"); a.Status != http.StatusBadRequest {
-		t.Errorf("no such stage: %d", a.Status)
+		t.Errorf("an unknown stage: %d", a.Status)
 	}
-	var told struct {
+	var announced struct {
 		Items []struct {
 			Resource   string
 			OK         bool
@@ -382,11 +386,9 @@ func TestRolloutBoard(t *testing.T) {
 		}
 	}
 	a := x.as("bob").Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster", "ledger-db-cache", "none"}, "message": "on Monday"})
-	if a.Into(
-		t,
-		&told,
-	); a.Status != http.StatusOK || len(told.Items) != 3 || !told.Items[0].OK || told.Items[0].Recipients != 2 || told.Items[1].OK ||
-		told.Items[2].Problem.Code != "not-found" {
+	a.Into(t, &announced)
+	if a.Status != http.StatusOK || len(announced.Items) != 3 || !announced.Items[0].OK || announced.Items[0].Recipients != 2 ||
+		announced.Items[1].OK || announced.Items[2].Problem.Code != "not-found" {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	if b := look("bob", "stage=announced"); len(b.Items) != 1 {
@@ -395,12 +397,8 @@ func TestRolloutBoard(t *testing.T) {
 	if a := x.as("erin").
 		Post("/api/v1/rollout/announce", map[string]any{"resources": []string{"bobs-cluster"}, "message": "on Monday"}); a.Status != http.StatusOK {
 		t.Errorf("%d", a.Status)
-	} else if a.Into(
-		t,
-		&told,
-	); told.Items[0].OK ||
-		told.Items[0].Problem.Code != "forbidden" {
-		t.Errorf("a stranger announces nothing: %s", a.Body)
+	} else if a.Into(t, &announced); announced.Items[0].OK || announced.Items[0].Problem.Code != "forbidden" {
+		t.Errorf("another person announced: %s", a.Body)
 	}
 	for reason, b := range map[string]map[string]any{
 		"none": {"resources": []string{}, "message": "m"}, "twice": {"resources": []string{"a", "a"}, "message": "m"},
@@ -416,7 +414,7 @@ func TestRolloutBoard(t *testing.T) {
 		}
 	}
 	if a := put(x.as("erin"), "/rollout/bobs-cluster/guard", map[string]any{"limit": 3, "reason": "r"}); a.Status != http.StatusForbidden {
-		t.Errorf("a stranger: %d", a.Status)
+		t.Errorf("another person: %d", a.Status)
 	}
 	var guard struct {
 		Limit   int
@@ -430,11 +428,11 @@ func TestRolloutBoard(t *testing.T) {
 		"/rollout/bobs-cluster/guard",
 		map[string]any{"windowSeconds": int64(1) << 60, "reason": "r"},
 	); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("an endless window: %d %s", a.Status, a.Body)
+		t.Errorf("a window that is too long: %d %s", a.Status, a.Body)
 	}
-	x.flows.err = errAway
-	x.pass(time.Minute)
+	x.flows.err = errUnavailable
+	x.advance(time.Minute)
 	if b := look("bob", ""); b.FlowsAvailable || len(b.Items) == 0 {
-		t.Errorf("the board is there without flows: %+v", b)
+		t.Errorf("the page without flows: %+v", b)
 	}
 }

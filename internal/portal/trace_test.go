@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// traceSite is a portal that traces.
+// traceSite returns a portal that records spans.
 func traceSite(t *testing.T) (*site, *tracetest.SpanRecorder) {
 	x := newSite(t)
 	r := tracetest.NewSpanRecorder()
@@ -25,6 +25,7 @@ func traceSite(t *testing.T) (*site, *tracetest.SpanRecorder) {
 
 type tracedTicket struct{ ID, TraceID, TraceURL string }
 
+// TestTicketShowsItsTrace checks that a ticket shows the id of its trace, and that its spans contain no personal data.
 func TestTicketShowsItsTrace(t *testing.T) {
 	x, r := traceSite(t)
 	alice := x.as("alice")
@@ -80,8 +81,9 @@ func TestTicketsHaveNoTraceByDefault(t *testing.T) {
 	}
 }
 
-// Callers decide neither what is recorded nor in which trace; probes, pages and unknown paths are not recorded.
-func TestWhatIsRecordedOfRequests(t *testing.T) {
+// TestRecordedRequests checks that callers choose neither whether a request is recorded nor its trace, and that probes, pages and unknown paths are
+// not recorded.
+func TestRecordedRequests(t *testing.T) {
 	x, r := traceSite(t)
 	for _, path := range []string{"/healthz", "/readyz", "/", "/assets/app-1a2b.js", "/api/v1/nothing?token=secret", "/tickets/T-1"} {
 		x.as("").Get(path)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTransport: what could carry a password or a cookie is served over TLS only: the portal's own, or that of a proxy which is named.
+// TestTransport checks that requests are served only over TLS, of the portal or of a configured proxy, because they may contain passwords or cookies.
 func TestTransport(t *testing.T) {
 	x := newSite(t)
 	x.PublicURL = &url.URL{Scheme: "https", Host: "acp.example.com"}
@@ -21,9 +21,9 @@ func TestTransport(t *testing.T) {
 		status                             int
 		location                           string
 	}{
-		"TLS of its own": {reason: "nobody can read along", peer: "192.0.2.1:1", tls: true, status: http.StatusUnauthorized},
+		"TLS of its own": {reason: "the connection is encrypted", peer: "192.0.2.1:1", tls: true, status: http.StatusUnauthorized},
 		"TLS, invented header": {
-			reason: "nobody believes a stranger's header", peer: "192.0.2.1:1",
+			reason: "headers of other addresses than the proxies' are ignored", peer: "192.0.2.1:1",
 			tls: true, forwarded: []string{"http"}, status: http.StatusUnauthorized,
 		},
 		"this machine":            {reason: "a proxy beside the portal, or a forwarded port", peer: "127.0.0.1:1", status: http.StatusUnauthorized},
@@ -34,25 +34,25 @@ func TestTransport(t *testing.T) {
 			reason: "between them there is no TLS, in front there is", peer: "10.0.0.5:1",
 			forwarded: []string{"https, http"}, status: http.StatusUnauthorized,
 		},
-		"past the proxy": {reason: "in the clear through the network", peer: "192.0.2.1:1", status: http.StatusForbidden},
+		"past the proxy": {reason: "unencrypted through the network", peer: "192.0.2.1:1", status: http.StatusForbidden},
 		"past the proxy, lying": {
-			reason: "nobody believes a stranger's header", peer: "192.0.2.1:1", forwarded: []string{"https"}, status: http.StatusForbidden,
+			reason: "headers of other addresses than the proxies' are ignored", peer: "192.0.2.1:1", forwarded: []string{"https"}, status: http.StatusForbidden,
 		},
 		"no address":         {reason: "unknown is not trusted", peer: "@", status: http.StatusForbidden},
-		"plain at the proxy": {reason: "in the clear as far as the proxy", peer: "10.0.0.5:1", forwarded: []string{"http"}, status: http.StatusForbidden},
+		"plain at the proxy": {reason: "unencrypted as far as the proxy", peer: "10.0.0.5:1", forwarded: []string{"http"}, status: http.StatusForbidden},
 		"page at the proxy": {
 			reason: "people type addresses without https", path: "/tickets?x=1", peer: "10.0.0.5:1", accept: "text/html",
 			forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com/tickets?x=1",
 		},
 		"double slash": {
-			reason: "it leads to the portal and nowhere else", path: "//evil.example/", peer: "10.0.0.5:1", accept: "text/html",
+			reason: "the redirect stays on the portal's host", path: "//evil.example/", peer: "10.0.0.5:1", accept: "text/html",
 			forwarded: []string{"http"}, status: http.StatusPermanentRedirect, location: "https://acp.example.com//evil.example/",
 		},
 		"form at the proxy": {
 			reason: "a redirect would make the browser send it again", method: http.MethodPost,
 			peer: "10.0.0.5:1", accept: "text/html", forwarded: []string{"http"}, status: http.StatusForbidden,
 		},
-		"probe": {reason: "load balancers ask from anywhere; it shows nothing", path: "/healthz", peer: "192.0.2.1:1", status: http.StatusOK},
+		"probe": {reason: "load balancers call it from any address; it contains no data", path: "/healthz", peer: "192.0.2.1:1", status: http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			method, path := tc.method, tc.path
@@ -78,7 +78,7 @@ func TestTransport(t *testing.T) {
 				t.Errorf("%s: %d to %q, want %d to %q: %s", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location, w.Body)
 			}
 			if got := w.Header().Get("Strict-Transport-Security"); got == "" {
-				t.Error("browsers are not told to come with https only")
+				t.Error("the Strict-Transport-Security header is missing")
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// bury leaves one dead letter to bob, about T-1.
-func (x *site) bury(t *testing.T) {
+// createUndelivered creates an undelivered notification to bob about T-1.
+func (x *site) createUndelivered(t *testing.T) {
 	t.Helper()
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -35,9 +35,10 @@ func (x *site) bury(t *testing.T) {
 	}
 }
 
+// TestUndelivered checks who sees undelivered notifications, and who may send them again.
 func TestUndelivered(t *testing.T) {
 	x := newSite(t)
-	x.bury(t)
+	x.createUndelivered(t)
 	const path = "/api/v1/notifications/undelivered"
 	for who, want := range map[string]int{"alice": http.StatusForbidden, "bob": http.StatusForbidden, "dave": http.StatusOK, "grace": http.StatusOK} {
 		if a := x.as(who).Get(path); a.Status != want {
@@ -61,11 +62,11 @@ func TestUndelivered(t *testing.T) {
 		status      int
 		count       int64
 	}{
-		"Stranger": {"not hers to send", "alice", map[string]any{}, http.StatusForbidden, 0},
-		"Auditor":  {"an auditor changes nothing", "grace", map[string]any{}, http.StatusForbidden, 0},
-		"BadID":    {"no id of ours", "dave", map[string]any{"ids": []string{"x"}}, http.StatusUnprocessableEntity, 0},
-		"None":     {"none is not all", "dave", map[string]any{"ids": []string{}}, http.StatusOK, 0},
-		"Unknown":  {"nothing has this id", "dave", map[string]any{"ids": []string{"4711"}}, http.StatusOK, 0},
+		"Person":  {"only security administrators may", "alice", map[string]any{}, http.StatusForbidden, 0},
+		"Auditor": {"an auditor changes nothing", "grace", map[string]any{}, http.StatusForbidden, 0},
+		"BadID":   {"not an id", "dave", map[string]any{"ids": []string{"x"}}, http.StatusUnprocessableEntity, 0},
+		"None":    {"an empty list is not all", "dave", map[string]any{"ids": []string{}}, http.StatusOK, 0},
+		"Unknown": {"no notification has this id", "dave", map[string]any{"ids": []string{"4711"}}, http.StatusOK, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := x.as(tc.who).Post(path, tc.body)
@@ -81,7 +82,7 @@ func TestUndelivered(t *testing.T) {
 	var got openapi.RetriedUndelivered
 	dave.Post(path, map[string]any{"ids": []string{l.Id}}).Into(t, &got)
 	if dave.Get(path).Into(t, &list); got.Count != 1 || len(list.Items) != 0 {
-		t.Errorf("it is on its way again: %d, %+v", got.Count, list.Items)
+		t.Errorf("the notification is still undelivered: %d, %+v", got.Count, list.Items)
 	}
 	d, err := notifystore.New(x.db).Lease(t.Context(), notify.ChannelMail, "w", x.now(), time.Minute)
 	if err != nil || len(d) != 1 || d[0].Attempts != 1 {

@@ -18,8 +18,8 @@ func registration(app, id string, addresses ...string) map[string]any {
 	}
 }
 
-// TestWorkloadTickets walks the way of an owner from the refusal of a range to the ticket by which the owner of the reached
-// resource decides, and checks who may ask and who sees what.
+// TestWorkloadTickets checks the registration of an address range by a ticket: the refusal without one, who may request it, who approves it, and what
+// each person sees.
 func TestWorkloadTickets(t *testing.T) {
 	x := newSite(t)
 	alice, bob, erin := x.as("alice"), x.as("bob"), x.as("erin")
@@ -39,7 +39,7 @@ func TestWorkloadTickets(t *testing.T) {
 		{"id": "other", "subject": portaltest.App889, "addresses": []string{"192.0.2.9"}},
 	}}).Into(t, &put)
 	if len(put.Items) != 2 || !put.Items[0].NeedsApproval || put.Items[1].NeedsApproval || put.Items[1].Outcome != "refused" {
-		t.Fatalf("a range needs approval, another's application cannot have it: %+v", put)
+		t.Fatalf("the results of the registration: %+v", put)
 	}
 	var preview struct {
 		Items []struct {
@@ -62,14 +62,14 @@ func TestWorkloadTickets(t *testing.T) {
 	}
 	if p := preview.Items[0]; p.Problem != nil || len(p.Steps) != 1 || len(p.Steps[0].Approvers) != 1 || p.Steps[0].Approvers[0].ID != "bob" ||
 		p.Steps[0].Note.Text != "An owner of bobs-cluster decides." {
-		t.Errorf("she sees who decides: %+v", p)
+		t.Errorf("the approvers in the preview: %+v", p)
 	}
 	kinds := map[string]string{}
 	for _, o := range preview.Change.Objects {
 		kinds[o.Kind] = o.After
 	}
 	if !strings.Contains(kinds["ExternalWorkload"], "192.0.2.0/24") || !strings.Contains(kinds["CiliumCIDRGroup"], "192.0.2.0/24") || len(kinds) != 2 {
-		t.Errorf("she sees what would be written, and nothing about others: %+v", preview.Change)
+		t.Errorf("the change in the preview: %+v", preview.Change)
 	}
 	for name, tc := range map[string]struct {
 		reason string
@@ -77,8 +77,8 @@ func TestWorkloadTickets(t *testing.T) {
 		body   map[string]any
 		status int
 	}{
-		"not hers":         {"erin owns another application", erin, registration("app-888", "rack", "192.0.2.0/24"), 403},
-		"bob":              {"he owns the resource, not the application", bob, registration("app-888", "rack", "192.0.2.0/24"), 403},
+		"another owner":    {"erin owns another application", erin, registration("app-888", "rack", "192.0.2.0/24"), 403},
+		"bob":              {"bob owns the resource, not the application", bob, registration("app-888", "rack", "192.0.2.0/24"), 403},
 		"the security":     {"it registers by a full sync", x.as("dave"), registration("app-888", "rack", "192.0.2.0/24"), 403},
 		"an auditor":       {"changes nothing", x.as("grace"), registration("app-888", "rack", "192.0.2.0/24"), 403},
 		"no addresses":     {"", alice, registration("app-888", "rack"), 422},
@@ -108,16 +108,16 @@ func TestWorkloadTickets(t *testing.T) {
 	if w := ticket.Items[0].Workload; ticket.Kind != "workload" || w.ID != "rack" || w.Description != "rack 7" || len(w.Before) != 0 ||
 		fmt.Sprint(w.After) != "[192.0.2.0/24]" ||
 		ticket.Items[0].Application.ID != "app-888" {
-		t.Errorf("bob sees the addresses before and after: %+v", ticket)
+		t.Errorf("the change in the ticket: %+v", ticket)
 	}
 	if a := erin.Get("/api/v1/tickets/T-1"); a.Status != http.StatusNotFound {
-		t.Errorf("erin has nothing to do with it: %d", a.Status)
+		t.Errorf("erin, who is not concerned, sees the ticket: %d", a.Status)
 	}
 	if a := alice.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}); a.Status != http.StatusForbidden {
-		t.Errorf("alice asked: %d", a.Status)
+		t.Errorf("alice, the requester, does not see the ticket: %d", a.Status)
 	}
 	if a := bob.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}); a.Status != http.StatusOK {
-		t.Errorf("bob decides: %d %s", a.Status, a.Body)
+		t.Errorf("the decision of bob: %d %s", a.Status, a.Body)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestHostClusterAway: what is shown of policies may then be old, and nobody must take it for the present.
-func TestHostClusterAway(t *testing.T) {
+// TestHostClusterUnavailable checks that the portal reports since when policies may be outdated.
+func TestHostClusterUnavailable(t *testing.T) {
 	x := newSite(t)
 	alice := x.as("alice")
 	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -18,9 +18,9 @@ func TestHostClusterAway(t *testing.T) {
 		me     *time.Time
 		ready  string
 	}{
-		{"nothing is said while it answers", time.Time{}, nil, "ok\n"},
-		{"people and operators are told since when", since, &since, "has not answered since 2026-11-20T12:00:00Z"},
-		{"nothing is said when it is back", time.Time{}, nil, "ok\n"},
+		{"nothing is reported while it answers", time.Time{}, nil, "ok\n"},
+		{"the time is reported to people and operators", since, &since, "has not answered since 2026-11-20T12:00:00Z"},
+		{"nothing is reported when it answers again", time.Time{}, nil, "ok\n"},
 	} {
 		x.host.mu.Lock()
 		x.host.away = c.away
@@ -28,10 +28,10 @@ func TestHostClusterAway(t *testing.T) {
 		var me struct{ HostUnavailableSince *time.Time }
 		alice.Get("/api/v1/me").Into(t, &me)
 		if (me.HostUnavailableSince == nil) != (c.me == nil) || c.me != nil && !me.HostUnavailableSince.Equal(*c.me) {
-			t.Errorf("%s: me says %v", c.reason, me.HostUnavailableSince)
+			t.Errorf("%s: hostUnavailableSince is %v", c.reason, me.HostUnavailableSince)
 		}
 		if got := alice.Get("/readyz"); got.Status != http.StatusOK || !strings.Contains(string(got.Body), c.ready) {
-			t.Errorf("%s: readyz says %d %q", c.reason, got.Status, got.Body)
+			t.Errorf("%s: readyz returns %d %q", c.reason, got.Status, got.Body)
 		}
 	}
 }

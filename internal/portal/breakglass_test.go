@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// Who breaks the glass is told who looks at it afterwards, not who would have been asked before.
+// TestPreviewOfBreakGlass checks that the preview of a break-glass request shows its reviewers instead of approvers.
 func TestPreviewOfBreakGlass(t *testing.T) {
 	x := newSite(t)
 	cap90 := metav1.Duration{Duration: 90 * 24 * time.Hour}
@@ -25,7 +25,7 @@ func TestPreviewOfBreakGlass(t *testing.T) {
 	}}}
 	alice := x.as("alice")
 	for name, tc := range map[string]struct {
-		glass          bool
+		breakGlass     bool
 		seconds        int
 		steps, reviews int
 		longest        int64
@@ -37,7 +37,7 @@ func TestPreviewOfBreakGlass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := newTicket("app-888", "bobs-cluster")
 			body["durationSeconds"] = tc.seconds
-			body["breakGlass"] = tc.glass
+			body["breakGlass"] = tc.breakGlass
 			var got openapi.TicketPreview
 			alice.Post("/api/v1/tickets/preview", body).Into(t, &got)
 			if len(got.Items) != 1 {
@@ -48,7 +48,7 @@ func TestPreviewOfBreakGlass(t *testing.T) {
 				t.Errorf("%+v, at most %v s", it, got.MaxDurationSeconds)
 			}
 			if it.Review != nil && (len(it.Review.Approvers) != 1 || it.Review.Approvers[0].Id != "dave") {
-				t.Errorf("dave looks at it: %+v", it.Review)
+				t.Errorf("the reviewers are %+v, want dave", it.Review)
 			}
 		})
 	}

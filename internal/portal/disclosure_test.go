@@ -14,9 +14,9 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// TestChangeHidesWhatTheResourceHides: the diff of a request must not tell who else reaches a resource, which the
-// resource's page tells its owners, the security team and auditors only.
-func TestChangeHidesWhatTheResourceHides(t *testing.T) {
+// TestChangeHidesOtherClients checks that the diff of a request does not show who else can reach a resource, which the resource's page shows only
+// to its owners, the security team and auditors.
+func TestChangeHidesOtherClients(t *testing.T) {
 	x := newSite(t)
 	statement := func(sid string, resource v1alpha1.ResourceName, subjects ...v1alpha1.Subject) v1alpha1.Statement {
 		return v1alpha1.Statement{
@@ -34,7 +34,7 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 		x.host.input.Policies,
 		&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)},
 			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
-				statement("hers", portaltest.BobsCluster, portaltest.App889),
+				statement("889", portaltest.BobsCluster, portaltest.App889),
 				statement(
 					"both",
 					portaltest.BobsCluster,
@@ -55,14 +55,14 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 		whole  bool
 	}{
 		"preview of an application's owner": {
-			"she sees her own rows of the resource",
+			"it shows the rows of the own application",
 			x.as("alice").Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")), false,
 		},
-		"requester":             {"the ticket tells her no more", change("alice"), false},
-		"approver":              {"he has to know what he adds to", change("carol"), true},
-		"owner of the resource": {"it is his", change("bob"), true},
-		"security team":         {"it sees all", change("dave"), true},
-		"auditor":               {"so does she", change("grace"), true},
+		"requester":             {"the ticket shows no more than the preview", change("alice"), false},
+		"approver":              {"the decision needs the other statements", change("carol"), true},
+		"owner of the resource": {"owners see all clients", change("bob"), true},
+		"security team":         {"the security team sees all clients", change("dave"), true},
+		"auditor":               {"auditors see all clients", change("grace"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.answer.Status != http.StatusOK {
@@ -73,7 +73,7 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 				t.Errorf("%s: %s", tc.reason, text)
 			}
 			if !strings.Contains(text, "app/888") {
-				t.Errorf("what it asks for is there: %s", text)
+				t.Errorf("the requested statement is missing: %s", text)
 			}
 		})
 	}
@@ -82,11 +82,12 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if a := change("carol"); a.Status != http.StatusOK || strings.Contains(string(a.Body), "app/889") {
-		t.Errorf("it is decided, so who reaches the resource today is not hers to know any more: %d %s", a.Status, a.Body)
+		t.Errorf("a former approver sees the resource's clients: %d %s", a.Status, a.Body)
 	}
 }
 
-// The lines of a request about a resource name its clients: to whom the resource's page does, and to those who decide.
+// TestLinesHideClients checks that the lines of a request about a resource name its clients only to people who see them on the resource's page, and
+// to the approvers.
 func TestLinesHideClients(t *testing.T) {
 	x := newSite(t)
 	x.host.compiled = []string{
@@ -118,7 +119,7 @@ func TestLinesHideClients(t *testing.T) {
 	}
 	for _, who := range []string{"bob", "carol", "dave", "grace"} {
 		if clients, others := shows(who); !clients || !others {
-			t.Errorf("%s has to see all of it: %v, %v", who, clients, others)
+			t.Errorf("%s does not see all lines: %v, %v", who, clients, others)
 		}
 	}
 	if a := x.as("carol").
@@ -126,13 +127,13 @@ func TestLinesHideClients(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if clients, others := shows("carol"); clients || !others {
-		t.Errorf("it is decided, so the resource's clients are not hers to know any more: %v, %v", clients, others)
+		t.Errorf("a former approver sees the resource's clients: %v, %v", clients, others)
 	}
 }
 
-// TestClaimedAuditorsTokens: the catalog does not know an auditor by the login's claim, so that a token of his would be
-// one of somebody who changes things.
-func TestClaimedAuditorsTokens(t *testing.T) {
+// TestTokensOfAuditorsByClaim checks that an auditor by the login's claim gets no token that can change anything: a token carries no claims, so the
+// portal would not treat its caller as an auditor.
+func TestTokensOfAuditorsByClaim(t *testing.T) {
 	x := newSite(t)
 	b := x.as("")
 	b.Login(x.provider, "/", "alice", "auditors")
@@ -140,44 +141,45 @@ func TestClaimedAuditorsTokens(t *testing.T) {
 		return b.Post("/api/v1/me/tokens", map[string]any{"name": "mine", "scopes": scopes, "expiresInSeconds": 3600})
 	}
 	if a := b.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusForbidden {
-		t.Fatalf("she only reads: %d", a.Status)
+		t.Fatalf("the auditor changed something: %d", a.Status)
 	}
 	for _, s := range []string{"tickets:write", "tickets:decide", "catalog:write", "workloads:write"} {
 		if a := token("read", s); a.Status != http.StatusForbidden {
-			t.Errorf("nor does a token with %s: %d %s", s, a.Status, a.Body)
+			t.Errorf("a token with scope %s: %d %s", s, a.Status, a.Body)
 		}
 	}
 	if a := token("read", "ledger:read"); a.Status != http.StatusCreated {
-		t.Errorf("reading she may hand on: %d %s", a.Status, a.Body)
+		t.Errorf("a token for reading: %d %s", a.Status, a.Body)
 	}
 	codes, err := x.Credentials.StartDevice(t.Context(), "kubectl acp", "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := b.Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode}); a.Status != http.StatusForbidden {
-		t.Errorf("a command line's token decides, too: %d %s", a.Status, a.Body)
+		t.Errorf("approving a command line: %d %s", a.Status, a.Body)
 	}
 	if a := b.Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode, "deny": true}); a.Status != http.StatusNoContent {
-		t.Errorf("to say no she may: %d %s", a.Status, a.Body)
+		t.Errorf("rejecting a command line: %d %s", a.Status, a.Body)
 	}
 	codes, err = x.Credentials.StartDevice(t.Context(), "kubectl acp", "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := x.as("grace").Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode}); a.Status != http.StatusNoContent {
-		t.Errorf("an auditor of the catalog is one with every token: %d %s", a.Status, a.Body)
+		t.Errorf("a token of an auditor of the catalog: %d %s", a.Status, a.Body)
 	}
 }
 
-// TestStreamsLoseRoles: who left the security team is told of his own tickets only, also by a page that he had open.
-func TestStreamsLoseRoles(t *testing.T) {
+// TestEventStreamFollowsRoleChanges checks that an open event stream of a former member of the security team contains only events of their own
+// objects.
+func TestEventStreamFollowsRoleChanges(t *testing.T) {
 	x := newSite(t)
 	dave := listen(t, x.as("dave"))
 	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	if got := dave("ticket"); !strings.Contains(got, "T-1") {
-		t.Fatalf("the security team is told: %s", got)
+		t.Fatalf("the event of the security team: %s", got)
 	}
-	x.moved(
+	x.editCatalog(
 		t,
 		"members: [dave, dora]",
 		"members: [dora]",
@@ -190,12 +192,12 @@ func TestStreamsLoseRoles(t *testing.T) {
 		}
 	}
 	if got := dave("ticket"); !strings.Contains(got, "T-3") {
-		t.Errorf("what he owns is all that he is told of: %s", got)
+		t.Errorf("the event after leaving the security team: %s", got)
 	}
 }
 
-// TestNoNumberStandsForEveryItem: who names one item must not decide others.
-func TestNoNumberStandsForEveryItem(t *testing.T) {
+// TestNegativeItemIsRefused checks that no position of an item means all items.
+func TestNegativeItemIsRefused(t *testing.T) {
 	x := newSite(t)
 	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -218,12 +220,12 @@ func TestNoNumberStandsForEveryItem(t *testing.T) {
 		}
 	}
 	if now, err := x.Tickets.Store.Get(t.Context(), 1); err != nil || now.Version != 1 {
-		t.Errorf("nothing was changed: %+v %v", now, err)
+		t.Errorf("the ticket was changed: %+v %v", now, err)
 	}
 }
 
-// moved replaces texts of the catalog's files.
-func (x *site) moved(t *testing.T, oldnew ...string) {
+// editCatalog replaces texts in the catalog's files and synchronizes.
+func (x *site) editCatalog(t *testing.T, oldnew ...string) {
 	t.Helper()
 	file := filepath.Join(x.files, "demo.yaml")
 	data, err := os.ReadFile(file)
