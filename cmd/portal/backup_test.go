@@ -310,14 +310,8 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		verifyLedger(t, o, "")
 
 		if _, err := runPortal(
-			t,
-			"restore",
-			o,
-			"--from="+l.backup,
-			"--hold-grants",
-			"--held="+held,
-		); err == nil ||
-			!strings.Contains(err.Error(), "the database is not empty") {
+			t, "restore", o, "--from="+l.backup, "--hold-grants", "--held="+held,
+		); err == nil || !strings.Contains(err.Error(), "the database is not empty") {
 			t.Errorf("a restore over a database that is used: %v", err)
 		}
 	})
@@ -357,13 +351,8 @@ func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
 		fresh = testOptions(t, &rest.Config{}, l.provider)
 		fresh.kubeconfig = o.kubeconfig
 		if _, err := runPortal(
-			t,
-			"restore",
-			fresh,
-			"--from="+l.backup,
-			"--nothing-since",
-		); err == nil ||
-			!strings.Contains(err.Error(), "AccessControlPolicy "+bobs) {
+			t, "restore", fresh, "--from="+l.backup, "--nothing-since",
+		); err == nil || !strings.Contains(err.Error(), "AccessControlPolicy "+bobs) {
 			t.Errorf("a host cluster with other objects: %v", err)
 		}
 	})

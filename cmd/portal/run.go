@@ -378,10 +378,8 @@ func prune(ctx context.Context, s credential.Store, once idempotency.Store, log 
 	defer t.Stop()
 	for {
 		if err := errors.Join(
-			s.Prune(ctx, wallclock.Now()),
-			once.Prune(ctx, wallclock.Now().Add(-idempotency.AnswerRetention)),
-		); err != nil &&
-			ctx.Err() == nil {
+			s.Prune(ctx, wallclock.Now()), once.Prune(ctx, wallclock.Now().Add(-idempotency.AnswerRetention)),
+		); err != nil && ctx.Err() == nil {
 			log.Warn("expired sessions, tokens and idempotency keys could not be removed", "error", err)
 		}
 		select {

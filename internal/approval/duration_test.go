@@ -143,11 +143,8 @@ func TestBreakGlassIsBounded(t *testing.T) {
 	m.is(first.Number, approval.StateEffective)
 	m.now = m.now.Add(2 * time.Hour)
 	if p, err := m.svc.Plan(
-		t.Context(),
-		m.actorOf("alice"),
-		ask(4*time.Hour),
-	); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid ||
-		!strings.Contains(p.Items[0].Err.Error(), "at most 2h") {
+		t.Context(), m.actorOf("alice"), ask(4*time.Hour),
+	); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid || !strings.Contains(p.Items[0].Err.Error(), "at most 2h") {
 		t.Errorf("6 h in all: %+v, %v", p, err)
 	}
 	m.submit("alice", ask(2*time.Hour))

@@ -122,16 +122,8 @@ func TestHalt(t *testing.T) {
 	}
 	m.is(closing.Number, approval.StateWithdrawn)
 	if _, err := m.svc.Decide(
-		t.Context(),
-		m.actorOf("carol"),
-		closing.Number,
-		approval.EveryItem,
-		m.version(closing.Number),
-		true,
-		"",
-	); approval.CodeOf(
-		err,
-	) != approval.CodeConflict {
+		t.Context(), m.actorOf("carol"), closing.Number, approval.EveryItem, m.version(closing.Number), true, "",
+	); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("what was ended cannot be approved: %v", err)
 	}
 	opening := m.submit("bob", mode(v1alpha1.ModeObserve, nil))

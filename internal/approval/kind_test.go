@@ -29,11 +29,8 @@ func TestEveryKindIsComplete(t *testing.T) {
 			t.Errorf("approval policies cannot be evaluated for %s", k)
 		}
 		if _, err := builtin(
-			about{c: people, requester: "alice", reached: &Reached{}},
-			k,
-			Item{Change: &Change{}},
-		); err != nil &&
-			strings.Contains(err.Error(), "built-in chain") {
+			about{c: people, requester: "alice", reached: &Reached{}}, k, Item{Change: &Change{}},
+		); err != nil && strings.Contains(err.Error(), "built-in chain") {
 			t.Errorf("%s: %v", k, err)
 		}
 	}

@@ -95,12 +95,8 @@ func TestRevocationTicket(t *testing.T) {
 	n := m.granted(0)
 	ask := approval.Request{Kind: approval.KindRevoke, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}}}}
 	if _, err := m.svc.Submit(
-		t.Context(),
-		m.actorOf("bob"),
-		approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"},
-	); approval.CodeOf(
-		err,
-	) != approval.CodeConflict {
+		t.Context(), m.actorOf("bob"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"},
+	); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("an owner revokes himself: %v", err)
 	}
 	if _, err := m.svc.Submit(t.Context(), m.actorOf("frank"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"}); err == nil {

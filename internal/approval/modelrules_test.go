@@ -258,8 +258,7 @@ func (m *model) mayBeWritten(sid string) {
 			lines, err := m.host.Compiled(it)
 			if grown := it.Shown.Grown(
 				approval.NewShown(lines),
-			); err != nil ||
-				len(grown) > len(approval.StatementLines(it)) && !t.BreakGlass && it.WrittenGeneration == 0 {
+			); err != nil || len(grown) > len(approval.StatementLines(it)) && !t.BreakGlass && it.WrittenGeneration == 0 {
 				m.fail("%s is written with %q, which nobody was shown", sid, grown)
 			}
 			if why := fullChain(t, i); why != "" || !it.State.MayBeOnHost() {

@@ -91,12 +91,8 @@ func TestRevocationsDoNotGrow(t *testing.T) {
 	n := m.granted(0)
 	x := m.submit("carol", approval.Request{Kind: approval.KindRevoke, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}}}})
 	if got := strings.Join(
-		x.Items[0].Shown.Lines,
-		"\n",
-	); !strings.Contains(
-		got,
-		"takes away: allow trnv1:rsc:o:iam:sa:app/a to trnv1:rsc:o:redis:clusters:high",
-	) {
+		x.Items[0].Shown.Lines, "\n",
+	); !strings.Contains(got, "takes away: allow trnv1:rsc:o:iam:sa:app/a to trnv1:rsc:o:redis:clusters:high") {
 		t.Errorf("it is shown what goes: %s", got)
 	}
 	m.host.Grow("allow port 22")

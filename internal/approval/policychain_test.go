@@ -366,11 +366,8 @@ func TestDecideManyAndItems(t *testing.T) {
 	x := m.submit("alice", two)
 	twice := approval.Request{Items: []approval.RequestItem{two.Items[0], two.Items[0]}}
 	if p, err := m.svc.Plan(
-		t.Context(),
-		m.actorOf("alice"),
-		twice,
-	); err != nil || approval.CodeOf(p.Items[1].Err) != approval.CodeInvalid ||
-		p.Items[0].Duplicate != x.Number {
+		t.Context(), m.actorOf("alice"), twice,
+	); err != nil || approval.CodeOf(p.Items[1].Err) != approval.CodeInvalid || p.Items[0].Duplicate != x.Number {
 		t.Errorf("the same twice: %+v, %v", p, err)
 	}
 	m.approve(x.Number, "carol") // both items wait for her

@@ -197,12 +197,8 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("the approvers see the addresses: %+v", it)
 	}
 	if _, err := m.svc.Submit(
-		t.Context(),
-		m.actorOf("alice"),
-		func() approval.Request { r := registers("vm", "192.0.2.1"); r.Reason = "again"; return r }(),
-	); approval.CodeOf(
-		err,
-	) != approval.CodeDuplicate {
+		t.Context(), m.actorOf("alice"), func() approval.Request { r := registers("vm", "192.0.2.1"); r.Reason = "again"; return r }(),
+	); approval.CodeOf(err) != approval.CodeDuplicate {
 		t.Errorf("a second ticket about the same workload: %v", err)
 	}
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("alice"), x.Number, 0, x.Version, true, ""); approval.CodeOf(err) != approval.CodeForbidden {

@@ -95,10 +95,8 @@ func TestNobodyTakesAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := take(
-		dave,
-		with(toyName, cacheName),
-	); !errors.Is(err, catalog.ErrForbidden) ||
-		!strings.Contains(err.Error(), "owner of resource/toy ("+cacheName+")") {
+		dave, with(toyName, cacheName),
+	); !errors.Is(err, catalog.ErrForbidden) || !strings.Contains(err.Error(), "owner of resource/toy ("+cacheName+")") {
 		t.Errorf("dave would decide over the grants of bob's cache: %v", err)
 	}
 	if err := take(dora, with(toyName, cacheName)); err != nil {

@@ -153,8 +153,7 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 		"cmdb",
 		owned(catalog.KindResource, "cache", cacheName, user("zoe")),
 		owned(catalog.KindResource, "db", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")),
-	); refs(d.Returned) != "resource/cache" ||
-		d.Unchanged != 1 {
+	); refs(d.Returned) != "resource/cache" || d.Unchanged != 1 {
 		t.Errorf("what is gone in one source may come from another: %+v", d)
 	}
 	if x, _ := w.Entity(catalog.Ref{Kind: catalog.KindResource, ID: "cache"}); x.Source != "cmdb" {
@@ -227,11 +226,8 @@ func TestNamesMayBeSwapped(t *testing.T) {
 	a, b := "trnv1:rsc:trip-com:redis:clusters:a", "trnv1:rsc:trip-com:redis:clusters:b"
 	w.sync("hr", owned(catalog.KindResource, "a", a, user("x")), owned(catalog.KindResource, "b", b, user("x")))
 	if d := w.sync(
-		"hr",
-		owned(catalog.KindResource, "a", b, user("x")),
-		owned(catalog.KindResource, "b", a, user("x")),
-	); len(d.Updated) != 2 ||
-		len(d.Problems) != 0 {
+		"hr", owned(catalog.KindResource, "a", b, user("x")), owned(catalog.KindResource, "b", a, user("x")),
+	); len(d.Updated) != 2 || len(d.Problems) != 0 {
 		t.Errorf("in one sync: %+v", d)
 	}
 }

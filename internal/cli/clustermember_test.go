@@ -74,11 +74,8 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	}
 
 	if code, out, errs := cluster(
-		in,
-		"join",
-		"m1",
-	); code != ExitFindings || out != "" ||
-		!strings.Contains(errs, "com.trip/redis-cluster of class redis is not in Cilium's identities") {
+		in, "join", "m1",
+	); code != ExitFindings || out != "" || !strings.Contains(errs, "com.trip/redis-cluster of class redis is not in Cilium's identities") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs := cluster(at, "check", "m1"); code != ExitInvalid || !strings.Contains(errs, "no such member") {
@@ -89,22 +86,13 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, out, errs := cluster(
-		in,
-		"join",
-		"m1",
-		"--dry-run",
-	); code != ExitFine ||
-		!strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be written") {
+		in, "join", "m1", "--dry-run",
+	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be written") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(
-		in,
-		"join",
-		"m1",
-		"--label",
-		"region=sha",
-	); code != ExitFine ||
-		!strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") {
+		in, "join", "m1", "--label", "region=sha",
+	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "nothing speaks against it\n" {
@@ -116,31 +104,19 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, out, errs := cluster(
-		at,
-		"check",
-		"m1",
-	); code != ExitFine || !strings.Contains(out, preflight.GuardMissing) ||
-		!strings.Contains(out, "ValidatingAdmissionPolicyBinding acp-guard") {
+		at, "check", "m1",
+	); code != ExitFine || !strings.Contains(out, preflight.GuardMissing) || !strings.Contains(out, "ValidatingAdmissionPolicyBinding acp-guard") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(
-		in,
-		"check",
-		"m1",
-		"--fix",
-		"--dry-run",
+		in, "check", "m1", "--fix", "--dry-run",
 	); code != ExitFine || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard to be written") ||
 		!strings.Contains(out, preflight.GuardMissing) {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(
-		in,
-		"check",
-		"m1",
-		"--fix",
-		"--guard-class-labels",
-	); code != ExitFine || out != "nothing speaks against it\n" ||
-		!strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
+		in, "check", "m1", "--fix", "--guard-class-labels",
+	); code != ExitFine || out != "nothing speaks against it\n" || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if _, err := bindings.Get(ctx, guard.ClassLabels, metav1.GetOptions{}); err != nil {
@@ -156,12 +132,8 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("code %d, %v\n%s%s", code, err, out, errs)
 	}
 	if code, out, errs := cluster(
-		at,
-		"leave",
-		"m1",
-		"--dry-run",
-	); code != ExitFine ||
-		!strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be removed") {
+		at, "leave", "m1", "--dry-run",
+	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be removed") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(in, "leave", "m1"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 removed") {

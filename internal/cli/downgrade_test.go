@@ -71,22 +71,13 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 		}
 	}
 	if code, out, errs := with(
-		"x\n",
-		"downgrade",
-		"--reason",
-		"the control plane is gone",
-	); code != ExitFine || !strings.Contains(out, "1 policies were opened") ||
-		!strings.Contains(out, "refuses KubeFed") {
+		"x\n", "downgrade", "--reason", "the control plane is gone",
+	); code != ExitFine || !strings.Contains(out, "1 policies were opened") || !strings.Contains(out, "refuses KubeFed") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := with(
-		"",
-		"downgrade",
-		"--reason",
-		"again",
-		"--yes",
-	); code != ExitFine ||
-		!strings.Contains(out, "(the control plane is gone) already") {
+		"", "downgrade", "--reason", "again", "--yes",
+	); code != ExitFine || !strings.Contains(out, "(the control plane is gone) already") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := with("", "resume"); code != ExitFine || !strings.Contains(out, "(the control plane is gone)") {

@@ -36,14 +36,8 @@ func ledgerPortal(t *testing.T, file string, cut bool) func() string {
 func TestLedgerOfAPortal(t *testing.T) {
 	asked := ledgerPortal(t, "testdata/ledger/ledger.jsonl", false)
 	if o := portalRun(
-		t,
-		"",
-		"ledger",
-		"verify",
-		"--anchor",
-		"testdata/ledger/heads.jsonl",
-	); o.code != ExitFine ||
-		!strings.Contains(o.out, "lines 1 to 5 are whole\nanchored up to line 4") {
+		t, "", "ledger", "verify", "--anchor", "testdata/ledger/heads.jsonl",
+	); o.code != ExitFine || !strings.Contains(o.out, "lines 1 to 5 are whole\nanchored up to line 4") {
 		t.Errorf("verified here: %+v", o)
 	}
 	if asked() != "Bearer acp_test /api/v1/ledger/export?afterSeq=0" {

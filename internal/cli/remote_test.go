@@ -390,16 +390,8 @@ func TestExtendAsksForWhatMayBeExtended(t *testing.T) {
 	}
 	newStandIn(t, map[string][]answerOf{"GET /tickets/T-1": {ok(ticket("T-1", portalclient.TicketStateEffective, 5))}})
 	if o := portalRun(
-		t,
-		"",
-		"extend",
-		"T-1",
-		"--item",
-		"3",
-		"--reason",
-		"longer",
-	); o.code != ExitFailed ||
-		!strings.Contains(o.err, "nothing that you could extend") {
+		t, "", "extend", "T-1", "--item", "3", "--reason", "longer",
+	); o.code != ExitFailed || !strings.Contains(o.err, "nothing that you could extend") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -32,11 +32,8 @@ func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	if code := RunUntil(
-		nil,
-		[]string{"--version"},
-		Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now},
-	); code != ExitFine ||
-		out.Len() == 0 {
+		nil, []string{"--version"}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now},
+	); code != ExitFine || out.Len() == 0 {
 		t.Errorf("without a signal: code %d, %q", code, out.String())
 	}
 }

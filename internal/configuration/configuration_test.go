@@ -173,11 +173,8 @@ func TestRefused(t *testing.T) {
 func TestLargeFile(t *testing.T) {
 	s, _ := settings()
 	if err := s.Parse(
-		[]string{"--config=" + write(t, "# "+strings.Repeat("x", maxFile))},
-		nil,
-		t.Output(),
-	); err == nil ||
-		!strings.Contains(err.Error(), "larger than") {
+		[]string{"--config=" + write(t, "# "+strings.Repeat("x", maxFile))}, nil, t.Output(),
+	); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("%v", err)
 	}
 }

@@ -145,12 +145,8 @@ func TestOpenedBesideOwn(t *testing.T) {
 				t.Errorf("%s, pods known %v: fraud %v, risk %v", c.reason, known, fraud, risk)
 			}
 			if everything := FindOpenedPods(
-				[]IstioAllow{o},
-				nil,
-				map[string]bool{key: true},
-				func(func([]Handle)) {},
-			); !known && !c.fraud &&
-				found.Equal(everything) {
+				[]IstioAllow{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {},
+			); !known && !c.fraud && found.Equal(everything) {
 				t.Errorf("%s: it is the same as without ACP's policies", c.reason)
 			}
 		}

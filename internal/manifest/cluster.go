@@ -35,12 +35,8 @@ func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 	}
 	// Without what the adapter reports of the members, and without their registrations, the defaults count.
 	if err := list(
-		ctx,
-		client,
-		v1alpha1.GroupVersion.WithResource("memberclusters"),
-		set,
-	); err != nil && !apierrors.IsNotFound(err) &&
-		!apierrors.IsForbidden(err) {
+		ctx, client, v1alpha1.GroupVersion.WithResource("memberclusters"), set,
+	); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list what is reported of the members: %w", err)
 	}
 	members := schema.GroupVersionResource{Group: kubefedGroup, Version: "v1beta1", Resource: "kubefedclusters"}

@@ -222,10 +222,8 @@ func TestInterruptedExportFails(t *testing.T) {
 	dave := x.as("dave")
 	whole := dave.Get("/api/v1/ledger/export")
 	if lines := strings.Count(
-		string(whole.Body),
-		"\n",
-	); whole.Status != http.StatusOK || lines < 1 ||
-		whole.Header.Get("Content-Type") != "application/x-ndjson" {
+		string(whole.Body), "\n",
+	); whole.Status != http.StatusOK || lines < 1 || whole.Header.Get("Content-Type") != "application/x-ndjson" {
 		t.Fatalf("%d %s", whole.Status, whole.Body)
 	}
 	x.broken.Store(true)

@@ -391,8 +391,7 @@ func TestDowngradeAndResume(t *testing.T) {
 		a := dave.Post("/api/v1/downgrade", map[string]any{"scope": "class", "class": "redis", "until": until, "reason": "an outage"})
 		var done extent
 		if a.Into(
-			t,
-			&done,
+			t, &done,
 		); a.Status != http.StatusOK || done.Open != 1 || len(done.Active) != 1 || done.Active[0].By.ID != "dave" || done.Run == nil ||
 			done.Run.FinishedAt == nil {
 			t.Fatalf("%d %s", a.Status, a.Body)

@@ -237,12 +237,8 @@ func TestTokensNeverExceedTheirOwners(t *testing.T) {
 		"another scheme": "Basic YWxpY2U6eA==", "empty": "Bearer", "nonsense": "Bearer ü\t",
 	} {
 		if a := dave.Call(
-			"GET",
-			"/api/v1/me",
-			nil,
-			http.Header{"Authorization": {header}},
-		); a.Status != http.StatusUnauthorized ||
-			a.Header.Get("WWW-Authenticate") == "" {
+			"GET", "/api/v1/me", nil, http.Header{"Authorization": {header}},
+		); a.Status != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: the session was used instead of the token: %d", reason, a.Status)
 		}
 	}

@@ -59,12 +59,9 @@ func TestTemporaryAuditOfAResource(t *testing.T) {
 	var got resourceView
 	a := put(bob, path, map[string]any{"until": until, "reason": "an outage", "resourceVersion": seen.Protection.ResourceVersion})
 	if a.Into(
-		t,
-		&got,
+		t, &got,
 	); a.Status != http.StatusOK || got.Protection.TemporaryAudit == nil || !got.Protection.TemporaryAudit.Active ||
-		!got.Protection.TemporaryAudit.Until.Equal(until) ||
-		got.Protection.TemporaryAudit.By.ID != "bob" ||
-		got.Protection.TemporaryAudit.Guard {
+		!got.Protection.TemporaryAudit.Until.Equal(until) || got.Protection.TemporaryAudit.By.ID != "bob" || got.Protection.TemporaryAudit.Guard {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if a := put(dave, path, map[string]any{"until": until.Add(time.Hour), "reason": "it lasts"}); a.Status != http.StatusOK {
@@ -308,8 +305,7 @@ func TestImpactOfAGrant(t *testing.T) {
 	}
 	a := x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster"))
 	if a.Into(
-		t,
-		&impact,
+		t, &impact,
 	); a.Status != http.StatusOK || !impact.Available || impact.Allowed.Connections != 3 || len(impact.NewlyAllowed) != 1 ||
 		impact.NewlyAllowed[0].Subject.ID != "app-888" {
 		t.Errorf("the impact lacks the newly allowed connections: %d %s", a.Status, a.Body)

@@ -148,10 +148,8 @@ func TestAssess(t *testing.T) {
 	}
 	got := all[orders]
 	if diff := cmp.Diff(
-		[][]string{{cart, scanner, search}, {search}},
-		[][]string{got.Clients, got.Newcomers},
-	); diff != "" || got.Unattributed != 1 || got.Enough ||
-		len(got.Missing) == 0 {
+		[][]string{{cart, scanner, search}, {search}}, [][]string{got.Clients, got.Newcomers},
+	); diff != "" || got.Unattributed != 1 || got.Enough || len(got.Missing) == 0 {
 		t.Errorf("%+v: %s", got, diff)
 	}
 	for app, want := range map[string]bool{cart: true, "trnv1:rsc:o:iam:sa:app/other": false} {

@@ -57,11 +57,8 @@ func TestAnnotationIsBounded(t *testing.T) {
 		t.Errorf("an hour later: %s", sids(got))
 	}
 	if a = AddChanges(
-		a,
-		now.Add(2*MaxAge),
-		changeOf("new", now.Add(2*MaxAge)),
-	); sids(ParseChanges(a, now.Add(2*MaxAge))) != "new" ||
-		strings.Count(a, ",") != 0 {
+		a, now.Add(2*MaxAge), changeOf("new", now.Add(2*MaxAge)),
+	); sids(ParseChanges(a, now.Add(2*MaxAge))) != "new" || strings.Count(a, ",") != 0 {
 		t.Errorf("old entries stay: %s", a)
 	}
 	if a := AddChanges(

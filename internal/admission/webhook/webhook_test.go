@@ -200,13 +200,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 func TestNewExplainsWhatIsWrong(t *testing.T) {
 	dir, authority := t.TempDir(), newCA(t)
 	if _, err := New(
-		context.Background(),
-		"127.0.0.1:0",
-		filepath.Join(dir, "tls.crt"),
-		filepath.Join(dir, "tls.key"),
-		&Handler{},
-	); err == nil ||
-		!strings.Contains(err.Error(), "certificate") {
+		context.Background(), "127.0.0.1:0", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), &Handler{},
+	); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without certificate: %v, want an error about it", err)
 	}
 	authority.issue(t, dir)

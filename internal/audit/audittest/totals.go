@@ -60,11 +60,8 @@ func totalsInOrder(t *testing.T, s audit.Store) {
 	stop := errors.New("enough")
 	n := 0
 	if err := s.Totals(
-		t.Context(),
-		audit.Filter{},
-		func(audit.Total) error { n++; return stop },
-	); !errors.Is(err, stop) || errors.Is(err, audit.ErrUnavailable) ||
-		n != 1 {
+		t.Context(), audit.Filter{}, func(audit.Total) error { n++; return stop },
+	); !errors.Is(err, stop) || errors.Is(err, audit.ErrUnavailable) || n != 1 {
 		t.Errorf("Totals with a callback that fails: %v after %d calls, want its own error after 1", err, n)
 	}
 	if err := s.Totals(t.Context(), audit.Filter{Subjects: []string{"nobody"}}, func(audit.Total) error { return stop }); err != nil {

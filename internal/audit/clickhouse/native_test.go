@@ -65,10 +65,8 @@ func wrongPasswordIsTold(t *testing.T, dsn string) {
 	o := options(t, dsn)
 	o.driver.Auth.Password = "wr0ng-secret"
 	if _, err := Open(
-		t.Context(),
-		o,
-	); !errors.Is(err, audit.ErrUnavailable) || !strings.Contains(err.Error(), "assword") ||
-		strings.Contains(err.Error(), "wr0ng") {
+		t.Context(), o,
+	); !errors.Is(err, audit.ErrUnavailable) || !strings.Contains(err.Error(), "assword") || strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("%v; want that the password is wrong, without it", err)
 	}
 }

@@ -125,18 +125,13 @@ func TestPutIsIdempotent(t *testing.T) {
 	}
 	if got := outcomes(
 		w.put(platform, "vms", vm("a", app1, "10.5.0.0/28", "10.5.0.7"), vm("b", app2, "2001:db8::1")),
-	); got != "unchanged changed" ||
-		w.did() != "put vms.b" {
+	); got != "unchanged changed" || w.did() != "put vms.b" {
 		t.Errorf("the same in another order is the same: %s", got)
 	}
 	w.failing["c"] = true
 	if got := w.put(
-		platform,
-		"vms",
-		vm("c", app1, "10.5.1.1"),
-		vm("d", app1, "10.5.1.2"),
-	); outcomes(got) != "refused created" ||
-		got[0].Message.Text != "away" {
+		platform, "vms", vm("c", app1, "10.5.1.1"), vm("d", app1, "10.5.1.2"),
+	); outcomes(got) != "refused created" || got[0].Message.Text != "away" {
 		t.Errorf("one that fails does not hold up the others: %v", got)
 	}
 }

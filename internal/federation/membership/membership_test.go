@@ -256,8 +256,7 @@ func TestTwoOfTheUsualInstallationJoin(t *testing.T) {
 	meshed.Cluster.Mesh = "east"
 	if findings, err := meshed.Run(
 		t.Context(),
-	); !errors.Is(err, ErrRefused) ||
-		!slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.SameClusterID }) {
+	); !errors.Is(err, ErrRefused) || !slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.SameClusterID }) {
 		t.Errorf("two clusters of one mesh with the same number: got error %v, findings %+v", err, findings)
 	}
 }

@@ -66,8 +66,7 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 		}
 		if want := core.Value(
 			r.Params.Issue,
-		); len(want) > 0 &&
-			!slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
+		); len(want) > 0 && !slices.ContainsFunc(want, func(i openapi.StatementIssueKind) bool { return counts[p.Name][string(i)] > 0 }) {
 			continue
 		}
 		if part == "" || policyHas(c, p, part) {

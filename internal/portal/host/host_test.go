@@ -83,15 +83,8 @@ func TestWriter(t *testing.T) {
 
 	stop := errors.New("stop")
 	if _, err := w.Put(
-		ctx,
-		"checked",
-		portaltest.BobsCluster,
-		[]v1alpha1.Statement{statement("x", portaltest.BobsCluster)},
-		func(context.Context) error { return stop },
-	); !errors.Is(
-		err,
-		stop,
-	) {
+		ctx, "checked", portaltest.BobsCluster, []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}, func(context.Context) error { return stop },
+	); !errors.Is(err, stop) {
 		t.Errorf("the check's error is returned as it is: %v", err)
 	}
 	if p, err := h.Live(ctx, "checked"); p != nil || err != nil {

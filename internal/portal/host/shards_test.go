@@ -171,13 +171,8 @@ func TestADeletedShardHidesNothing(t *testing.T) {
 	}
 	third := approval.SID(3, 4)
 	if got, err := w.Drop(
-		t.Context(),
-		base,
-		shardedResource,
-		[]string{third},
-		always,
-	); err != nil || got.Policy != policy.PolicyShard(base, 3) ||
-		slices.Contains(sidsOf(t, w, got.Policy), third) {
+		t.Context(), base, shardedResource, []string{third}, always,
+	); err != nil || got.Policy != policy.PolicyShard(base, 3) || slices.Contains(sidsOf(t, w, got.Policy), third) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if err := w.Client.Delete(t.Context(), &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: base}}); err != nil {
@@ -185,13 +180,8 @@ func TestADeletedShardHidesNothing(t *testing.T) {
 	}
 	other := approval.SID(3, 5) // the first said how many there are, and the ticket says where its statement is
 	if got, err := w.Drop(
-		t.Context(),
-		policy.PolicyShard(base, 3),
-		shardedResource,
-		[]string{other},
-		always,
-	); err != nil ||
-		slices.Contains(sidsOf(t, w, got.Policy), other) {
+		t.Context(), policy.PolicyShard(base, 3), shardedResource, []string{other}, always,
+	); err != nil || slices.Contains(sidsOf(t, w, got.Policy), other) {
 		t.Errorf("%+v %v", got, err)
 	}
 }

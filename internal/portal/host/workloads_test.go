@@ -147,8 +147,7 @@ func TestWorkloads(t *testing.T) {
 	}
 	if o = get(
 		"vms.vm-7.rack",
-	); o.Annotations["team"] != "kept" || o.Annotations["acp.io/description"] != "moved" ||
-		o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/9" {
+	); o.Annotations["team"] != "kept" || o.Annotations["acp.io/description"] != "moved" || o.Spec.Subject != "trnv1:rsc:trip-com:iam:sa:app/9" {
 		t.Errorf("what others wrote stays: %+v", o)
 	}
 
