@@ -66,7 +66,8 @@ func TestEnforceWaitsForEveryPlacedMember(t *testing.T) {
 				t.Errorf("closed: -want +got\n%s", diff)
 			}
 			m1 := states["m1"]
-			if c.says != "" && (m1.State != v1alpha1.MemberPending || !strings.Contains(m1.Message, "Enforce is delayed") || !strings.Contains(m1.Message, c.says)) {
+			if c.says != "" && (m1.State != v1alpha1.MemberPending || !strings.Contains(m1.Message, "Enforce is delayed") ||
+				!strings.Contains(m1.Message, c.says)) {
 				t.Errorf("%+v does not say %q", m1, c.says)
 			}
 			if c.says == "" && strings.Contains(m1.Message, "Enforce is delayed") {
