@@ -321,7 +321,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { guard.Run(ctx) })
 	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() {
-		if err := h.Happenings(ctx, told(db)); err != nil {
+		if err := h.FollowMemberEvents(ctx, recordMemberEvents(db)); err != nil {
 			log.Error("what happens in members does not come into the ledger", "error", err)
 		}
 	})

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Happening is an observation of the adapter in a member that the portal did not cause.
-type Happening struct {
-	// ID is the UID of the Event. The same happening is reported again after a restart.
+// MemberEvent is an observation of the adapter in a member that the portal did not cause.
+type MemberEvent struct {
+	// ID is the UID of the Event. The same Event is reported again after a restart.
 	ID string
 	At time.Time
 	// Resource is the name of the ProtectedResource, Reason the Event's, as MemberDrifted, and Note its sentence, which begins
@@ -33,22 +33,22 @@ const (
 	memberReason = "Member"
 )
 
-// happening converts an Event. It returns false if it is not an Event of the adapter about a member.
-func happening(e *eventsv1.Event) (Happening, bool) {
+// memberEvent converts an Event. It returns false if it is not an Event of the adapter about a member.
+func memberEvent(e *eventsv1.Event) (MemberEvent, bool) {
 	if e.ReportingController != adapter || !strings.HasPrefix(e.Reason, memberReason) || e.Regarding.Kind != "ProtectedResource" || e.UID == "" {
-		return Happening{}, false
+		return MemberEvent{}, false
 	}
 	at := e.EventTime.Time
 	if at.IsZero() {
 		at = e.CreationTimestamp.Time
 	}
-	return Happening{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Note: e.Note}, true
+	return MemberEvent{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Note: e.Note}, true
 }
 
-// Happenings follows the adapter's Events about members until the context ends, and calls record for each one. It repeats failed calls,
-// and calls record again for existing Events after a restart. Events are stored for an hour: what happened while no portal ran for
-// longer is not recorded.
-func (h *Host) Happenings(ctx context.Context, record func(context.Context, Happening) error) error {
+// FollowMemberEvents follows the adapter's Events about members until the context ends, and calls record for each one. It repeats
+// failed calls, and calls record again for existing Events after a restart. Events are stored for an hour: what happened while no
+// portal ran for longer is not recorded.
+func (h *Host) FollowMemberEvents(ctx context.Context, record func(context.Context, MemberEvent) error) error {
 	clients, err := kubernetes.NewForConfig(h.config)
 	if err != nil {
 		return fmt.Errorf("make a client for events: %w", err)
@@ -56,7 +56,7 @@ func (h *Host) Happenings(ctx context.Context, record func(context.Context, Happ
 	return follow(ctx, clients, record, h.log)
 }
 
-func follow(ctx context.Context, clients kubernetes.Interface, record func(context.Context, Happening) error, log *slog.Logger) error {
+func follow(ctx context.Context, clients kubernetes.Interface, record func(context.Context, MemberEvent) error, log *slog.Logger) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute))
 	lw := toolscache.NewFilteredListWatchFromClient(clients.EventsV1().RESTClient(), "events", eventsNamespace, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("regarding.kind", "ProtectedResource").String()
@@ -64,7 +64,7 @@ func follow(ctx context.Context, clients kubernetes.Interface, record func(conte
 	informer := toolscache.NewSharedIndexInformer(lw, &eventsv1.Event{}, 0, nil)
 	add := func(o any) {
 		if e, ok := o.(*eventsv1.Event); ok {
-			if _, about := happening(e); about {
+			if _, about := memberEvent(e); about {
 				queue.Add(e.Name)
 			}
 		}
@@ -85,7 +85,7 @@ func follow(ctx context.Context, clients kubernetes.Interface, record func(conte
 		}
 		o, _, err := informer.GetIndexer().GetByKey(eventsNamespace + "/" + name)
 		if e, ok := o.(*eventsv1.Event); ok && err == nil {
-			one, _ := happening(e)
+			one, _ := memberEvent(e)
 			err = record(ctx, one)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// Only the adapter's Events about members are told, one that could not be recorded again, and all of them after a restart.
-func TestHappeningsOfMembers(t *testing.T) {
+// Only the adapter's Events about members are recorded, one that could not be recorded again, and all of them after a restart.
+func TestFollowMemberEvents(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{})
 	clients := kubernetes.NewForConfigOrDie(server.Config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,7 +40,7 @@ func TestHappeningsOfMembers(t *testing.T) {
 	create("of-another", "somebody", "MemberDrifted", "ProtectedResource")
 	create("realized", "acp-adapter", "Realized", "ProtectedResource")
 	create("of-a-pod", "acp-adapter", "MemberDrifted", "Pod")
-	want := host.Happening{ID: string(drifted.UID), At: at.Time, Resource: "bobs", Reason: "MemberDrifted", Note: "m2: drifted"}
+	want := host.MemberEvent{ID: string(drifted.UID), At: at.Time, Resource: "bobs", Reason: "MemberDrifted", Note: "m2: drifted"}
 
 	h, err := host.New(server.Config, func(string) {}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -48,30 +48,30 @@ func TestHappeningsOfMembers(t *testing.T) {
 	}
 	for _, restart := range []string{"first", "again"} {
 		running, stop := context.WithCancel(ctx)
-		told, ended := make(chan host.Happening, 10), make(chan error, 1)
+		recorded, ended := make(chan host.MemberEvent, 10), make(chan error, 1)
 		failed := false
 		go func() {
-			ended <- h.Happenings(running, func(_ context.Context, x host.Happening) error {
+			ended <- h.FollowMemberEvents(running, func(_ context.Context, x host.MemberEvent) error {
 				if !failed {
 					failed = true
-					return errors.New("the database is away")
+					return errors.New("the database is unavailable")
 				}
-				told <- x
+				recorded <- x
 				return nil
 			})
 		}()
 		select {
-		case got := <-told:
+		case got := <-recorded:
 			got.At = got.At.UTC()
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s: %s", restart, d)
 			}
 		case <-ctx.Done():
-			t.Fatalf("%s: nothing was told", restart)
+			t.Fatalf("%s: no event was recorded", restart)
 		}
 		stop()
-		if err := <-ended; err != nil || len(told) != 0 {
-			t.Errorf("%s: %v, and %d more", restart, err, len(told))
+		if err := <-ended; err != nil || len(recorded) != 0 {
+			t.Errorf("%s: %v, and %d more", restart, err, len(recorded))
 		}
 	}
 }
