@@ -58,7 +58,7 @@ func joinMember(t *testing.T, host, joined *cluster, prefix string, with func(*m
 		Member:   joined.Config,
 		Lifetime: 24 * time.Hour,
 		Now:      time.Now,
-		Told: func(s membership.Step) {
+		OnStep: func(s membership.Step) {
 			if s.In == "m1" {
 				steps = append(steps, s)
 			}

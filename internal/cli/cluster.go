@@ -116,5 +116,5 @@ func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 
 // step prints one line about a completed step.
 func (s Streams) step(x membership.Step) {
-	fmt.Fprintf(s.Out, "%s: %s %s\n", x.In, x.Object, x.Done)
+	fmt.Fprintf(s.Out, "%s: %s %s\n", x.In, x.Object, x.Outcome)
 }

@@ -101,7 +101,7 @@ func (c *checkFlags) repair(cmd *cobra.Command, host *membership.Host, name stri
 		return err
 	}
 	fix := &membership.Fix{Host: host, Name: name, Member: member, Keys: labels, ClassLabels: c.classLabels, Istio: c.istio, DryRun: c.dryRun,
-		Told: func(x membership.Step) { fmt.Fprintf(c.streams.Err, "%s: %s %s\n", x.In, x.Object, x.Done) }}
+		OnStep: func(x membership.Step) { fmt.Fprintf(c.streams.Err, "%s: %s %s\n", x.In, x.Object, x.Outcome) }}
 	if err := fix.Run(cmd.Context()); err != nil {
 		return invalid(err)
 	}

@@ -139,7 +139,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		Lifetime:    j.lifetime,
 		DryRun:      j.dryRun,
 		Now:         j.streams.Now,
-		Told:        j.streams.step,
+		OnStep:      j.streams.step,
 	}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {

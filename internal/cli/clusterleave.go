@@ -52,7 +52,7 @@ func (l *leaveFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	leave := &membership.Leave{Host: host, Name: name, Force: l.force, DryRun: l.dryRun, Timeout: l.timeout, Every: 2 * time.Second,
-		Told: l.streams.step, Waiting: func(left membership.Left) {
+		OnStep: l.streams.step, Waiting: func(left membership.Remaining) {
 			fmt.Fprintf(l.streams.Err, "waiting: %s\n", summary(left))
 		}}
 	if l.memberContext != "" || l.memberKubeconfig != "" {
@@ -61,21 +61,21 @@ func (l *leaveFlags) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	left, err := leave.Run(cmd.Context())
-	if !left.Nothing() {
+	if !left.IsEmpty() {
 		stays(l.streams.Err, left)
 	}
 	switch {
-	case errors.Is(err, membership.ErrStays):
+	case errors.Is(err, membership.ErrNotEmpty):
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w", name, err)}
 	case err != nil:
 		return invalid(err)
-	case !left.Nothing():
+	case !left.IsEmpty():
 		return errFindings
 	}
 	return nil
 }
 
-func summary(left membership.Left) string {
+func summary(left membership.Remaining) string {
 	if left.Unread != "" {
 		return "the member cannot be read: " + left.Unread
 	}
@@ -83,7 +83,7 @@ func summary(left membership.Left) string {
 }
 
 // stays prints everything that remains in a member.
-func stays(w io.Writer, left membership.Left) {
+func stays(w io.Writer, left membership.Remaining) {
 	if left.Unread != "" {
 		fmt.Fprintf(w, "the member cannot be read, so it may keep everything that was ever placed there: %s\n", left.Unread)
 	}

@@ -13,7 +13,7 @@ import (
 // applyCiliumKinds creates Cilium's kinds that are pushed to members, as Cilium has them, in a member without Cilium: KubeFed reads
 // the kinds in every member, and stops for all of them where one is missing. The kinds enforce nothing without agents. An existing
 // kind stays as it is, and Cilium's operator updates these when Cilium is installed later, because they have no schema version.
-func applyCiliumKinds(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, told func(Step, error) error) error {
+func applyCiliumKinds(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, record func(Step, error) error) error {
 	for _, k := range []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup} {
 		name := k.TargetResource.Resource + ".yaml"
 		text, err := crds.EmbedFS.ReadFile(name)
@@ -24,7 +24,7 @@ func applyCiliumKinds(ctx context.Context, objects dynamic.Interface, cluster st
 		if err != nil {
 			return err
 		}
-		if err := applyMissing(ctx, objects, cluster, kinds, dry, told); err != nil {
+		if err := applyMissing(ctx, objects, cluster, kinds, dry, record); err != nil {
 			return err
 		}
 	}

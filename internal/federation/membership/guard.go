@@ -35,7 +35,8 @@ type Fix struct {
 	// Istio creates what Istio's policies need, even if the host does not carry them yet.
 	Istio  bool
 	DryRun bool
-	Told   func(Step)
+	// OnStep is called after each step.
+	OnStep func(Step)
 }
 
 // Run makes the changes.
@@ -51,9 +52,9 @@ func (f *Fix) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	told := func(s Step, err error) error {
-		if err == nil && f.Told != nil {
-			f.Told(s)
+	record := func(s Step, err error) error {
+		if err == nil && f.OnStep != nil {
+			f.OnStep(s)
 		}
 		return err
 	}
@@ -62,12 +63,12 @@ func (f *Fix) Run(ctx context.Context) error {
 		return err
 	}
 	for _, o := range all {
-		if err := told(applyObject(ctx, objects, f.Name, o, f.DryRun)); err != nil {
+		if err := record(applyObject(ctx, objects, f.Name, o, f.DryRun)); err != nil {
 			return err
 		}
 	}
 	if c.WithoutCilium() {
-		if err := applyCiliumKinds(ctx, objects, f.Name, f.DryRun, told); err != nil {
+		if err := applyCiliumKinds(ctx, objects, f.Name, f.DryRun, record); err != nil {
 			return err
 		}
 	}
@@ -76,14 +77,14 @@ func (f *Fix) Run(ctx context.Context) error {
 		return err
 	}
 	if f.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := applyIstio(ctx, objects, f.Name, f.DryRun, told); err != nil {
+		if err := applyIstio(ctx, objects, f.Name, f.DryRun, record); err != nil {
 			return err
 		}
 	}
 	if err := f.admitted(ctx, c); err != nil {
 		return err
 	}
-	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, f.DryRun, told)
+	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, f.DryRun, record)
 }
 
 // admitted checks that KubeFed's user in the member is the one that the guard admits.
@@ -118,7 +119,7 @@ func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 }
 
 // applyGuard applies the guard in a member. A cluster that is too old for it gets none.
-func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, told func(Step, error) error) error {
+func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, record func(Step, error) error) error {
 	var credentials guard.Credentials
 	if labels {
 		credentials = preflight.Credentials(keys)
@@ -130,9 +131,9 @@ func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, 
 	for _, o := range all {
 		step, err := applyObject(ctx, objects, cluster, o, dry)
 		if apierrors.IsNotFound(err) {
-			step.Done, err = Unserved, nil
+			step.Outcome, err = Unserved, nil
 		}
-		if err := told(step, err); err != nil {
+		if err := record(step, err); err != nil {
 			return err
 		}
 	}

@@ -33,12 +33,12 @@ func istioRoles() ([]*unstructured.Unstructured, error) { return documents("role
 
 // applyIstio creates what a member needs so that Istio's policies can be pushed to it, whether or not it has an Istio,
 // because KubeFed reads the kind in every member. An existing kind stays as Istio created it.
-func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, told func(Step, error) error) error {
+func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, record func(Step, error) error) error {
 	kinds, err := documents("authorizationpolicies.yaml", istio.Kind)
 	if err != nil {
 		return err
 	}
-	if err := applyMissing(ctx, objects, cluster, kinds, dry, told); err != nil {
+	if err := applyMissing(ctx, objects, cluster, kinds, dry, record); err != nil {
 		return err
 	}
 	roles, err := istioRoles()
@@ -46,7 +46,7 @@ func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, 
 		return err
 	}
 	for _, o := range roles {
-		if err := told(applyObject(ctx, objects, cluster, o, dry)); err != nil {
+		if err := record(applyObject(ctx, objects, cluster, o, dry)); err != nil {
 			return err
 		}
 	}

@@ -35,16 +35,16 @@ func TestJoinPreparesAMemberForIstio(t *testing.T) {
 	if _, err := j.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]Done{}
+	made := map[string]Outcome{}
 	for _, s := range steps {
-		made[s.Object] = s.Done
+		made[s.Object] = s.Outcome
 	}
 	const kind = "CustomResourceDefinition authorizationpolicies.security.istio.io"
 	if made[kind] != Created || made["Role istio-system/acp-pusher"] != Created {
 		t.Errorf("got steps %v", steps)
 	}
 	steps = nil
-	if err := (&Fix{Host: j.Host, Name: "meshed", Member: alone.Config, Istio: true, Told: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
+	if err := (&Fix{Host: j.Host, Name: "meshed", Member: alone.Config, Istio: true, OnStep: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if c := counts(steps); c[Unchanged] != len(steps) {

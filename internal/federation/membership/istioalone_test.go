@@ -65,9 +65,9 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 	if findings, err = join("istio"); err != nil {
 		t.Fatalf("got error %v, findings %+v", err, findings)
 	}
-	made := map[string]Done{}
+	made := map[string]Outcome{}
 	for _, s := range steps {
-		made[s.Object] = s.Done
+		made[s.Object] = s.Outcome
 	}
 	kinds := []string{"CustomResourceDefinition ciliumclusterwidenetworkpolicies.cilium.io", "CustomResourceDefinition ciliumcidrgroups.cilium.io"}
 	for _, kind := range kinds {
@@ -114,10 +114,10 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps = nil
-	if err := (&Fix{Host: h, Name: "istio-alone", Member: alone.Config, Told: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
+	if err := (&Fix{Host: h, Name: "istio-alone", Member: alone.Config, OnStep: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Object == kinds[1] && s.Done == Created }) {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Object == kinds[1] && s.Outcome == Created }) {
 		t.Errorf("got steps %v", steps)
 	}
 

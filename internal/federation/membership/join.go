@@ -41,8 +41,8 @@ type Join struct {
 	Lifetime time.Duration
 	DryRun   bool
 	Now      func() time.Time
-	// Told is called after each step.
-	Told func(Step)
+	// OnStep is called after each step.
+	OnStep func(Step)
 }
 
 // ErrRefused reports that the cluster does not pass the preflight. Nothing was registered.
@@ -328,8 +328,8 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 }
 
 func (j *Join) step(s Step, err error) error {
-	if err == nil && j.Told != nil {
-		j.Told(s)
+	if err == nil && j.OnStep != nil {
+		j.OnStep(s)
 	}
 	return err
 }

@@ -40,13 +40,14 @@ type Leave struct {
 	// Timeout is how long Run waits until the member was seen without managed objects, and Every the interval of the
 	// checks.
 	Timeout, Every time.Duration
-	Told           func(Step)
+	// OnStep is called after each step.
+	OnStep func(Step)
 	// Waiting is called with what is left, whenever that has changed.
-	Waiting func(Left)
+	Waiting func(Remaining)
 }
 
-// Left describes what prevents a member from leaving.
-type Left struct {
+// Remaining contains what prevents a member from leaving.
+type Remaining struct {
 	// Objects are those that ACP manages in the member, by kind and name.
 	Objects []string `json:"objects,omitempty"`
 	// Federated are the Federated objects on the host that are placed in the member, or were and have not been seen
@@ -56,25 +57,27 @@ type Left struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// Nothing reports whether nothing is left.
-func (l Left) Nothing() bool { return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == "" }
+// IsEmpty reports whether nothing prevents the member from leaving.
+func (l Remaining) IsEmpty() bool {
+	return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == ""
+}
 
-// ErrStays reports that the member still has objects of ACP. It stays registered, and no placement includes it any
-// more.
-var ErrStays = errors.New("the member still has objects of ACP, and stays registered")
+// ErrNotEmpty is returned if the member still has, or may have, managed objects after the timeout. The member stays
+// registered, and no placement includes it any more.
+var ErrNotEmpty = errors.New("the member still has objects of ACP, and stays registered")
 
 // Run unregisters the member, and returns what is left in it: nothing, unless Force or DryRun is set or the error is
-// ErrStays.
-func (l *Leave) Run(ctx context.Context) (Left, error) {
+// ErrNotEmpty.
+func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 	u, c, err := l.Host.registration(ctx, l.Name)
 	if err != nil {
-		return Left{}, err
+		return Remaining{}, err
 	}
 	if u == nil {
 		// An earlier call may have been interrupted after it removed the registration.
-		return Left{}, l.clean(ctx, federation.PusherSecretName(l.Name))
+		return Remaining{}, l.clean(ctx, federation.PusherSecretName(l.Name))
 	}
-	left, err := l.Host.Left(ctx, c)
+	left, err := l.Host.Remaining(ctx, c)
 	if err != nil {
 		return left, err
 	}
@@ -87,37 +90,38 @@ func (l *Leave) Run(ctx context.Context) (Left, error) {
 	if err != nil {
 		return left, err
 	}
-	l.told(step)
+	l.step(step)
 	return left, l.clean(ctx, c.Secret)
 }
 
 // wait removes the member from all placements, and waits until nothing is left.
-func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Left, error) {
-	left := Left{Unread: "it was not looked at yet"}
+func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Remaining, error) {
+	left := Remaining{Unread: "it was not looked at yet"}
 	if err := l.Host.setLeaving(ctx, l.Name, true); err != nil {
 		return left, err
 	}
-	told := ""
+	reported := ""
 	err := wait.PollUntilContextTimeout(ctx, l.Every, l.Timeout, true, func(context.Context) (bool, error) {
 		var err error
-		if left, err = l.Host.Left(ctx, c); err != nil {
+		if left, err = l.Host.Remaining(ctx, c); err != nil {
 			return false, err
 		}
-		if now := fmt.Sprint(left); now != told && l.Waiting != nil && !left.Nothing() {
-			told = now
+		if now := fmt.Sprint(left); now != reported && l.Waiting != nil && !left.IsEmpty() {
+			reported = now
 			l.Waiting(left)
 		}
-		return left.Nothing(), nil
+		return left.IsEmpty(), nil
 	})
 	if wait.Interrupted(err) {
-		return left, ErrStays
+		return left, ErrNotEmpty
 	}
 	return left, err
 }
 
-// Left reads the member with the adapter's token, and the host's Federated objects.
-func (h *Host) Left(ctx context.Context, c federation.Cluster) (Left, error) {
-	var out Left
+// Remaining returns what prevents a member from leaving. It reads the member with the adapter's token, and the host's
+// Federated objects.
+func (h *Host) Remaining(ctx context.Context, c federation.Cluster) (Remaining, error) {
+	var out Remaining
 	kinds, err := h.Needed(ctx)
 	if err != nil {
 		return out, err
@@ -230,7 +234,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 		if err != nil {
 			return err
 		}
-		l.told(step)
+		l.step(step)
 	}
 	if l.Member == nil {
 		return nil
@@ -261,17 +265,17 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 		if err != nil {
 			return err
 		}
-		if step.Done == Absent && slices.Contains(roles, o) {
+		if step.Outcome == Absent && slices.Contains(roles, o) {
 			continue // Not every fleet carries Istio's policies.
 		}
-		l.told(step)
+		l.step(step)
 	}
 	return nil
 }
 
-func (l *Leave) told(s Step) {
-	if l.Told != nil {
-		l.Told(s)
+func (l *Leave) step(s Step) {
+	if l.OnStep != nil {
+		l.OnStep(s)
 	}
 }
 

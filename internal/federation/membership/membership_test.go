@@ -110,13 +110,13 @@ func joining(t *testing.T, name string, told *[]Step) *Join {
 	t.Helper()
 	return &Join{Host: host(t), Cluster: federation.Cluster{Name: name, Endpoint: memberServer.Config.Host, CABundle: memberServer.Config.CAData,
 		Labels: map[string]string{"region": "sha"}}, Member: memberServer.Config, Lifetime: 365 * 24 * time.Hour, Now: time.Now,
-		Told: func(s Step) { *told = append(*told, s) }}
+		OnStep: func(s Step) { *told = append(*told, s) }}
 }
 
-func counts(steps []Step) map[Done]int {
-	out := map[Done]int{}
+func counts(steps []Step) map[Outcome]int {
+	out := map[Outcome]int{}
 	for _, s := range steps {
-		out[s.Done]++
+		out[s.Outcome]++
 	}
 	return out
 }
@@ -129,7 +129,7 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	if _, err := j.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if c := counts(steps); c[Would] != len(steps) || len(steps) < 10 {
+	if c := counts(steps); c[WouldWrite] != len(steps) || len(steps) < 10 {
 		t.Errorf("dry run: got steps %v", steps)
 	}
 	if u, _, err := j.Host.registration(ctx, "joins"); err != nil || u != nil {
@@ -141,7 +141,9 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Run: got error %v, findings %v", err, findings)
 	}
-	registered := slices.IndexFunc(steps, func(s Step) bool { return s.Object == "KubeFedCluster "+kubeFedNamespace+"/joins" && s.Done == Created })
+	registered := slices.IndexFunc(steps, func(s Step) bool {
+		return s.Object == "KubeFedCluster "+kubeFedNamespace+"/joins" && s.Outcome == Created
+	})
 	for i, s := range steps {
 		if guarding := strings.HasPrefix(s.Object, "ValidatingAdmissionPolicy"); registered < 0 || guarding != (i > registered) {
 			t.Errorf("got steps %v, want the registration after everything that it needs and before the guard", steps)
@@ -281,7 +283,7 @@ func TestFixRefusesAnotherPusher(t *testing.T) {
 	if _, err := j.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f := &Fix{Host: j.Host, Name: "byhand", Member: memberServer.Config, Told: func(s Step) { steps = append(steps, s) }}
+	f := &Fix{Host: j.Host, Name: "byhand", Member: memberServer.Config, OnStep: func(s Step) { steps = append(steps, s) }}
 	steps = nil
 	if err := f.Run(ctx); err != nil || counts(steps)[Unchanged] != len(steps) || len(steps) < 15 {
 		t.Errorf("Run with nothing to fix: got error %v, steps %v", err, steps)
@@ -364,7 +366,7 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 	release := federatedOn(t, "acp-leaves", "leaves")
 	l := &Leave{Host: j.Host, Name: "leaves", Timeout: time.Nanosecond, Every: 10 * time.Millisecond}
 	left, err := l.Run(ctx)
-	if !errors.Is(err, ErrStays) || len(left.Objects) != 1 || len(left.Federated) != 1 {
+	if !errors.Is(err, ErrNotEmpty) || len(left.Objects) != 1 || len(left.Federated) != 1 {
 		t.Fatalf("Run: got error %v, left %+v", err, left)
 	}
 	_, c, err := j.Host.registration(ctx, "leaves")
@@ -379,7 +381,7 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 	}
 
 	l.Timeout = time.Minute
-	l.Waiting = func(left Left) { // One obstacle after the other is removed, as the adapter and KubeFed would.
+	l.Waiting = func(left Remaining) { // One obstacle after the other is removed, as the adapter and KubeFed would.
 		if len(left.Federated) > 0 {
 			release()
 			return
@@ -387,9 +389,9 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 		remove()
 	}
 	l.Member = memberServer.Config
-	l.Told = func(s Step) { steps = append(steps, s) }
+	l.OnStep = func(s Step) { steps = append(steps, s) }
 	steps = nil
-	if left, err = l.Run(ctx); err != nil || !left.Nothing() {
+	if left, err = l.Run(ctx); err != nil || !left.IsEmpty() {
 		t.Fatalf("Run: got error %v, left %+v", err, left)
 	}
 	if u, _, err := j.Host.registration(ctx, "leaves"); err != nil || u != nil {
@@ -420,7 +422,7 @@ func TestForcedLeaveReportsWhatIsLeft(t *testing.T) {
 	defer remove()
 	release := federatedOn(t, "acp-forced", "forced")
 	defer release()
-	l := &Leave{Host: j.Host, Name: "forced", Force: true, DryRun: true, Told: func(s Step) { steps = append(steps, s) }}
+	l := &Leave{Host: j.Host, Name: "forced", Force: true, DryRun: true, OnStep: func(s Step) { steps = append(steps, s) }}
 	if _, err := l.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -19,30 +19,30 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Done is the outcome for an object.
-type Done string
+// Outcome is the outcome for an object.
+type Outcome string
 
 // Outcomes.
 const (
-	Created   Done = "created"
-	Changed   Done = "changed"
-	Unchanged Done = "unchanged"
-	Removed   Done = "removed"
-	Absent    Done = "absent"
-	// Would means that a dry run would write the object.
-	Would Done = "to be written"
-	// WouldGo means that a dry run would remove the object.
-	WouldGo Done = "to be removed"
+	Created   Outcome = "created"
+	Changed   Outcome = "changed"
+	Unchanged Outcome = "unchanged"
+	Removed   Outcome = "removed"
+	Absent    Outcome = "absent"
+	// WouldWrite means that a dry run would write the object.
+	WouldWrite Outcome = "to be written"
+	// WouldRemove means that a dry run would remove the object.
+	WouldRemove Outcome = "to be removed"
 	// Unserved means that the cluster is too old for the kind.
-	Unserved Done = "not served there"
+	Unserved Outcome = "not served there"
 )
 
 // Step is one object that was applied to a cluster or removed from it.
 type Step struct {
 	// In is "host" or the member's name.
-	In     string `json:"in"`
-	Object string `json:"object"`
-	Done   Done   `json:"done"`
+	In      string  `json:"in"`
+	Object  string  `json:"object"`
+	Outcome Outcome `json:"done"`
 }
 
 // resources has the resources of the kinds that are applied.
@@ -82,7 +82,7 @@ func title(o *unstructured.Unstructured) string {
 
 // applyObject applies an object. Fields that others wrote and ACP does not write stay.
 func applyObject(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
-	step := Step{In: in, Object: title(o), Done: Would}
+	step := Step{In: in, Object: title(o), Outcome: WouldWrite}
 	r, err := client(c, o)
 	if err != nil {
 		return step, err
@@ -98,7 +98,7 @@ func applyObject(ctx context.Context, c dynamic.Interface, in string, o *unstruc
 		return step, nil
 	}
 	if before != nil && o.GetKind() == "Namespace" {
-		step.Done = Unchanged // Others create objects in it, too.
+		step.Outcome = Unchanged // Others create objects in it, too.
 		return step, nil
 	}
 	after, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
@@ -107,17 +107,17 @@ func applyObject(ctx context.Context, c dynamic.Interface, in string, o *unstruc
 	}
 	switch {
 	case before == nil:
-		step.Done = Created
+		step.Outcome = Created
 	case before.GetResourceVersion() == after.GetResourceVersion():
-		step.Done = Unchanged
+		step.Outcome = Unchanged
 	default:
-		step.Done = Changed
+		step.Outcome = Changed
 	}
 	return step, nil
 }
 
 // applyMissing applies those of the objects that do not exist. An existing object stays as it is.
-func applyMissing(ctx context.Context, c dynamic.Interface, in string, objects []*unstructured.Unstructured, dry bool, told func(Step, error) error) error {
+func applyMissing(ctx context.Context, c dynamic.Interface, in string, objects []*unstructured.Unstructured, dry bool, record func(Step, error) error) error {
 	for _, o := range objects {
 		r, err := client(c, o)
 		if err != nil {
@@ -126,9 +126,9 @@ func applyMissing(ctx context.Context, c dynamic.Interface, in string, objects [
 		_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
 		switch {
 		case err == nil:
-			err = told(Step{In: in, Object: title(o), Done: Unchanged}, nil)
+			err = record(Step{In: in, Object: title(o), Outcome: Unchanged}, nil)
 		case apierrors.IsNotFound(err):
-			err = told(applyObject(ctx, c, in, o, dry))
+			err = record(applyObject(ctx, c, in, o, dry))
 		default:
 			err = fmt.Errorf("read %s in %s: %w", title(o), in, err)
 		}
@@ -141,7 +141,7 @@ func applyMissing(ctx context.Context, c dynamic.Interface, in string, objects [
 
 // removeObject removes an object, if it exists.
 func removeObject(ctx context.Context, c dynamic.Interface, in string, o *unstructured.Unstructured, dry bool) (Step, error) {
-	step := Step{In: in, Object: title(o), Done: WouldGo}
+	step := Step{In: in, Object: title(o), Outcome: WouldRemove}
 	r, err := client(c, o)
 	if err != nil {
 		return step, err
@@ -152,11 +152,11 @@ func removeObject(ctx context.Context, c dynamic.Interface, in string, o *unstru
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		step.Done = Absent
+		step.Outcome = Absent
 	case err != nil:
 		return step, fmt.Errorf("remove %s in %s: %w", step.Object, in, err)
 	default:
-		step.Done = Removed
+		step.Outcome = Removed
 	}
 	return step, nil
 }
