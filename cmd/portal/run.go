@@ -223,7 +223,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	objects := outsidestore.New(db)
-	h.Noting(objects.AddOwnChange)
+	h.RecordOwnChanges(objects.AddOwnChange)
 	recorder := &externalchanges.Recorder{
 		Host:    h,
 		Store:   objects,

@@ -23,9 +23,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Federated returns the host's objects about a resource.
+// Federated reads the host's Federated objects.
 type Federated interface {
+	// State reports whether the objects were listed, and the error if they cannot be.
 	State() (bool, error)
+	// Of returns the objects about a resource.
 	Of(resource string) []*federation.Object
 }
 

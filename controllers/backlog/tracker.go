@@ -53,8 +53,9 @@ func (t *Tracker) UpdateAll() {
 	}
 }
 
-// Exceeds reports whether KubeFed has more than twice limit objects to handle. It counts objects of the whole fleet, while
-// the limits of the queue apply to each member. Revocations and downgrades are then written directly.
+// Exceeds reports whether more than 2*limit objects of the fleet are unreported; KubeFed then counts as behind, and
+// revocations and downgrades are written directly. The factor 2 accounts for the difference in scope:
+// the limit is the queue's limit for one member, whereas the unreported objects of all members are counted together.
 func (t *Tracker) Exceeds(limit int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

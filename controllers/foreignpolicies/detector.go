@@ -25,8 +25,8 @@ import (
 // Detectors records what policies of others open for each dataplane. Each dataplane decides separately: what one lets in
 // must also be let in by the other. The zero value ignores requests.
 type Detectors struct {
-	cilium *detector[foreignpolicy.OpenedPods]
-	istio  *detector[federation.OpenedPods]
+	cilium *detector[foreignpolicy.CiliumOpenings]
+	istio  *detector[federation.IstioOpenings]
 }
 
 // Config is the input of the Detectors.
@@ -47,8 +47,8 @@ type Config struct {
 // AddToManager adds the detectors of both dataplanes to a manager.
 func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 	out := Detectors{
-		cilium: newDetector[foreignpolicy.OpenedPods](config.Objects, &config),
-		istio:  newDetector[federation.OpenedPods](config.Istio.Objects, &config),
+		cilium: newDetector[foreignpolicy.CiliumOpenings](config.Objects, &config),
+		istio:  newDetector[federation.IstioOpenings](config.Istio.Objects, &config),
 	}
 	reading := func(changed func(cluster string)) federation.FleetConfig {
 		fleet := config.Fleet
@@ -117,11 +117,11 @@ func classKeys(cache *policycache.Cache, dataplane v1alpha1.EnforcerName) map[st
 }
 
 // findForIstio returns a function that computes what is opened for Istio in a member.
-func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.OpenedPods {
+func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.IstioOpenings {
 	own := &federation.OwnAllows{}
-	return func(cluster string) (found federation.OpenedPods) {
+	return func(cluster string) (found federation.IstioOpenings) {
 		if policies := foreign.In(cluster, config.Istio.Objects.IsOwn); len(policies) > 0 {
-			found = federation.FindOpenedPods(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
+			found = federation.FindIstioOpenings(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
 				func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) })
 		}
 		return found
@@ -129,9 +129,9 @@ func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster 
 }
 
 // findForCilium returns a function that computes what is opened for Cilium in a member.
-func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(cluster string) foreignpolicy.OpenedPods {
+func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(cluster string) foreignpolicy.CiliumOpenings {
 	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
-	return func(cluster string) foreignpolicy.OpenedPods {
+	return func(cluster string) foreignpolicy.CiliumOpenings {
 		detector := detectors[cluster]
 		if detector == nil {
 			detector = foreignpolicy.NewDetector()

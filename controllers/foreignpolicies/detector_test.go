@@ -18,10 +18,10 @@ func (r readable) Observe(cluster string) federation.Observation { return r[clus
 // A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
 func TestUnknownReason(t *testing.T) {
 	changes := 0
-	o := &detector[federation.OpenedPods]{changed: func() { changes++ }, requested: map[string]bool{}, wake: make(chan struct{}, 1),
-		members: map[string]federation.OpenedPods{}, unknown: map[string]message.Message{},
+	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, wake: make(chan struct{}, 1),
+		members: map[string]federation.IstioOpenings{}, unknown: map[string]message.Message{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
-		find: func(string) federation.OpenedPods { return federation.OpenedPods{} }}
+		find: func(string) federation.IstioOpenings { return federation.IstioOpenings{} }}
 	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: message.Verbatim("m2 has not been contacted yet")}}
 	o.policies = seen
 	if o.unknownReason("m1").IsZero() {

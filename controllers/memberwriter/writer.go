@@ -118,8 +118,9 @@ func (w *Writer) begin() {
 	w.urgent, w.wanted, w.sent, w.clients = map[string]pendingObject{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
 
-// Send makes an urgent object, which was just written to the host, be written into its members: at once if KubeFed is
-// behind, and otherwise when KubeFed does not propagate it within Timeout. It does not block.
+// Send schedules the writes of an urgent object, which was just written to the host, into its members: at once if KubeFed
+// is behind (see Behind), otherwise as soon as KubeFed is behind or after Timeout, unless KubeFed has propagated it. It does
+// not block.
 func (w *Writer) Send(o *federation.Object) {
 	if w.Behind() {
 		w.enqueue(o)

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Members returns what was found in the members themselves, in addition to what is pushed to them.
+// Members is the interface to the findings of the checks of the members.
 type Members interface {
 	// Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or
 	// zero.

@@ -16,7 +16,8 @@ func (f *facts) everPlaced(e *federation.Object) []string {
 	return slices.DeleteFunc(e.EverPlaced(f.StatusMembers...), f.forgotten)
 }
 
-// AnnotationForget is set on the ProtectedResource or, for a wildcard, on the Federated object.
+// AnnotationForget lists members that no longer exist (see federation.AnnotationForget). It is set on the ProtectedResource or,
+// for a wildcard, on the Federated object.
 const AnnotationForget = federation.AnnotationForget
 
 // forgotten reports whether an annotation says that a member, which is not registered, does not exist any more.

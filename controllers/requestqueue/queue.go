@@ -12,22 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Priorities of requests; the queue returns the highest first. They classify a change before the unit is compiled, by what can be
+// Priorities of requests; the queue returns the highest first. The priorities of writes, which are decided after the unit is
+// compiled, are in package writequeue. They classify a change before the unit is compiled, by what can be
 // seen of it then.
 const (
-	// Downgrade is the priority when somebody wants to open what is closed.
+	// Downgrade is the priority of a change by which a member may have to enforce less than before.
 	Downgrade = 300
-	// Revocation is the priority when somebody may lose access.
+	// Revocation is the priority of a change by which a client may lose access.
 	Revocation = 200
-	// Admitted is the priority of a unit that the write queue admitted. There are never many, and KubeFed may be idle until then.
+	// Admitted is the priority of a unit that the write queue admitted. Few units have it at a time; a delay could leave KubeFed
+	// idle.
 	Admitted = 150
-	// Grant is the priority of any other change that somebody requested.
+	// Grant is the priority of a requested change that is neither a downgrade nor a revocation.
 	Grant = 100
-	// Observed is the priority when nobody requested anything, but a change in the host or in a member has to be reported.
+	// Observed is the priority of a change in the host or in a member that nobody requested, and that has to be reported.
 	Observed = 0
-	// StatusUpdate is the priority when only progress has to be reported, unless it is over by then.
+	// StatusUpdate is the priority of a reconcile that reports only progress. It is low, so that intermediate progress is not
+	// reported if the change is complete first.
 	StatusUpdate = -50
-	// Bulk is the priority when everything is reconciled again, for example at the start.
+	// Bulk is the priority of a reconcile of everything, for example at the start.
 	Bulk = -100
 )
 

@@ -2,7 +2,8 @@ package writequeue
 
 import "time"
 
-// Priority orders the units that have to be written; the greater is written first. The queue admits revocations and downgrades at once.
+// Priority orders the units that have to be written; the greater is written first. It is determined from the compiled unit, unlike
+// the priorities of package requestqueue, which order the reconciles. The queue admits revocations and downgrades at once.
 // Their caller may still wait for KubeFed's report on the previous version of an object, for at most Limits.MaxInFlight.
 type Priority int
 

@@ -48,8 +48,8 @@ func ParseCursor(s string) (*Cursor, error) {
 
 var errCursor = fmt.Errorf("%w: the cursor is not one that a page returned", ErrInvalidQuery)
 
-// Bound returns the filter with the cursor's upper bound, unless it has one itself: the end of the bucket that contains the
-// newest item of the first page.
+// Bound returns f with Until set to the upper bound that the cursor contains, unless f.Until is set. The bound is the end of
+// the bucket of the first page's newest item.
 func (c Cursor) Bound(f Filter) Filter {
 	if c.Until != 0 && f.Until.IsZero() {
 		f.Until = time.UnixMicro(c.Until).UTC()

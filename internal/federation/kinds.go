@@ -135,10 +135,11 @@ const (
 	// AnnotationEnforcer is EnforcerIstio for a member in which Istio alone enforces, so that Cilium is not required
 	// there. A member without it has Cilium, with or without Istio. `kubectl acp cluster join --enforcer` writes it.
 	AnnotationEnforcer = "acp.io/enforcer"
-	// AnnotationQuarantinedSecret is the name of the Secret that KubeFed uses for the member outside a quarantine, and
-	// AnnotationQuarantineReason is the reason of the quarantine. See Registrations.
+	// AnnotationQuarantinedSecret contains the name of the Secret that KubeFed used before the quarantine. See
+	// Registrations.
 	AnnotationQuarantinedSecret = "acp.io/quarantined-secret" //nolint:gosec // the name of an annotation
-	AnnotationQuarantineReason  = "acp.io/quarantined-because"
+	// AnnotationQuarantineReason contains the reason of the quarantine.
+	AnnotationQuarantineReason = "acp.io/quarantined-because"
 	// AnnotationDowngraded is the content of the downgrade mark in the member, if the mark is the reason of the
 	// quarantine.
 	AnnotationDowngraded = "acp.io/downgraded"

@@ -13,17 +13,19 @@ import (
 // Annotations of KubeFedClusters with the locations of a member's dataplane, for members in which Cilium and Istio are
 // not at the locations that their installers use.
 const (
-	// AnnotationCiliumConfig is the agents' ConfigMap, as namespace/name.
+	// AnnotationCiliumConfig contains the namespace and name of the agents' ConfigMap, as namespace/name.
 	AnnotationCiliumConfig = "acp.io/cilium-config"
-	// AnnotationCiliumAgents is the agents' DaemonSet, as namespace/name. CiliumNodeConfigs are read in its namespace.
+	// AnnotationCiliumAgents contains the namespace and name of the agents' DaemonSet, as namespace/name. CiliumNodeConfigs
+	// are read in that namespace.
 	AnnotationCiliumAgents = "acp.io/cilium-agents"
-	// AnnotationCiliumEnvoy is the DaemonSet of Envoy, as namespace/name, where it runs apart from the agents.
+	// AnnotationCiliumEnvoy contains the namespace and name of Envoy's DaemonSet, as namespace/name, for members in which
+	// Envoy runs apart from the agents.
 	AnnotationCiliumEnvoy = "acp.io/cilium-envoy"
-	// AnnotationIstioRoot is Istio's root namespace.
+	// AnnotationIstioRoot contains the name of Istio's root namespace.
 	AnnotationIstioRoot = "acp.io/istio-root-namespace"
 )
 
-// Locations says where the parts of a member's dataplane are.
+// Locations contains the locations of the parts of a member's dataplane.
 type Locations struct {
 	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
 	IstioRoot                               string

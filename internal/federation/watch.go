@@ -87,7 +87,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 // streamed list would hide.
 type lister struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is the method by which client-go detects this.
+// IsWatchListSemanticsUnSupported tells client-go to list and watch in separate requests.
 func (lister) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Get returns the object of that name.

@@ -1,4 +1,5 @@
-// Package health answers the probes of a program: whether it has started, whether it can be given work, and whether it lives.
+// Package health answers the probes of a program: whether it has started, whether it can be given work, and whether it
+// is live.
 package health
 
 import (
@@ -13,7 +14,7 @@ import (
 // checkTimeout bounds all checks of one probe together.
 const checkTimeout = 2 * time.Second
 
-// Check returns why the program cannot be given work; nil: it can.
+// Check returns why the program cannot be given work, or nil if it can.
 type Check func(context.Context) error
 
 // Probes is the state that the probes report. Its methods may be called at the same time.
@@ -35,10 +36,10 @@ func New() *Probes { return &Probes{step: "starting"} }
 // Starting names the step that the program does before it has started, such as a migration of its database.
 func (p *Probes) Starting(step string) { p.set(func() { p.step = step }) }
 
-// Started says that the program has started. A failure of what it depends on does not take that back.
+// Started records that the program has started. A later failure of a dependency does not change that.
 func (p *Probes) Started() { p.set(func() { p.step = "" }) }
 
-// Stopping says that the program ends and takes no new work.
+// Stopping records that the program ends and takes no new work.
 func (p *Probes) Stopping() { p.set(func() { p.stopping = true }) }
 
 // Require makes readiness depend on the check.
@@ -52,7 +53,7 @@ func (p *Probes) set(change func()) {
 	change()
 }
 
-// Startup returns the step that the program is at; nil: it has started.
+// Startup returns the step that the program is at, or nil if it has started.
 func (p *Probes) Startup() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +123,7 @@ func write(w http.ResponseWriter, text string, ok bool) {
 	_, _ = w.Write([]byte(text)) // a prober that is gone needs no answer
 }
 
-// Server returns an HTTP server for a handler that only probers and Prometheus ask.
+// Server returns an HTTP server for a handler that only probers and Prometheus call.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
 }

@@ -33,7 +33,7 @@ type Resumer interface {
 	Resume(ctx context.Context, source string) (audit.Resume, error)
 }
 
-// PolicyHistory provides the policies of the present and the past.
+// PolicyHistory returns the policy states by which flows of different times are decided.
 type PolicyHistory interface {
 	// Wait blocks until the policies were read once, so that no connection is decided as unmanaged only because its policy was
 	// not read yet.

@@ -11,8 +11,8 @@ import (
 // Member is a registered member cluster, with the data that placement depends on.
 type Member = policy.Member
 
-// Fleet determines in which members resources are placed. The zero Fleet has no known members, so that only placements
-// that list their members are known.
+// Fleet determines in which members resources are placed. The zero Fleet contains no members; with it, only placements
+// that name members explicitly can be resolved.
 type Fleet struct {
 	// Everywhere, if set, lists the members that serve every resource, regardless of the classes.
 	Everywhere []string

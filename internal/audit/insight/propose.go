@@ -41,7 +41,8 @@ func Propose(ctx context.Context, r Reader, in ProposeInput) (Proposal, error) {
 	return g.finish(watch.DaysObserved()), nil
 }
 
-// Refine returns what Propose would add for clients that only Audit lets in and that were not reviewed yet.
+// Refine returns the part of a proposal that concerns clients first seen at or after in.Reviewed that have access only
+// because the resource is in Audit.
 func Refine(ctx context.Context, r Reader, in RefineInput) (Proposal, error) {
 	p, err := Propose(ctx, r, in.ProposeInput)
 	if err != nil {

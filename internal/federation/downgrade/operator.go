@@ -19,7 +19,7 @@ import (
 // ErrNotAdmitted reports that the operator is not in the break-glass group and may not impersonate it.
 var ErrNotAdmitted = errors.New("you are not in the group " + guard.BreakGlass + " there, and may not impersonate it")
 
-// Operator is a user who may break glass in a member.
+// Operator is a user who may use the break-glass group in a member.
 type Operator struct {
 	// Name is the user's name, for the mark.
 	Name string
@@ -28,7 +28,7 @@ type Operator struct {
 	client dynamic.Interface
 }
 
-// NewOperator asks the member for the user of the credentials. A user who is not in the break-glass group impersonates
+// NewOperator reads from the member which user the credentials belong to. A user who is not in the break-glass group impersonates
 // it, which administrators may do; the member's audit log has both names.
 func NewOperator(ctx context.Context, config *rest.Config) (*Operator, error) {
 	config = rest.CopyConfig(config)

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Credentials are what a workload is identified by: whoever may choose one of them decides what the workload may reach
-// and who may reach it.
+// Credentials are the labels and service accounts that identify workloads. A user who can set one of them can change a
+// workload's access.
 type Credentials struct {
 	// Labels are the keys of the pod labels that classes select by.
 	Labels []string

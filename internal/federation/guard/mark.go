@@ -12,8 +12,8 @@ import (
 // MarkResource is the resource of the mark.
 var MarkResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Downgrade is the content of the mark, whose presence means that the member's policies were turned by hand to let
-// everything through.
+// Downgrade is the content of the mark, whose presence means that an operator changed the member's policies to allow all
+// traffic.
 type Downgrade struct {
 	Since  time.Time `json:"since"`
 	By     string    `json:"by"`

@@ -154,7 +154,7 @@ func (h *Host) Seen(ctx context.Context, name, object string) (approval.ObjectSe
 	return Seen(ctx, h.client, name, object)
 }
 
-// Seen returns an object and its state as the adapter reports it.
+// Seen returns the observed state of an object: its spec, its generations and whether it is ready.
 func Seen(ctx context.Context, c client.Reader, name, object string) (approval.ObjectSeen, error) {
 	k, err := kindOf(name)
 	if err != nil {

@@ -170,8 +170,9 @@ type noting struct {
 	log  *slog.Logger
 }
 
-// Noting makes writers record their changes. It must be called before Writer and Urgent.
-func (h *Host) Noting(note func(ctx context.Context, o externalchanges.OwnChange) error) {
+// RecordOwnChanges sets the function that records each write of this host's writers as the portal's own. It must be called
+// before Writer and Urgent.
+func (h *Host) RecordOwnChanges(note func(ctx context.Context, o externalchanges.OwnChange) error) {
 	h.note = note
 }
 

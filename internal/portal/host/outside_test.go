@@ -46,7 +46,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	db := databasetest.Open(t, databasetest.SQLite(t))
 	store := outsidestore.New(db)
 	h := newHost(t, config)
-	h.Noting(store.AddOwnChange)
+	h.RecordOwnChanges(store.AddOwnChange)
 	recorder := &externalchanges.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
 	h.OnObject(recorder.Notice)
