@@ -270,7 +270,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 				Lease:       jobLease,
 				Poll:        storeEvery,
 				Finish:      finish,
-				Wrote:       follower.Look,
+				Wrote:       follower.Enqueue,
 			}),
 		)
 	}

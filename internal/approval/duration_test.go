@@ -242,7 +242,7 @@ func TestOldExtensionsAreFollowedToTheFirstGrant(t *testing.T) {
 	for _, n := range numbers[:2] {
 		if _, err := m.svc.Apply(t.Context(), n, func(x *approval.Ticket) error {
 			x.Items[0].Earlier, x.Items[0].GrantedAt = approval.Earlier{}, time.Time{}
-			return x.Say("bob", "as it was stored", m.now)
+			return x.Comment("bob", "as it was stored", m.now)
 		}); err != nil {
 			t.Fatal(err)
 		}

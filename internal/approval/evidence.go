@@ -60,7 +60,7 @@ func (o *Override) because() string {
 
 // mayClose checks a change that closes a resource: the guard must not have stopped the rollout, and there must be enough
 // evidence or a security administrator's override.
-func (x *asking) mayClose(c *Change) (*Override, error) {
+func (x *planner) mayClose(c *Change) (*Override, error) {
 	reason := strings.TrimSpace(x.request.Override)
 	if utf8.RuneCountInString(reason) > MaxText {
 		return nil, invalid("override.reason", message.OverrideReasonLength(MaxText))
@@ -278,7 +278,7 @@ func modeIn(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1al
 
 // adopts checks a request to adopt a client: the requester must own the resource or be in the security team, and the
 // client must have been seen, so that they cannot give access to applications that never used the resource.
-func (x *asking) adopts(app, res catalog.Entity) error {
+func (x *planner) adopts(app, res catalog.Entity) error {
 	if !x.request.Adopt {
 		return nil
 	}

@@ -29,22 +29,22 @@ type Follower struct {
 	Service  *Service
 	Policies Policies
 	Changed  <-chan string // names of policies that changed, and of other objects with their kind, as Ticket.JobKey has them
-	Resync   time.Duration // interval of the comparison of everything, which finds missed changes
+	Resync   time.Duration // interval of the full comparison, which finds missed changes
 	Log      *slog.Logger
 
-	look chan string
+	requested chan string
 }
 
 // NewFollower returns a Follower of the policies and objects whose changes arrive on a channel.
 func NewFollower(s *Service, p Policies, changed <-chan string, resync time.Duration, log *slog.Logger) *Follower {
-	return &Follower{Service: s, Policies: p, Changed: changed, Resync: resync, Log: log, look: make(chan string, 256)}
+	return &Follower{Service: s, Policies: p, Changed: changed, Resync: resync, Log: log, requested: make(chan string, 256)}
 }
 
-// Look queues a comparison of the tickets of one policy. A worker calls it after a write, because the adapter may have
+// Enqueue queues a comparison of the tickets of one policy. A worker calls it after a write, because the adapter may have
 // reported the write before the ticket recorded it.
-func (f *Follower) Look(policy string) {
+func (f *Follower) Enqueue(policy string) {
 	select {
-	case f.look <- policy:
+	case f.requested <- policy:
 	default: // the queue is full; the resync compares the policy
 	}
 }
@@ -58,7 +58,7 @@ func (f *Follower) Run(ctx context.Context) {
 	defer expiry.Stop()
 	defer pace.Stop()
 	var synced time.Time
-	var under *comparison // nil if no comparison of everything is under way
+	var under *comparison // nil if no full comparison is under way
 	for {
 		next := pace.C
 		if under == nil {
@@ -70,7 +70,7 @@ func (f *Follower) Run(ctx context.Context) {
 			return
 		case name := <-f.Changed:
 			err = f.follow(ctx, name)
-		case name := <-f.look:
+		case name := <-f.requested:
 			err = f.follow(ctx, name)
 		case <-expiry.C:
 			err = f.Service.Tick(ctx)
@@ -79,7 +79,7 @@ func (f *Follower) Run(ctx context.Context) {
 			}
 		case <-next:
 			var done bool
-			if done, err = f.some(ctx, under); done || err != nil {
+			if done, err = f.comparePage(ctx, under); done || err != nil {
 				under = nil
 			}
 		}
@@ -97,7 +97,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 		return nil
 	}
 	for all := everything(); ; {
-		if done, err := f.some(ctx, all); done || err != nil {
+		if done, err := f.comparePage(ctx, all); done || err != nil {
 			return err
 		}
 	}
@@ -110,16 +110,16 @@ const (
 	syncPace = 100 * time.Millisecond
 )
 
-// comparison is the position of a comparison of everything.
+// comparison is the state of a full comparison: the page of tickets that is compared next.
 type comparison struct{ page Filter }
 
 func everything() *comparison {
 	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce}}
 }
 
-// some compares the next page of a comparison of everything. Objects that it reads from the API server are not kept for
+// comparePage compares the next page of a full comparison. Objects that it reads from the API server are not kept for
 // the next page, because they may be outdated by then.
-func (f *Follower) some(ctx context.Context, s *comparison) (done bool, err error) {
+func (f *Follower) comparePage(ctx context.Context, s *comparison) (done bool, err error) {
 	tickets, err := f.Service.Store.List(ctx, s.page)
 	if err != nil {
 		return false, err

@@ -44,7 +44,7 @@ func TestUnknownKindsAreRefused(t *testing.T) {
 	if steps, err := builtin(about{}, "other", Item{}); err == nil {
 		t.Errorf("the built-in chain has steps: %v", steps)
 	}
-	x := asking{Service: &Service{}, request: Request{Kind: "other"}}
+	x := planner{Service: &Service{}, request: Request{Kind: "other"}}
 	if it, err := x.change(RequestItem{}, ""); err == nil {
 		t.Errorf("a change is planned: %+v", it)
 	}

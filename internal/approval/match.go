@@ -13,7 +13,7 @@ func fill(needs []need, used map[string]bool) (unmet string, ok bool) {
 	place := map[string]int{} // the need that each person is assigned to
 	for k, n := range needs {
 		for range n.count {
-			if !seat(needs, k, used, place, map[string]bool{}) {
+			if !assign(needs, k, used, place, map[string]bool{}) {
 				return n.name, false
 			}
 		}
@@ -21,15 +21,15 @@ func fill(needs []need, used map[string]bool) (unmet string, ok bool) {
 	return "", true
 }
 
-// seat assigns a person to a need, and moves other people to other needs if necessary.
-func seat(needs []need, k int, used map[string]bool, place map[string]int, tried map[string]bool) bool {
+// assign adds one person to a need, and moves other people to other needs if necessary.
+func assign(needs []need, k int, used map[string]bool, place map[string]int, tried map[string]bool) bool {
 	for _, p := range needs[k].people {
 		if used[p] || tried[p] {
 			continue
 		}
 		tried[p] = true
 		other, taken := place[p]
-		if !taken || seat(needs, other, used, place, tried) {
+		if !taken || assign(needs, other, used, place, tried) {
 			place[p] = k
 			return true
 		}

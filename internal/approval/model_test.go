@@ -117,7 +117,7 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 			x.Fail(0, message.Verbatim("refused"), now)
 			return "fail", nil
 		}
-		x.Hold(0, message.Verbatim("waits"), now)
+		x.SetWaiting(0, message.Verbatim("waits"), now)
 		return "hold", nil
 	default:
 		p := status(r, x)

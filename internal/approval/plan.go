@@ -40,8 +40,8 @@ func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Pl
 	return s.plan(ctx, other, r)
 }
 
-// asking is a request while its plan is made.
-type asking struct {
+// planner makes the plan of one request.
+type planner struct {
 	*Service
 	ctx     context.Context
 	c       *catalog.Catalog
@@ -68,7 +68,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	if err := boundRegistrations(r); err != nil {
 		return Plan{}, err
 	}
-	x := asking{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
+	x := planner{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
 	p := Plan{Kind: r.Kind}
 	claimed := map[Claim]int{}
 	for i, it := range r.Items {
@@ -97,7 +97,7 @@ func aboutItem(err error) bool {
 }
 
 // item plans one item.
-func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int) (PlanItem, error) {
+func (x *planner) item(r RequestItem, path string, claimed map[Claim]int, at int) (PlanItem, error) {
 	var p PlanItem
 	var err error
 	kind := x.request.Kind
@@ -138,12 +138,12 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 }
 
 // decidedBy adds the chain to an item.
-func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
+func (x *planner) decidedBy(kind Kind, it Item) (Item, error) {
 	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it, x.Now())
 }
 
 // begun sets the chain to its state right after the submission.
-func (x *asking) begun(kind Kind, p PlanItem) PlanItem {
+func (x *planner) begun(kind Kind, p PlanItem) PlanItem {
 	p.Item = NewTicket(Draft{Kind: kind, Requester: x.actor.ID, BreakGlass: x.request.BreakGlass, Items: []Item{p.Item}}, x.Now()).Items[0]
 	return p
 }

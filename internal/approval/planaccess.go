@@ -11,7 +11,7 @@ import (
 
 // grant plans access. Access that a grant in force already gives becomes an extension of that grant, so that the limits of
 // extensions apply.
-func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
+func (x *planner) grant(r RequestItem, path string) (PlanItem, error) {
 	it, err := x.access(r, path)
 	if err != nil {
 		return PlanItem{}, err
@@ -28,7 +28,7 @@ func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
 }
 
 // access checks the application, resource and actions of a grant.
-func (x *asking) access(r RequestItem, path string) (Item, error) {
+func (x *planner) access(r RequestItem, path string) (Item, error) {
 	app, ok := x.c.Application(r.Application)
 	if !ok {
 		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
@@ -83,7 +83,7 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 // covering returns the grant in force that covers all of an item and lasts longest; nil if there is none. The item
 // continues every grant that covers a part of it, so that another choice of actions does not restart the access's
 // duration.
-func (x *asking) covering(it *Item) (Item, *Target, error) {
+func (x *planner) covering(it *Item) (Item, *Target, error) {
 	list, err := x.Store.List(
 		x.ctx,
 		Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}},
@@ -116,7 +116,7 @@ func (x *asking) covering(it *Item) (Item, *Target, error) {
 const mostExtensions = 1000
 
 // follows records in an item that it continues a grant.
-func (x *asking) follows(it *Item, t *Ticket, i int) error {
+func (x *planner) follows(it *Item, t *Ticket, i int) error {
 	had := t.Items[i]
 	earlier := Earlier{Since: t.granted(i), Length: had.Duration}
 	if t.BreakGlass {
@@ -168,7 +168,7 @@ func lasts(a, b Item) bool {
 }
 
 // later checks that an extension ends after what it extends.
-func (x *asking) later(had, it Item, path string) error {
+func (x *planner) later(had, it Item, path string) error {
 	if had.ExpiresAt.IsZero() {
 		return fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
@@ -179,7 +179,7 @@ func (x *asking) later(had, it Item, path string) error {
 }
 
 // extension plans a later end of a grant in force, with the same access.
-func (x *asking) extension(r RequestItem, path string) (Item, error) {
+func (x *planner) extension(r RequestItem, path string) (Item, error) {
 	t, had, err := x.target(r, path)
 	if err != nil {
 		return Item{}, err
@@ -205,7 +205,7 @@ func (x *asking) extension(r RequestItem, path string) (Item, error) {
 }
 
 // revocation plans the end of a grant for a requester who may not revoke it directly.
-func (x *asking) revocation(r RequestItem, path string) (Item, error) {
+func (x *planner) revocation(r RequestItem, path string) (Item, error) {
 	t, had, err := x.target(r, path)
 	if err != nil {
 		return Item{}, err
@@ -221,7 +221,7 @@ func (x *asking) revocation(r RequestItem, path string) (Item, error) {
 }
 
 // target returns the grant that an item is about, if the actor may see it.
-func (x *asking) target(r RequestItem, path string) (*Ticket, Item, error) {
+func (x *planner) target(r RequestItem, path string) (*Ticket, Item, error) {
 	if r.Target == nil {
 		return nil, Item{}, invalid(path+"target", message.RequestNameTheGrant())
 	}

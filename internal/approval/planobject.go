@@ -33,7 +33,7 @@ const maxSpec = 64 << 10
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // change plans to change an object of the host cluster.
-func (x *asking) change(r RequestItem, path string) (Item, error) {
+func (x *planner) change(r RequestItem, path string) (Item, error) {
 	var it Item
 	var err error
 	switch x.request.Kind {
@@ -59,7 +59,7 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 
 // tried makes a dry run of a change, so that the approved spec contains the API server's defaults, and a change that the
 // API server refuses is refused at once.
-func (x *asking) tried(c *Change, path string) error {
+func (x *planner) tried(c *Change, path string) error {
 	spec, err := x.Host.DryRun(x.ctx, *c)
 	var refused *RefusedError
 	switch {
@@ -77,7 +77,7 @@ func (x *asking) tried(c *Change, path string) error {
 }
 
 // protection plans a change of a resource's protection, which its owners and the security team may request.
-func (x *asking) protection(r RequestItem, path string) (Item, error) {
+func (x *planner) protection(r RequestItem, path string) (Item, error) {
 	res, ok := x.c.Resource(r.Resource)
 	if !ok {
 		return Item{}, invalid(path+"resource", message.RequestUnknownResource(r.Resource))
@@ -99,7 +99,7 @@ func (x *asking) protection(r RequestItem, path string) (Item, error) {
 	return Item{Resource: res.ID, ResourceName: res.Name, Change: change}, nil
 }
 
-func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
+func (x *planner) protectionChange(r RequestItem, path string, res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
 	kind := x.request.Kind
 	if (kind == KindOnboard) != (has == nil) {
 		if has == nil {
@@ -156,7 +156,7 @@ func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, 
 }
 
 // object plans a change of a class or an approval policy, which the security team may request.
-func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, error) {
+func (x *planner) object(r RequestItem, path string, kinds ...string) (Item, error) {
 	o := r.Object
 	switch {
 	case !x.actor.Security:

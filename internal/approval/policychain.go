@@ -75,7 +75,7 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	since := it.Earlier.Since
 	if p == nil || p.Object.Spec.MaxDuration == nil {
 		if length := it.Earlier.Length; it.Target != nil && length > 0 && (it.Duration == 0 || it.Duration > length) {
-			return time.Time{}, fail(CodeInvalid, message.RequestExtensionLimit(spoken(length)))
+			return time.Time{}, fail(CodeInvalid, message.RequestExtensionLimit(formatDuration(length)))
 		}
 		return time.Time{}, nil
 	}
@@ -83,7 +83,7 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 	switch total := it.Total(asked); {
 	case it.Duration > 0 && total <= limit:
 	case since.IsZero():
-		return time.Time{}, fail(CodeInvalid, message.PolicyDurationLimit(name, spoken(limit)))
+		return time.Time{}, fail(CodeInvalid, message.PolicyDurationLimit(name, formatDuration(limit)))
 	default:
 		return time.Time{}, usedUp(name, limit, limit-asked.Sub(since))
 	}
@@ -96,9 +96,9 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 // usedUp returns the error for access that would last longer in total than a policy permits.
 func usedUp(policy string, limit, left time.Duration) error {
 	if left < MinDuration {
-		return fail(CodeInvalid, message.PolicyTotalUsedUp(policy, spoken(limit)))
+		return fail(CodeInvalid, message.PolicyTotalUsedUp(policy, formatDuration(limit)))
 	}
-	return fail(CodeInvalid, message.PolicyTotalLimit(policy, spoken(limit), spoken(left)))
+	return fail(CodeInvalid, message.PolicyTotalLimit(policy, formatDuration(limit), formatDuration(left)))
 }
 
 // policySteps returns the steps that a request needs. A registration of clients always needs an owner of each resource that
@@ -189,7 +189,7 @@ func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, erro
 	spec := p.Object.Spec.BreakGlass
 	limit := min(spec.MaxDuration.Duration, rules.MaxBreakGlass)
 	if it.Duration == 0 || it.Duration > limit {
-		return it, fail(CodeInvalid, message.PolicyDurationLimit(p.Object.Name, spoken(limit)))
+		return it, fail(CodeInvalid, message.PolicyDurationLimit(p.Object.Name, formatDuration(limit)))
 	}
 	if since := it.Earlier.GlassSince; !since.IsZero() {
 		if it.Latest = since.Add(limit); asked.Add(it.Duration).After(it.Latest) {
@@ -221,8 +221,8 @@ func join(approvers []v1alpha1.Approver) string {
 	return strings.Join(texts, ", ")
 }
 
-// spoken formats a duration, for example 180d or 1d 12h. It omits what is below a minute.
-func spoken(d time.Duration) string {
+// formatDuration formats a duration, for example 180d or 1d 12h. It omits what is below a minute.
+func formatDuration(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
 		length time.Duration

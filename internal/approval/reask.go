@@ -12,7 +12,7 @@ type stricterError struct {
 	missing []Step
 }
 
-func (*stricterError) Error() string { return "more people have to agree than did" }
+func (*stricterError) Error() string { return "more approvals are required" }
 
 // stillApplies repeats the checks of the approval before a write is retried, because days may have passed while the host
 // cluster refused it. The requester must still be permitted to ask, no approval may be missing, and the rollout of a

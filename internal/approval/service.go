@@ -84,12 +84,12 @@ func (s *Service) Withdraw(ctx context.Context, a Actor, number int64, reason st
 }
 
 // Comment adds a comment to a ticket that the actor may see.
-func (s *Service) Comment(ctx context.Context, a Actor, number int64, said string) (*Ticket, error) {
-	said, err := text("comment", said)
+func (s *Service) Comment(ctx context.Context, a Actor, number int64, comment string) (*Ticket, error) {
+	comment, err := text("comment", comment)
 	if err != nil {
 		return nil, err
 	}
-	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return t.Say(a.ID, said, s.Now()) })
+	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return t.Comment(a.ID, comment, s.Now()) })
 }
 
 // change applies a transition after checking that the actor may see the ticket and may change tickets.

@@ -241,8 +241,8 @@ func (t *Ticket) NotRestored(i int, reason message.Message, now time.Time) bool 
 	return true
 }
 
-// Say adds a comment to the timeline.
-func (t *Ticket) Say(person, text string, now time.Time) error {
+// Comment adds a comment to the timeline.
+func (t *Ticket) Comment(person, text string, now time.Time) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid("comment", message.CommentEmpty())
 	}

@@ -48,10 +48,10 @@ func (e *RefusedError) Error() string { return e.Message.Text }
 // errSuperseded stops a write that the ticket no longer needs.
 var errSuperseded = errors.New("the ticket no longer wants this")
 
-// grewError stops a write that would grant more than was approved.
-type grewError struct{ now Shown }
+// exceedsApprovalError stops a write that would grant more than was approved.
+type exceedsApprovalError struct{ now Shown }
 
-func (*grewError) Error() string { return "it would bring more than was approved" }
+func (*exceedsApprovalError) Error() string { return "it would grant more than was approved" }
 
 // WorkerConfig is the configuration of a Worker. All fields except Wrote and DefaultMode are required.
 type WorkerConfig struct {
@@ -169,22 +169,22 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 
 // settled reports whether a job is done after an error, because its item no longer needs it.
 func settled(err error) bool {
-	var grew *grewError
+	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &stricter) ||
+	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
 		errors.As(err, &refused) && refused.Final
 }
 
 // settle applies the result of a finished job to its item.
 func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
 	now := w.Service.Now()
-	var grew *grewError
+	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
 	switch {
-	case errors.As(why, &grew):
-		t.Void(j.Item, grew.now, now)
+	case errors.As(why, &exceeds):
+		t.Void(j.Item, exceeds.now, now)
 	case errors.As(why, &stricter):
 		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.MayBeOnHost() {
 			t.rechain(j.Item, stricter.now, stricter.missing, now)
@@ -280,7 +280,7 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 			return err
 		}
 		if len(it.Shown.Grown(now)) > 0 {
-			return &grewError{now}
+			return &exceedsApprovalError{now}
 		}
 	}
 	if j.Kind == JobApply && it.State == StateFailed && it.WrittenGeneration == 0 && !t.BreakGlass {
@@ -323,9 +323,9 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 		case permanent && j.Kind == JobApply:
 			t.Fail(j.Item, hostRefused(t.Kind, refused.Message), now)
 		case permanent:
-			t.Hold(j.Item, message.TicketHostRefusedRemoval(refused.Message), now)
+			t.SetWaiting(j.Item, message.TicketHostRefusedRemoval(refused.Message), now)
 		default:
-			t.Hold(j.Item, message.TicketHostUnreachable(), now)
+			t.SetWaiting(j.Item, message.TicketHostUnreachable(), now)
 		}
 		return nil
 	})

@@ -43,7 +43,7 @@ func boundRegistrations(r Request) error {
 
 // registration plans to register a client outside of the fleet. Only owners of its application may request that, also for
 // what they may register without approval.
-func (x *asking) registration(r RequestItem, path string) (Item, error) {
+func (x *planner) registration(r RequestItem, path string) (Item, error) {
 	app, ok := x.c.Application(r.Application)
 	switch {
 	case !ok:
@@ -153,8 +153,8 @@ func ownerStepOf(s v1alpha1.ApprovalStep) Step {
 	return out
 }
 
-// spokenFor are resources for which the same people can approve.
-type spokenFor struct {
+// approverGroup contains resources for which the same people can approve.
+type approverGroup struct {
 	people    []string
 	resources []string
 }
@@ -210,7 +210,7 @@ func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string
 // owners groups the reached resources by the people who can approve for them; the second list has the resources for which
 // nobody can. One approval counts for every resource of a group. If apart is set, because several people have to agree for
 // each resource, only resources with exactly the same owners are in one group.
-func (a about) owners(apart bool) (groups []spokenFor, ownerless []string) {
+func (a about) owners(apart bool) (groups []approverGroup, ownerless []string) {
 	type owned struct {
 		name   string
 		people []string
@@ -226,14 +226,14 @@ func (a about) owners(apart bool) (groups []spokenFor, ownerless []string) {
 	}
 	slices.SortStableFunc(list, func(x, y owned) int { return cmp.Compare(len(x.people), len(y.people)) })
 	for _, o := range list {
-		k := slices.IndexFunc(groups, func(g spokenFor) bool {
+		k := slices.IndexFunc(groups, func(g approverGroup) bool {
 			if apart {
 				return slices.Equal(g.people, o.people)
 			}
 			return !slices.ContainsFunc(g.people, func(p string) bool { return !slices.Contains(o.people, p) })
 		})
 		if k < 0 {
-			groups = append(groups, spokenFor{o.people, []string{o.name}})
+			groups = append(groups, approverGroup{o.people, []string{o.name}})
 			continue
 		}
 		groups[k].resources = append(groups[k].resources, o.name)
@@ -241,7 +241,7 @@ func (a about) owners(apart bool) (groups []spokenFor, ownerless []string) {
 	for i := range groups {
 		slices.Sort(groups[i].resources)
 	}
-	slices.SortFunc(groups, func(x, y spokenFor) int { return strings.Compare(x.resources[0], y.resources[0]) })
+	slices.SortFunc(groups, func(x, y approverGroup) int { return strings.Compare(x.resources[0], y.resources[0]) })
 	return groups, ownerless
 }
 

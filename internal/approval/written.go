@@ -97,8 +97,8 @@ func (t *Ticket) Fail(i int, why message.Message, now time.Time) {
 	t.say(i, now, why)
 }
 
-// Hold records what an approved item or a revocation waits for.
-func (t *Ticket) Hold(i int, what message.Message, now time.Time) {
+// SetWaiting records what an approved item or a revocation waits for.
+func (t *Ticket) SetWaiting(i int, what message.Message, now time.Time) {
 	it := &t.Items[i]
 	switch it.State {
 	case StateApproved:

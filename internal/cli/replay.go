@@ -99,7 +99,7 @@ func (o *replayOptions) work(ctx context.Context) error {
 	if err := o.printImpact(&im); err != nil {
 		return err
 	}
-	if len(im.NewlyAllowed)+len(im.NewlyDenied)+len(im.Otherwise) > 0 {
+	if len(im.NewlyAllowed)+len(im.NewlyDenied)+len(im.ReasonChanged) > 0 {
 		return errFindings
 	}
 	for _, u := range im.Uncertain {
@@ -124,7 +124,7 @@ func (o *replayOptions) printImpact(im *insight.Impact) error {
 			moment(im.Until),
 			im.Allowed.Connections,
 			im.Denied.Connections,
-			im.OtherwiseTotal.Connections,
+			im.ReasonChangedTotal.Connections,
 			im.Unchanged,
 		)
 		if im.Truncated {
@@ -157,7 +157,7 @@ func (o *replayOptions) printImpact(im *insight.Impact) error {
 		im,
 		section{"Newly denied", lines(im.NewlyDenied)},
 		section{"Newly allowed", lines(im.NewlyAllowed)},
-		section{"Decided otherwise", lines(im.Otherwise)},
+		section{"Decided otherwise", lines(im.ReasonChanged)},
 		section{"Uncertain", uncertainRows(im.Uncertain)},
 	)
 }

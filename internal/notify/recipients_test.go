@@ -158,9 +158,9 @@ func TestMessagesForTicket(t *testing.T) {
 			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
 		}},
 		"comment": {"the requester, and who decided or has to", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, {func(t *approval.Ticket) error { return t.Say("owner", "why?", start) },
+			first, second, {func(t *approval.Ticket) error { return t.Comment("owner", "why?", start) },
 				map[string]string{"requester": "comment/comment", "leader": "comment/comment", "owner2": "comment/comment", "owner3": "comment/comment"}},
-			{func(t *approval.Ticket) error { return t.Say("requester", "because", start) },
+			{func(t *approval.Ticket) error { return t.Comment("requester", "because", start) },
 				map[string]string{"leader": "comment/comment", "owner": "comment/comment", "owner2": "comment/comment", "owner3": "comment/comment"}},
 		}},
 		"break-glass": {"reviewers are asked; everybody concerned is told; the requester knows", func() *approval.Ticket {

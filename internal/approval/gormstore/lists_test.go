@@ -56,7 +56,7 @@ func (o *office) change(x *approval.Ticket) error {
 	case 0:
 		return x.Withdraw(x.Requester, "no more", o.now)
 	case 1:
-		return x.Say(person, "what for?", o.now)
+		return x.Comment(person, "what for?", o.now)
 	default:
 		return x.Vote(i, approval.Vote{Person: person, OnBehalfOf: o.one("", "", o.one(o.people...)), Approve: o.IntN(4) > 0, Comment: "so", At: o.now})
 	}

@@ -35,13 +35,13 @@ type Impact struct {
 	// of connections, descending.
 	NewlyAllowed []ImpactLine `json:"newlyAllowed"`
 	NewlyDenied  []ImpactLine `json:"newlyDenied"`
-	// Otherwise are connections that pass, or fail, both before and after, for another reason: for example a client of
+	// ReasonChanged are connections that pass, or fail, both before and after, for another reason: for example a client of
 	// a resource in Audit that would lose its grant, which Enforce will refuse.
-	Otherwise []ImpactLine `json:"otherwise"`
+	ReasonChanged []ImpactLine `json:"otherwise"`
 
-	Allowed        ImpactTotal `json:"allowed"`
-	Denied         ImpactTotal `json:"denied"`
-	OtherwiseTotal ImpactTotal `json:"otherwiseTotal"`
+	Allowed            ImpactTotal `json:"allowed"`
+	Denied             ImpactTotal `json:"denied"`
+	ReasonChangedTotal ImpactTotal `json:"otherwiseTotal"`
 	// Unchanged counts connections with the same decision.
 	Unchanged int64 `json:"unchanged"`
 	// Uncertain lists what is not known: ambiguous sources, times that were not watched, flows that were lost.

@@ -221,11 +221,11 @@ func TestReplayAgreesWithDeciding(t *testing.T) {
 		for _, u := range im.Uncertain {
 			unsure += u.Count
 		}
-		if sum := im.Allowed.Connections + im.Denied.Connections + im.OtherwiseTotal.Connections + im.Unchanged + unsure; sum != all {
+		if sum := im.Allowed.Connections + im.Denied.Connections + im.ReasonChangedTotal.Connections + im.Unchanged + unsure; sum != all {
 			t.Fatalf("seed %d: %d of %d connections are told about: %+v", seed, sum, all, im)
 		}
 		for what, pair := range map[string][2]int64{"allowed": {im.Allowed.Connections, allowed}, "denied": {im.Denied.Connections, denied},
-			"otherwise": {im.OtherwiseTotal.Connections, otherwise}, "unchanged": {im.Unchanged, unchanged}} {
+			"otherwise": {im.ReasonChangedTotal.Connections, otherwise}, "unchanged": {im.Unchanged, unchanged}} {
 			if got, want := pair[0], pair[1]; got > want || got < want-unsure {
 				t.Fatalf("seed %d: %d %s, deciding each of them says %d, %d are uncertain: %+v", seed, got, what, want, unsure, im)
 			}

@@ -180,7 +180,7 @@ func (p *replayer) finish(w *Watch) Impact {
 	im := Impact{Since: p.in.Since, Until: p.in.Until, Unchanged: p.unchanged}
 	im.NewlyAllowed, im.Allowed = p.allowed.finish()
 	im.NewlyDenied, im.Denied = p.denied.finish()
-	im.Otherwise, im.OtherwiseTotal = p.otherwise.finish()
+	im.ReasonChanged, im.ReasonChangedTotal = p.otherwise.finish()
 	im.Truncated = p.allowed.lines.truncated || p.denied.lines.truncated || p.otherwise.lines.truncated || p.uncertain.truncated
 	im.Uncertain = append(w.doubts(), p.uncertain.sorted(compareUncertain)...)
 	return im

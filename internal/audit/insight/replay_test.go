@@ -169,12 +169,12 @@ func TestReplay(t *testing.T) {
 				),
 			)
 			want := Impact{
-				Since:        ago(14),
-				Until:        now,
-				NewlyAllowed: []ImpactLine{},
-				NewlyDenied:  []ImpactLine{},
-				Otherwise:    []ImpactLine{},
-				Uncertain:    []Uncertain{},
+				Since:         ago(14),
+				Until:         now,
+				NewlyAllowed:  []ImpactLine{},
+				NewlyDenied:   []ImpactLine{},
+				ReasonChanged: []ImpactLine{},
+				Uncertain:     []Uncertain{},
 			}
 			one := ImpactTotal{Connections: 10, Clients: 1, Resources: 1}
 			lines := 1
@@ -186,8 +186,8 @@ func TestReplay(t *testing.T) {
 				want.Denied, want.NewlyDenied = one, im.NewlyDenied
 				lines = len(im.NewlyDenied)
 			case tc.otherwise:
-				want.OtherwiseTotal, want.Otherwise = one, im.Otherwise
-				lines = len(im.Otherwise)
+				want.ReasonChangedTotal, want.ReasonChanged = one, im.ReasonChanged
+				lines = len(im.ReasonChanged)
 			case tc.uncertain != nil:
 				want.Uncertain = im.Uncertain
 				if lines = len(im.Uncertain); lines == 1 && (im.Uncertain[0].Reason != *tc.uncertain || im.Uncertain[0].Count != 10) {

@@ -87,7 +87,7 @@ func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
 	if strings.HasSuffix(resource, "*") {
 		names, known = f.all()
 	}
-	return known && w.Of(names).Well()
+	return known && w.Of(names).WellCovered()
 }
 
 // CoversAll is Covers for every resource of every statement.
@@ -103,11 +103,11 @@ func (w *Watch) CoversAll(f Fleet, s *policy.Snapshot) bool {
 			}
 		}
 	}
-	return len(covered) > 0 || w.Well()
+	return len(covered) > 0 || w.WellCovered()
 }
 
-// Well reports whether every member was watched for nearly all of the window, and is watched at its end.
-func (w *Watch) Well() bool {
+// WellCovered reports whether every member was watched for nearly all of the window, and is watched at its end.
+func (w *Watch) WellCovered() bool {
 	if never, ended := w.Unwatched(); len(never)+len(ended) > 0 {
 		return false
 	}

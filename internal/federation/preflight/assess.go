@@ -102,7 +102,7 @@ var (
 // Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
 	if f.Unreachable != "" {
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: message.PreflightUnreachable(said(f.Unreachable)), Do: message.RemedyCheckConnection()}}
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: message.PreflightUnreachable(apiText(f.Unreachable)), Do: message.RemedyCheckConnection()}}
 	}
 	out := append(listingFindings(f, n), declaredEnforcer(f)...)
 	out = append(out, settingFindings(f, n)...)
@@ -151,8 +151,8 @@ func listingFindings(f Facts, n Needs) []Finding {
 	return out
 }
 
-// said returns a text of the API server, or of the client that called it.
-func said(text string) message.Message {
+// apiText returns a text of the API server, or of the client that called it.
+func apiText(text string) message.Message {
 	if text == refused {
 		return message.PreflightTokenRefused()
 	}

@@ -117,13 +117,13 @@ func unread(err error, what string) message.Message {
 	case apierrors.IsForbidden(err):
 		return message.PreflightForbidden(what)
 	}
-	return message.PreflightUnreadable(what, said(apiMessage(err)))
+	return message.PreflightUnreadable(what, apiText(apiMessage(err)))
 }
 
 func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace string) Istio {
 	groups, err := c.Discovery().ServerGroups()
 	if err != nil {
-		return Istio{Unread: said(apiMessage(err))}
+		return Istio{Unread: apiText(apiMessage(err))}
 	}
 	served := false
 	for i := range groups.Groups {

@@ -196,11 +196,11 @@ func (h *Host) changed(before, object any, gone bool) {
 		h.mu.Unlock()
 	}
 	if _, ok := o.(*v1alpha1.AccessControlPolicy); ok {
-		h.tell(o.GetName())
+		h.notify(o.GetName())
 	}
 	for _, k := range changeable {
 		if k.is(o) && (k.ours == nil || k.ours(o)) { // platforms register tens of thousands of workloads, which no ticket concerns
-			h.tell(k.name + "/" + o.GetName())
+			h.notify(k.name + "/" + o.GetName())
 		}
 	}
 	if r, ok := o.(*v1alpha1.ProtectedResource); ok {
@@ -208,8 +208,8 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 }
 
-// tell notifies the follower of a change.
-func (h *Host) tell(name string) {
+// notify notifies the follower of a change.
+func (h *Host) notify(name string) {
 	select {
 	case h.policies <- name:
 	default: // the follower is far behind; its resync finds the change

@@ -107,7 +107,7 @@ func (w *Workloads) Delete(ctx context.Context, in []workloads.Registered) []err
 		if apierrors.IsConflict(err) {
 			err = w.deleteChanged(ctx, in[i])
 		}
-		return w.said(in[i].Object, client.IgnoreNotFound(err))
+		return w.userError(in[i].Object, client.IgnoreNotFound(err))
 	})
 }
 
@@ -155,7 +155,7 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 		o := &v1alpha1.ExternalWorkload{}
 		err := reader.Get(ctx, client.ObjectKey{Name: x.Name()}, o)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return w.said(x.Name(), err)
+			return w.userError(x.Name(), err)
 		}
 		exists := err == nil
 		if exists && (o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels[labelSource] != x.Source) {
@@ -172,7 +172,7 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 			err = w.client.Update(ctx, o)
 		}
 		if err == nil || !again(exists, err) {
-			return w.said(x.Name(), err)
+			return w.userError(x.Name(), err)
 		}
 		reader = w.client
 	}
@@ -200,8 +200,8 @@ func label(o *v1alpha1.ExternalWorkload, source, description string) {
 	}
 }
 
-// said is what people are told; what they cannot mend goes to the log.
-func (w *Workloads) said(name string, err error) error {
+// userError converts a write error to a message for users, and logs the errors that users cannot fix.
+func (w *Workloads) userError(name string, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:

@@ -257,10 +257,10 @@ func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool
 	total := func(t insight.ImpactTotal) openapi.ImpactTotal {
 		return openapi.ImpactTotal{Connections: t.Connections, Clients: t.Clients}
 	}
-	otherwise := lines(x.Otherwise)
+	otherwise := lines(x.ReasonChanged)
 	out.Available, out.Since, out.Until, out.Unchanged, out.Truncated = true, x.Since.UTC(), x.Until.UTC(), x.Unchanged, x.Truncated
 	out.NewlyAllowed, out.NewlyDenied, out.Otherwise = lines(x.NewlyAllowed), lines(x.NewlyDenied), &otherwise
-	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.OtherwiseTotal))
+	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.ReasonChangedTotal))
 	for _, u := range x.Uncertain {
 		if u.Resource != "" && !decides && !views.MayInspectName(c, who, u.Resource) {
 			continue // it names a source
