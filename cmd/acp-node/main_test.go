@@ -204,6 +204,8 @@ func TestReports(t *testing.T) {
 	go func() {
 		code <- run(ctx, args, logs, logs)
 	}()
+	// The program sets the logger of client-go first; nothing may log meanwhile.
+	eventually(t, "the program has started", func() bool { return strings.Contains(logs.String(), "Starting") })
 	var r nodereport.Report
 	eventually(t, "the agent counts, and its policy is realized", func() bool {
 		u, err := reports.Get(t.Context(), "n1", metav1.GetOptions{})

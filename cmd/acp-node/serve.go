@@ -29,6 +29,7 @@ const contactTimeout = 10 * time.Second
 
 func serve(ctx context.Context, o options, logs io.Writer) error {
 	log := newLogger(o, logs)
+	log.Info("Starting", "node", o.node, "version", version.String())
 	config, err := memberConfig(o.kubeconfig)
 	if err != nil {
 		return err

@@ -102,7 +102,8 @@ var (
 // Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
 	if f.Unreachable != "" {
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: message.PreflightUnreachable(apiText(f.Unreachable)), Do: message.RemedyCheckConnection()}}
+		why := message.PreflightUnreachable(apiText(f.Unreachable))
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: why, Do: message.RemedyCheckConnection()}}
 	}
 	out := append(listingFindings(f, n), declaredEnforcer(f)...)
 	out = append(out, settingFindings(f, n)...)
