@@ -68,8 +68,10 @@ func (d *drill) checkUncollectedEvidence(ctx context.Context) error {
 		Threshold int  `json:"threshold"`
 		Enough    bool `json:"enough"`
 		Parts     []struct {
-			Points  int    `json:"points"`
-			Missing string `json:"missing"`
+			Points  int `json:"points"`
+			Missing struct {
+				Text string `json:"text"`
+			} `json:"missing"`
 		} `json:"parts"`
 	}
 	if err := sessions[auditor].Call(ctx, http.MethodGet, "/resources/"+uncollected+"/evidence", nil, &score); err != nil {
@@ -81,7 +83,7 @@ func (d *drill) checkUncollectedEvidence(ctx context.Context) error {
 		return err
 	}
 	for _, p := range score.Parts {
-		if p.Points == 0 && strings.Contains(p.Missing, uncollectedMember) {
+		if p.Points == 0 && strings.Contains(p.Missing.Text, uncollectedMember) {
 			return nil
 		}
 	}
