@@ -139,9 +139,11 @@ func (d *drill) checkLedger(ctx context.Context) error {
 		return err
 	}
 	var report struct {
-		Intact bool   `json:"intact"`
-		Lines  int64  `json:"lines"`
-		Reason string `json:"reason"`
+		Intact bool  `json:"intact"`
+		Lines  int64 `json:"lines"`
+		Reason struct {
+			Text string `json:"text"`
+		} `json:"reason"`
 	}
 	if err := sessions[auditor].Call(ctx, http.MethodPost, "/ledger/verify", map[string]any{}, &report); err != nil {
 		return fmt.Errorf("verify the ledger: %w", err)
