@@ -127,6 +127,13 @@ func WithRuleLabel(spec map[string]any) map[string]any {
 	return out
 }
 
+// WithRuleLabelOf is WithRuleLabel for a spec without the label whose revision is known.
+func WithRuleLabelOf(spec map[string]any, revision string) map[string]any {
+	out := maps.Clone(spec)
+	out[ruleLabels] = ruleLabelsOf(revision)
+	return out
+}
+
 // HasRuleLabel reports whether the spec has a label of WithRuleLabel, of this or of another revision.
 func HasRuleLabel(spec map[string]any) bool {
 	labels, _ := spec[ruleLabels].([]any)

@@ -83,9 +83,9 @@ func labelled(o enforcer.Object, unit string, byCluster map[string]map[string]an
 	if err != nil {
 		return r, err
 	}
-	r.Object.Spec = enforcer.WithRuleLabel(r.Object.Spec)
+	r.Object.Spec = enforcer.WithRuleLabelOf(r.Object.Spec, r.Revision)
 	for cluster, spec := range r.Overrides {
-		r.Overrides[cluster] = enforcer.WithRuleLabel(spec)
+		r.Overrides[cluster] = enforcer.WithRuleLabelOf(spec, r.Revisions[cluster])
 	}
 	return r, nil
 }
