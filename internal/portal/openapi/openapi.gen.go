@@ -4773,7 +4773,7 @@ type ServerInterface interface {
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
-	// WhatIf Who would have to approve this, if it were requested (security and auditors; others only for themselves)
+	// WhatIf Return the approvers that a request would need, without creating it (security and auditors may ask for any applicant, others only for themselves)
 	// (POST /tickets/what-if)
 	WhatIf(c *gin.Context)
 
@@ -12145,7 +12145,7 @@ type StrictServerInterface interface {
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
-	// WhatIf Who would have to approve this, if it were requested (security and auditors; others only for themselves)
+	// WhatIf Return the approvers that a request would need, without creating it (security and auditors may ask for any applicant, others only for themselves)
 	// (POST /tickets/what-if)
 	WhatIf(ctx context.Context, request WhatIfRequestObject) (WhatIfResponseObject, error)
 

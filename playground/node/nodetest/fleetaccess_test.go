@@ -164,7 +164,7 @@ func (f *fleetAccess) testKilledAgent(t *testing.T, member, other string, first 
 	began := time.Now()
 	remove := f.write(t, "Allow", application+"888", redis+"bobs-cluster")
 	eventually(t, wireTimeout, "a grant in the member with an agent", f.check(other, "checkout-0", true))
-	// What is closed stays closed, and what is open stays open, until the agent has read the grant.
+	// Until the agent has read the grant, clients without a grant are refused and clients with one are admitted, as before.
 	var opened time.Duration
 	eventually(t, restartTimeout, "a grant in the member whose agent was killed", func(ctx context.Context) error {
 		for from, want := range map[string]bool{"billing-0": true, strangeVM: false, reportsVM: false} {

@@ -203,7 +203,7 @@ networkPolicy:
     collector: [{ports: [{port: 4244}]}]
 `
 
-// testRelease upgrades, rolls back, uninstalls and installs again. What is closed stays closed, and what is granted stays granted.
+// testRelease upgrades, rolls back, uninstalls and installs again. Meanwhile clients without a grant are refused, and clients with one are admitted.
 func (in *installation) testRelease(t *testing.T) {
 	alice, bob, carol := in.browsers.login(t, "alice"), in.browsers.login(t, "bob"), in.browsers.login(t, "carol")
 	asked := bob.approve(t, carol.approve(t, alice.request(t, "shop", "orders")))

@@ -542,7 +542,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Who would have to approve this, if it were requested (security and auditors; others only for themselves) */
+        /** Return the approvers that a request would need, without creating it (security and auditors may ask for any applicant, others only for themselves) */
         post: operations["whatIf"];
         delete?: never;
         options?: never;
