@@ -8,8 +8,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Effect string
 
 const (
+	// EffectAllow grants the actions.
 	EffectAllow Effect = "Allow"
-	EffectDeny  Effect = "Deny"
+	// EffectDeny refuses the actions. It takes precedence over Allow.
+	EffectDeny Effect = "Deny"
 )
 
 // Statement grants or refuses actions of subjects on resources.

@@ -8,9 +8,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type TimeoutAction string
 
 const (
+	// TimeoutEscalate lets the people of escalateTo decide the step, too.
 	TimeoutEscalate TimeoutAction = "Escalate"
-	TimeoutDeny     TimeoutAction = "Deny"
-	TimeoutRemind   TimeoutAction = "Remind"
+	// TimeoutDeny rejects the request.
+	TimeoutDeny TimeoutAction = "Deny"
+	// TimeoutRemind reminds the approvers.
+	TimeoutRemind TimeoutAction = "Remind"
 )
 
 // StepTimeout limits how long a step waits for decisions.

@@ -8,8 +8,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Protocol string
 
 const (
-	ProtocolTCP  Protocol = "TCP"
-	ProtocolUDP  Protocol = "UDP"
+	// ProtocolTCP is TCP.
+	ProtocolTCP Protocol = "TCP"
+	// ProtocolUDP is UDP.
+	ProtocolUDP Protocol = "UDP"
+	// ProtocolSCTP is SCTP.
 	ProtocolSCTP Protocol = "SCTP"
 )
 
@@ -87,8 +90,10 @@ const (
 type EnforcerName string
 
 const (
+	// EnforcerCilium translates units to CiliumClusterwideNetworkPolicies.
 	EnforcerCilium EnforcerName = "cilium"
-	EnforcerIstio  EnforcerName = "istio"
+	// EnforcerIstio translates units to AuthorizationPolicies.
+	EnforcerIstio EnforcerName = "istio"
 )
 
 // Placement defines the member clusters in which the units of a class are placed.

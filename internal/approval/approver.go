@@ -9,11 +9,16 @@ import (
 
 // Approver expressions, or their prefixes.
 const (
-	FromLeader           = "requester.leader"
-	FromResourceOwner    = "resource.owner"
+	// FromLeader selects the leader of the requester.
+	FromLeader = "requester.leader"
+	// FromResourceOwner selects the owners of the item's resource.
+	FromResourceOwner = "resource.owner"
+	// FromApplicationOwner selects the owners of the item's application.
 	FromApplicationOwner = "application.owner"
-	FromGroup            = "group"
-	FromPerson           = "person"
+	// FromGroup followed by a colon and an id selects the members of a group.
+	FromGroup = "group"
+	// FromPerson followed by a colon and an id selects one person.
+	FromPerson = "person"
 	// FromOwnerOf names the owners of one of several resources that a registration of clients reaches, by the resource's
 	// name. Approval policies cannot use it.
 	FromOwnerOf = "owner-of"

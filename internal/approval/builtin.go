@@ -13,10 +13,14 @@ import (
 
 // Names of the built-in chain's steps.
 const (
-	StepLeader   = "leader"
-	StepOwner    = "owner"
+	// StepLeader is decided by the leader of the requester.
+	StepLeader = "leader"
+	// StepOwner is decided by an owner of the resource or, for a registration of clients, of the application.
+	StepOwner = "owner"
+	// StepSecurity is decided by the security team.
 	StepSecurity = "security"
-	StepReview   = "review" // of break-glass
+	// StepReview is the review of access by break-glass.
+	StepReview = "review"
 )
 
 // ResolveChain returns the steps of the built-in chain for a request for access: the requester's leader, an owner of the

@@ -11,18 +11,31 @@ import (
 type Code string
 
 const (
-	CodeForbidden        Code = "forbidden"
-	CodeNotFound         Code = "not-found"
-	CodeInvalid          Code = "invalid"
-	CodeConflict         Code = "conflict"
-	CodeStale            Code = "stale"
-	CodeDuplicate        Code = "duplicate"
-	CodeNoApprover       Code = "no-approver"
-	CodeEvidence         Code = "evidence" // too little is known to close a resource
-	CodeGuard            Code = "guard"    // denials have stopped the rollout
-	CodeUnavailable      Code = "unavailable"
+	// CodeForbidden means that the caller is known, and may not do this.
+	CodeForbidden Code = "forbidden"
+	// CodeNotFound means that the object does not exist, or that the caller may not see it.
+	CodeNotFound Code = "not-found"
+	// CodeInvalid means that the input has an error. Fields, if there are any, say where.
+	CodeInvalid Code = "invalid"
+	// CodeConflict means that the state of the ticket or object does not permit the change.
+	CodeConflict Code = "conflict"
+	// CodeStale means that something has changed since the caller read it.
+	CodeStale Code = "stale"
+	// CodeDuplicate means that another ticket requests the same. Error.Ticket is its number.
+	CodeDuplicate Code = "duplicate"
+	// CodeNoApprover means that no chain with enough approvers can be computed for the request.
+	CodeNoApprover Code = "no-approver"
+	// CodeEvidence means that there is too little evidence to enforce a resource.
+	CodeEvidence Code = "evidence"
+	// CodeGuard means that the guard has stopped the rollout because too many connections were refused.
+	CodeGuard Code = "guard"
+	// CodeUnavailable means that something that the portal reads is not available now.
+	CodeUnavailable Code = "unavailable"
+	// CodeStoreUnavailable means that the database is not available. Nothing was changed.
 	CodeStoreUnavailable Code = "store-unavailable"
-	CodeOutcomeUnknown   Code = "outcome-unknown" // the store did not say whether it made the change
+	// CodeOutcomeUnknown means that the connection to the database failed during the commit, so that it is unknown
+	// whether the change was made.
+	CodeOutcomeUnknown Code = "outcome-unknown"
 )
 
 // Field is one error in the input. Path is a JSON path such as items[0].resource.

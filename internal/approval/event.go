@@ -10,30 +10,55 @@ import (
 type EventKind string
 
 const (
-	EventSubmitted       EventKind = "submitted"
-	EventStepApproved    EventKind = "step-approved" // by a vote, or by the policy's condition if there is no actor
-	EventStepRejected    EventKind = "step-rejected"
-	EventApproved        EventKind = "approved"
-	EventWithdrawn       EventKind = "withdrawn"
-	EventTimedOut        EventKind = "timed-out"
-	EventEscalated       EventKind = "escalated"
-	EventReminded        EventKind = "reminded"
-	EventVoided          EventKind = "voided"  // the item grants more than was shown: its approvals are void
-	EventReduced         EventKind = "reduced" // the item grants less than was approved
-	EventBreakGlass      EventKind = "break-glass"
-	EventReviewed        EventKind = "reviewed"
-	EventComment         EventKind = "comment"
-	EventExpiresSoon     EventKind = "expires-soon"
-	EventWritten         EventKind = "written"
-	EventCompiled        EventKind = "compiled"
-	EventPropagated      EventKind = "propagated" // only in tickets of earlier versions, which recorded the read-back as KubeFed's report
-	EventRealized        EventKind = "realized"
-	EventEffective       EventKind = "effective"
-	EventFailed          EventKind = "failed"
+	// EventSubmitted is recorded when the request is made.
+	EventSubmitted EventKind = "submitted"
+	// EventStepApproved is recorded for each approval of a step: by a vote or, without an actor, by the condition of
+	// the approval policy.
+	EventStepApproved EventKind = "step-approved"
+	// EventStepRejected is recorded when an approver rejects a step, which rejects the item.
+	EventStepRejected EventKind = "step-rejected"
+	// EventApproved is recorded when every step is approved.
+	EventApproved EventKind = "approved"
+	// EventWithdrawn is recorded when the requester, or the portal, ends a request before it was decided.
+	EventWithdrawn EventKind = "withdrawn"
+	// EventTimedOut is recorded when the approval policy denies an item that was not decided in time.
+	EventTimedOut EventKind = "timed-out"
+	// EventEscalated is recorded when further people may decide a step, because it was not decided in time.
+	EventEscalated EventKind = "escalated"
+	// EventReminded is recorded when the approvers of a step are reminded, because it was not decided in time.
+	EventReminded EventKind = "reminded"
+	// EventVoided is recorded when the approvals of an item become void, because it grants more than was shown.
+	EventVoided EventKind = "voided"
+	// EventReduced is recorded when an item grants less than was approved.
+	EventReduced EventKind = "reduced"
+	// EventBreakGlass is recorded when access by break-glass begins.
+	EventBreakGlass EventKind = "break-glass"
+	// EventReviewed is recorded for each vote in the review of access by break-glass.
+	EventReviewed EventKind = "reviewed"
+	// EventComment is recorded when a person adds a comment.
+	EventComment EventKind = "comment"
+	// EventExpiresSoon is recorded once, at Item.WarnAt, before the access expires.
+	EventExpiresSoon EventKind = "expires-soon"
+	// EventWritten is recorded when the change is written to the host cluster.
+	EventWritten EventKind = "written"
+	// EventCompiled is recorded when the adapter has compiled the written change.
+	EventCompiled EventKind = "compiled"
+	// EventPropagated is only in tickets of earlier versions, which recorded the read-back as KubeFed's report.
+	EventPropagated EventKind = "propagated"
+	// EventRealized is recorded for each member from which the change was read back.
+	EventRealized EventKind = "realized"
+	// EventEffective is recorded when the change was read back from every targeted member.
+	EventEffective EventKind = "effective"
+	// EventFailed is recorded when an approved change was refused, vanished or was altered.
+	EventFailed EventKind = "failed"
+	// EventRevokeRequested is recorded when the revocation of a grant begins.
 	EventRevokeRequested EventKind = "revoke-requested"
-	EventRevokeWritten   EventKind = "revoke-written"
-	EventRevoked         EventKind = "revoked"
-	EventExpired         EventKind = "expired"
+	// EventRevokeWritten is recorded when the statement is removed from its policy on the host cluster.
+	EventRevokeWritten EventKind = "revoke-written"
+	// EventRevoked is recorded when every member was read without the revoked statement.
+	EventRevoked EventKind = "revoked"
+	// EventExpired is recorded when the time of the grant is over.
+	EventExpired EventKind = "expired"
 )
 
 // WholeTicket is the item number of events that are about the ticket as a whole.

@@ -16,17 +16,28 @@ import (
 type State string
 
 const (
-	StatePending   State = "pending"   // a step waits for a decision
-	StateApproved  State = "approved"  // every step is approved; nothing is written yet
-	StateApplying  State = "applying"  // written, or about to be; not every member has it yet
-	StateEffective State = "effective" // read back from every targeted member
-	StateRejected  State = "rejected"
-	StateTimedOut  State = "timed-out" // nobody decided in time, and the policy denies in this case
+	// StatePending means that a step waits for a decision.
+	StatePending State = "pending"
+	// StateApproved means that every step is approved, and nothing is written yet.
+	StateApproved State = "approved"
+	// StateApplying means that the change is written, or about to be, and that not every member has it.
+	StateApplying State = "applying"
+	// StateEffective means that the change was read back from every targeted member.
+	StateEffective State = "effective"
+	// StateRejected means that an approver rejected the item.
+	StateRejected State = "rejected"
+	// StateTimedOut means that nobody decided in time, and that the approval policy denies in this case.
+	StateTimedOut State = "timed-out"
+	// StateWithdrawn means that the requester, or the portal, ended the request before it was decided.
 	StateWithdrawn State = "withdrawn"
-	StateFailed    State = "failed"   // refused, or removed by somebody; Message says which
-	StateRevoking  State = "revoking" // being taken out of the members
-	StateRevoked   State = "revoked"
-	StateExpired   State = "expired"
+	// StateFailed means that the change was refused, vanished or was altered. Item.Message says which.
+	StateFailed State = "failed"
+	// StateRevoking means that the grant is being removed from the members.
+	StateRevoking State = "revoking"
+	// StateRevoked means that a person ended the grant, and that every member was read without it.
+	StateRevoked State = "revoked"
+	// StateExpired means that the time of the grant is over, and that every member was read without it.
+	StateExpired State = "expired"
 )
 
 // Valid reports whether the state is one of the constants.
@@ -119,8 +130,11 @@ type Change struct {
 
 // Values of Change.Verb.
 const (
+	// VerbCreate creates the object.
 	VerbCreate = "create"
+	// VerbUpdate replaces the spec of the object.
 	VerbUpdate = "update"
+	// VerbDelete deletes the object.
 	VerbDelete = "delete"
 )
 
@@ -207,9 +221,12 @@ func (it *Item) Due() time.Time {
 type Role string
 
 const (
-	RoleWaits   Role = "waits"   // the item waits for this person's decision or review
-	RoleNamed   Role = "named"   // the person is an approver or reviewer in any of its steps, also by escalation
-	RoleDecided Role = "decided" // the person has decided or reviewed, also through a delegate
+	// RoleWaits means that the item waits for this person's decision or review.
+	RoleWaits Role = "waits"
+	// RoleNamed means that the person is an approver or reviewer in a step of the item, perhaps only by escalation.
+	RoleNamed Role = "named"
+	// RoleDecided means that the person has decided or reviewed the item, perhaps through a delegate.
+	RoleDecided Role = "decided"
 )
 
 // Concern is one person's relation to one item.

@@ -10,7 +10,9 @@ import (
 
 // Limits of a request. api/openapi.yaml has the same.
 const (
+	// MinDuration is the shortest duration of access that can be requested.
 	MinDuration = 5 * time.Minute
+	// MaxDuration is the longest duration of access that can be requested.
 	MaxDuration = 366 * 24 * time.Hour
 	// MaxText is the maximum length of reasons and comments, in characters.
 	MaxText = 2000

@@ -12,12 +12,18 @@ import (
 type StepState string
 
 const (
-	StepWaiting  StepState = "waiting"
-	StepCurrent  StepState = "current"
+	// StepWaiting is the state of a step whose predecessors are not all approved.
+	StepWaiting StepState = "waiting"
+	// StepCurrent is the state of the step that is to be decided now.
+	StepCurrent StepState = "current"
+	// StepApproved is the state of a step with enough approvals, or whose condition is true.
 	StepApproved StepState = "approved"
+	// StepRejected is the state of a step that an approver rejected.
 	StepRejected StepState = "rejected"
+	// StepTimedOut is the state of a step that was not decided in time and whose policy denies in this case.
 	StepTimedOut StepState = "timed-out"
-	StepSkipped  StepState = "skipped" // the item ended before this step
+	// StepSkipped is the state of a step that was not decided, because the item ended before.
+	StepSkipped StepState = "skipped"
 )
 
 // Step is one decision of a chain. Approvers are ids of people, resolved at submission. From are the expressions that

@@ -148,8 +148,11 @@ type TicketChange struct {
 type JobKind string
 
 const (
-	JobApply  JobKind = "apply"  // write the statement or object of the item; for a revocation: start to revoke its target
-	JobRemove JobKind = "remove" // remove the statement for good
+	// JobApply writes the statement or the object of the item. For an item of KindRevoke it begins to revoke the
+	// target.
+	JobApply JobKind = "apply"
+	// JobRemove removes the statement of the item.
+	JobRemove JobKind = "remove"
 )
 
 // Job is an entry of the outbox.

@@ -52,7 +52,9 @@ func (f Filter) Window() (since, until time.Time) {
 
 // MaxPage is the largest number of items of a page, and DefaultPage the number for a query without a limit.
 const (
-	MaxPage     = 1000
+	// MaxPage is the maximum number of items of a page.
+	MaxPage = 1000
+	// DefaultPage is the number of items of a page for a query without a limit.
 	DefaultPage = 100
 )
 
@@ -167,7 +169,9 @@ type FlowPage struct {
 type GroupBy string
 
 const (
-	BySubject  GroupBy = "subject"
+	// BySubject groups denials by their subject.
+	BySubject GroupBy = "subject"
+	// ByResource groups denials by their resource.
 	ByResource GroupBy = "resource"
 )
 

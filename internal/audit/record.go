@@ -13,8 +13,10 @@ import (
 type Verdict string
 
 const (
+	// VerdictForwarded means that the dataplane let the connection through.
 	VerdictForwarded Verdict = "forwarded"
-	VerdictDropped   Verdict = "dropped"
+	// VerdictDropped means that the dataplane refused the connection.
+	VerdictDropped Verdict = "dropped"
 	// VerdictAudit means that the dataplane let the connection through in its own audit mode and would otherwise have dropped it.
 	VerdictAudit Verdict = "audit"
 	// VerdictUnknown means that the connection was observed without a verdict.

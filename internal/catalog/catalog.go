@@ -11,7 +11,9 @@ import (
 
 // Groups whose members have a role that does not come from ownership.
 const (
+	// GroupSecurity is the group of security administrators.
 	GroupSecurity = "security"
+	// GroupAuditors is the group of auditors, who may read everything and change nothing.
 	GroupAuditors = "auditors"
 )
 
@@ -19,17 +21,22 @@ const (
 type Sensitivity string
 
 const (
-	SensitivityLow    Sensitivity = "low"
+	// SensitivityLow is the lowest sensitivity.
+	SensitivityLow Sensitivity = "low"
+	// SensitivityMedium is the sensitivity between the two others.
 	SensitivityMedium Sensitivity = "medium"
-	SensitivityHigh   Sensitivity = "high"
+	// SensitivityHigh adds a step of the security team to the built-in chain.
+	SensitivityHigh Sensitivity = "high"
 )
 
 // OwnerKind is the kind of an Owner.
 type OwnerKind string
 
 const (
+	// OwnerPerson is the kind of an owner that is one person.
 	OwnerPerson OwnerKind = "person"
-	OwnerGroup  OwnerKind = "group"
+	// OwnerGroup is the kind of an owner that is a group, each member of which acts as an owner.
+	OwnerGroup OwnerKind = "group"
 )
 
 // Owner is a person or a group that owns an entity.

@@ -16,10 +16,14 @@ import (
 type Kind string
 
 const (
+	// KindApplication is an application, the client of resources.
 	KindApplication Kind = "application"
-	KindResource    Kind = "resource"
-	KindGroup       Kind = "group"
-	KindPerson      Kind = "person"
+	// KindResource is a resource, the server of applications.
+	KindResource Kind = "resource"
+	// KindGroup is a group of people.
+	KindGroup Kind = "group"
+	// KindPerson is a person.
+	KindPerson Kind = "person"
 )
 
 // Kinds returns all kinds in the order in which they are shown.
@@ -127,6 +131,7 @@ func fieldError(field string, m message.Message) error {
 
 // Limits of one source. They are far above what companies have, and far below what costs too much memory.
 const (
+	// MaxRecords is the maximum number of records of a source.
 	MaxRecords = 200_000
 	maxText    = 256
 	maxName    = 512

@@ -24,13 +24,20 @@ import (
 type Scope string
 
 const (
-	ScopeRead          Scope = "read"
-	ScopeTicketsWrite  Scope = "tickets:write"
+	// ScopeRead permits to read what the owner may read, except for the ledger.
+	ScopeRead Scope = "read"
+	// ScopeTicketsWrite permits to submit, withdraw, revoke and comment on tickets.
+	ScopeTicketsWrite Scope = "tickets:write"
+	// ScopeTicketsDecide permits to approve, reject and review.
 	ScopeTicketsDecide Scope = "tickets:decide"
-	ScopeCatalogWrite  Scope = "catalog:write"
-	ScopeWorkloads     Scope = "workloads:write"
-	ScopeLedgerRead    Scope = "ledger:read"
-	ScopeRollout       Scope = "rollout:write" // temporary audits, announcements, guards
+	// ScopeCatalogWrite permits to change the catalog.
+	ScopeCatalogWrite Scope = "catalog:write"
+	// ScopeWorkloads permits to register external workloads.
+	ScopeWorkloads Scope = "workloads:write"
+	// ScopeLedgerRead permits to read the ledger.
+	ScopeLedgerRead Scope = "ledger:read"
+	// ScopeRollout permits temporary audits, announcements and guards.
+	ScopeRollout Scope = "rollout:write"
 )
 
 // Scopes returns all scopes, sorted.
@@ -40,9 +47,12 @@ func Scopes() []Scope {
 
 // Limits of a token, as api/openapi.yaml states them.
 const (
+	// MinLifetime is the shortest lifetime of a token.
 	MinLifetime = 5 * time.Minute
+	// MaxLifetime is the longest lifetime of a token.
 	MaxLifetime = 366 * 24 * time.Hour
-	MaxName     = 100
+	// MaxName is the maximum length of a token's name, in characters.
+	MaxName = 100
 	// MaxTokens is the number of tokens that a person may have at a time, because nobody can keep track of more.
 	MaxTokens = 50
 

@@ -12,7 +12,9 @@ import (
 
 // Parameters of a device login; RFC 8628, sections 3.2, 3.5 and 6.1.
 const (
+	// DeviceLifetime is the time in which a device login must be completed.
 	DeviceLifetime = 10 * time.Minute
+	// DeviceInterval is the minimum time between two polls of a device.
 	DeviceInterval = 5 * time.Second
 	// DeviceTokenLifetime is how long a command line stays logged in.
 	DeviceTokenLifetime = 7 * 24 * time.Hour
@@ -36,10 +38,14 @@ func DeviceScopes() []Scope {
 type DeviceState string
 
 const (
-	DeviceWaiting  DeviceState = "waiting"
+	// DeviceWaiting means that nobody has decided yet.
+	DeviceWaiting DeviceState = "waiting"
+	// DeviceApproved means that a person approved the login.
 	DeviceApproved DeviceState = "approved"
-	DeviceDenied   DeviceState = "denied"
-	DeviceUsed     DeviceState = "used" // its token was returned
+	// DeviceDenied means that a person denied the login.
+	DeviceDenied DeviceState = "denied"
+	// DeviceUsed means that the token was returned to the device.
+	DeviceUsed DeviceState = "used"
 )
 
 // Device is one login of a command line. Both codes are stored as hashes.

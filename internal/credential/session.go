@@ -9,9 +9,12 @@ import (
 // Keys of the values in a session's data that the list of sessions shows. Stores read them from the data that the
 // session manager gives them.
 const (
-	SessionPerson  = "person"    // string; absent: before the login
-	SessionAgent   = "userAgent" // string
-	SessionCreated = "created"   // int64, seconds since 1970
+	// SessionPerson is a string, the id of the person. It is absent before the login.
+	SessionPerson = "person"
+	// SessionAgent is a string, the user agent of the browser.
+	SessionAgent = "userAgent"
+	// SessionCreated is an int64, the time of the login in seconds since 1970.
+	SessionCreated = "created"
 )
 
 // MaxAgent bounds the stored user agent of a browser, in characters.

@@ -16,8 +16,11 @@ import (
 
 // Actions of the ledger entries.
 const (
+	// ActionCreated records that an object was created.
 	ActionCreated = "object.created"
+	// ActionUpdated records that the spec of an object was changed.
 	ActionUpdated = "object.updated"
+	// ActionDeleted records that an object was deleted.
 	ActionDeleted = "object.deleted"
 )
 

@@ -65,8 +65,11 @@ type Recorder struct {
 
 // Defaults of the portal for the fields of Recorder.
 const (
-	DefaultSettle  = 5 * time.Second
-	DefaultEvery   = time.Second
+	// DefaultSettle is the default of Settle.
+	DefaultSettle = 5 * time.Second
+	// DefaultEvery is the default of Every.
+	DefaultEvery = time.Second
+	// DefaultCompare is the default of Compare.
 	DefaultCompare = 10 * time.Minute
 	// maxSettles is the number of Settle periods for which an object that keeps changing is delayed.
 	maxSettles = 6

@@ -14,12 +14,18 @@ import (
 type Kind string
 
 const (
-	Application Kind = "application" // an exact name that a subject class covers
-	Resource    Kind = "resource"    // an exact name
-	CIDR        Kind = "cidr"        // addresses outside the fleet
-	Anyone      Kind = "anyone"
-	Wildcard    Kind = "wildcard" // every name with a prefix
-	Other       Kind = "other"    // an exact name that no class covers
+	// Application is an exact name that a subject class covers.
+	Application Kind = "application"
+	// Resource is the exact name of a resource.
+	Resource Kind = "resource"
+	// CIDR is a range of addresses outside the fleet.
+	CIDR Kind = "cidr"
+	// Anyone is every source.
+	Anyone Kind = "anyone"
+	// Wildcard is every name that begins with a prefix.
+	Wildcard Kind = "wildcard"
+	// Other is an exact name that no class covers.
+	Other Kind = "other"
 )
 
 // anyone is the subject that matches every source.

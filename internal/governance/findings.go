@@ -19,19 +19,32 @@ import (
 type FindingKind string
 
 const (
-	Leak         FindingKind = "leak"
-	Drift        FindingKind = "drift"
-	Orphan       FindingKind = "orphan"
-	Overridden   FindingKind = "overridden"
-	Quarantined  FindingKind = "quarantined"
-	Downgraded   FindingKind = "downgraded"
-	Unreachable  FindingKind = "unreachable"
-	Preflight    FindingKind = "preflight"
-	Guard        FindingKind = "guard"
-	NotPushed    FindingKind = "refused"
-	Rejected     FindingKind = "rejected"
+	// Leak is an object in a member in which it should not be.
+	Leak FindingKind = "leak"
+	// Drift is an object in a member that differs from what ACP wrote, or is gone.
+	Drift FindingKind = "drift"
+	// Orphan is an object with ACP's name or label that no object on the host requires.
+	Orphan FindingKind = "orphan"
+	// Overridden is a policy not managed by ACP that allows more traffic to the pods of a resource.
+	Overridden FindingKind = "overridden"
+	// Quarantined is a member that KubeFed does not write to, because it would block the distribution to all members.
+	Quarantined FindingKind = "quarantined"
+	// Downgraded is a member whose policies an operator changed to allow all traffic.
+	Downgraded FindingKind = "downgraded"
+	// Unreachable is a member that cannot be read.
+	Unreachable FindingKind = "unreachable"
+	// Preflight is a finding of the preflight of a member.
+	Preflight FindingKind = "preflight"
+	// Guard is a guard of a member that is missing, changed or unreadable.
+	Guard FindingKind = "guard"
+	// NotPushed is a statement that cannot be translated as written and is left out in the members.
+	NotPushed FindingKind = "refused"
+	// Rejected is an object on the host that is not valid and has no effect.
+	Rejected FindingKind = "rejected"
+	// Disagreement is traffic that the dataplane treated differently from what the policies say.
 	Disagreement FindingKind = "disagreement"
-	Capacity     FindingKind = "capacity"
+	// Capacity is a table of a dataplane that is almost full: identities or policy maps.
+	Capacity FindingKind = "capacity"
 )
 
 // FindingKinds returns all kinds.

@@ -13,13 +13,21 @@ import (
 type IssueKind string
 
 const (
-	Shadowed      IssueKind = "shadowed"
+	// Shadowed is the issue of an allow of which denies remove everything.
+	Shadowed IssueKind = "shadowed"
+	// Contradictory is the issue of an allow of which denies remove a part.
 	Contradictory IssueKind = "contradictory"
-	Redundant     IssueKind = "redundant"
-	Refused       IssueKind = "refused"
-	Unused        IssueKind = "unused"
-	Expiring      IssueKind = "expiring"
-	Expired       IssueKind = "expired"
+	// Redundant is the issue of a statement of which other statements of the same effect contain everything, for at
+	// least as long.
+	Redundant IssueKind = "redundant"
+	// Refused is the issue of a statement that cannot be translated as written and is left out in the members.
+	Refused IssueKind = "refused"
+	// Unused is the issue of an allow by which no connection was let in during the quiet period.
+	Unused IssueKind = "unused"
+	// Expiring is the issue of a statement that ends within ExpiresSoon.
+	Expiring IssueKind = "expiring"
+	// Expired is the issue of a statement that has ended.
+	Expired IssueKind = "expired"
 )
 
 // ExpiresSoon is the time before its end in which a statement counts as expiring.

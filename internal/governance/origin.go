@@ -11,10 +11,14 @@ import (
 type OriginKind string
 
 const (
-	FromPortal  OriginKind = "portal"
-	FromGitOps  OriginKind = "gitops"
+	// FromPortal is the origin of policies that the portal writes.
+	FromPortal OriginKind = "portal"
+	// FromGitOps is the origin of policies that a deployment tool applies.
+	FromGitOps OriginKind = "gitops"
+	// FromKubectl is the origin of policies that were written with kubectl.
 	FromKubectl OriginKind = "kubectl"
-	FromOther   OriginKind = "other"
+	// FromOther is the origin of policies that another program wrote, or whose origin is not recorded.
+	FromOther OriginKind = "other"
 )
 
 // Origin is the origin of a policy as the host cluster recorded it. It is for display only: users who may write

@@ -17,8 +17,10 @@ type Filter struct {
 
 // DefaultPage and MaxPage are the default and the maximum number of lines of a page.
 const (
+	// DefaultPage is the number of entries of a page if the query has no limit.
 	DefaultPage = 50
-	MaxPage     = 500
+	// MaxPage is the maximum number of entries of a page.
+	MaxPage = 500
 )
 
 // Reader reads the stored ledger without verifying it.

@@ -16,7 +16,9 @@ type Language string
 
 // The languages.
 const (
+	// English is the language with the code en.
 	English Language = "en"
+	// Chinese is the language with the code zh.
 	Chinese Language = "zh"
 )
 

@@ -19,7 +19,9 @@ import (
 
 // Kind and Resource are the kind NodeReport of deploy/node, which is installed in members with acp-node.
 var (
-	Kind     = schema.GroupVersionKind{Group: "acp.io", Version: "v1alpha1", Kind: "NodeReport"}
+	// Kind is the group, version and kind of a NodeReport.
+	Kind = schema.GroupVersionKind{Group: "acp.io", Version: "v1alpha1", Kind: "NodeReport"}
+	// Resource is the resource of NodeReports.
 	Resource = schema.GroupVersionResource{Group: "acp.io", Version: "v1alpha1", Resource: "nodereports"}
 )
 

@@ -19,19 +19,32 @@ type Kind string
 
 // The kinds follow, most urgent first: of one change a person gets the most urgent kind that applies.
 const (
-	KindBreakGlass Kind = "break-glass"          // access is open before it was approved
-	KindVoided     Kind = "voided"               // the request now grants more: earlier approvals are void
-	KindEscalated  Kind = "escalated"            // the decision was not made in time and now waits for this person too
-	KindNeeded     Kind = "approval-needed"      // a step waits for this person's decision
-	KindFailed     Kind = "failed"               // an approved change could not be applied
-	KindRollout    Kind = "rollout"              // a resource will be enforced, or is temporarily open
-	KindDecided    Kind = "decided"              // the person's request was decided, or rejected by timeout
-	KindEffective  Kind = "effective"            // the person's request is effective in all members
-	KindRevoked    Kind = "revoked"              // access has ended: revoked or expired
-	KindExpires    Kind = "expires-soon"         // access ends soon
-	KindColleague  Kind = "decided-by-colleague" // the person's decision is no longer needed
-	KindComment    Kind = "comment"              // a comment was added to the ticket
-	KindDelegation Kind = "delegation"           // a delegation began or ended
+	// KindBreakGlass says that access has begun by break-glass, before it was approved.
+	KindBreakGlass Kind = "break-glass"
+	// KindVoided says that a request now grants more than was shown, so that earlier approvals are void.
+	KindVoided Kind = "voided"
+	// KindEscalated says that a decision was not made in time, and that the recipient may now make it, too.
+	KindEscalated Kind = "escalated"
+	// KindNeeded says that a step waits for the recipient's decision.
+	KindNeeded Kind = "approval-needed"
+	// KindFailed says that an approved change could not be applied.
+	KindFailed Kind = "failed"
+	// KindRollout says that a resource will be enforced, or is temporarily in Audit.
+	KindRollout Kind = "rollout"
+	// KindDecided says that the recipient's request was decided, or rejected by a timeout.
+	KindDecided Kind = "decided"
+	// KindEffective says that the recipient's request is effective in all members.
+	KindEffective Kind = "effective"
+	// KindRevoked says that access has ended, by revocation or expiry.
+	KindRevoked Kind = "revoked"
+	// KindExpires says that access ends soon.
+	KindExpires Kind = "expires-soon"
+	// KindColleague says that the recipient's decision is no longer needed.
+	KindColleague Kind = "decided-by-colleague"
+	// KindComment says that a comment was added to the ticket.
+	KindComment Kind = "comment"
+	// KindDelegation says that a delegation began or ended.
+	KindDelegation Kind = "delegation"
 )
 
 // Kinds returns all kinds, most urgent first.
@@ -94,6 +107,7 @@ type About struct {
 
 // MaxItems and maxText bound a message; the ticket has the complete data.
 const (
+	// MaxItems is the maximum number of items in a message.
 	MaxItems = 10
 	maxText  = 500 // of a reason or a comment, in characters
 )

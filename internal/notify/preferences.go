@@ -13,8 +13,11 @@ type Channel string
 
 // These are the channels of people.
 const (
-	ChannelInbox Channel = "inbox" // in the portal; always on, and always immediate
-	ChannelMail  Channel = "mail"
+	// ChannelInbox is the inbox in the portal. It cannot be turned off, and its messages are always immediate.
+	ChannelInbox Channel = "inbox"
+	// ChannelMail is mail to the person's address.
+	ChannelMail Channel = "mail"
+	// ChannelSlack is a direct message in Slack.
 	ChannelSlack Channel = "slack"
 )
 
@@ -23,14 +26,19 @@ type Timing string
 
 // These are the possible timings.
 const (
+	// Immediately sends each message as soon as it exists.
 	Immediately Timing = "at-once"
-	Digest      Timing = "digest" // once a day, at the person's digest hour
-	Off         Timing = "off"
+	// Digest sends one message a day, at the person's digest hour.
+	Digest Timing = "digest"
+	// Off sends no message.
+	Off Timing = "off"
 )
 
 // These are the languages of messages.
 const (
+	// English is the code of English.
 	English = "en"
+	// Chinese is the code of Chinese.
 	Chinese = "zh"
 )
 

@@ -103,8 +103,10 @@ type InboxFilter struct {
 
 // DefaultPage and MaxPage are the default and the maximum number of items of a page.
 const (
+	// DefaultPage is the number of messages of a page if the query has no limit.
 	DefaultPage = 50
-	MaxPage     = 200
+	// MaxPage is the maximum number of messages of a page.
+	MaxPage = 200
 )
 
 // Routed is a change with its messages.

@@ -8,17 +8,30 @@ type DecisionReason uint8
 
 // The reasons of decisions. The last two are those of decisions that are made without statements.
 const (
+	// ReasonNone is the reason of no decision.
 	ReasonNone DecisionReason = iota
+	// ReasonUnmanaged means that none of the resources is in Audit or Enforce.
 	ReasonUnmanaged
+	// ReasonDenied means that a deny matches and its resource is enforced.
 	ReasonDenied
+	// ReasonAllowed means that an allow matches.
 	ReasonAllowed
+	// ReasonOtherPort means that no action names the port, and that the class leaves such ports open.
 	ReasonOtherPort
+	// ReasonDefaultDenied means that no allow matches, and that the resource is enforced.
 	ReasonDefaultDenied
+	// ReasonAuditDenied means that Audit lets in what a deny would refuse in Enforce.
 	ReasonAuditDenied
+	// ReasonAuditDefaultDenied means that Audit lets in what no allow would match in Enforce.
 	ReasonAuditDefaultDenied
+	// ReasonProtocolNotEnforced means that the enforcer of the resource does not refuse the protocol.
 	ReasonProtocolNotEnforced
+	// ReasonAddressesDenied means that all addresses are denied the port, because a denied subject may have pods in
+	// another cluster mesh.
 	ReasonAddressesDenied
+	// ReasonOwnNode means that the source is the node of the destination, which is always let in.
 	ReasonOwnNode
+	// ReasonNothingThere means that the member has nothing of the resource yet.
 	ReasonNothingThere
 )
 

@@ -30,8 +30,10 @@ func compareRefs(a, b Ref) int {
 type Effect = v1alpha1.Effect
 
 const (
+	// Allow is the effect of a statement that grants actions.
 	Allow = v1alpha1.EffectAllow
-	Deny  = v1alpha1.EffectDeny
+	// Deny is the effect of a statement that refuses actions. It takes precedence over Allow.
+	Deny = v1alpha1.EffectDeny
 )
 
 // Verdict is the outcome of a decision. The API, the CLI, the flow store and the UI use the same values.

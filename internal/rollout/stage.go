@@ -14,11 +14,17 @@ import (
 type Stage string
 
 const (
-	StageObserve   Stage = "observe"   // nothing is sent to the members
-	StageInitial   Stage = "initial"   // Audit, and too little is known yet
-	StageRefine    Stage = "refine"    // Audit, with evidence enough; what is only let in by Audit is reviewed
-	StageAnnounced Stage = "announced" // Audit, and the owners of the clients were notified
-	StageEnforce   Stage = "enforce"   // some member enforces, or would but for a temporary audit
+	// StageObserve means that nothing is written to the members.
+	StageObserve Stage = "observe"
+	// StageInitial means that the resource is in Audit, and that the evidence is not sufficient yet.
+	StageInitial Stage = "initial"
+	// StageRefine means that the resource is in Audit with sufficient evidence. The clients that have access only
+	// because of Audit are to be reviewed.
+	StageRefine Stage = "refine"
+	// StageAnnounced means that the resource is in Audit, and that the owners of its clients were notified.
+	StageAnnounced Stage = "announced"
+	// StageEnforce means that a member enforces the resource, or would but for a temporary audit.
+	StageEnforce Stage = "enforce"
 )
 
 // Stages are in their order.
@@ -69,16 +75,26 @@ func has(s v1alpha1.ProtectedResourceSpec, mode v1alpha1.Mode) bool {
 type Code string
 
 const (
-	CodeOnboard  Code = "onboard"
-	CodePropose  Code = "propose"
-	CodeReview   Code = "review"
+	// CodeOnboard suggests to onboard the resource.
+	CodeOnboard Code = "onboard"
+	// CodePropose suggests to request access for the clients that were observed.
+	CodePropose Code = "propose"
+	// CodeReview suggests to review the clients that no statement allows.
+	CodeReview Code = "review"
+	// CodeRegister suggests to register the sources without a name as external workloads.
 	CodeRegister Code = "register"
-	CodeWait     Code = "wait"
+	// CodeWait suggests to wait for more evidence.
+	CodeWait Code = "wait"
+	// CodeAnnounce suggests to notify the owners of the clients.
 	CodeAnnounce Code = "announce"
-	CodeEnforce  Code = "enforce"
-	CodeWiden    Code = "widen"
-	CodeStopped  Code = "stopped"
-	CodeDone     Code = "done"
+	// CodeEnforce suggests to request Enforce.
+	CodeEnforce Code = "enforce"
+	// CodeWiden suggests to request Enforce in further members.
+	CodeWiden Code = "widen"
+	// CodeStopped suggests to examine why the guard has stopped the rollout.
+	CodeStopped Code = "stopped"
+	// CodeDone says that every member enforces the resource.
+	CodeDone Code = "done"
 )
 
 // Hint is what a user could do next, and why. Nothing happens automatically.

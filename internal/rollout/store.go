@@ -61,7 +61,9 @@ type Stop struct {
 
 // Defaults of the guard.
 const (
-	DefaultLimit       = 20
+	// DefaultLimit is the number of new denials that a guard tolerates.
+	DefaultLimit = 20
+	// DefaultGuardWindow is the time in which a guard counts new denials.
 	DefaultGuardWindow = 5 * time.Minute
 )
 

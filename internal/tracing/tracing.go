@@ -15,25 +15,44 @@ const scope = "github.com/acp-io/acp"
 
 // Attributes of ACP's spans. Their values are names of objects, never of people, and no reasons or comments.
 const (
-	Ticket       = attribute.Key("acp.ticket")        // T-12
-	TicketKind   = attribute.Key("acp.ticket.kind")   // grant, extend, revoke, ...
-	TicketState  = attribute.Key("acp.ticket.state")  // the state after the span
-	Items        = attribute.Key("acp.ticket.items")  // the number of items
-	Item         = attribute.Key("acp.ticket.item")   // the position of the item, from 0
-	Job          = attribute.Key("acp.job.kind")      // apply, remove
-	Attempt      = attribute.Key("acp.job.attempt")   // from 1
-	Outcome      = attribute.Key("acp.outcome")       // what became of it
-	Object       = attribute.Key("acp.object")        // a policy, or an object with its kind
-	Generation   = attribute.Key("acp.generation")    // of that object
-	Resource     = attribute.Key("acp.resource")      // the name of the resource
-	Statement    = attribute.Key("acp.statement.sid") // the sid of the statement
-	Policy       = attribute.Key("acp.policy")        // the policy with that statement
-	Revision     = attribute.Key("acp.revision")      // what a member has to have
-	Member       = attribute.Key("acp.member")        // the name of the member
-	MemberState  = attribute.Key("acp.member.state")  // Realized, Pending, ...
-	Members      = attribute.Key("acp.members")       // a number of members
-	MembersTotal = attribute.Key("acp.members.total") // of how many
-	RequestID    = attribute.Key("acp.request.id")    // as in the response's X-Request-Id and in the log
+	// Ticket is the number of the ticket as users see it, such as T-12.
+	Ticket = attribute.Key("acp.ticket")
+	// TicketKind is the kind of the ticket, such as grant.
+	TicketKind = attribute.Key("acp.ticket.kind")
+	// TicketState is the state of the ticket after the span.
+	TicketState = attribute.Key("acp.ticket.state")
+	// Items is the number of items.
+	Items = attribute.Key("acp.ticket.items")
+	// Item is the position of the item, from 0.
+	Item = attribute.Key("acp.ticket.item")
+	// Job is the kind of the outbox job: apply or remove.
+	Job = attribute.Key("acp.job.kind")
+	// Attempt is the number of the attempt, from 1.
+	Attempt = attribute.Key("acp.job.attempt")
+	// Outcome is the result of the operation.
+	Outcome = attribute.Key("acp.outcome")
+	// Object is the name of a policy, or an object as Kind/name.
+	Object = attribute.Key("acp.object")
+	// Generation is the generation of Object.
+	Generation = attribute.Key("acp.generation")
+	// Resource is the name of the resource.
+	Resource = attribute.Key("acp.resource")
+	// Statement is the sid of the statement.
+	Statement = attribute.Key("acp.statement.sid")
+	// Policy is the name of the policy that contains the statement.
+	Policy = attribute.Key("acp.policy")
+	// Revision is the revision that a member should have.
+	Revision = attribute.Key("acp.revision")
+	// Member is the name of the member.
+	Member = attribute.Key("acp.member")
+	// MemberState is the state of the unit in the member, such as Realized.
+	MemberState = attribute.Key("acp.member.state")
+	// Members is a number of members, of MembersTotal.
+	Members = attribute.Key("acp.members")
+	// MembersTotal is the number of all members concerned.
+	MembersTotal = attribute.Key("acp.members.total")
+	// RequestID is the id of the HTTP request, as in the header X-Request-Id and in the log.
+	RequestID = attribute.Key("acp.request.id")
 )
 
 // none is a span that records nothing.

@@ -67,11 +67,16 @@ func New(c Config) *Registrar {
 type Outcome string
 
 const (
-	Created   Outcome = "created"
-	Changed   Outcome = "changed"
+	// Created means that the workload was created.
+	Created Outcome = "created"
+	// Changed means that the workload existed and was changed.
+	Changed Outcome = "changed"
+	// Unchanged means that the workload was already as requested.
 	Unchanged Outcome = "unchanged"
-	Removed   Outcome = "removed"
-	Refused   Outcome = "refused"
+	// Removed means that the workload was removed.
+	Removed Outcome = "removed"
+	// Refused means that the workload was not changed. Result.Message says why.
+	Refused Outcome = "refused"
 )
 
 // Result is the result for one workload in a call.

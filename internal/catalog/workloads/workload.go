@@ -20,8 +20,11 @@ import (
 
 // Limits of one call and of one workload.
 const (
-	MaxPut       = 1_000
-	MaxSync      = 50_000
+	// MaxPut is the maximum number of workloads in one call.
+	MaxPut = 1_000
+	// MaxSync is the maximum number of workloads in a full sync.
+	MaxSync = 50_000
+	// MaxAddresses is the maximum number of addresses of one workload.
 	MaxAddresses = 64
 	maxText      = 500
 	// Prefixes with fewer bits are networks rather than machines. Access for a network is a grant to an address range,
@@ -87,6 +90,7 @@ func (w Workload) ranges(before Workload) []netip.Prefix {
 
 // Errors that callers handle differently.
 var (
+	// ErrForbidden reports that the caller may not register or remove the workload.
 	ErrForbidden = errors.New("not allowed")
 	// ErrUnknown reports that the host cluster has not been read yet.
 	ErrUnknown = message.WorkloadHostNotSeen().Err()
@@ -94,6 +98,7 @@ var (
 	ErrUnconfirmed = errors.New("it has to be confirmed")
 	// ErrChanged reports that a sync would change something else than its preview showed.
 	ErrChanged = errors.New("the workloads have changed since")
+	// ErrInvalid reports that the input is not valid.
 	ErrInvalid = errors.New("invalid")
 )
 

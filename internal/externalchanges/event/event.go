@@ -26,7 +26,8 @@ const (
 	// default, where others write, too.
 	Namespace = "acp-system"
 	// Reason is the reason of all these Events, and Controller their reporting controller.
-	Reason     = "ObjectChanged"
+	Reason = "ObjectChanged"
+	// Controller is the reporting controller of these Events.
 	Controller = "acp-adapter-webhook"
 )
 
@@ -47,8 +48,11 @@ type Operation string
 
 // Operations, in the notation of admission reviews.
 const (
+	// Create is the creation of an object.
 	Create Operation = "CREATE"
+	// Update is an update of an object.
 	Update Operation = "UPDATE"
+	// Delete is the deletion of an object.
 	Delete Operation = "DELETE"
 )
 

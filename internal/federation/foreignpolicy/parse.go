@@ -13,9 +13,13 @@ import (
 
 // Kinds of policies that Parse supports.
 const (
-	KindNetworkPolicy        = "NetworkPolicy"
-	KindCiliumPolicy         = "CiliumNetworkPolicy"
-	KindClusterwidePolicy    = "CiliumClusterwideNetworkPolicy"
+	// KindNetworkPolicy is the kind of Kubernetes' own policies.
+	KindNetworkPolicy = "NetworkPolicy"
+	// KindCiliumPolicy is the kind of Cilium's policies with a namespace.
+	KindCiliumPolicy = "CiliumNetworkPolicy"
+	// KindClusterwidePolicy is the kind of Cilium's policies without a namespace.
+	KindClusterwidePolicy = "CiliumClusterwideNetworkPolicy"
+	// KindClusterNetworkPolicy is the kind of the policies of sig-network's policy API.
 	KindClusterNetworkPolicy = "ClusterNetworkPolicy"
 )
 

@@ -14,6 +14,7 @@ type State string
 
 // States of the guard.
 const (
+	// Present means that the guard is as ACP renders it.
 	Present State = "Present"
 	// Missing means that a policy or a binding does not exist, so every user with the RBAC rights may write what ACP
 	// manages.

@@ -31,21 +31,28 @@ const (
 // LabelGroup, LabelResource and LabelVerb are the right that a user needs in the namespace to set a class's label. The
 // name of the resource is the label as KEY=VALUE. Nothing serves such a resource; only the right is checked.
 const (
-	LabelGroup    = "acp.io"
+	// LabelGroup is the API group of the right.
+	LabelGroup = "acp.io"
+	// LabelResource is the resource of the right.
 	LabelResource = "classlabels"
-	LabelVerb     = "set"
+	// LabelVerb is the verb of the right.
+	LabelVerb = "set"
 )
 
 // AccountResource and AccountVerb are the right that a user needs in the namespace to create or use a service account
 // by which Istio identifies a client. The name of the resource is the name of the account. Nothing serves such a
 // resource.
 const (
+	// AccountResource is the resource of the right, in LabelGroup.
 	AccountResource = "classserviceaccounts"
-	AccountVerb     = "use"
+	// AccountVerb is the verb of the right.
+	AccountVerb = "use"
 )
 
 // Resources of the policies and of their bindings.
 var (
-	PolicyResource  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	// PolicyResource is the resource of ValidatingAdmissionPolicies.
+	PolicyResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	// BindingResource is the resource of ValidatingAdmissionPolicyBindings.
 	BindingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
 )

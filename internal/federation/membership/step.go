@@ -24,11 +24,16 @@ type Outcome string
 
 // Outcomes.
 const (
-	Created   Outcome = "created"
-	Changed   Outcome = "changed"
+	// Created means that the object was created.
+	Created Outcome = "created"
+	// Changed means that the object existed and was changed.
+	Changed Outcome = "changed"
+	// Unchanged means that the object was already as it should be.
 	Unchanged Outcome = "unchanged"
-	Removed   Outcome = "removed"
-	Absent    Outcome = "absent"
+	// Removed means that the object was removed.
+	Removed Outcome = "removed"
+	// Absent means that an object to be removed did not exist.
+	Absent Outcome = "absent"
 	// WouldWrite means that a dry run would write the object.
 	WouldWrite Outcome = "to be written"
 	// WouldRemove means that a dry run would remove the object.

@@ -27,43 +27,88 @@ const (
 
 // Codes of findings. They are stable.
 const (
-	Unreachable       = "Unreachable"
-	KindMissing       = "KindMissing"
-	KindForbidden     = "KindForbidden"
-	KindFails         = "KindFails"
-	AuditMode         = "AuditMode"
-	NotEnforcing      = "NotEnforcing"
-	AlwaysEnforcing   = "AlwaysEnforcing"
-	PoliciesIgnored   = "PoliciesIgnored"
-	RangesMatchPods   = "RangesMatchPods"
-	NodeRefused       = "NodeRefused"
-	AuditCloses       = "AuditCloses"
-	ICMPRefused       = "ICMPRefused"
-	NoHTTP            = v1alpha1.FindingNoHTTP
-	EnvoyNotReady     = "EnvoyNotReady"
-	AgentsNotReady    = "AgentsNotReady"
-	SmallPolicyMaps   = "SmallPolicyMaps"
-	LabelNotIdentity  = "LabelNotInIdentities"
-	LabelsUnreadable  = "IdentityLabelsUnreadable"
-	SameClusterName   = "SameClusterName"
-	SameClusterID     = "SameClusterID"
-	ConfigUnread      = "CiliumConfigUnread"
-	MeshUndeclared    = "MeshUndeclared"
-	OldCilium         = "OldCilium"
-	OldServer         = "OldServer"
-	IstioUnsupported  = "IstioUnsupported"
+	// Unreachable reports that the API server does not answer, or refuses a token.
+	Unreachable = "Unreachable"
+	// KindMissing reports that the API server does not serve a kind that KubeFed distributes.
+	KindMissing = "KindMissing"
+	// KindForbidden reports that the pusher may not list such a kind.
+	KindForbidden = "KindForbidden"
+	// KindFails reports that such a kind cannot be listed for another reason.
+	KindFails = "KindFails"
+	// AuditMode reports that Cilium audits every policy and refuses nothing.
+	AuditMode = "AuditMode"
+	// NotEnforcing reports that Cilium enforces no policy.
+	NotEnforcing = "NotEnforcing"
+	// AlwaysEnforcing reports that Cilium refuses connections to pods without a policy, so that Observe and Audit
+	// refuse, too.
+	AlwaysEnforcing = "AlwaysEnforcing"
+	// PoliciesIgnored reports that Cilium ignores the kind of policies that ACP writes.
+	PoliciesIgnored = "PoliciesIgnored"
+	// RangesMatchPods reports that address ranges also match pods or nodes, so that a grant to a range allows too
+	// much.
+	RangesMatchPods = "RangesMatchPods"
+	// NodeRefused reports that an enforced pod refuses its own node, so that kubelet's probes fail.
+	NodeRefused = "NodeRefused"
+	// AuditCloses reports that every policy enables default deny, so that Audit and wildcards refuse, too.
+	AuditCloses = "AuditCloses"
+	// ICMPRefused reports that Cilium rejects policies that open the ports of no action.
+	ICMPRefused = "ICMPRefused"
+	// NoHTTP reports that rules about HTTP requests cannot be enforced, and are refused.
+	NoHTTP = v1alpha1.FindingNoHTTP
+	// EnvoyNotReady reports that some nodes have no ready Envoy, where a policy with rules about requests blocks all
+	// changes.
+	EnvoyNotReady = "EnvoyNotReady"
+	// AgentsNotReady reports that no agent of Cilium is ready, so that no change takes effect.
+	AgentsNotReady = "AgentsNotReady"
+	// SmallPolicyMaps reports that a policy map has fewer entries than Cilium's default.
+	SmallPolicyMaps = "SmallPolicyMaps"
+	// LabelNotIdentity reports that a label of a class is not in Cilium's identities, so that policies with it select
+	// nothing.
+	LabelNotIdentity = "LabelNotInIdentities"
+	// LabelsUnreadable reports that it cannot be determined which labels are in Cilium's identities.
+	LabelsUnreadable = "IdentityLabelsUnreadable"
+	// SameClusterName reports that another member of the same cluster mesh has the same cluster-name.
+	SameClusterName = "SameClusterName"
+	// SameClusterID reports that another member of the same cluster mesh has the same cluster-id.
+	SameClusterID = "SameClusterID"
+	// ConfigUnread reports that Cilium's configuration is not known completely, which counts as not enforced.
+	ConfigUnread = "CiliumConfigUnread"
+	// MeshUndeclared reports a member with the cluster-id 0 whose KubeFedCluster does not declare that it is in no
+	// cluster mesh.
+	MeshUndeclared = "MeshUndeclared"
+	// OldCilium reports a version of Cilium in which policies have another meaning.
+	OldCilium = "OldCilium"
+	// OldServer reports a version of Kubernetes without stable ValidatingAdmissionPolicies, so that the guard cannot
+	// be installed.
+	OldServer = "OldServer"
+	// IstioUnsupported reports a version of Istio for which statements of classes with this enforcer are refused.
+	IstioUnsupported = "IstioUnsupported"
+	// IstioCapabilities reports for information which modes of Istio the member has.
 	IstioCapabilities = "IstioCapabilities"
-	IstioDeclaration  = "IstioDeclarationUnreadable"
-	NoCilium          = "NoCilium"
-	CiliumUndeclared  = "CiliumUndeclared"
-	NoEnforcer        = "NoEnforcer"
-	EnforcerUnknown   = "EnforcerUnknown"
-	HostNetworkPods   = "HostNetworkPods"
-	HostPodsUnread    = "HostPodsUnread"
-	GuardMissing      = "GuardMissing"
-	GuardChanged      = "GuardChanged"
-	GuardUnread       = "GuardUnread"
-	MemberDowngraded  = "Downgraded"
+	// IstioDeclaration reports that the annotation about the member's Istio cannot be parsed, so that its Istio is
+	// not used.
+	IstioDeclaration = "IstioDeclarationUnreadable"
+	// NoCilium reports for information that the member declares Istio as its only enforcer.
+	NoCilium = "NoCilium"
+	// CiliumUndeclared reports that such a member has a configuration of Cilium all the same.
+	CiliumUndeclared = "CiliumUndeclared"
+	// NoEnforcer reports that such a member has no Istio either.
+	NoEnforcer = "NoEnforcer"
+	// EnforcerUnknown reports that the annotation about the member's enforcer has an unknown value. The member counts
+	// as one with Cilium.
+	EnforcerUnknown = "EnforcerUnknown"
+	// HostNetworkPods reports pods of a class that use the network of their node, so that no policy selects them.
+	HostNetworkPods = "HostNetworkPods"
+	// HostPodsUnread reports that it is unknown whether there are such pods.
+	HostPodsUnread = "HostPodsUnread"
+	// GuardMissing reports that the guard, or a part of it, is not installed.
+	GuardMissing = "GuardMissing"
+	// GuardChanged reports that the guard differs from what ACP installs.
+	GuardChanged = "GuardChanged"
+	// GuardUnread reports that the guard cannot be read.
+	GuardUnread = "GuardUnread"
+	// MemberDowngraded reports that an operator changed the member's policies to allow all traffic.
+	MemberDowngraded = "Downgraded"
 )
 
 // Finding is one result of the preflight, with what to do about it.

@@ -52,10 +52,15 @@ type Result string
 
 // Results of a LIST request.
 const (
-	Listed     Result = "Listed"
-	NotServed  Result = "NotServed"
-	Forbidden  Result = "Forbidden"
-	ListFails  Result = "Fails"
+	// Listed means that the objects were listed.
+	Listed Result = "Listed"
+	// NotServed means that the API server does not serve the kind.
+	NotServed Result = "NotServed"
+	// Forbidden means that the user may not list the kind.
+	Forbidden Result = "Forbidden"
+	// ListFails means that the request failed for another reason, which is in Listing.Detail.
+	ListFails Result = "Fails"
+	// NotDecided means that no result was read. It counts as not listed.
 	NotDecided Result = "NotDecided"
 )
 

@@ -15,7 +15,9 @@ type Invalidates uint8
 
 // Bits of Invalidates. InvalidatesAudit includes units of wildcards, which are rendered as Audit.
 const (
+	// InvalidatesEnforce is the bit of Enforce.
 	InvalidatesEnforce Invalidates = 1 << iota
+	// InvalidatesAudit is the bit of Audit and of wildcards.
 	InvalidatesAudit
 	invalidatesAll = InvalidatesEnforce | InvalidatesAudit
 )

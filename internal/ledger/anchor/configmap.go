@@ -18,9 +18,11 @@ import (
 // ConfigMapNamespace is the default namespace of the ConfigMap, and ConfigMapName its name. deploy/rbac/host/portal.yaml allows
 // the portal to update this one only.
 const (
+	// ConfigMapNamespace is the namespace of the ConfigMap.
 	ConfigMapNamespace = "acp-system"
-	ConfigMapName      = "acp-ledger-anchor"
-	configMapKey       = "heads.jsonl"
+	// ConfigMapName is the name of the ConfigMap.
+	ConfigMapName = "acp-ledger-anchor"
+	configMapKey  = "heads.jsonl"
 )
 
 // maxHeads bounds the heads, about 70 kB; a ConfigMap can hold a megabyte.

@@ -20,9 +20,12 @@ import (
 
 // These are the modes of transport security.
 const (
-	TLSStart    = "starttls" // STARTTLS is required
-	TLSImplicit = "implicit" // TLS from the first byte on
-	TLSNone     = "none"     // no TLS; only for a server on this machine
+	// TLSStart requires STARTTLS.
+	TLSStart = "starttls"
+	// TLSImplicit uses TLS from the first byte on.
+	TLSImplicit = "implicit"
+	// TLSNone uses no TLS. It is meant for a server on the same machine.
+	TLSNone = "none"
 )
 
 // Timeout bounds the whole process of sending one mail.

@@ -21,7 +21,9 @@ import (
 
 // Layers of objects.
 const (
-	LayerACP       = "acp"
+	// LayerACP is the layer of ACP's own objects.
+	LayerACP = "acp"
+	// LayerDataplane is the layer of the objects that the dataplanes are given.
 	LayerDataplane = "dataplane"
 )
 

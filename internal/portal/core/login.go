@@ -21,13 +21,20 @@ import (
 
 // Codes of failures that the login page explains.
 const (
-	LoginDenied      = "denied"
-	LoginExpired     = "expired"
-	LoginInvalid     = "invalid"
-	LoginUnknown     = "unknown-person"
+	// LoginDenied means that the provider reported that the login was denied.
+	LoginDenied = "denied"
+	// LoginExpired means that the login took too long, or was not begun in this browser.
+	LoginExpired = "expired"
+	// LoginInvalid means that the provider's answer is not valid.
+	LoginInvalid = "invalid"
+	// LoginUnknown means that the catalog does not contain the person.
+	LoginUnknown = "unknown-person"
+	// LoginUnavailable means that the provider does not answer.
 	LoginUnavailable = "provider-unavailable"
-	LoginUnset       = "provider-unset"
-	LoginSignedOut   = "signed-out"
+	// LoginUnset means that the portal is configured without a provider.
+	LoginUnset = "provider-unset"
+	// LoginSignedOut means that the person has signed out.
+	LoginSignedOut = "signed-out"
 )
 
 // NoIssuer is the value of the issuer for a portal without a provider, in which nobody can log in.

@@ -18,12 +18,18 @@ const APIBase = "/api/v1"
 type Callers int
 
 const (
-	Anyone        Callers = iota // also without a login
-	Person                       // everyone who is logged in
-	Changer                      // everyone who is logged in, except auditors
-	Governor                     // security administrators and auditors
-	Administrator                // security administrators who are not auditors
-	Registrar                    // owners of at least one application, and administrators
+	// Anyone admits every caller, also without a login.
+	Anyone Callers = iota
+	// Person admits every caller with a login.
+	Person
+	// Changer admits every caller with a login, except auditors.
+	Changer
+	// Governor admits security administrators and auditors.
+	Governor
+	// Administrator admits security administrators who are not auditors.
+	Administrator
+	// Registrar admits owners of at least one application, and administrators.
+	Registrar
 )
 
 // NoToken is the scope of routes that only a session of a browser may call.

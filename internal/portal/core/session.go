@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	// CookieName is the name of the session's cookie.
 	CookieName = "acp_session"
 	// sessionLifetime is the maximum duration of a session.
 	sessionLifetime = 24 * time.Hour

@@ -29,9 +29,13 @@ type Fleet struct {
 
 // These are the layers of the processes. A process needs those in lower layers and is stopped before them.
 const (
+	// LayerStore contains the etcd servers.
 	LayerStore = iota
+	// LayerAPIServer contains the API servers, and the real nodes.
 	LayerAPIServer
+	// LayerFederation contains KubeFed and the dataplane emulators.
 	LayerFederation
+	// LayerControlPlane contains ACP's programs and the login provider.
 	LayerControlPlane
 )
 

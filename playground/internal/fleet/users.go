@@ -13,8 +13,10 @@ import (
 
 // These are the namespaces of the control planes in the host cluster.
 const (
+	// KubeFedNamespace is the namespace of KubeFed.
 	KubeFedNamespace = "kube-federation-system"
-	ACPNamespace     = "acp-system"
+	// ACPNamespace is the namespace of ACP.
+	ACPNamespace = "acp-system"
 )
 
 // user is a user of a cluster who authenticates with a token. No controller issues service account tokens here, so the users have
@@ -33,12 +35,18 @@ func serviceAccount(namespace, name string) user {
 
 // These are the short names of users in kubeconfigs and token files.
 const (
-	Admin         = "admin"
-	KubeFed       = "kubefed"
-	Adapter       = "acp-adapter"
-	Portal        = "acp-portal"
+	// Admin is a user with all rights.
+	Admin = "admin"
+	// KubeFed is the account of KubeFed's controller-manager.
+	KubeFed = "kubefed"
+	// Adapter is the account of acp-adapter.
+	Adapter = "acp-adapter"
+	// Portal is the account of the portal.
+	Portal = "acp-portal"
+	// FlowCollector is the account of flow-collector.
 	FlowCollector = "acp-flow-collector"
-	Dataplane     = "dataplane"
+	// Dataplane is the account of the dataplane emulator.
+	Dataplane = "dataplane"
 )
 
 // users returns the users of a cluster by short name.

@@ -31,12 +31,19 @@ type MatchType uint32
 
 // These are the match types of Cilium's datapath.
 const (
-	MatchNone      MatchType = 0
-	MatchL3        MatchType = 1
-	MatchL3L4      MatchType = 2
-	MatchL4        MatchType = 3
-	MatchAll       MatchType = 4
-	MatchL3Proto   MatchType = 5
+	// MatchNone means that no entry matches.
+	MatchNone MatchType = 0
+	// MatchL3 means that an entry for the identity and all ports matches.
+	MatchL3 MatchType = 1
+	// MatchL3L4 means that an entry for the identity and the port matches.
+	MatchL3L4 MatchType = 2
+	// MatchL4 means that an entry for the port and all identities matches.
+	MatchL4 MatchType = 3
+	// MatchAll means that an entry for all identities and all ports matches.
+	MatchAll MatchType = 4
+	// MatchL3Proto means that an entry for the identity and the protocol matches.
+	MatchL3Proto MatchType = 5
+	// MatchProtoOnly means that an entry for the protocol and all identities matches.
 	MatchProtoOnly MatchType = 6
 )
 
