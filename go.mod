@@ -120,7 +120,6 @@ require (
 	github.com/ClickHouse/ch-go v0.74.0 // indirect
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
-	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/go-faster/city v1.0.1 // indirect
@@ -134,7 +133,6 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
-	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/paulmach/orb v0.13.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/segmentio/asm v1.2.1 // indirect
@@ -151,8 +149,8 @@ require (
 
 require (
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
-	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/aymanbagabas/go-udiff v0.4.1
+	github.com/bits-and-blooms/bitset v1.29.0
 	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6
 	github.com/emersion/go-smtp v0.25.1
 	github.com/gaissmai/bart v0.26.1

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/bits-and-blooms/bitset"
 )
 
 // Index is a search index of a catalog's applications and resources in memory. It is immutable and safe for concurrent
@@ -17,13 +17,23 @@ type Index struct {
 	parts   map[Kind]*kindIndex
 }
 
-// kindIndex is the index of one kind. Its bitmaps hold positions in docs and are not changed after newKindIndex.
+// kindIndex is the index of one kind. It is not changed after newKindIndex.
 type kindIndex struct {
 	docs   []doc // sorted by id
-	grams  map[[3]byte]*roaring.Bitmap
+	grams  map[[3]byte]*postings
 	words  []word  // sorted
 	labels []label // sorted
-	all    *roaring.Bitmap
+}
+
+// postings are the documents in which a word or a sequence of three bytes occurs, as positions in kindIndex.docs in
+// ascending order.
+type postings []uint32
+
+// add appends the document with the highest position so far, unless the postings contain it.
+func (p *postings) add(doc uint32) {
+	if n := len(*p); n == 0 || (*p)[n-1] != doc {
+		*p = append(*p, doc)
+	}
 }
 
 // label is an id or a title of a document, in lower case.
@@ -43,7 +53,20 @@ type doc struct {
 type word struct {
 	text    string
 	letters uint64 // a bit set of its letters and digits
-	docs    *roaring.Bitmap
+	docs    postings
+	// frequent has the documents of a word that many documents have, and is nil for other words.
+	frequent *bitset.BitSet
+}
+
+// addTo adds the documents that have the word.
+func (w *word) addTo(into *bitset.BitSet) {
+	if w.frequent != nil {
+		into.InPlaceUnion(w.frequent)
+		return
+	}
+	for _, doc := range w.docs {
+		into.Set(uint(doc))
+	}
 }
 
 // NewIndex indexes a catalog.
@@ -53,8 +76,8 @@ func NewIndex(c *Catalog) *Index {
 }
 
 func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
-	p := &kindIndex{docs: make([]doc, len(entities)), grams: map[[3]byte]*roaring.Bitmap{}, all: roaring.New()}
-	words := map[string]*roaring.Bitmap{}
+	p := &kindIndex{docs: make([]doc, len(entities)), grams: map[[3]byte]*postings{}}
+	words := map[string]*postings{}
 	for i, e := range entities {
 		owners := make([]string, len(e.Owners))
 		for j, o := range e.Owners {
@@ -65,29 +88,35 @@ func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
 		d.about = strings.ToLower(e.Description + "\n" + strings.Join(owners, "\n"))
 		p.docs[i] = d
 		p.labels = append(p.labels, label{d.id, uint32(i)}, label{d.title, uint32(i)})
-		p.all.Add(uint32(i))
 		for j := 0; j+3 <= len(d.text); j++ {
-			getOrAddBitmap(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}).Add(uint32(i))
+			getOrAdd(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}).add(uint32(i))
 		}
 		for _, w := range slices.Concat(split(d.text), split(d.about)) {
-			getOrAddBitmap(words, strings.Clone(w)).Add(uint32(i))
+			getOrAdd(words, w).add(uint32(i))
 		}
 	}
 	for text, docs := range words {
-		p.words = append(p.words, word{text, letterMask(text), docs})
+		w := word{text: strings.Clone(text), letters: letterMask(text), docs: *docs}
+		if len(w.docs) > len(entities)/64 {
+			w.frequent = p.none()
+			for _, doc := range w.docs {
+				w.frequent.Set(uint(doc))
+			}
+		}
+		p.words = append(p.words, w)
 	}
 	slices.SortFunc(p.words, func(a, b word) int { return strings.Compare(a.text, b.text) })
 	slices.SortFunc(p.labels, func(a, b label) int { return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.doc, b.doc)) })
 	return p
 }
 
-func getOrAddBitmap[K comparable](m map[K]*roaring.Bitmap, key K) *roaring.Bitmap {
-	b := m[key]
-	if b == nil {
-		b = roaring.New()
-		m[key] = b
+func getOrAdd[K comparable](m map[K]*postings, key K) *postings {
+	p := m[key]
+	if p == nil {
+		p = &postings{}
+		m[key] = p
 	}
-	return b
+	return p
 }
 
 func split(text string) []string {
@@ -96,27 +125,30 @@ func split(text string) []string {
 
 // match finds the entities that have every word. meant are the words that were used instead of words that no entity
 // has.
-func (p *kindIndex) match(words []string) (found *roaring.Bitmap, meant []string) {
-	found = p.all.Clone()
+func (p *kindIndex) match(words []string) (found *bitset.BitSet, meant []string) {
+	found = p.none().FlipRange(0, uint(len(p.docs)))
 	for _, w := range words {
-		have := roaring.New()
+		have := p.none()
 		p.withPrefix(w, have)
 		p.containing(w, have)
-		if have.IsEmpty() {
+		if have.None() {
 			have = p.approximate(w, &meant)
 		}
-		found.And(have)
+		found.InPlaceIntersection(have)
 	}
 	return found, meant
 }
 
+// none returns an empty set of documents.
+func (p *kindIndex) none() *bitset.BitSet { return bitset.New(uint(len(p.docs))) }
+
 // approximate finds the entities for a word that no entity has: each part of it between punctuation has to match,
 // exactly or with a typing error.
-func (p *kindIndex) approximate(w string, meant *[]string) *roaring.Bitmap {
-	out := roaring.New()
+func (p *kindIndex) approximate(w string, meant *[]string) *bitset.BitSet {
+	out := p.none()
 	for i, piece := range split(w) {
-		have := roaring.New()
-		if p.withPrefix(piece, have); have.IsEmpty() {
+		have := p.none()
+		if p.withPrefix(piece, have); have.None() {
 			*meant = append(*meant, p.similar(piece, have)...)
 		} else {
 			*meant = append(*meant, piece)
@@ -124,7 +156,7 @@ func (p *kindIndex) approximate(w string, meant *[]string) *roaring.Bitmap {
 		if i == 0 {
 			out = have
 		} else {
-			out.And(have)
+			out.InPlaceIntersection(have)
 		}
 	}
 	return out
@@ -139,44 +171,41 @@ func (p *kindIndex) labelled(text string) (docs []uint32) {
 	return slices.Compact(docs)
 }
 
-// containing adds the entities that have w anywhere in id, title or name. It finds candidates by the sequences of three
-// bytes in w, and compares the text of those that are not in the set already.
-func (p *kindIndex) containing(w string, into *roaring.Bitmap) {
-	var may *roaring.Bitmap
-	for j := 0; j+3 <= len(w); j++ {
-		have := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
-		switch {
-		case have == nil:
-			return
-		case j == 0:
-			may = have.Clone()
-		default:
-			may.And(have)
-		}
-	}
-	if may == nil {
+// containing adds the entities that have w anywhere in id, title or name. Its candidates are those of the rarest sequence
+// of three bytes in w; it compares the text of the candidates that are not in the set already.
+func (p *kindIndex) containing(w string, into *bitset.BitSet) {
+	if len(w) < 3 {
 		return
 	}
-	may.AndNot(into)
-	for doc := range roaring.Values(may) {
-		if len(w) == 3 || strings.Contains(p.docs[doc].text, w) {
-			into.Add(doc)
+	var rarest postings
+	for j := 0; j+3 <= len(w); j++ {
+		docs := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
+		if docs == nil {
+			return
+		}
+		if j == 0 || len(*docs) < len(rarest) {
+			rarest = *docs
+		}
+	}
+	for _, doc := range rarest {
+		if !into.Test(uint(doc)) && (len(w) == 3 || strings.Contains(p.docs[doc].text, w)) {
+			into.Set(uint(doc))
 		}
 	}
 }
 
 // withPrefix adds the entities that have a word that begins with w. Words contain no punctuation, so punctuation in w
 // prevents a match.
-func (p *kindIndex) withPrefix(w string, into *roaring.Bitmap) {
+func (p *kindIndex) withPrefix(w string, into *bitset.BitSet) {
 	i, _ := slices.BinarySearchFunc(p.words, w, func(x word, w string) int { return strings.Compare(x.text, w) })
 	for ; i < len(p.words) && strings.HasPrefix(p.words[i].text, w); i++ {
-		into.Or(p.words[i].docs)
+		p.words[i].addTo(into)
 	}
 }
 
 // similar adds the entities that have a word that differs from w by one error, or by two if w is long, and returns
 // these words.
-func (p *kindIndex) similar(w string, into *roaring.Bitmap) (meant []string) {
+func (p *kindIndex) similar(w string, into *bitset.BitSet) (meant []string) {
 	const shortest, long, mostMeant = 4, 8, 32
 	n := len(w)
 	if n < shortest || n > 64 {
@@ -194,7 +223,7 @@ func (p *kindIndex) similar(w string, into *roaring.Bitmap) (meant []string) {
 			continue
 		}
 		if editDistance(w, x.text, most) <= most {
-			into.Or(x.docs)
+			x.addTo(into)
 			if len(meant) < mostMeant {
 				meant = append(meant, x.text)
 			}

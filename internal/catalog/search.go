@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/bits-and-blooms/bitset"
 
 	"github.com/acp-io/acp/internal/message"
 )
@@ -108,7 +108,7 @@ func maxScore(words, meant []string) int {
 // best returns the hits of a page among the entities that were found, and the number of hits on all pages. Entities
 // whose id or title equals the text come first. The others have at most the score most and come in the order of their
 // positions: as soon as the page is full of such scores, the rest is only counted.
-func (x *Index) best(p *kindIndex, q Query, after *hit, found *roaring.Bitmap, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
+func (x *Index) best(p *kindIndex, q Query, after *hit, found *bitset.BitSet, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
 	top.limit = q.Limit + 1
 	matches := x.filter(q)
 	add := func(n uint32) {
@@ -119,14 +119,15 @@ func (x *Index) best(p *kindIndex, q Query, after *hit, found *roaring.Bitmap, s
 		}
 	}
 	for _, n := range called {
-		if found.Contains(n) && (matches == nil || matches(&p.docs[n].entity)) {
+		if found.Test(uint(n)) && (matches == nil || matches(&p.docs[n].entity)) {
 			add(n)
 		}
 	}
-	for n := range roaring.Values(found) {
+	for at := range found.EachSet() {
+		n := uint32(at)
 		full := len(q.First) == 0 && len(top.hits) == top.limit && top.hits[0].score >= most
 		if full && matches == nil {
-			return top, int(found.GetCardinality())
+			return top, int(found.Count())
 		}
 		if matches != nil && !matches(&p.docs[n].entity) {
 			continue

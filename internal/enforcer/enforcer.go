@@ -127,12 +127,8 @@ func WithRuleLabel(spec map[string]any) map[string]any {
 	return out
 }
 
-// WithRuleLabelOf is WithRuleLabel for a spec without the label whose revision is known.
-func WithRuleLabelOf(spec map[string]any, revision string) map[string]any {
-	out := maps.Clone(spec)
-	out[ruleLabels] = ruleLabelsOf(revision)
-	return out
-}
+// SetRuleLabel sets the label of WithRuleLabel in a spec without labels whose revision is known.
+func SetRuleLabel(spec map[string]any, revision string) { spec[ruleLabels] = ruleLabelsOf(revision) }
 
 // HasRuleLabel reports whether the spec has a label of WithRuleLabel, of this or of another revision.
 func HasRuleLabel(spec map[string]any) bool {

@@ -98,6 +98,7 @@ func render(language Language, code string, param func(name string) any) string 
 		template = entry.Zh
 	}
 	var b strings.Builder
+	b.Grow(len(template) + 64)
 	for {
 		before, rest, open := strings.Cut(template, "{")
 		b.WriteString(before)

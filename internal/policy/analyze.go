@@ -47,12 +47,13 @@ func (s *Snapshot) Analyze(at time.Time) []Finding {
 		if a.excluded[i] {
 			continue
 		}
-		if f, ok := a.redundant(uint32(i)); ok {
+		claims := a.claims(uint32(i))
+		if f, ok := a.redundant(uint32(i), claims); ok {
 			a.excluded[i] = true
 			out = append(out, f)
 			continue
 		}
-		if f, ok := a.overruled(uint32(i)); ok {
+		if f, ok := a.overruled(uint32(i), claims); ok {
 			out = append(out, f)
 		}
 	}
@@ -93,6 +94,7 @@ type claim struct {
 	actions           uint32
 }
 
+// claims returns the parts of a statement about each subject, resource and class.
 func (a *analysis) claims(number uint32) []claim {
 	var out []claim
 	st := a.patterns(number)
@@ -135,9 +137,9 @@ func (a *analysis) overlap(p claim, other uint32) (shared claim, whole bool) {
 }
 
 // redundant returns the other statements of the same effect that together cover a statement.
-func (a *analysis) redundant(number uint32) (Finding, bool) {
+func (a *analysis) redundant(number uint32, claims []claim) (Finding, bool) {
 	st := a.statements[number]
-	others, example, covered := a.covered(number, st.effect)
+	others, example, covered := a.covered(number, claims, st.effect)
 	if !covered {
 		return Finding{}, false
 	}
@@ -146,18 +148,18 @@ func (a *analysis) redundant(number uint32) (Finding, bool) {
 }
 
 // overruled returns the denies that override an allow, completely or partly.
-func (a *analysis) overruled(number uint32) (Finding, bool) {
+func (a *analysis) overruled(number uint32, claims []claim) (Finding, bool) {
 	st := a.statements[number]
 	if st.effect == Deny {
 		return Finding{}, false
 	}
-	if others, example, covered := a.covered(number, Deny); covered {
+	if others, example, covered := a.covered(number, claims, Deny); covered {
 		return Finding{Kind: Shadowed, Ref: st.ref, Other: others, Example: example,
 			Message: message.FindingOverridden(listed(others))}, true
 	}
 	var others []Ref
 	var example Query
-	for _, p := range a.claims(number) {
+	for _, p := range claims {
 		for _, n := range a.candidates(p, Deny) {
 			shared, _ := a.overlap(p, n)
 			if shared.actions == 0 {
@@ -177,10 +179,9 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 }
 
 // covered reports whether statements of an effect together cover a statement, for at least as long.
-func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Query, ok bool) {
+func (a *analysis) covered(number uint32, claims []claim, by Effect) (others []Ref, example Query, ok bool) {
 	st := a.statements[number]
-	parts := a.claims(number)
-	for i, p := range parts {
+	for i, p := range claims {
 		left := p.actions
 		for _, n := range a.candidates(p, by) {
 			o := a.statements[n]
@@ -203,7 +204,7 @@ func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Quer
 			return nil, Query{}, false
 		}
 	}
-	return sortedRefs(others), example, len(parts) > 0
+	return sortedRefs(others), example, len(claims) > 0
 }
 
 // candidates returns the statements of an effect, without excluded ones, that may overlap with a claim.

@@ -55,7 +55,10 @@ func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, e
 	out := enforcer.Rendering{Refused: v.refused, RefusedIn: v.refusedIn}
 	divided := divide(u, &v, limit)
 	for i, rules := range divided.parts {
-		specs := map[string]map[string]any{}
+		var specs map[string]map[string]any
+		if len(v.members) > 0 {
+			specs = make(map[string]map[string]any, len(v.members))
+		}
 		for cluster, in := range v.members {
 			specs[cluster] = in.spec(u, rules, e.denied[cluster])
 		}
@@ -77,15 +80,15 @@ func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, e
 }
 
 // labelled is enforcer.Render with the revision of each spec as the label of its rules, which agents report with the rules
-// that they have read.
+// that they have read. It changes the specs.
 func labelled(o enforcer.Object, unit string, byCluster map[string]map[string]any) (enforcer.Rendered, error) {
 	r, err := enforcer.Render(o, unit, byCluster)
 	if err != nil {
 		return r, err
 	}
-	r.Object.Spec = enforcer.WithRuleLabelOf(r.Object.Spec, r.Revision)
+	enforcer.SetRuleLabel(r.Object.Spec, r.Revision)
 	for cluster, spec := range r.Overrides {
-		r.Overrides[cluster] = enforcer.WithRuleLabelOf(spec, r.Revisions[cluster])
+		enforcer.SetRuleLabel(spec, r.Revisions[cluster])
 	}
 	return r, nil
 }

@@ -49,14 +49,18 @@ type division struct {
 // Denies that would take more than three quarters of an object are replaced by one deny of every source on their ports:
 // if they were distributed over several objects, some would be missing for a moment whenever one of them moves.
 func divide(u *policy.Unit, v *variants, limit int) division {
-	var allows, denies []policy.Rule
+	var denies []policy.Rule
 	allowBytes, denyBytes := 0, 0
 	for i := range u.Rules {
-		if r := u.Rules[i]; r.Effect == policy.Allow {
-			allows, allowBytes = append(allows, r), allowBytes+ruleBytes(&r)
+		if r := &u.Rules[i]; r.Effect == policy.Allow {
+			allowBytes += ruleBytes(r)
 		} else {
-			denies, denyBytes = append(denies, r), denyBytes+ruleBytes(&r)
+			denies, denyBytes = append(denies, *r), denyBytes+ruleBytes(r)
 		}
+	}
+	allows := u.Rules
+	if len(denies) > 0 {
+		allows = slices.DeleteFunc(slices.Clone(allows), func(r policy.Rule) bool { return r.Effect != policy.Allow })
 	}
 	var out division
 	enforcing := v.enforcing()
@@ -81,7 +85,10 @@ func divide(u *policy.Unit, v *variants, limit int) division {
 			continue
 		}
 		for _, share := range shares {
-			out.parts = append(out.parts, slices.Concat(share, denies))
+			if len(denies) > 0 {
+				share = slices.Concat(share, denies)
+			}
+			out.parts = append(out.parts, share)
 		}
 		return out
 	}
