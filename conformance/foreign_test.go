@@ -40,7 +40,7 @@ func TestForeignPolicies(t *testing.T) {
 }
 
 // Every mistake of a detector must be noticed in the random worlds.
-func TestBrokenJudgesAreNoticed(t *testing.T) {
+func TestFaultyDetectorsAreFound(t *testing.T) {
 	for _, b := range FaultyDetectors() {
 		t.Run(b.Name, func(t *testing.T) {
 			for seed := range uint64(2000) {

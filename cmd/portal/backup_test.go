@@ -228,8 +228,8 @@ func watchStatements(t *testing.T, config *rest.Config) func() map[string]bool {
 	return func() map[string]bool { cancel(); w.Stop(); <-done; return seen }
 }
 
-// TestRestoredBackupBringsNoRevokedGrantBack: a portal and its host cluster are lost and rebuilt from a backup that is older than a revocation.
-func TestRestoredBackupBringsNoRevokedGrantBack(t *testing.T) {
+// TestRestoredBackupDoesNotRestoreRevokedGrants: a portal and its host cluster are lost and rebuilt from a backup that is older than a revocation.
+func TestRestoredBackupDoesNotRestoreRevokedGrants(t *testing.T) {
 	l := loseAfterBackup(t)
 	bobs := policy.PolicyNameFor(portaltest.BobsCluster)
 

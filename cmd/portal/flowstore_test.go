@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestFlowStoreThatComesLater: the portal starts without it, asks no more often than it should, and reads it once it is there.
-func TestFlowStoreThatComesLater(t *testing.T) {
+// TestFlowStoreThatStartsLater: the portal starts without it, asks no more often than it should, and reads it once it is there.
+func TestFlowStoreThatStartsLater(t *testing.T) {
 	now, tried := time.Now(), 0
 	away := errors.New("no server")
 	r := &remoteFlows{now: func() time.Time { return now }, open: func(ctx context.Context) (flowstore.Reader, error) {

@@ -29,7 +29,7 @@ import (
 )
 
 // Two portals on one PostgreSQL tell of each change once, and anchor the ledger.
-func TestReplicasTellOnce(t *testing.T) {
+func TestReplicasNotifyOnce(t *testing.T) {
 	const tickets = 12
 	var mu sync.Mutex
 	got, withdrawn, all := map[string]int{}, 0, make(chan struct{})

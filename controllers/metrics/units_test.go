@@ -116,7 +116,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-func TestMemberCountsFromTheQuestion(t *testing.T) {
+func TestMemberCountsFromTheRequest(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := New(reg)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestNamesWakeWhatTheyTouch: a name wakes the units whose statements or wildcards have a prefix that covers it. That names
+// TestNamesEnqueueCoveredUnits: a name wakes the units whose statements or wildcards have a prefix that covers it. That names
 // are known at all wakes the policies whose statements were refused for the lack of them.
-func TestNamesWakeWhatTheyTouch(t *testing.T) {
+func TestNamesEnqueueCoveredUnits(t *testing.T) {
 	const head = "trnv1:rsc:o:redis:clusters:"
 	queues := NewQueues()
 	x := New(queues)

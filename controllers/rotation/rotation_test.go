@@ -171,7 +171,7 @@ func (w *world) until(what string, is func() bool) {
 	}
 }
 
-func TestTokensAreRenewedByThemselves(t *testing.T) {
+func TestTokensAreRenewedAutomatically(t *testing.T) {
 	w := newWorld(t)
 	pusher, reader := w.get(kubeFed, "acp-pusher-m1"), w.get(tokens.Namespace, "acp-reader-m1")
 	w.checkAll(t.Context())

@@ -118,7 +118,7 @@ func TestQueueBulkHasItsShare(t *testing.T) {
 	}
 }
 
-func TestQueuePatience(t *testing.T) {
+func TestPendingTimeout(t *testing.T) {
 	l := New("test", limits)
 	l.SetPending("x", noMembers, noon)
 	l.SetPending("y", noMembers, noon.Add(time.Second))
@@ -154,9 +154,9 @@ func TestQueuePatience(t *testing.T) {
 	}
 }
 
-// TestQueueKeepsToTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
+// TestQueueLimitsTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
 // counts too.
-func TestQueueKeepsToTheRate(t *testing.T) {
+func TestQueueLimitsTheRate(t *testing.T) {
 	l := New("test", Limits{MaxPending: 1000, PendingTimeout: time.Minute, Rate: 10, Burst: 5, Reserved: 2})
 	ask := func(unit string, kind Priority, members ...string) bool {
 		t.Helper()

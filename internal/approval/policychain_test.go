@@ -230,8 +230,8 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestAuditorsDecideThroughNobody: who became an auditor after he had handed on what he decides, decides through nobody.
-func TestAuditorsDecideThroughNobody(t *testing.T) {
+// TestAuditorsCannotDecideThroughDelegates: who became an auditor after he had handed on what he decides, decides through nobody.
+func TestAuditorsCannotDecideThroughDelegates(t *testing.T) {
 	m := quiet(t)
 	if _, err := m.svc.Delegate(t.Context(), m.actorOf("bob"), "dan", m.now, m.now.Add(24*time.Hour), "away"); err != nil {
 		t.Fatal(err)

@@ -179,9 +179,9 @@ func (s seesMembers) Seen(context.Context, string, string) (approval.ObjectSeen,
 	return s.seen, nil
 }
 
-// TestMembersAreReadWhereTheyAre: when a policy's status has no room for the members, the timeline still has every one, from the
+// TestMembersAreReadDirectly: when a policy's status has no room for the members, the timeline still has every one, from the
 // ProtectedResource, if that is about the same.
-func TestMembersAreReadWhereTheyAre(t *testing.T) {
+func TestMembersAreReadDirectly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		revision string

@@ -64,7 +64,7 @@ func (o *office) decide(x *approval.Ticket, who string, approve bool) (*approval
 	return o.Decide(o.t.Context(), approval.Actor{ID: who}, x.Number, approval.EveryItem, now.Version, approve, "comment")
 }
 
-func TestApproverWhoLostHisRole(t *testing.T) {
+func TestApproverWhoLostTheirRole(t *testing.T) {
 	ask := approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}}
 	for name, tc := range map[string]struct {
 		reason   string

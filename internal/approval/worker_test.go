@@ -83,9 +83,9 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// TestSleeperWritesNothing: a worker sleeps just before its write, longer than its lease; meanwhile the ticket is
+// TestExpiredLeaseWritesNothing: a worker sleeps just before its write, longer than its lease; meanwhile the ticket is
 // revoked and another replica does what is to be done. The sleeper's write must fail, in each state of the policy.
-func TestSleeperWritesNothing(t *testing.T) {
+func TestExpiredLeaseWritesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		before func(*world) // what the policy has before
@@ -163,7 +163,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func TestHostAway(t *testing.T) {
+func TestUnavailableHost(t *testing.T) {
 	w := newWorld(t)
 	n := w.approved("a", "r")
 	w.down = func() error { return errors.New("connection refused") }
@@ -182,7 +182,7 @@ func TestHostAway(t *testing.T) {
 }
 
 // A write that the host cluster refused is retried only while the ticket may still be applied.
-func TestRefusedIsAskedAgain(t *testing.T) {
+func TestRefusedWriteIsRetriedWhileValid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*world)
@@ -235,7 +235,7 @@ func TestRefusedIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestRefusedStepsAside(t *testing.T) {
+func TestRefusedJobDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t)
 	bad, good := w.approved("a", "r"), w.approved("b", "r")
 	tries := 0
@@ -261,7 +261,7 @@ func TestRefusedStepsAside(t *testing.T) {
 	}
 }
 
-func TestExpiryTidiesUp(t *testing.T) {
+func TestExpiryRemovesEmptyPolicies(t *testing.T) {
 	w := newWorld(t)
 	n := w.approved("a", "r")
 	x := w.worker("w")

@@ -68,7 +68,7 @@ func backedUp(t *testing.T, db *database.DB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "acp.backup")
-	// The host cluster is empty; TestRestoredBackupBringsNoRevokedGrantBack in cmd/portal has a real one.
+	// The host cluster is empty; TestRestoredBackupDoesNotRestoreRevokedGrants in cmd/portal has a real one.
 	if _, err := Write(
 		t.Context(),
 		Source{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Version: "test", Now: func() time.Time { return now }},

@@ -71,9 +71,9 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesAName checks that the owner of one entity cannot give it the name of another one, because the name
+// TestOwnersCannotTakeAnotherName checks that the owner of one entity cannot give it the name of another one, because the name
 // determines who decides about a resource.
-func TestNobodyTakesAName(t *testing.T) {
+func TestOwnersCannotTakeAnotherName(t *testing.T) {
 	w := newWorld(t)
 	const toyName = "trnv1:rsc:trip-com:redis:clusters:toy"
 	with := func(ofCache, ofToy string) catalog.SourceContent {
@@ -104,7 +104,7 @@ func TestNobodyTakesAName(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesAuthorityToThemselves(t *testing.T) {
+func TestEditorsCannotGrantThemselvesAuthority(t *testing.T) {
 	records := func(change func(map[string]*catalog.Record)) []catalog.Record {
 		all := company()
 		byID := map[string]*catalog.Record{}

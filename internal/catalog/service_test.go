@@ -161,9 +161,9 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// TestADuplicateTakesNothingOver checks that a person who may write a part of a source does not get what another part
+// TestDuplicateDefinitionsDoNotTransferOwnership checks that a person who may write a part of a source does not get what another part
 // owns by defining it again where it is read first.
-func TestADuplicateTakesNothingOver(t *testing.T) {
+func TestDuplicateDefinitionsDoNotTransferOwnership(t *testing.T) {
 	cache := catalog.Ref{Kind: catalog.KindResource, ID: "cache"}
 	for name, defineAgain := range map[string]func(r *catalog.SourceContent, mine, theirs catalog.Record){
 		"read before": func(r *catalog.SourceContent, mine, theirs catalog.Record) { r.Add(mine); r.Add(theirs) },

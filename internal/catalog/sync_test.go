@@ -23,7 +23,7 @@ type script struct {
 func (*script) Name() string                                          { return "script" }
 func (s *script) Read(context.Context) (catalog.SourceContent, error) { return s.r, s.err }
 
-func TestSyncLetsLittleGoByItself(t *testing.T) {
+func TestSyncWithManyRemovalsNeedsConfirmation(t *testing.T) {
 	src := &script{}
 	w := newWorld(t, src)
 	src.err = errors.New("away")
@@ -123,7 +123,7 @@ func (s *slow) Read(ctx context.Context) (catalog.SourceContent, error) {
 	return s.script.Read(ctx)
 }
 
-func TestRunLeavesPacedSourcesAlone(t *testing.T) {
+func TestRunRespectsTheIntervalsOfSources(t *testing.T) {
 	often, rarely := &ticking{reads: make(chan struct{})}, &slow{reads: make(chan struct{}, 100)}
 	w := newWorld(t, often, rarely)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -108,7 +108,7 @@ func FuzzDecodeQuery(f *testing.F) {
 	})
 }
 
-func TestDecideTellsWhatIsUnexpectedAndWhatIsNoQuery(t *testing.T) {
+func TestDecideReportsUnexpectedVerdictsAndInvalidQueries(t *testing.T) {
 	dir := "testdata/reference-applications"
 	good := `{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"],"port":6379`
 	cases := map[string]struct {
@@ -150,7 +150,7 @@ func TestDecideTellsWhatIsUnexpectedAndWhatIsNoQuery(t *testing.T) {
 }
 
 // What the members have is not what the statements mean where one is refused; the answer says both, and why.
-func TestDecideTellsWhatRefusalsChange(t *testing.T) {
+func TestDecideReportsTheEffectOfRefusals(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "objects.yaml"), []byte(`
 apiVersion: acp.io/v1alpha1
@@ -279,7 +279,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 	}
 }
 
-func TestKnownNamesStandForPrefixes(t *testing.T) {
+func TestKnownNamesRepresentPrefixes(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := dir + "/" + name

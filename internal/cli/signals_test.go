@@ -38,7 +38,7 @@ func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 	}
 }
 
-func TestStandardErrorSteersNoTerminal(t *testing.T) {
+func TestStandardErrorEscapesControlCharacters(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain\ttext\n":    "plain\ttext\n",
 		"订单 缓存":            "订单 缓存",

@@ -54,7 +54,7 @@ func request() credential.Request {
 	return credential.Request{Name: "ci", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour}
 }
 
-func TestTokenLife(t *testing.T) {
+func TestTokenLifecycle(t *testing.T) {
 	each(t, func(t *testing.T, d *fixture) {
 		ctx := t.Context()
 		made, secret, err := d.Create(ctx, "alice", request())

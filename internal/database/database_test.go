@@ -141,7 +141,7 @@ func TestANewPasswordNeedsNoRestart(t *testing.T) {
 	}
 }
 
-func TestErrorsAreKnown(t *testing.T) {
+func TestErrorsAreClassified(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
 		insert := func(tx *gorm.DB) error {

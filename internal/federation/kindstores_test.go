@@ -50,7 +50,7 @@ func (s *shelf) Absent(_ context.Context, cluster, object string) (bool, error) 
 }
 
 // Objects of two kinds may have one name; each is found, written and read where its kind is.
-func TestCarriersKeepKindsApart(t *testing.T) {
+func TestKindStoresSeparateKinds(t *testing.T) {
 	ctx := t.Context()
 	object := func(k Kind) *Object { return &Object{Kind: k, Meta: metav1.ObjectMeta{Name: "acp-one"}} }
 	cilium := &shelf{kind: CiliumPolicy, objects: map[string]*Object{"acp-one": object(CiliumPolicy)}}

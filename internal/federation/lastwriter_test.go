@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestLastHand(t *testing.T) {
+func TestLastWriter(t *testing.T) {
 	at := func(seconds int64) *metav1.Time {
 		t := metav1.NewTime(time.Unix(seconds, 0))
 		return &t

@@ -36,7 +36,7 @@ func (k known) Clusters() []Cluster {
 	return out
 }
 
-func TestOwed(t *testing.T) {
+func TestPendingMembers(t *testing.T) {
 	has := func(label string) Observation {
 		return Observation{Registered: true, Reachable: true, Object: &Observed{Label: label, Revision: label}}
 	}

@@ -32,7 +32,7 @@ func root(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 }
 
 // Whatever somebody does to the FederatedNamespace would take Istio's policies away somewhere; it is made right again.
-func TestRootIsMended(t *testing.T) {
+func TestRootNamespaceIsCorrected(t *testing.T) {
 	narrowed := map[string]any{"placement": map[string]any{"clusters": []any{}, "clusterSelector": map[string]any{}}}
 	cases := map[string]struct {
 		reason string
@@ -71,7 +71,7 @@ func TestRootIsMended(t *testing.T) {
 	}
 }
 
-func TestRootIsMadeAndKept(t *testing.T) {
+func TestRootNamespaceIsCreatedAndKept(t *testing.T) {
 	r, host := aRoot(t)
 	r.watch.synced = true
 	if why := r.Problem(); why.IsZero() {

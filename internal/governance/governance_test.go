@@ -154,8 +154,8 @@ func TestFindPath(t *testing.T) {
 	}
 }
 
-// TestManyWays: a mesh in which everybody reaches everybody ends, and says that it was cut.
-func TestManyWays(t *testing.T) {
+// TestLargeMeshIsCut: a mesh in which everybody reaches everybody ends, and says that it was cut.
+func TestLargeMeshIsCut(t *testing.T) {
 	var statements []v1alpha1.Statement
 	for i := range 40 {
 		for j := range 40 {

@@ -91,7 +91,7 @@ func TestTracker(t *testing.T) {
 }
 
 // An agent that did not answer may have been restarted, and numbers its states from the beginning.
-func TestTrackerForgetsAnAgentThatDoesNotAnswer(t *testing.T) {
+func TestTrackerResetsAnAgentThatDoesNotAnswer(t *testing.T) {
 	a := agentState{revision: 5, rules: map[string]string{"acp-a": "r1"}, endpoints: ready(5)}
 	tr := settled(t, a)
 	if r := tr.Failed(instant, errors.New("no answer")); r.Healthy || len(r.Policies) > 0 || r.Message != "no answer" {

@@ -233,7 +233,7 @@ func TestMessagesForTicket(t *testing.T) {
 	}
 }
 
-func TestDecidedStepsAreNotAskedAgain(t *testing.T) {
+func TestDecidedStepsCauseNoFurtherNotifications(t *testing.T) {
 	x := ticket("cache")
 	if err := x.Vote(0, approval.Vote{Person: "leader", Approve: false, At: start, Comment: "no"}); err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ func facts(event string) Facts {
 		Items: []About{{Application: "orders", Resource: "cache", Actions: []string{"redis:connect"}}}, Until: start, Begin: start}
 }
 
-// TestEverythingHasWords renders every kind in every language, for every event that can cause it, with and without optional
+// TestEveryEventRendersInEveryLanguage renders every kind in every language, for every event that can cause it, with and without optional
 // facts.
-func TestEverythingHasWords(t *testing.T) {
+func TestEveryEventRendersInEveryLanguage(t *testing.T) {
 	w := writer(t)
 	var events []string
 	for lang := range phrases {
@@ -72,7 +72,7 @@ func sortedKeys(m map[string]phrase) (out []string) {
 	return out
 }
 
-func TestWords(t *testing.T) {
+func TestTextOfAMessage(t *testing.T) {
 	w := writer(t)
 	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
 	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""

@@ -132,7 +132,7 @@ func TestDecideEffective(t *testing.T) {
 }
 
 // What does not fit into a workload's policy map is in no member.
-func TestEffectiveWithoutRoom(t *testing.T) {
+func TestEffectiveWithoutCapacity(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce))
 	in.Members = 100
 	for i := range 300 {
@@ -323,7 +323,7 @@ func TestEffectiveWithoutRequests(t *testing.T) {
 }
 
 // The finding that the adapter reports is what the flow collector and the portal decide by.
-func TestFleetKnowsWhoLacksRequests(t *testing.T) {
+func TestFleetListsMembersWithoutRequests(t *testing.T) {
 	member := func(name string, s v1alpha1.MemberClusterStatus) *v1alpha1.MemberCluster {
 		return &v1alpha1.MemberCluster{ObjectMeta: named(name), Status: s}
 	}

@@ -98,7 +98,7 @@ func fleetWith(reported ...*v1alpha1.MemberDataplane) []Cluster {
 }
 
 // The smallest policy map of the members that a unit is placed in decides how much fits, and the refusal says which that is.
-func TestRoomOfTheSmallestMember(t *testing.T) {
+func TestSmallestPolicyMapDecides(t *testing.T) {
 	const n = 300
 	grants := acp("p")
 	for i := range n {
@@ -212,7 +212,7 @@ func openOthers(classes []*v1alpha1.ResourceClass) []*v1alpha1.ResourceClass {
 }
 
 // Nobody is told to write a whole class where that would be refused, too.
-func TestWholeClassIsNoWayOutWhereItDoesNotFit(t *testing.T) {
+func TestWholeClassIsSuggestedOnlyIfItFits(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		clusters []Cluster

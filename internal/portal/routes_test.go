@@ -110,7 +110,7 @@ func TestRoutePermissions(t *testing.T) {
 		}
 		for _, r := range routes {
 			if r.Operation == "logout" {
-				continue // it would end the walk; see TestSessionLife
+				continue // it would end the walk; see TestSessionLifecycle
 			}
 			path := strings.NewReplacer(samples...).Replace(r.Path)
 			path += queries[r.Operation]

@@ -78,7 +78,7 @@ func callback(x *site, b *portaltest.Browser, who string) portaltest.Answer {
 	return b.Get(back.RequestURI())
 }
 
-func TestSessionLife(t *testing.T) {
+func TestSessionLifecycle(t *testing.T) {
 	x := newSite(t)
 	b := x.as("")
 	start := b.Get("/auth/login")

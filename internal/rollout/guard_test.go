@@ -186,8 +186,8 @@ func TestGuardOpensNothing(t *testing.T) {
 	}
 }
 
-// TestGuardGoesOn: the temporary audit ends by itself; who has looked arms the guard again, and a new start is watched anew.
-func TestGuardGoesOn(t *testing.T) {
+// TestGuardIsArmedAgain: the temporary audit ends by itself; who has looked arms the guard again, and a new start is watched anew.
+func TestGuardIsArmedAgain(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
 	w.reopens()
@@ -224,8 +224,8 @@ func TestGuardGoesOn(t *testing.T) {
 	}
 }
 
-// TestGuardFinishesWhatItBegan: it was cut short after it had opened the resource, or before.
-func TestGuardFinishesWhatItBegan(t *testing.T) {
+// TestGuardCompletesAnInterruptedStop: it was cut short after it had opened the resource, or before.
+func TestGuardCompletesAnInterruptedStop(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
 	w.reopens()
@@ -283,8 +283,8 @@ func TestSetGuardIsBounded(t *testing.T) {
 	}
 }
 
-// TestTheGuardIsNoPerson: whoever is called like it is a person all the same.
-func TestTheGuardIsNoPerson(t *testing.T) {
+// TestPersonNamedLikeTheGuard: whoever is called like it is a person all the same.
+func TestPersonNamedLikeTheGuard(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	_, name, _ := strings.Cut(rollout.GuardName, ":")
 	if _, err := w.TemporaryAudit(

@@ -86,8 +86,8 @@ func TestTemporaryAudit(t *testing.T) {
 	}
 }
 
-// TestTemporaryAuditIsToldAndEnds: extended, ended by a person, or by its time.
-func TestTemporaryAuditIsToldAndEnds(t *testing.T) {
+// TestTemporaryAuditIsAnnouncedAndEnds: extended, ended by a person, or by its time.
+func TestTemporaryAuditIsAnnouncedAndEnds(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	begin := func(d time.Duration) {
 		t.Helper()

@@ -94,7 +94,7 @@ func TestReportedChanges(t *testing.T) {
 }
 
 // A flood of changes, or an API server that is away, holds up no review.
-func TestTellNeverWaits(t *testing.T) {
+func TestReportingNeverBlocks(t *testing.T) {
 	reporter, err := NewReporter(&rest.Config{Host: "https://127.0.0.1:1"}, event.Namespace, "x")
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestTellNeverWaits(t *testing.T) {
 	}
 }
 
-func TestEventsSayWhoChangedAnObject(t *testing.T) {
+func TestEventsNameTheUserWhoChangedAnObject(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds"}})
 	c, err := client.New(server.Config, client.Options{Scheme: testScheme(t)})
 	if err != nil {

@@ -62,7 +62,7 @@ func seed(t *testing.T, db *database.DB) {
 	}
 }
 
-func TestListsWalkIndices(t *testing.T) {
+func TestListsUseIndexScans(t *testing.T) {
 	names := func(prefix string, n int) (out []string) {
 		for i := range n {
 			out = append(out, fmt.Sprint(prefix, i*3))

@@ -140,8 +140,8 @@ func rowsOf(t *testing.T, db *database.DB, table string) (n int) {
 	return n
 }
 
-// TestDelegationsHoldAtOnce checks that every replica reads the delegations of the others.
-func TestDelegationsHoldAtOnce(t *testing.T) {
+// TestDelegationsTakeEffectAtOnce checks that every replica reads the delegations of the others.
+func TestDelegationsTakeEffectAtOnce(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		a, b := New(databasetest.Open(t, dsn)), New(databasetest.Open(t, dsn))
 		at := approvaltest.Start

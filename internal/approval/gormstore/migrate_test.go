@@ -21,7 +21,7 @@ import (
 )
 
 // A database of the previous version is migrated with all of its content, and can then be used.
-func TestTicketsOfBeforeAreMoved(t *testing.T) {
+func TestTicketsOfEarlierVersionsAreMigrated(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "old.db")
 	text, err := os.ReadFile("testdata/before-items.sql")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 }
 
 // Tickets from before the table of words are found by their words.
-func TestTicketsOfBeforeAreFound(t *testing.T) {
+func TestTicketsOfEarlierVersionsAreFound(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
 		var long strings.Builder // has more words than one SQL statement inserts

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// TestWordsFindWhatMayBeSeen checks that a search returns exactly the tickets that match the filter, with any scan.
-func TestWordsFindWhatMayBeSeen(t *testing.T) {
+// TestSearchReturnsVisibleTickets checks that a search returns exactly the tickets that match the filter, with any scan.
+func TestSearchReturnsVisibleTickets(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		o, s := newOffice(t), New(databasetest.Open(t, dsn))
 		var all []*approval.Ticket

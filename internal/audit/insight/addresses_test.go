@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds stand for every address: asking all 256 of a prefix one by one finds the same.
-func TestBoundsStandForAll(t *testing.T) {
+func TestBoundsRepresentEveryAddress(t *testing.T) {
 	sure, unsure := 0, 0
 	for seed := range uint64(400) {
 		d := rand.New(rand.NewPCG(seed, 11))

@@ -263,7 +263,7 @@ func TestPolicyForManySubjects(t *testing.T) {
 	}
 }
 
-func TestStoreFailureIsTold(t *testing.T) {
+func TestStoreFailureIsReported(t *testing.T) {
 	s, r := busy()
 	for name, reader := range map[string]Reader{"Totals": broken{r}, "Coverage": uncovered{r}} {
 		t.Run(name, func(t *testing.T) {

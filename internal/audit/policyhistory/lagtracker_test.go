@@ -147,7 +147,7 @@ func quarantinedMember(t *testing.T, grouped bool) {
 	}
 }
 
-func TestWhatIsNotKnownIsSaid(t *testing.T) {
+func TestUnknownStatesAreReported(t *testing.T) {
 	w := newLagWorld()
 	w.protect(v1alpha1.ModeEnforce)
 	synced := w.state(v1alpha1.MemberRealized, "r1", "r1")
@@ -190,7 +190,7 @@ func TestAnEndThatIsNotRealized(t *testing.T) {
 }
 
 // However many resources change one after the other while a member is away, few older states are kept.
-func TestFewStatesAreKeptForAMemberThatIsAway(t *testing.T) {
+func TestFewStatesAreKeptForAnUnreachableMember(t *testing.T) {
 	w := newLagWorld()
 	const many = 200
 	name := func(i int) v1alpha1.ResourceName { return v1alpha1.ResourceName(fmt.Sprint(bobs, "-", i)) }

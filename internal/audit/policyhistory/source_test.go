@@ -251,7 +251,7 @@ func TestHostProblems(t *testing.T) {
 	}
 }
 
-func TestHostThatComesBack(t *testing.T) {
+func TestHostBecomesAvailableAgain(t *testing.T) {
 	h := newHost()
 	h.served = false
 	s := start(t, h)

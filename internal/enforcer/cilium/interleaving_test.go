@@ -100,7 +100,7 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 }
 
 // A unit that grows gets the new parts first, so that a peer which moves there is missing nowhere.
-func TestNewPartsFirstRefuseNobody(t *testing.T) {
+func TestNewPartsFirstRefuseNoPeer(t *testing.T) {
 	moved := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 11))

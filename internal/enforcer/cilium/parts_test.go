@@ -14,7 +14,7 @@ import (
 )
 
 // A unit that no object can hold is split. The parts together say what the unit says, each closes, and each fits.
-func TestPartsFitAndSayTheSame(t *testing.T) {
+func TestPartsFitAndAreEquivalent(t *testing.T) {
 	var names []string
 	for i := range 60_000 {
 		names = append(names, fmt.Sprintf("application-with-a-long-name-%06d", i))

@@ -6,7 +6,7 @@ import (
 )
 
 // Every mistake that the translation is careful about has to be noticed by the comparison.
-func TestBrokenTranslationsAreNoticed(t *testing.T) {
+func TestFaultyTranslationsAreFound(t *testing.T) {
 	rule := func(change func(rule map[string]any) map[string]any) func(map[string]any) map[string]any {
 		return func(spec map[string]any) map[string]any {
 			spec = maps.Clone(spec)
@@ -110,7 +110,7 @@ func TestBrokenTranslationsAreNoticed(t *testing.T) {
 }
 
 // A pod may carry the labels of several classes: without the other units, a refused deny would leave a door open.
-func TestUnitsHaveToKnowEachOther(t *testing.T) {
+func TestUnitsDependOnEachOther(t *testing.T) {
 	out := newOutcome()
 	for seed := uint64(0); seed < 1500 && len(out.disagreements) == 0; seed++ {
 		compare(t, seed, false, false, &out, nil)

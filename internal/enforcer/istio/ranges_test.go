@@ -49,7 +49,7 @@ func TestDeclaredRangesCount(t *testing.T) {
 
 // A machine that is registered for an application takes nothing from the application's pods: only its addresses are refused
 // where they cannot be expressed. A deny that misses them leaves nothing open.
-func TestMachinesTakeNothingFromPods(t *testing.T) {
+func TestExternalAddressesDoNotAffectPods(t *testing.T) {
 	config := Declared(map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', strictMTLS: true}"}})
 	app := []policy.UnitSubject{{Name: "app", Class: "c", ServiceAccount: "app-1"}}
 	machine := policy.AddressRange{Prefix: netip.MustParsePrefix("192.0.2.7/32"), External: true}

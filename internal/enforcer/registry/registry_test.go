@@ -34,7 +34,7 @@ func TestUnknown(t *testing.T) {
 }
 
 // The groups of external workloads go with the units that refer to them, and with no other.
-func TestSharedGroupsKnowTheirUnits(t *testing.T) {
+func TestSharedGroupsFollowTheirUnits(t *testing.T) {
 	const app, cache = "trnv1:rsc:trip-com:iam:sa:app/", "trnv1:rsc:trip-com:redis:clusters:"
 	protect := func(name string) *v1alpha1.ProtectedResource {
 		return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{

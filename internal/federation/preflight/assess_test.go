@@ -70,8 +70,8 @@ func TestIstioAloneVoidsCilium(t *testing.T) {
 	}
 }
 
-// TestAMissingKindSaysWhatToInstall checks what a cluster without Cilium's kinds is told, by what else is there.
-func TestAMissingKindSaysWhatToInstall(t *testing.T) {
+// TestMissingKindNamesWhatToInstall checks what a cluster without Cilium's kinds is told, by what else is there.
+func TestMissingKindNamesWhatToInstall(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		change func(*Facts)

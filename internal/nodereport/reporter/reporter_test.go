@@ -95,7 +95,7 @@ func TestReporterFollowsTheAgent(t *testing.T) {
 }
 
 // A report that says nothing new is written, and the policies are read, only once in a heartbeat.
-func TestReporterIsQuiet(t *testing.T) {
+func TestUnchangedReportsAreWrittenOncePerHeartbeat(t *testing.T) {
 	s := newScene()
 	s.steps(t, time.Minute)
 	written, read := len(s.writer.reports), s.agent.read

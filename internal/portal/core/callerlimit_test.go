@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCallersAreForgotten: neither who is done nor who did not wait is kept.
-func TestCallersAreForgotten(t *testing.T) {
+// TestCallersWithoutCallsAreNotKept: neither who is done nor who did not wait is kept.
+func TestCallersWithoutCallsAreNotKept(t *testing.T) {
 	x := callerLimit{perCaller: QueriesPerCaller}
 	var done []func()
 	for range QueriesPerCaller {

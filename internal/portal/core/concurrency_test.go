@@ -16,7 +16,7 @@ import (
 
 // Brief operations work a few at a time and in the order in which they came; a caller who goes while he waits gives his place
 // up, and others never wait.
-func TestInTurn(t *testing.T) {
+func TestBriefOperationsRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		middleware, places := limitBrief(map[string]bool{"ListTickets": true, "Search": true}), 4*runtime.GOMAXPROCS(0)
 		begun, answered := &noted{}, &noted{}

@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-func TestHubDropsTheSlow(t *testing.T) {
+func TestHubClosesSlowSubscriptions(t *testing.T) {
 	h := NewHub()
 	slow, cancel, _ := h.subscribe("alice")
 	defer cancel()
@@ -22,7 +22,7 @@ func TestHubDropsTheSlow(t *testing.T) {
 	}
 }
 
-func TestHubTellsAVersionOnce(t *testing.T) {
+func TestHubSendsAVersionOnce(t *testing.T) {
 	h := NewHub()
 	ch, cancel, _ := h.subscribe("alice")
 	for _, v := range []int64{1, 2, 2, 1, 3} {

@@ -64,7 +64,7 @@ func TestInboxesAreFollowed(t *testing.T) {
 	}
 }
 
-func TestInboxNewsAreForOnePerson(t *testing.T) {
+func TestInboxEventsAreForOnePerson(t *testing.T) {
 	h := NewHub()
 	bob, cancel, _ := h.subscribe("bob")
 	h.Inbox("erin")

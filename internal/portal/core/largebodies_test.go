@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestLargeBodiesShareTheRoom(t *testing.T) {
+func TestLargeBodiesShareTheLimit(t *testing.T) {
 	l := newLargeBodies()
 	first, ok := l.reserve(t.Context(), "a", MaxLargeBodies/2)
 	if !ok {

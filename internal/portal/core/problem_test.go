@@ -14,7 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-func TestErrorsSayNothingInternal(t *testing.T) {
+func TestErrorsContainNothingInternal(t *testing.T) {
 	p := ToProblem(errors.New("sql: secret table"))
 	if p.Status != 500 || p.Code != "internal" || strings.Contains(*p.Detail, "secret") {
 		t.Errorf("%+v", p)

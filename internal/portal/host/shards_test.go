@@ -91,7 +91,7 @@ func sidsOf(t *testing.T, w *Writer, name string) (out []string) {
 	return out
 }
 
-func TestAFullPolicyGoesOnInAnother(t *testing.T) {
+func TestFullPolicyContinuesInAnother(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		w := sharded(t)
 		base := full(t, w, shards)

@@ -15,9 +15,9 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// TestQuarantineKeepsTheRealKubeFedGoing checks that a member that lacks a kind does not stop the real KubeFed for every member:
+// TestQuarantineLetsTheRealKubeFedContinue checks that a member that lacks a kind does not stop the real KubeFed for every member:
 // the adapter quarantines it, the healthy member receives changes, and the other one converges when it serves the kind again.
-func TestQuarantineKeepsTheRealKubeFedGoing(t *testing.T) {
+func TestQuarantineLetsTheRealKubeFedContinue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // less than the time after which KubeFed would exit
 	defer cancel()
 	f, s := newFleet(t, t.TempDir())

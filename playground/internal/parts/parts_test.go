@@ -69,7 +69,7 @@ func TestFailedBuildShowsTheLogAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestBuiltOnceWhateverTheCrowd(t *testing.T) {
+func TestConcurrentCallersBuildOnce(t *testing.T) {
 	root, part := repo(t)
 	dir := t.TempDir()
 	var builds atomic.Int32

@@ -80,7 +80,7 @@ func TestCrashedProcessIsRestarted(t *testing.T) {
 	}
 }
 
-func TestStoppedProcessIsHeldDown(t *testing.T) {
+func TestStoppedProcessIsNotRestarted(t *testing.T) {
 	for verb, stop := range map[string]func(*Supervisor) error{
 		"stop": func(s *Supervisor) error { return s.Stop("p") },
 		"kill": func(s *Supervisor) error { return s.Kill("p") },

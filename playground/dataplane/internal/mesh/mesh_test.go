@@ -80,7 +80,7 @@ func TestAllocation(t *testing.T) {
 	}
 }
 
-func TestLifeOfAnIdentity(t *testing.T) {
+func TestIdentityLifecycle(t *testing.T) {
 	m := newMesh(t)
 	if u := upsert(t, m, aPod("m1", "a", "888", "")); len(u.Added) != 0 {
 		t.Errorf("a pod without address has no identity yet, got %v", u)

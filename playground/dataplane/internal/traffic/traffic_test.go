@@ -208,7 +208,7 @@ func TestLongLivedConnectionsKeepTheirPort(t *testing.T) {
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestZeroRateGeneratesNothing(t *testing.T) {
 	g := &Generator{Lines: []Line{{Interval: time.Millisecond}}, Try: func(Attempt) { t.Error("rate 0 must be silent") }}
 	g.Run(t.Context()) // returns at once
 }
