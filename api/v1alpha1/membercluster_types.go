@@ -258,7 +258,7 @@ type MemberDowngrade struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// MemberClusterSpec is empty: a member is registered by its KubeFedCluster.
+// MemberClusterSpec is empty, because a member is registered by its KubeFedCluster.
 type MemberClusterSpec struct{}
 
 // MemberClusterStatus is the observed state of a member.

@@ -115,7 +115,7 @@ func settings(o *options, g *given) *configuration.Settings {
 	f.StringVar(&g.spoolSize, "spool-size", "1Gi", "most `bytes` that the spool may hold")
 
 	f = s.Group("Audit log")
-	f.StringVar(&o.tap.to, "tap", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; empty: nowhere")
+	f.StringVar(&o.tap.to, "tap", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; not written if empty")
 	s.SecretsBelong("tap", "give the token with --tap-token-file")
 	f.StringVar(&o.tap.fileSize, "tap-file-size", "100Mi", "`size` at which the tap's file is rotated; five are kept")
 	f.StringVar(&o.tap.tokenFile, "tap-token-file", "", "`file` with the bearer token of the tap's webhook")

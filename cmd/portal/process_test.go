@@ -73,7 +73,7 @@ func begin(t *testing.T, cmd *exec.Cmd, args ...string) *process {
 	return p
 }
 
-// probe asks the address of the probes; 0: it does not answer.
+// probe returns the status of a probe, or 0 if the program does not answer.
 func (p *process) probe(path string) int {
 	res, err := http.Get(p.health + path)
 	if err != nil {

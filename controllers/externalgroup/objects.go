@@ -21,7 +21,7 @@ var ErrTaken = errors.New("the group's name is another subject's: choose another
 // Object is a group that the members have to have or, without revision, one that has to be removed.
 type Object struct {
 	Name, Revision string
-	// Federated is its object on the host; nil: there is none.
+	// Federated is its object on the host, or nil.
 	Federated *federation.Object
 }
 

@@ -164,7 +164,7 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		sent   *federation.Object
-		now    *federation.Object // on the host, as far as the adapter has observed; nil: none
+		now    *federation.Object // on the host, as far as the adapter has observed, or nil
 		writes bool
 	}{
 		{"it is there", object("a", "7", "open", open), object("a", "7", "open", open), true},

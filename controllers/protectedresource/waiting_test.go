@@ -21,7 +21,7 @@ func TestEnforceWaitsForEveryPlacedMember(t *testing.T) {
 	}
 	for _, c := range []struct {
 		reason string
-		// before is what the members are like while the resource is enforced first; nil: it is new.
+		// before is what the members are like while the resource is enforced first. It is nil if the resource is new.
 		before Members
 		change func(s *scene)
 		now    Members

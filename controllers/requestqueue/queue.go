@@ -83,14 +83,14 @@ func (f *Queue) Add(priority int, names ...string) {
 	push(f.queue, priority, names)
 }
 
-// Pending returns the number of the last individual request for a name, which Complete takes; 0: there is none.
+// Pending returns the number of the last individual request for a name, which Complete takes, or 0.
 func (f *Queue) Pending(name string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pending[name].number
 }
 
-// PendingSince returns the time of the last individual request for a name; zero: there is none.
+// PendingSince returns the time of the last individual request for a name, or zero.
 func (f *Queue) PendingSince(name string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

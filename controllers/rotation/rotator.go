@@ -36,7 +36,7 @@ type Rotator struct {
 	Registrations interface {
 		AnnounceToken(ctx context.Context, cluster, fingerprint string) error
 	}
-	// Busy reports whether KubeFed has work to do; nil: never.
+	// Busy reports whether KubeFed has work to do. Nil means that it never has.
 	Busy     func() bool
 	Interval time.Duration
 	Clock    clock.WithTicker

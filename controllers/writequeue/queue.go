@@ -130,7 +130,7 @@ func (q *Queue) Done(unit string) {
 	q.capacityFreed()
 }
 
-// SetPending records the members to which KubeFed still has to propagate an object; none: it has propagated it everywhere. An object
+// SetPending records the members to which KubeFed still has to propagate an object. Without members it is propagated everywhere. An object
 // counts in a member from when that was first recorded, for Limits.PendingTimeout.
 func (q *Queue) SetPending(object string, members []string, now time.Time) {
 	q.mu.Lock()
@@ -196,7 +196,7 @@ func (q *Queue) Busy(now time.Time) bool {
 	return len(q.waiting) > 0 || q.capacity.busy()
 }
 
-// nextChange returns after how long the passing of time alone may let a unit be written; false: never.
+// nextChange returns after how long a unit may be written because of the time alone, and false if that cannot happen.
 func (q *Queue) nextChange(now time.Time) (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

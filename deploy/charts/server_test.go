@@ -277,9 +277,9 @@ func dryRunPod(ctx context.Context, core kubernetes.Interface, deployment *unstr
 	return err
 }
 
-// TestLifeOfARelease installs the charts on a real API server, upgrades, rolls back, uninstalls and installs again. There are no nodes, so no
+// TestReleaseLifecycle installs the charts on a real API server, upgrades, rolls back, uninstalls and installs again. There are no nodes, so no
 // pod runs. Uninstalling leaves the kinds, what they hold, and what distributes it: nothing that is closed opens.
-func TestLifeOfARelease(t *testing.T) {
+func TestReleaseLifecycle(t *testing.T) {
 	c := start(t)
 	c.namespace(t, "acp-system", map[string]any{"pod-security.kubernetes.io/enforce": "restricted"})
 	c.namespace(t, "monitoring", nil)

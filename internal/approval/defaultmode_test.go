@@ -15,7 +15,7 @@ func (w *world) protecting(mode func() (v1alpha1.Mode, error)) *approval.Worker 
 	return x
 }
 
-// modeOf is the mode in which a resource is onboarded; empty: it is not.
+// modeOf is the mode in which a resource is onboarded, or empty.
 func (w *world) modeOf(resource string) v1alpha1.Mode {
 	w.t.Helper()
 	o, ok, err := w.host.Object(approval.ObjectProtectedResource, "p-"+resource)

@@ -68,8 +68,8 @@ const WholeTicket = -1
 type Event struct {
 	At         time.Time
 	Kind       EventKind
-	Item       int    // WholeTicket: about all items
-	Actor      string // person id; empty: the portal
+	Item       int    // position, or WholeTicket
+	Actor      string // person id; empty for the portal
 	OnBehalfOf string
 	Step       string
 	Cluster    string

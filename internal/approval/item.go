@@ -67,17 +67,17 @@ type Item struct {
 	SID                          string
 	Change                       *Change
 	Target                       *Target       // the grant that is extended or revoked
-	Duration                     time.Duration // of the access; 0: until revoked
+	Duration                     time.Duration // of the access; 0 means until revoked
 	ExpiresAt                    time.Time     // zero before the approval, and without a Duration
 	WarnAt                       time.Time     // when to warn of the expiry next; zero if there are no more warnings
 	GrantedAt                    time.Time     `json:",omitzero"` // when the access was approved
 	Earlier                      Earlier       `json:",omitzero"`
-	Latest                       time.Time     `json:",omitzero"`  // the latest possible end, whenever it is approved; zero: no bound
+	Latest                       time.Time     `json:",omitzero"`  // the latest possible end, whenever it is approved; zero means no bound
 	Adopt                        bool          `json:",omitempty"` // requested by an owner of the resource or the security team
 	Override                     *Override     `json:",omitempty"` // only of a change that closes the resource
 
 	// Who decides.
-	Approval  string // the ApprovalPolicy of the chain; empty: the built-in chain
+	Approval  string // the ApprovalPolicy of the chain; empty for the built-in chain
 	ManySteps bool   // one person may fill several steps
 	Steps     []Step
 	Review    *Step // of break-glass, after it took effect
@@ -96,7 +96,7 @@ type Item struct {
 type Earlier struct {
 	Since      time.Time     // when the first grant was approved
 	GlassSince time.Time     `json:",omitzero"` // when the first break-glass grant began
-	Length     time.Duration // of the first grant; 0: until revoked
+	Length     time.Duration // of the first grant; 0 means until revoked
 }
 
 // Total returns the duration of the access from the first grant on, if the item begins when it is requested; 0: until

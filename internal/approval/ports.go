@@ -55,11 +55,11 @@ type Registrations interface {
 
 // Facts are the facts about a resource that approval policies use.
 type Facts struct {
-	Class      string                      // empty: no class covers it
+	Class      string                      // empty if no class covers it
 	Enforcers  []string                    // of the class
 	Clients    int                         // number of subjects that may reach it now
-	Members    []string                    // where the class places it, sorted; none: not known
-	Protection *v1alpha1.ProtectedResource // nil: it is not onboarded
+	Members    []string                    // where the class places it, sorted; empty if not known
+	Protection *v1alpha1.ProtectedResource // nil if it is not onboarded
 }
 
 // Object is an object of the host cluster.

@@ -17,7 +17,7 @@ func stepNames(it approval.Item) (out []string) {
 }
 
 // A chain is made at submission; what becomes stricter before it is complete must not be approved by fewer people.
-func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
+func TestStricterChainVoidsApprovals(t *testing.T) {
 	const low, high = "acp.io/sensitivity: low", "acp.io/sensitivity: high"
 	two := int32(2)
 	policy := func(steps ...v1alpha1.ApprovalStep) []*v1alpha1.ApprovalPolicy {
@@ -46,7 +46,7 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 		before, after []*v1alpha1.ApprovalPolicy
 		old, new      string // in the catalog
 		want          []string
-		added         string // in the event; empty: nothing is void
+		added         string // in the event; empty if nothing is void
 	}{
 		"raised": {
 			"the security team was not asked", nil, nil, low, high,

@@ -22,7 +22,7 @@ const (
 
 // Request is a request for a ticket. Applications and resources are given by their catalog ids.
 type Request struct {
-	Kind       Kind // empty: grant
+	Kind       Kind // KindGrant if empty
 	Items      []RequestItem
 	Reason     string
 	BreakGlass bool
@@ -38,7 +38,7 @@ type Request struct {
 type RequestItem struct {
 	Application, Resource string
 	Actions               []string
-	Duration              time.Duration // 0: until revoked
+	Duration              time.Duration // 0 means until revoked
 	Target                *Target       // extend, revoke
 	Mode                  v1alpha1.Mode // mode, onboard
 	ClusterModes          map[string]v1alpha1.Mode

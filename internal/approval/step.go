@@ -38,7 +38,7 @@ type Step struct {
 	Note      message.Message // why these approvers; zero if they are the usual ones
 	Auto      bool            // approved by the policy's condition, not by a person
 
-	Timeout      time.Duration // 0: the step waits without limit
+	Timeout      time.Duration // 0 means that the step waits without limit
 	Deadline     time.Time     // zero until the step is current
 	OnTimeout    v1alpha1.TimeoutAction
 	EscalateTo   []string

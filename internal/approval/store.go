@@ -88,7 +88,7 @@ type Filter struct {
 	States    []State  // the ticket's state
 	WaitsFor  *Waits   // an item waits for this person's decision or review
 	DecidedBy string   // this person decided an item, also through a delegate
-	VisibleTo *Visible // nil: everything
+	VisibleTo *Visible // nil selects everything
 
 	// Conditions about one item.
 	ItemStates  []State
@@ -101,8 +101,8 @@ type Filter struct {
 
 	Oldest   bool   // order by number, the oldest first; without cursor
 	ByUpdate bool   // order by the last change, then the number
-	After    Cursor // continue after this ticket; zero: from the newest
-	Limit    int    // 0: all
+	After    Cursor // continue after this ticket; zero begins with the newest
+	Limit    int    // 0 means all
 
 	OmitEvents bool // Ticket.Events stays empty: for pages that do not show the events, which are most of what is read
 }
@@ -132,8 +132,8 @@ type Visible struct {
 type DelegationFilter struct {
 	From, To string
 	ActiveAt time.Time
-	Before   int64 // only ids below; 0: from the newest
-	Limit    int   // 0: all
+	Before   int64 // only ids below; 0 begins with the newest
+	Limit    int   // 0 means all
 }
 
 // TicketChange reports that a ticket was changed.

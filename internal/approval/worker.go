@@ -18,7 +18,7 @@ import (
 type Written struct {
 	Generation int64  // of the object that contains it
 	UID        string // of that object
-	Policy     string // the name of the policy; empty: the requested one
+	Policy     string // the name of the policy; the requested one if empty
 }
 
 // Check is called between reading an object and writing it. An error stops the write and is returned unchanged.

@@ -19,9 +19,9 @@ type table struct {
 	name string
 	// order lists the columns by which rows are ordered.
 	order string
-	// where selects the rows; empty: all.
+	// where selects the rows. Empty selects all.
 	where string
-	// serial is the column that the database numbers; empty: none.
+	// serial is the column that the database numbers, or empty.
 	serial string
 }
 

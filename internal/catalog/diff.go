@@ -13,7 +13,7 @@ type Stored struct {
 	Record
 	// Source is the name of the source that the entity comes from. Only that source changes it.
 	Source string
-	// Gone is when the source stopped naming the entity; zero: the source names it. An entity that is gone appears in
+	// Gone is when the source stopped naming the entity; it is zero while the source names it. An entity that is gone appears in
 	// no list and has no rights, until it returns or a person removes it.
 	Gone time.Time
 	// Version is the catalog's revision of the last change.

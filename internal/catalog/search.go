@@ -37,7 +37,7 @@ type Query struct {
 // Page is one page of a search.
 type Page struct {
 	Entities []Entity
-	Next     string // cursor of the next page; empty: this is the last one
+	Next     string // cursor of the next page; empty on the last page
 	Total    int    // number of entities on all pages
 }
 

@@ -26,7 +26,7 @@ type Config struct {
 	Store Store
 	// Sources are synced periodically.
 	Sources []Source
-	// Grants returns the grants in force from or to a resource name; nil: they are not known.
+	// Grants returns the grants in force from or to a resource name. Nil means that they are not known.
 	Grants func(name string) []Grant
 	Now    func() time.Time
 	Log    *slog.Logger

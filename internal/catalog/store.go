@@ -39,7 +39,7 @@ type Write struct {
 	Put    []Stored // the store sets Version
 	Remove []Ref
 	Ledger []ledger.Entry
-	// Preview is the token of the preview that is applied, and so deleted; empty: none.
+	// Preview is the token of the preview that is applied and then deleted, or empty.
 	Preview string
 }
 
@@ -73,7 +73,7 @@ const MaxProblems = 100
 
 // Store persists the catalog and makes no decisions. Implementations must pass catalogtest.
 type Store interface {
-	// Revision returns the revision, which grows with every Write; 0: nothing was ever written.
+	// Revision returns the revision, which grows with every Write. It is 0 before the first one.
 	Revision(context.Context) (int64, error)
 	// Load returns everything at one revision.
 	Load(context.Context) ([]Stored, int64, error)

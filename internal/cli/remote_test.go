@@ -162,7 +162,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestLoginThatNobodyAgreesTo(t *testing.T) {
+func TestLoginThatIsNotApproved(t *testing.T) {
 	s := newStandIn(t, map[string][]answerOf{
 		"POST /auth/device":       {ok(portalclient.DeviceStart{DeviceCode: "dev", UserCode: "X", ExpiresIn: 60})},
 		"POST /auth/device/token": {problem(400, "expired-code", "The code is over: log in again.")},
@@ -271,7 +271,7 @@ func TestApprove(t *testing.T) {
 		reason, stdin string
 		args          []string
 		code          int
-		sent          string // the decision's body; empty: none
+		sent          string // the decision's body, or empty
 	}{
 		"yes":         {"what was shown is what is approved", "y\n", []string{"approve", "T-1"}, ExitFine, `{"decision":"approve","version":7}`},
 		"no":          {"nothing is sent", "n\n", []string{"approve", "T-1"}, ExitFine, ""},
@@ -306,8 +306,8 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestApproveManyGoesOn: one ticket that is refused does not stop the others, and the exit code tells of it.
-func TestApproveManyGoesOn(t *testing.T) {
+// TestApproveManyContinuesAfterARefusal: one ticket that is refused does not stop the others, and the exit code tells of it.
+func TestApproveManyContinuesAfterARefusal(t *testing.T) {
 	newStandIn(t, map[string][]answerOf{
 		"GET /tickets/T-1": {
 			ok(ticket("T-1", portalclient.TicketStatePending, 1)),
@@ -376,7 +376,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestExtendAsksForWhatMayBeExtended(t *testing.T) {
+func TestExtendRequestsOnlyWhatMayBeExtended(t *testing.T) {
 	s := newStandIn(t, map[string][]answerOf{
 		"GET /tickets/T-1": {ok(ticket("T-1", portalclient.TicketStateEffective, 5))},
 		"POST /tickets":    {{http.StatusCreated, ticket("T-2", portalclient.TicketStatePending, 1)}},

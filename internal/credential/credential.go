@@ -95,7 +95,7 @@ type Token struct {
 	Prefix           string  // the beginning of the secret
 	CreatedAt        time.Time
 	ExpiresAt        time.Time
-	LastUsedAt       time.Time // zero: never; accurate to a minute
+	LastUsedAt       time.Time // zero if never; accurate to a minute
 }
 
 // Has reports whether the token has a scope.
@@ -105,7 +105,7 @@ func (t *Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
 type NewToken struct {
 	Token
 	Hash           string // of the secret
-	IdempotencyKey string // unique for the person; empty: none
+	IdempotencyKey string // unique for the person; may be empty
 }
 
 // Session is a browser's login. ID is the hash of the token that the browser holds.

@@ -26,7 +26,7 @@ import (
 // cutter is a proxy to PostgreSQL that can cut a connection during a commit.
 type cutter struct {
 	to   string
-	when atomic.Pointer[string] // "before" or "after" the server received the commit; nil: never
+	when atomic.Pointer[string] // "before" or "after" the server received the commit, or nil for never
 }
 
 // follow forwards one connection. The commit is a message of its own, because it has no parameters.

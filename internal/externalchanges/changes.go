@@ -54,7 +54,7 @@ type Row struct {
 // LiveObject is an object in the host cluster. An object that is being deleted counts as absent.
 type LiveObject struct {
 	Row
-	// Digest is the hash of the spec; empty: unknown, because a later spec has replaced it.
+	// Digest is the hash of the spec. It is empty if it is unknown, because a later spec has replaced it.
 	Digest string
 	// Manager is the field manager of the last write. The writer chooses that name.
 	Manager string
@@ -68,7 +68,7 @@ type OwnChange struct {
 
 // Observation is one observation of the object with a name.
 type Observation struct {
-	// Before is what the ledger has recorded, and Current what exists; nil: nothing.
+	// Before is what the ledger has recorded, and Current what exists. Either is nil if there is nothing.
 	Before  *Row
 	Current *LiveObject
 	// Intermediate are objects with this name that the watch reported in between, with their last reported generation.

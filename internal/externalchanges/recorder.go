@@ -81,7 +81,7 @@ const maxIntermediate = 50
 // notice is a change that waits to be recorded.
 type notice struct {
 	first, at  time.Time
-	uid        string // empty: the object does not exist
+	uid        string // empty if the object does not exist
 	generation int64
 	seen       map[string]Row // by UID
 	count      int            // how often the object changed

@@ -10,9 +10,9 @@ import (
 type Position struct {
 	// File is the name that was given; "-" for a stream, "cluster" for a cluster.
 	File string `json:"file,omitempty"`
-	// Document counts from 1 in the file; 0: the whole file.
+	// Document counts from 1 in the file. 0 means the whole file.
 	Document int `json:"document,omitempty"`
-	// Line counts from 1 in the file; 0: unknown.
+	// Line counts from 1 in the file. 0 means that it is unknown.
 	Line int `json:"line,omitempty"`
 }
 

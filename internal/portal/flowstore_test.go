@@ -21,7 +21,7 @@ type flowStore struct {
 	t       *testing.T
 	err     error
 	batches int
-	held    func(audit.Filter) // before each question about connections; nil: nothing
+	held    func(audit.Filter) // called before each query about connections, unless nil
 }
 
 func newFlowStore(t *testing.T) *flowStore {

@@ -57,11 +57,11 @@ type site struct {
 	credentials *credentialstore.Store
 	registered  *registered
 	files       string                 // of the catalog
-	secret      atomic.Pointer[string] // client secret for the login provider; nil: the file cannot be read
+	secret      atomic.Pointer[string] // client secret for the login provider; nil if the file cannot be read
 	db          *database.DB
 	broken      atomic.Bool // the ledger cannot be read to its end
 	metrics     *prometheus.Registry
-	stopped     atomic.Pointer[time.Time] // time of the stopped clock; nil: the clock runs
+	stopped     atomic.Pointer[time.Time] // time of the stopped clock; nil while the clock runs
 	ahead       atomic.Int64              // offset of the clock to the machine's, in nanoseconds
 }
 

@@ -48,7 +48,7 @@ func TestStartOfAccess(t *testing.T) {
 		reason    string
 		sid       string
 		notBefore time.Time
-		want      time.Time // zero: absent
+		want      time.Time // zero if absent
 	}{
 		"by a ticket":                {"the ticket has the time", "t-1-1", time.Time{}, approved},
 		"by a ticket, with an older": {"the statement did not exist before the ticket", "t-1-1", long, approved},

@@ -24,7 +24,7 @@ type host struct {
 	objects map[string]*v1alpha1.ProtectedResource
 	fails   map[string]error
 	writes  int
-	gate    chan struct{} // nil: nothing waits
+	gate    chan struct{} // nil if nothing waits
 }
 
 func (h *host) Toggle(
@@ -209,8 +209,8 @@ func TestWhoMayDowngrade(t *testing.T) {
 	}
 }
 
-// TestDowngradeGoesOn: a resource that fails does not keep the others, and is tried again by the same call.
-func TestDowngradeGoesOn(t *testing.T) {
+// TestDowngradeContinuesAfterAFailure: a resource that fails does not keep the others, and is tried again by the same call.
+func TestDowngradeContinuesAfterAFailure(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.Audit{Until: w.now.Add(time.Hour), Reason: "an outage"}
 	h.fails["carts"] = errors.New("dial tcp 10.0.0.1: refused")

@@ -26,13 +26,13 @@ func closed(t *testing.T) *world {
 }
 
 // People are told once when the guard loses sight of a member, for each time that it does.
-func TestGuardTellsWhenItDoesNotSee(t *testing.T) {
+func TestGuardReportsUnwatchedMembersOnce(t *testing.T) {
 	w := closed(t)
 	steps := []struct {
 		reason  string
 		missing rollout.GapKind // in m1
 		told    map[string]int  // people by what they were told
-		action  string          // the new line of the ledger; empty: none
+		action  string          // the new line of the ledger, or empty
 	}{
 		{"all flows are seen", "", map[string]int{}, ""},
 		{"nobody watches m1", rollout.GapUnwatched, map[string]int{"flows-unwatched": 2}, "resource.rollout-unseen"},
@@ -72,7 +72,7 @@ func TestGuardTellsWhenItDoesNotSee(t *testing.T) {
 }
 
 // The time in which a member was not watched does not count as quiet: denials after it stop the rollout as they would have before.
-func TestUnseenTimeIsNotQuiet(t *testing.T) {
+func TestUnwatchedTimeDoesNotCountAsQuiet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		missing time.Duration // from an hour after it began to enforce

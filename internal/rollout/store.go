@@ -41,9 +41,9 @@ type Announcement struct {
 // Guard contains the settings of a resource's guard; the zero value means the defaults.
 type Guard struct {
 	Off    bool          `json:"off,omitempty"`
-	Limit  *int64        `json:"limit,omitempty"`  // nil: DefaultLimit
+	Limit  *int64        `json:"limit,omitempty"`  // DefaultLimit if nil
 	Window time.Duration `json:"window,omitempty"` // 0 means DefaultGuardWindow
-	Stop   *Stop         `json:"stop,omitempty"`   // nil: it has not stopped the rollout, or was armed again
+	Stop   *Stop         `json:"stop,omitempty"`   // nil if it has not stopped the rollout, or was armed again
 	// ArmedAt is when a user armed the guard again after a stop.
 	ArmedAt time.Time `json:"armedAt,omitzero"`
 	// Reopens reports that a stop also turns the resource to temporary audit. It is off by default, because otherwise a

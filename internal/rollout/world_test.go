@@ -74,7 +74,7 @@ var (
 type world struct {
 	t       *testing.T
 	now     time.Time
-	object  *v1alpha1.ProtectedResource // nil: not onboarded
+	object  *v1alpha1.ProtectedResource // nil if not onboarded
 	version int
 	down    error // what writing gives
 	catalog *catalog.Catalog

@@ -33,7 +33,7 @@ const (
 // StatusError is a response whose status is not 2xx.
 type StatusError struct {
 	Code       int
-	RetryAfter time.Duration // 0: the response has none
+	RetryAfter time.Duration // 0 if the response has none
 }
 
 func (e *StatusError) Error() string {

@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
 		answer    http.HandlerFunc
-		code      int // 0: no response
+		code      int // 0 for no response
 		permanent bool
 		after     time.Duration
 	}{

@@ -30,7 +30,7 @@ type Handler struct {
 	Now          func() time.Time
 	// Report is called for each admitted change and must not block. It may be nil.
 	Report func(event.Change)
-	// Own are the users of the portal and the adapter, whose changes are not reported; nil: PortalUser and AdapterUser.
+	// Own are the users of the portal and the adapter, whose changes are not reported. Nil means PortalUser and AdapterUser.
 	Own []string
 }
 

@@ -19,14 +19,14 @@ import (
 // value is ready.
 type Host struct {
 	mu sync.Mutex
-	// Actions of every resource; nil: nothing has a class.
+	// Actions are those of every resource. Without them no resource has a class.
 	Actions []string
 	// Extra is what every grant brings beside its own line; changing it makes waiting requests grow.
 	Extra    []string
 	Policies []*v1alpha1.ApprovalPolicy
 	About    map[string]approval.Facts
 	Reaches  map[string]approval.Reached // by application; see also Reached
-	Down     func() error                // what writing policies gives; nil: nothing
+	Down     func() error                // returns the error of writing policies, unless nil
 	// Contested are addresses of another application.
 	Contested map[string]bool
 	objects   map[string]*hostObject

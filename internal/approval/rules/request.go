@@ -14,13 +14,13 @@ type Request struct {
 	Application Entity        `cel:"application"`
 	Resource    Entity        `cel:"resource"`
 	Actions     []string      `cel:"actions"`
-	Duration    time.Duration `cel:"duration"` // 0: until revoked
-	Total       time.Duration `cel:"total"`    // from the first grant to the end of this one; 0: until revoked
+	Duration    time.Duration `cel:"duration"` // 0 means until revoked
+	Total       time.Duration `cel:"total"`    // from the first grant to the end of this one; 0 means until revoked
 	Permanent   bool          `cel:"permanent"`
 	BreakGlass  bool          `cel:"breakGlass"`
 	Enforcers   []string      `cel:"enforcers"` // that enforce the resource
 	Clients     int64         `cel:"clients"`   // that may reach the resource now
-	FromMode    string        `cel:"fromMode"`  // the strictest one in effect in any member; empty: it is not protected
+	FromMode    string        `cel:"fromMode"`  // the strictest one in effect in any member; empty if it is not protected
 	ToMode      string        `cel:"toMode"`    // the weakest one that would be in effect in any member
 	Opens       bool          `cel:"opens"`     // a member enforces less than before
 	Closes      bool          `cel:"closes"`    // a member begins to enforce

@@ -24,7 +24,7 @@ type File struct {
 	Poll time.Duration
 }
 
-// Replayable implements hubble.LineSource. It returns true: every Follow begins with the oldest rotated file.
+// Replayable implements hubble.LineSource. It returns true, because every Follow begins with the oldest rotated file.
 func (*File) Replayable() bool { return true }
 
 // Follow calls take for each line until the context ends or reading fails. Of a damaged rotated file it passes on the lines

@@ -14,7 +14,7 @@ var ErrEnded = errors.New("the input has ended")
 // Stream reads lines from a pipe, such as the standard input.
 type Stream struct{ R io.Reader }
 
-// Replayable implements hubble.LineSource. It returns false: lines that were read cannot be read again.
+// Replayable implements hubble.LineSource. It returns false, because lines that were read cannot be read again.
 func (*Stream) Replayable() bool { return false }
 
 const chunk = 256 << 10

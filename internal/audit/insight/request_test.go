@@ -11,13 +11,13 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// requests makes an edge one of requests of an action; empty: of none.
+// requests makes an edge one of requests of an action, or of no requests if the action is empty.
 func requests(action string) func(*audit.Edge) {
 	return func(e *audit.Edge) { e.Protocol, e.Action = audit.ProtocolHTTP, action }
 }
 
-// TestEvidenceSeesRequests: a client whose connections are let in for some requests is not covered when others are refused.
-func TestEvidenceSeesRequests(t *testing.T) {
+// TestEvidenceIncludesRequests: a client whose connections are let in for some requests is not covered when others are refused.
+func TestEvidenceIncludesRequests(t *testing.T) {
 	connections := flows(edge(app+"1", shop, 8443, policy.Allowed), 100, every(14)...)
 	for name, tc := range map[string]struct {
 		reason  string
@@ -55,7 +55,7 @@ func TestEvidenceSeesRequests(t *testing.T) {
 	}
 }
 
-func TestProposalsSeeRequests(t *testing.T) {
+func TestProposalsIncludeRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		edge   audit.Edge
@@ -98,8 +98,8 @@ func TestProposalsSeeRequests(t *testing.T) {
 	}
 }
 
-// TestReplaySeesRequests: a grant of some requests lets in those, and leaves others refused on the same port.
-func TestReplaySeesRequests(t *testing.T) {
+// TestReplayIncludesRequests: a grant of some requests lets in those, and leaves others refused on the same port.
+func TestReplayIncludesRequests(t *testing.T) {
 	enforced := protect(shop, v1alpha1.ModeEnforce)
 	im := must[Impact](t)(Replay(
 		t.Context(),

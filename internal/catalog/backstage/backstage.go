@@ -35,7 +35,7 @@ type Config struct {
 	Name string
 	// URL is the address of the backend, for example https://backstage.example.com; http only for this machine.
 	URL string
-	// TokenFile contains the bearer token. It is read for every sync, so that the token can be rotated; empty: no
+	// TokenFile contains the bearer token. It is read for every sync, so that the token can be rotated. Empty means no
 	// token.
 	TokenFile string
 	// Every is the interval between two readings.

@@ -23,7 +23,7 @@ type server struct {
 	*httptest.Server
 	token    string
 	entities []map[string]any
-	answer   func(w http.ResponseWriter, r *http.Request) bool // true: it has answered
+	answer   func(w http.ResponseWriter, r *http.Request) bool // returns true if it has answered
 	pages    int
 }
 

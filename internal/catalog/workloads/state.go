@@ -18,7 +18,7 @@ type Registered struct {
 	Managed bool
 	// Version changes whenever the object changes.
 	Version string
-	// Accepted is the adapter's verdict on the object; nil: none yet. Message says why it is false.
+	// Accepted is the adapter's verdict on the object, or nil before there is one. Message says why it is false.
 	Accepted *bool
 	Message  string
 }
@@ -30,7 +30,7 @@ type State struct {
 	objects map[string]Registered
 	holders bart.Table[map[string]bool] // object names, by prefix
 	counts  map[string]int              // numbers of addresses, by subject
-	sorted  []string                    // names of all objects; nil: has to be computed
+	sorted  []string                    // names of all objects; nil if they have to be computed
 }
 
 // NewState returns a State that is empty and not ready.

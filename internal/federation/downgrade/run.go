@@ -32,7 +32,7 @@ const (
 type Extent struct {
 	// Policies is the number of policies that ACP manages, and Closing the number of those that refuse something.
 	Policies, Closing int
-	// Mark is the mark of a downgrade in progress; nil: there is none.
+	// Mark is the mark of a downgrade in progress, or nil.
 	Mark *guard.Downgrade
 }
 
@@ -104,7 +104,7 @@ type Downgrade struct {
 	Operator *Operator
 	Reason   string
 	Now      func() time.Time
-	// Settling replaces the constant of the same name; 0: the constant.
+	// Settling replaces the constant of the same name unless it is 0.
 	Settling time.Duration
 	// Opened is called once, when all policies let everything through for the first time.
 	Opened func(written int, took time.Duration)

@@ -32,7 +32,7 @@ const page = 500
 type Leave struct {
 	Host *Host
 	Name string
-	// Member has the rights of the member's administrator; nil: only KubeFed removes objects in the member.
+	// Member has the rights of the member's administrator. If it is nil, only KubeFed removes objects in the member.
 	Member *rest.Config
 	// Force unregisters the member whatever it still has.
 	Force  bool

@@ -43,7 +43,7 @@ func istioAlone(f Facts) []Finding {
 	return out
 }
 
-// absent says why Istio does not run in the cluster, as far as was read; zero: it runs.
+// absent returns why Istio does not run in the cluster, as far as was read, or zero if it runs.
 func (i Istio) absent() message.Message {
 	switch {
 	case !i.Unread.IsZero():

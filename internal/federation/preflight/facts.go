@@ -21,7 +21,7 @@ type Facts struct {
 	Cilium Cilium
 	// Mesh is the cluster mesh that the member declares; see federation.AnnotationMesh.
 	Mesh string
-	// Enforcer is what the member declares by federation.AnnotationEnforcer; "": Cilium.
+	// Enforcer is what the member declares by federation.AnnotationEnforcer. "" means Cilium.
 	Enforcer string
 	Istio    Istio
 	Guard    Guard
@@ -66,7 +66,7 @@ const (
 
 // Istio contains the properties of the cluster's Istio.
 type Istio struct {
-	// Served: the kind AuthorizationPolicy is there.
+	// Served reports whether the API server serves AuthorizationPolicies.
 	Served bool
 	// Version of istiod, and whether ambient's ztunnel runs; both unknown when Unread.
 	Version string

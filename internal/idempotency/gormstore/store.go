@@ -26,7 +26,7 @@ type row struct {
 	Key       string `gorm:"primaryKey;column:idempotency_key"`
 	Digest    string
 	ClaimedAt int64
-	Status    int // 0: in progress
+	Status    int // 0 while in progress
 	Kind      string
 	Body      []byte
 }

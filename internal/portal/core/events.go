@@ -26,7 +26,7 @@ type stream struct {
 	request *http.Request
 	who     approval.Actor
 	claimed []string // the roles of the login; none with a token
-	token   string   // the bearer token that it was opened with; empty: a session
+	token   string   // the bearer token that it was opened with; empty for a session
 	events  <-chan event
 	cancel  func()
 }

@@ -38,7 +38,7 @@ const (
 
 type inboxFollower struct {
 	inboxes   arrivalReader
-	published map[int64]bool // of the overlap; nil: it did not begin yet
+	published map[int64]bool // of the overlap; nil before it begins
 	start     int64          // what was there when it began is no news
 	newest    int64
 }

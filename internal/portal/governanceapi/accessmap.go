@@ -51,7 +51,7 @@ type accessFilter struct {
 	modes             []openapi.Mode
 	origins           []openapi.PolicyOriginKind
 	broad             bool
-	before            time.Time // zero: whatever their end
+	before            time.Time // zero selects any end
 	part              string
 	policies          map[string]governance.OriginKind
 	texts             map[string]string

@@ -39,7 +39,7 @@ type Host struct {
 	log    *slog.Logger
 
 	ready    atomic.Bool
-	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
+	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil while it answers
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
 	onObject func(externalchanges.Row, bool)                        // nil if there is no receiver

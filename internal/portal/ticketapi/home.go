@@ -145,7 +145,7 @@ func firstExpiry(t openapi.Ticket) time.Time {
 }
 
 // deniedLately returns the refused connections of these applications in the last day, newest first, and how many applications with
-// refused connections are not among them; false: not known.
+// refused connections are not among them. It returns false if that is not known.
 func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) (list []openapi.DeniedConnection, leftOut int, known bool) {
 	out := []openapi.DeniedConnection{}
 	counts := a.Denials(ctx, audit.DeniedQuery{By: audit.BySubject})

@@ -41,7 +41,7 @@ func TestSettings(t *testing.T) {
 		reason  string
 		in      Settings
 		environ []string
-		want    string // the URL; empty: off
+		want    string // the URL; empty if tracing is off
 		refused string
 	}{
 		"default": {reason: "off", in: Settings{SampleRatio: 1}},

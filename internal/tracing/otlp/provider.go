@@ -34,7 +34,7 @@ type Config struct {
 	// Service and Version are those of the program. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override them.
 	Service, Version string
 	Log              *slog.Logger
-	// Metrics is the registry for the counter of spans; nil: it is not exported.
+	// Metrics is the registry for the counter of spans. Nil means that it is not exported.
 	Metrics prometheus.Registerer
 }
 
@@ -118,7 +118,7 @@ type sender struct {
 
 	mu     sync.Mutex
 	failed int       // spans since the last line
-	logged time.Time // of the last line; zero: the collector answers
+	logged time.Time // of the last line; zero while the collector answers
 }
 
 func newSender(e sdk.SpanExporter, endpoint string, log *slog.Logger, spans *prometheus.CounterVec) *sender {
@@ -138,7 +138,7 @@ func Spans() *prometheus.CounterVec {
 	return c
 }
 
-// registered returns the counter of spans of a registry, which may have one already; nil: of none.
+// registered returns the counter of spans of a registry, which may have one already. Without a registry it returns a new counter.
 func registered(registry prometheus.Registerer) (*prometheus.CounterVec, error) {
 	c := Spans()
 	if registry == nil {

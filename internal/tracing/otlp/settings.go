@@ -25,7 +25,7 @@ type Settings struct {
 	CAFile      string
 	HeadersFile string
 	SampleRatio float64
-	// Environ looks up an environment variable; nil: that of the process.
+	// Environ looks up an environment variable. Nil means the environment of the process.
 	Environ func(string) string
 }
 
@@ -36,7 +36,7 @@ func (s *Settings) Define(c *configuration.Settings) *pflag.FlagSet {
 		&s.Endpoint,
 		"tracing-endpoint",
 		"",
-		"`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; without a path: /v1/traces. Empty: "+
+		"`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as https://otel.example.com:4318; the path defaults to /v1/traces. If empty: "+
 			"the variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and without them there are no traces",
 	)
 	f.BoolVar(

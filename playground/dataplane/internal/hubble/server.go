@@ -87,7 +87,7 @@ func (s *Server) GetFlows(req *observerpb.GetFlowsRequest, stream observerpb.Obs
 // errEnd ends a stream that has sent all requested flows.
 var errEnd = status.Error(codes.OutOfRange, "end of the requested flows")
 
-// start returns the number of the first flow to read, and the maximum number of flows to send (0: no limit).
+// start returns the number of the first flow to read, and the maximum number of flows to send, where 0 means no limit.
 func (s *Server) start(req *observerpb.GetFlowsRequest) (from, limit uint64) {
 	oldest, next := s.ring.Bounds()
 	switch {

@@ -24,7 +24,7 @@ type validity struct {
 	queue  workqueue.TypedRateLimitingInterface[string]
 
 	mu    sync.Mutex
-	known map[string]string // name -> message; empty: valid
+	known map[string]string // name -> message, which is empty if it is valid
 }
 
 func newValidity(client dynamic.ResourceInterface, log *slog.Logger) *validity {
