@@ -102,6 +102,13 @@ func TestNodesAreCounted(t *testing.T) {
 	s.untilNodes("both enforce it", v1alpha1.NodeCounts{Total: 2, Realized: 2}, nil, nil)
 	reportNode(s, "n2", func(r *nodereport.Report) { r.Healthy, r.Message = false, "the agent is not healthy" })
 	s.untilNodes("an agent is not healthy", v1alpha1.NodeCounts{Total: 2, Realized: 1, Unknown: 1}, nil, []string{"n2"})
+	s.untilMemberStatus("the MemberCluster names the node", "m1", func(m v1alpha1.MemberClusterStatus) bool {
+		n := m.Nodes
+		return n != nil && n.Total == 2 && n.Reporting == 1 && n.Unhealthy == 1 && n.Silent == 0 && slices.Equal(n.UnhealthyNodes, []string{"n2"})
+	})
+	if m := s.memberCluster("m2"); m == nil || m.Status.Nodes != nil {
+		t.Errorf("m2 runs no acp-node, and its MemberCluster is %+v", m)
+	}
 	reportNode(s, "gone", func(*nodereport.Report) {})
 	reportNode(s, "n2", func(r *nodereport.Report) { r.Time = r.Time.Add(-nodereport.StaleAfter) })
 	s.untilNodes(

@@ -155,6 +155,7 @@ func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 		Reports:        s.reports,
 		Complete:       inventory.Complete,
 		Orphans:        inventory.Orphans,
+		Nodes:          s.nodes.In,
 		Ready:          ready,
 		Identities:     s.labels.Counts.Count,
 		Labels:         s.labels.Counts.Labels,

@@ -258,6 +258,38 @@ type MemberDowngrade struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// NodeReporting counts the nodes of a member by what acp-node reports about Cilium's agent on them. Each node is in one count.
+type NodeReporting struct {
+	// Total is the number of nodes on which an agent runs.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+	// Reporting is the number of nodes with a recent report of a healthy agent.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Reporting int32 `json:"reporting"`
+	// Unhealthy is the number of nodes with a recent report that the agent does not answer or is not healthy.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Unhealthy int32 `json:"unhealthy"`
+	// Silent is the number of nodes without a recent report.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Silent int32 `json:"silent"`
+	// UnhealthyNodes and SilentNodes are the names of the first nodes that are counted in unhealthy and silent, at most 10 each.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	UnhealthyNodes []string `json:"unhealthyNodes,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	SilentNodes []string `json:"silentNodes,omitempty"`
+}
+
 // MemberClusterSpec is empty, because a member is registered by its KubeFedCluster.
 type MemberClusterSpec struct{}
 
@@ -340,6 +372,12 @@ type MemberClusterStatus struct {
 
 	// +optional
 	Guard GuardState `json:"guard,omitempty"`
+
+	// Nodes reports for how many nodes it is known what they enforce. It is absent if the member runs no acp-node, or if its
+	// reports or its nodes cannot be read: then it is only known what the member's API server has accepted.
+	//
+	// +optional
+	Nodes *NodeReporting `json:"nodes,omitempty"`
 
 	// Downgrade is present while the member is manually downgraded to audit.
 	//

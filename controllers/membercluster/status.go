@@ -28,8 +28,10 @@ type facts struct {
 	Orphans []string
 	// Identities is nil if they were not read.
 	Identities *v1alpha1.MemberIdentities
-	Dataplane  dataplane
-	Now        metav1.Time
+	// Nodes is nil if the member runs no acp-node, or if its reports cannot be read.
+	Nodes     *federation.NodeView
+	Dataplane dataplane
+	Now       metav1.Time
 }
 
 // maxDeclaration is the maximum length of a declaration in the API.
@@ -71,6 +73,7 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	if f.Identities != nil && !sameIdentities(f.Identities, before.Identities) {
 		s.Identities = f.Identities
 	}
+	s.Nodes = nodesOf(f.Nodes, f.Now.Time)
 	s.Dataplane = f.dataplane(before.Dataplane)
 	if s.PolicyMap != nil && s.Dataplane != nil {
 		m := *s.PolicyMap

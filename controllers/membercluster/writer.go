@@ -52,6 +52,9 @@ type Writer struct {
 	NoHTTP func(cluster string) message.Message
 	// SupportsGroups reports whether groups of addresses can be pushed to the members.
 	SupportsGroups func() bool
+	// Nodes returns what acp-node reports about the nodes of a member, or nil if nothing is known. If the function is nil,
+	// nodes are not reported.
+	Nodes func(cluster string) *federation.NodeView
 	// Orphans returns the objects in a member that look like ACP's and that nothing on the host wants, by name. If it
 	// is nil, orphans are not reported.
 	Orphans func(cluster string) []string
@@ -191,6 +194,9 @@ func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, 
 	}
 	if units != nil && w.Orphans != nil {
 		f.Orphans = w.Orphans(c.Name)
+	}
+	if w.Nodes != nil {
+		f.Nodes = w.Nodes(c.Name)
 	}
 	f.Identities = w.Identities(c.Name, f.Check.IdentityLimit)
 	if f.Identities != nil {

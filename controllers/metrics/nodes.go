@@ -59,12 +59,7 @@ func (n Nodes) Collect(ch chan<- prometheus.Metric) {
 		if view == nil {
 			continue
 		}
-		reporting := 0
-		for _, node := range view.Nodes {
-			if view.Reports[node].Usable(now) {
-				reporting++
-			}
-		}
+		reporting, _, _ := view.Agents(now)
 		ch <- prometheus.MustNewConstMetric(nodesDesc, prometheus.GaugeValue, float64(reporting), c.Name, "reporting")
 		ch <- prometheus.MustNewConstMetric(nodesDesc, prometheus.GaugeValue, float64(len(view.Nodes)-reporting), c.Name, "unknown")
 	}

@@ -248,6 +248,22 @@ func (n *NodeReports) In(cluster string) *NodeView {
 	return v
 }
 
+// Agents returns the number of nodes with a recent report of a healthy agent, and the names of the nodes whose recent report
+// says that the agent is not healthy, and of those without a recent report.
+func (v *NodeView) Agents(now time.Time) (reporting int, unhealthy, silent []string) {
+	for _, node := range v.Nodes {
+		switch r := v.Reports[node]; {
+		case r.Usable(now):
+			reporting++
+		case r.Recent(now):
+			unhealthy = append(unhealthy, node)
+		default:
+			silent = append(silent, node)
+		}
+	}
+	return reporting, unhealthy, silent
+}
+
 // Of returns how many nodes have each standing about objects with the revisions that they must have, and the names of those
 // that are not Realized.
 func (v *NodeView) Of(wanted map[string]string, now time.Time) (realized int, lagging, unknown []string) {

@@ -92,10 +92,13 @@ func (r *Report) Of(policy, revision string, now time.Time) Standing {
 	}
 }
 
-// Usable reports whether the report is recent, and of a healthy agent.
-func (r *Report) Usable(now time.Time) bool {
-	return r != nil && r.Healthy && now.Sub(r.Time) < StaleAfter && r.Time.Sub(now) < maxAhead
+// Recent reports whether there is a report, and its time is neither too old nor too far in the future.
+func (r *Report) Recent(now time.Time) bool {
+	return r != nil && now.Sub(r.Time) < StaleAfter && r.Time.Sub(now) < maxAhead
 }
+
+// Usable reports whether the report is recent, and of a healthy agent.
+func (r *Report) Usable(now time.Time) bool { return r.Recent(now) && r.Healthy }
 
 // SaysTheSame reports whether two reports differ at most in their times.
 func (r *Report) SaysTheSame(other *Report) bool {
