@@ -40,3 +40,21 @@ func TestPrintMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestPrintNodes checks that the nodes of an item are printed with those that lag, and that nothing is printed if they are not known.
+func TestPrintNodes(t *testing.T) {
+	var out strings.Builder
+	printNodes(&out, nil)
+	if out.String() != "" {
+		t.Errorf("nodes that are not known are printed: %q", out.String())
+	}
+	printNodes(&out, &portalclient.NodeSummary{
+		Messages: []portalclient.Message{message.NodesRealized(1, 3)},
+		Clusters: []portalclient.MemberNodes{
+			{Message: message.NodesMember("m1", 1, 3, []message.Message{message.NodesLagging(message.NamesList([]string{"n2", "n3"}))})},
+		},
+	})
+	if want := "  Realized on 1 of 3 nodes.\n    m1: realized on 1 of 3 nodes; lagging: n2, n3\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

@@ -194,6 +194,19 @@ func printMembers(w io.Writer, members []portalclient.ClusterState, counts *port
 	}
 }
 
+// printNodes prints on how many nodes the members enforce an item, and the nodes that do not; nothing if it is not known.
+func printNodes(w io.Writer, nodes *portalclient.NodeSummary) {
+	if nodes == nil {
+		return
+	}
+	for _, m := range nodes.Messages {
+		fmt.Fprintf(w, "  %s\n", printable(m.Render(language())))
+	}
+	for _, c := range nodes.Clusters {
+		fmt.Fprintf(w, "    %s\n", printable(c.Message.Render(language())))
+	}
+}
+
 // statesOf describes the number of members by state.
 func statesOf(members []portalclient.ClusterState, counts *portalclient.MemberCounts) string {
 	in := map[string]int{}
@@ -229,6 +242,7 @@ func printTicket(w io.Writer, t portalclient.Ticket) {
 			printStep(w, *it.Review)
 		}
 		printMembers(w, it.Clusters, it.Members)
+		printNodes(w, it.Nodes)
 		if it.Message != nil {
 			fmt.Fprintf(w, "  %s\n", printable(it.Message.Render(language())))
 		}

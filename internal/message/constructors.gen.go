@@ -1912,6 +1912,46 @@ func NamesListAndMore(names []string, count int) Message {
 	return build("names.list-and-more", param{"count", count}, param{"names", names})
 }
 
+// NodesAccepted is "There are no reports about nodes. Realized means that the change is accepted by the API server.".
+func NodesAccepted() Message {
+	return Message{Code: "nodes.accepted", Text: "There are no reports about nodes. Realized means that the change is accepted by the API server."}
+}
+
+// NodesCount is "{count}".
+func NodesCount(count int) Message {
+	return build("nodes.count", param{"count", count})
+}
+
+// NodesLagging is "lagging: {nodes}".
+func NodesLagging(nodes Message) Message {
+	return build("nodes.lagging", param{"nodes", nodes})
+}
+
+// NodesMember is "{member}: realized on {realized} of {total} nodes; {problems}".
+func NodesMember(member string, realized int, total int, problems []Message) Message {
+	return build("nodes.member", param{"member", member}, param{"problems", problems}, param{"realized", realized}, param{"total", total})
+}
+
+// NodesMore is "Nodes in other members that lag or are unknown: {count}.".
+func NodesMore(count int) Message {
+	return build("nodes.more", param{"count", count})
+}
+
+// NodesRealized is "Realized on {realized} of {total} nodes.".
+func NodesRealized(realized int, total int) Message {
+	return build("nodes.realized", param{"realized", realized}, param{"total", total})
+}
+
+// NodesUnknown is "unknown: {nodes}".
+func NodesUnknown(nodes Message) Message {
+	return build("nodes.unknown", param{"nodes", nodes})
+}
+
+// NodesUnreported is "Members without reports about nodes: {count}. There, realized means that the change is accepted by the API server.".
+func NodesUnreported(count int) Message {
+	return build("nodes.unreported", param{"count", count})
+}
+
 // NoteDeniedInOtherMesh is "{subject}, which is denied, has or may have pods in {members}, of another cluster mesh than {target}, so all addresses are denied the same ports there".
 func NoteDeniedInOtherMesh(subject string, members Message, target string) Message {
 	return build("note.denied-in-other-mesh", param{"members", members}, param{"subject", subject}, param{"target", target})

@@ -2463,6 +2463,9 @@ type Member struct {
 	Message *Message `json:"message,omitempty"`
 	Name    string   `json:"name"`
 
+	// Nodes absent: there are no reports about nodes, so it is only known what the API server has accepted
+	Nodes *NodeReporting `json:"nodes,omitempty"`
+
 	// Objects objects of ACP in the member, by state
 	Objects    *MemberObjects `json:"objects,omitempty"`
 	ObservedAt *time.Time     `json:"observedAt,omitempty"`
@@ -2530,6 +2533,30 @@ type MemberFinding struct {
 
 // MemberHealth the worst that holds, in the order Quarantined, Downgraded, Leaving, Unreachable, Ready; Unknown: the adapter has not reported on it
 type MemberHealth string
+
+// MemberNodes the nodes of one member in which a node is not realized
+type MemberNodes struct {
+	Cluster string `json:"cluster"`
+
+	// Lagging the agent does not have the wanted revision, or an endpoint does not enforce it yet
+	Lagging int `json:"lagging"`
+
+	// LaggingNodes names of the first lagging nodes; empty for callers who are neither security administrators nor auditors
+	LaggingNodes []string `json:"laggingNodes"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
+	// Realized the node's Cilium agent has the wanted revision, and each of its endpoints enforces it
+	Realized int `json:"realized"`
+	Total    int `json:"total"`
+
+	// Unknown there is no recent report of a healthy agent
+	Unknown int `json:"unknown"`
+
+	// UnknownNodes names of the first unknown nodes; empty for callers who are neither security administrators nor auditors
+	UnknownNodes []string `json:"unknownNodes"`
+}
 
 // MemberObjects objects of ACP in the member, by state
 type MemberObjects struct {
@@ -2707,6 +2734,63 @@ type NewWorkload struct {
 	Addresses   []string `json:"addresses"`
 	Description *string  `json:"description,omitempty"`
 	Id          string   `json:"id"`
+}
+
+// NodeCounts nodes of members that run acp-node; each node is in one of realized, lagging and unknown
+type NodeCounts struct {
+	// Lagging the agent does not have the wanted revision, or an endpoint does not enforce it yet
+	Lagging int `json:"lagging"`
+
+	// Realized the node's Cilium agent has the wanted revision, and each of its endpoints enforces it
+	Realized int `json:"realized"`
+	Total    int `json:"total"`
+
+	// Unknown there is no recent report of a healthy agent
+	Unknown int `json:"unknown"`
+}
+
+// NodeReporting the nodes of a member by what acp-node reports about Cilium's agent on them; each node is in one of reporting, unhealthy and silent
+type NodeReporting struct {
+	// Reporting nodes with a recent report of a healthy agent
+	Reporting int `json:"reporting"`
+
+	// Silent nodes without a recent report
+	Silent int `json:"silent"`
+
+	// SilentNodes names of the first silent nodes
+	SilentNodes []string `json:"silentNodes"`
+	Total       int      `json:"total"`
+
+	// Unhealthy nodes with a recent report that the agent does not answer or is not healthy
+	Unhealthy int `json:"unhealthy"`
+
+	// UnhealthyNodes names of the first unhealthy nodes
+	UnhealthyNodes []string `json:"unhealthyNodes"`
+}
+
+// NodeSummary on how many nodes Cilium's agents enforce the wanted revision. It does not change the states of the members
+type NodeSummary struct {
+	// Clusters members in which a node is not realized, those with the most such nodes first
+	Clusters []MemberNodes `json:"clusters"`
+
+	// Lagging the agent does not have the wanted revision, or an endpoint does not enforce it yet
+	Lagging int `json:"lagging"`
+
+	// Members targeted members whose nodes are counted
+	Members int `json:"members"`
+
+	// Messages the counts in words
+	Messages []Message `json:"messages"`
+
+	// Realized the node's Cilium agent has the wanted revision, and each of its endpoints enforces it
+	Realized int `json:"realized"`
+	Total    int `json:"total"`
+
+	// Unknown there is no recent report of a healthy agent
+	Unknown int `json:"unknown"`
+
+	// Unreported targeted members without reports about nodes: of them it is only known what the API server has accepted
+	Unreported int `json:"unreported"`
 }
 
 // ObjectChange for class and approval-policy tickets
@@ -3024,9 +3108,12 @@ type Protection struct {
 	Members *MemberCounts `json:"members,omitempty"`
 
 	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
-	Message  *Message `json:"message,omitempty"`
-	Mode     Mode     `json:"mode"`
-	Realized bool     `json:"realized"`
+	Message *Message `json:"message,omitempty"`
+	Mode    Mode     `json:"mode"`
+
+	// Nodes absent: no member is targeted, or the adapter has not handled the last change yet
+	Nodes    *NodeSummary `json:"nodes,omitempty"`
+	Realized bool         `json:"realized"`
 
 	// ResourceVersion what a change of the temporary audit was made on
 	ResourceVersion *string         `json:"resourceVersion,omitempty"`
@@ -3524,6 +3611,9 @@ type TicketItem struct {
 
 	// Message what it waits for or why it failed
 	Message *Message `json:"message,omitempty"`
+
+	// Nodes absent: clusters is empty, no member is targeted, or the nodes are not known for the revision of clusters yet
+	Nodes *NodeSummary `json:"nodes,omitempty"`
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`

@@ -158,6 +158,7 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 		IstioVersion: core.Optional(s.IstioVersion),
 		Guard:        openapi.GuardState(s.Guard),
 		ObservedAt:   instant(s.ObservedAt),
+		Nodes:        views.NodeReporting(s.Nodes),
 	}
 	if out.State == "" {
 		out.State = openapi.MemberHealthUnknown

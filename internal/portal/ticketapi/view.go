@@ -32,6 +32,7 @@ func (a *API) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	out.TraceId, out.TraceUrl = core.Optional(trace), a.Server.TracePage(trace)
 	for i := range t.Items {
 		it := &out.Items[i]
+		it.Nodes = a.nodes(who, t, i)
 		it.Statement = objectYAML(t.Kind, t.Items[i])
 		lines := t.Items[i].Shown.Lines
 		if !sees(i) {
@@ -149,6 +150,29 @@ func workloadChange(c *approval.Change) *openapi.WorkloadChange {
 		out.Before = append(out.Before, before.Addresses...)
 	}
 	return out
+}
+
+// nodes returns on how many nodes the revision is enforced that the members of an item must have; nil if it is not known, or if the item
+// is not in progress.
+func (a *API) nodes(who approval.Actor, t *approval.Ticket, i int) *openapi.NodeSummary {
+	it := t.Items[i]
+	switch {
+	case !it.State.InProgress() || it.ResourceName == "":
+		return nil
+	case t.Kind.Access():
+		p, ok := a.Host.Cached(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
+		if !ok {
+			return nil
+		}
+		u, ok := approval.Unit(p, it.ResourceName)
+		if !ok {
+			return nil
+		}
+		return a.NodesOfUnit(who, &u)
+	case it.Change != nil:
+		return views.NodesOfResource(who, a.Host.Protection(it.ResourceName))
+	}
+	return nil
 }
 
 // liveState sets the current states of the members, which may be worse than when the item became effective.

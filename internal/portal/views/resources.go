@@ -18,6 +18,7 @@ func (d *Data) ProtectionFor(c *catalog.Catalog, who approval.Actor, e catalog.E
 	if out == nil {
 		return nil
 	}
+	out.Nodes = NodesOfResource(who, p)
 	out.CanToggle = new(rollout.May(c, who, e))
 	out.ResourceVersion = core.Optional(p.ResourceVersion)
 	out.TemporaryAudit = d.TemporaryAudit(c, p)

@@ -1636,6 +1636,36 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description nodes of members that run acp-node; each node is in one of realized, lagging and unknown */
+        NodeCounts: {
+            total: number;
+            /** @description the node's Cilium agent has the wanted revision, and each of its endpoints enforces it */
+            realized: number;
+            /** @description the agent does not have the wanted revision, or an endpoint does not enforce it yet */
+            lagging: number;
+            /** @description there is no recent report of a healthy agent */
+            unknown: number;
+        };
+        /** @description the nodes of one member in which a node is not realized */
+        MemberNodes: components["schemas"]["NodeCounts"] & {
+            cluster: string;
+            /** @description names of the first lagging nodes; empty for callers who are neither security administrators nor auditors */
+            laggingNodes: string[];
+            /** @description names of the first unknown nodes; empty for callers who are neither security administrators nor auditors */
+            unknownNodes: string[];
+            message: components["schemas"]["Message"];
+        };
+        /** @description on how many nodes Cilium's agents enforce the wanted revision. It does not change the states of the members */
+        NodeSummary: components["schemas"]["NodeCounts"] & {
+            /** @description targeted members whose nodes are counted */
+            members: number;
+            /** @description targeted members without reports about nodes: of them it is only known what the API server has accepted */
+            unreported: number;
+            /** @description members in which a node is not realized, those with the most such nodes first */
+            clusters: components["schemas"]["MemberNodes"][];
+            /** @description the counts in words */
+            messages: components["schemas"]["Message"][];
+        };
         Protection: {
             mode: components["schemas"]["Mode"];
             effectiveMode: components["schemas"]["Mode"];
@@ -1651,6 +1681,8 @@ export interface components {
             members?: components["schemas"]["MemberCounts"];
             /** @description by name; with many members only the worst have a message */
             clusters: components["schemas"]["ClusterState"][];
+            /** @description absent: no member is targeted, or the adapter has not handled the last change yet */
+            nodes?: components["schemas"]["NodeSummary"];
         };
         ActionInfo: {
             /** @example redis:connect */
@@ -1901,6 +1933,8 @@ export interface components {
             members?: components["schemas"]["MemberCounts"];
             /** @description live state per targeted member while applying and afterwards */
             clusters: components["schemas"]["ClusterState"][];
+            /** @description absent: clusters is empty, no member is targeted, or the nodes are not known for the revision of clusters yet */
+            nodes?: components["schemas"]["NodeSummary"];
             /** @description the statement or object as YAML */
             statement?: string;
             /** @description the object in the host cluster */
@@ -3099,6 +3133,20 @@ export interface components {
             by?: string;
             reason: string;
         };
+        /** @description the nodes of a member by what acp-node reports about Cilium's agent on them; each node is in one of reporting, unhealthy and silent */
+        NodeReporting: {
+            total: number;
+            /** @description nodes with a recent report of a healthy agent */
+            reporting: number;
+            /** @description nodes with a recent report that the agent does not answer or is not healthy */
+            unhealthy: number;
+            /** @description nodes without a recent report */
+            silent: number;
+            /** @description names of the first unhealthy nodes */
+            unhealthyNodes: string[];
+            /** @description names of the first silent nodes */
+            silentNodes: string[];
+        };
         Member: {
             name: string;
             state: components["schemas"]["MemberHealth"];
@@ -3123,6 +3171,8 @@ export interface components {
             /** @description resources and wildcards of which it was not seen with the wanted revision */
             behind: number;
             downgrade?: components["schemas"]["MemberDowngrade"];
+            /** @description absent: there are no reports about nodes, so it is only known what the API server has accepted */
+            nodes?: components["schemas"]["NodeReporting"];
             /** Format: date-time */
             observedAt?: string;
         };

@@ -6,6 +6,7 @@ import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
 import { MemberSummary, useWorstMembers } from "./MemberSummary";
+import { NodeSummary } from "./NodeSummary";
 import tables from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
@@ -61,6 +62,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
       ) : (
         <>
           <MemberSummary members={protection.clusters} counts={protection.members} above={mostRows} />
+          <NodeSummary nodes={protection.nodes} />
           <DataTable partial={shown.length < protection.clusters.length} sortParam="members-sort" label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
           {more}
         </>

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ticket, TicketItem, TicketKind } from "../api/types";
 import { chooseLanguage } from "../i18n";
-import { alice, approved, bob, bobsCluster, carol, cluster, event, item, step, ticket, ticketOf } from "../testing/fixtures";
+import { alice, approved, bob, bobsCluster, carol, cluster, event, item, nodeSummary, step, ticket, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { TicketDetail } from "./TicketDetail";
@@ -69,6 +69,28 @@ describe("a ticket in detail", () => {
     show(ticketOf(state, { expiresAt: "2026-12-20T10:00:00Z" }, { events: [...events] }));
     expect(within(screen.getByTestId("ticket-ended")).getByRole("time")).toHaveAttribute("dateTime", "2026-11-20T10:00:00.005Z");
     expect(screen.queryByText("Expires")).toBeNull();
+  });
+
+  it("shows on how many nodes the change is enforced", () => {
+    show(ticketOf("applying", { clusters: [cluster("m1", "Realized")], nodes: nodeSummary({ realized: 2, lagging: 1 }) }));
+    expect(within(screen.getByTestId("nodes")).getByText("Realized on 2 of 3 nodes")).toBeVisible();
+  });
+
+  it("shows the nodes of several resources apart, those with missing nodes first, and no resource twice", () => {
+    const other = { id: "other", name: "trnv1:rsc:trip-com:redis:clusters:other", title: "Other" };
+    const clusters = [cluster("m1", "Realized")];
+    show(
+      ticket({
+        state: "applying",
+        items: [
+          item({ position: 0, state: "applying", clusters, nodes: nodeSummary() }),
+          item({ position: 1, state: "applying", clusters, nodes: nodeSummary() }),
+          item({ position: 2, state: "applying", resource: other, clusters, nodes: nodeSummary({ realized: 1, unknown: 2 }) }),
+        ],
+      }),
+    );
+    expect(screen.getAllByText(/^Realized on \d of 3 nodes$/).map((found) => found.textContent)).toEqual(["Realized on 1 of 3 nodes", "Realized on 3 of 3 nodes"]);
+    expect(screen.getByTestId(`nodes-${other.name}`)).toHaveAttribute("data-value", "warn");
   });
 
   it("shows the id of the trace with a link where an administrator configured one", () => {

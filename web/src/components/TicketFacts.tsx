@@ -1,11 +1,12 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket, TicketItem } from "../api/types";
-import { expiryOf, sumClusters } from "../lib/items";
+import { expiryOf, nodesByResource, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { MemberSummary, useWorstMembers } from "./MemberSummary";
+import { NodeSummary } from "./NodeSummary";
 import { CopyName, PersonName, RefName } from "./Names";
 import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
@@ -178,6 +179,28 @@ export function TicketFacts({ ticket }: { ticket: Ticket }) {
 /** Members that are shown at first. */
 const mostMembers = 20;
 
+/** Resources whose nodes are shown. */
+const mostResources = 5;
+
+/** Shows on how many nodes the change of each resource is enforced, those with the most nodes that do not enforce it first. */
+function TicketNodes({ ticket }: { ticket: Ticket }) {
+  const { t } = useTranslation();
+  const all = nodesByResource(ticket.items);
+  if (all.length === 1) return <NodeSummary nodes={all[0]?.nodes} />;
+  const rest = all.length - mostResources;
+  return (
+    <>
+      {all.slice(0, mostResources).map(({ resource, nodes }) => (
+        <div key={resource.name}>
+          <p className={classes.later}>{resource.title}</p>
+          <NodeSummary nodes={nodes} testId={`nodes-${resource.name}`} />
+        </div>
+      ))}
+      {rest > 0 && <p className={classes.later}>{t("nodes.moreResources", { count: rest })}</p>}
+    </>
+  );
+}
+
 export function TicketClusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -201,6 +224,7 @@ export function TicketClusters({ ticket }: { ticket: Ticket }) {
         </div>
       ))}
       {more}
+      <TicketNodes ticket={ticket} />
     </section>
   );
 }

@@ -1,5 +1,5 @@
 /** Sums up the items of a ticket. Pure. */
-import type { ClusterState, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
+import type { CatalogRef, ClusterState, NodeSummary, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
 import { clusterOrder } from "./members";
 
 /** All kinds of tickets in display order. */
@@ -54,6 +54,16 @@ export function sumClusters(items: Pick<TicketItem, "clusters">[]): ClusterState
     if (!before || first(clusterOrder, before.state, cluster.state) !== before.state) sums.set(cluster.cluster, cluster);
   }
   return [...sums.values()].sort((a, b) => a.cluster.localeCompare(b.cluster));
+}
+
+/** nodesByResource returns the node counts of the items, one for each resource, those with the most nodes that are not realized first. */
+export function nodesByResource(items: Pick<TicketItem, "resource" | "nodes">[]): { resource: CatalogRef; nodes: NodeSummary }[] {
+  const found = new Map<string, { resource: CatalogRef; nodes: NodeSummary }>();
+  for (const { resource, nodes } of items) {
+    if (resource && nodes) found.set(resource.name, { resource, nodes });
+  }
+  const missing = ({ nodes }: { nodes: NodeSummary }) => nodes.total - nodes.realized;
+  return [...found.values()].sort((a, b) => missing(b) - missing(a) || a.resource.name.localeCompare(b.resource.name));
 }
 
 /** Approvals that a step has and that it needs. */

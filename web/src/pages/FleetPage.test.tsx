@@ -41,6 +41,17 @@ describe("the fleet", () => {
     for (const text of ["quarantined", m2.message?.text ?? "", "7 resources", "not read", "1 keeps it out"]) expect(second.getByText(text)).toBeVisible();
   });
 
+  it("shows how many nodes report, and names those that do not", async () => {
+    const nodes = { total: 5, reporting: 2, unhealthy: 1, silent: 2, unhealthyNodes: ["n1"], silentNodes: ["n2"] };
+    fleet(() => ({ body: { items: [{ ...m1, nodes }, m2, { ...m1, name: "m3", nodes: { ...nodes, reporting: 5, unhealthy: 0, silent: 0, unhealthyNodes: [], silentNodes: [] } }], reported: true } }));
+    const first = within(await screen.findByTestId("member-m1"));
+    for (const text of ["2 of 5 report", "agent not healthy: n1", "no recent report: n2 and 1 more"]) expect(first.getByText(text)).toBeVisible();
+    expect(within(screen.getByTestId("member-m2")).getByText("no reports: accepted by the API server")).toBeVisible();
+    const third = within(screen.getByTestId("member-m3"));
+    expect(third.getByText("5 of 5 report")).toBeVisible();
+    expect(third.queryByText(/no recent report|not healthy/)).toBeNull();
+  });
+
   it("says what is not known yet, and what to do without members", async () => {
     fleet(() => ({ body: { items: [m2], reported: false } }));
     expect(await screen.findByTestId("unreported")).toBeVisible();

@@ -5,7 +5,7 @@ import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import { GuardBadge, HealthBadge } from "../components/govern/badges";
-import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberVersions } from "../components/govern/MemberParts";
+import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberNodes, MemberVersions } from "../components/govern/MemberParts";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
@@ -39,6 +39,7 @@ function Members() {
     { key: "identities", header: t("fleet.identities"), cell: (row) => <MemberIdentities member={row} />, sortBy: (row) => row.identities?.used },
     { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span>, sortBy: (row) => row.objects?.managed },
     { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <MemberRevisionLag member={row} />, sortBy: (row) => row.behind },
+    { key: "nodes", header: t("fleet.nodes"), cell: (row) => <MemberNodes member={row} />, sortBy: (row) => row.nodes && row.nodes.total - row.nodes.reporting },
     { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} />, sortBy: (row) => row.guard },
     { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} />, sortBy: (row) => 1_000_000 * row.stops + 1_000 * row.fails + row.warns },
   ];

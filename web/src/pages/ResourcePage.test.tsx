@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Me, Resource } from "../api/types";
-import { app888, bobsCluster, card, carol, connection, me, resource, step } from "../testing/fixtures";
+import { app888, bobsCluster, card, carol, connection, me, nodeSummary, resource, step } from "../testing/fixtures";
 import { renderPage, serve, verbatim } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
@@ -57,6 +57,17 @@ describe("protection", () => {
     open(over, roles);
     await screen.findByTestId("protection");
     await waitFor(() => expect(asks()).toEqual(want));
+  });
+});
+
+describe("the nodes of a resource", () => {
+  it("stand above the members", async () => {
+    serve({
+      "GET /resources/bobs-cluster": () => ({ body: resource({ protection: { mode: "Enforce", effectiveMode: "Enforce", statements: 1, realized: true, clusters: [{ cluster: "m1", state: "Realized" }], nodes: nodeSummary({ realized: 2, lagging: 1 }) } }) }),
+    });
+    renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
+    expect(await screen.findByText("Realized on 2 of 3 nodes")).toBeVisible();
+    expect(screen.getByTestId("nodes")).toHaveAttribute("data-value", "busy");
   });
 });
 

@@ -1,5 +1,5 @@
 /** Test objects: complete by default, and each test names only what it is about. */
-import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, RolloutCard, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
+import type { Application, CatalogRef, ClusterState, Connection, Me, NodeSummary, Person, Resource, RolloutCard, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
 
 export const alice: Person = { id: "alice", displayName: "Alice Zhang" };
 export const bob: Person = { id: "bob", displayName: "Bob Li" };
@@ -47,6 +47,11 @@ export function connection(over: Partial<Connection> = {}): Connection {
 
 export function cluster(name: string, state: ClusterState["state"], over: Partial<ClusterState> = {}): ClusterState {
   return { cluster: name, state, ...over };
+}
+
+/** The nodes of one member, all realized. */
+export function nodeSummary(over: Partial<NodeSummary> = {}): NodeSummary {
+  return { members: 1, unreported: 0, total: 3, realized: 3, lagging: 0, unknown: 0, clusters: [], messages: [], ...over };
 }
 
 export function step(name: string, state: Step["state"], approvers: Person[], over: Partial<Step> = {}): Step {

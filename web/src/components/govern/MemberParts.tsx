@@ -55,6 +55,30 @@ export function MemberRevisionLag({ member }: { member: Member }) {
   return <ToneBadge tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
 }
 
+/** MemberNodes shows how many nodes of a member report what they enforce, and the nodes that do not by name. */
+export function MemberNodes({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { nodes } = member;
+  if (!nodes) {
+    return (
+      <span className={tables.why} title={t("nodes.help")}>
+        {t("fleet.nodesNone")}
+      </span>
+    );
+  }
+  const named = (names: string[], count: number) => words.list(count > names.length ? [...names, t("fleet.nodesMore", { number: words.number(count - names.length) })] : names);
+  return (
+    <span className={tables.stack} title={t("nodes.help")}>
+      <span>
+        <ToneBadge tone={nodes.total > 0 && nodes.reporting === nodes.total ? "ok" : "warn"} word={t("fleet.nodesReport", { reporting: words.number(nodes.reporting), total: words.number(nodes.total) })} />
+      </span>
+      {nodes.unhealthy > 0 && <span className={tables.why}>{t("fleet.nodesUnhealthy", { nodes: named(nodes.unhealthyNodes, nodes.unhealthy) })}</span>}
+      {nodes.silent > 0 && <span className={tables.why}>{t("fleet.nodesSilent", { nodes: named(nodes.silentNodes, nodes.silent) })}</span>}
+    </span>
+  );
+}
+
 export function MemberHealthDetails({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -84,6 +108,12 @@ export function MemberHealthDetails({ member }: { member: Member }) {
           <dt>{t("fleet.guard")}</dt>
           <dd>
             <GuardBadge state={member.guard} />
+          </dd>
+        </div>
+        <div>
+          <dt>{t("fleet.nodes")}</dt>
+          <dd data-testid="member-nodes">
+            <MemberNodes member={member} />
           </dd>
         </div>
         <div>

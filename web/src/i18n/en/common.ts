@@ -98,6 +98,13 @@ export const common = {
     fewer: "Show fewer",
     unlisted: "Counted, but not listed: {{number}}.",
   },
+  nodes: {
+    of: "Realized on {{realized}} of {{total}} nodes",
+    notReported: "nodes not reported",
+    help: "acp-node reports for each node which policies its Cilium agent enforces. Without reports it is only known what the API server has accepted.",
+    moreResources_one: "and {{count}} more resource",
+    moreResources_other: "and {{count}} more resources",
+  },
   clusterState: {
     Pending: "Pending",
     Realized: "Realized",

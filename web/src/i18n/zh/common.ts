@@ -97,6 +97,12 @@ export const common = {
     fewer: "收起",
     unlisted: "已计数但未列出：{{number}} 个。",
   },
+  nodes: {
+    of: "已在 {{total}} 个节点中的 {{realized}} 个上落实",
+    notReported: "没有节点报告",
+    help: "acp-node 报告每个节点的 Cilium 代理执行了哪些策略。没有报告时，只知道 API 服务器接受了什么。",
+    moreResources_other: "以及另外 {{count}} 个资源",
+  },
   clusterState: {
     Pending: "等待中",
     Realized: "已落实",
