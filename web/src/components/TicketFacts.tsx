@@ -158,14 +158,14 @@ export function TicketFacts({ ticket }: { ticket: Ticket }) {
         </dd>
         {ticket.traceId && (
           <>
-            <dt>{t("ticket.trace")}</dt>
+            <dt title={t("ticket.traceHelp")}>{t("ticket.trace")}</dt>
             <dd data-testid="ticket-trace">
               {ticket.traceUrl ? (
-                <a href={ticket.traceUrl} target="_blank" rel="noopener noreferrer">
-                  <code className={tables.code}>{ticket.traceId}</code>
+                <a href={ticket.traceUrl} title={t("ticket.traceOpen")} target="_blank" rel="noopener noreferrer">
+                  <code className={classes.trace}>{ticket.traceId}</code>
                 </a>
               ) : (
-                <code className={tables.code}>{ticket.traceId}</code>
+                <code className={classes.trace}>{ticket.traceId}</code>
               )}
               <CopyName name={ticket.traceId} label={t("ticket.traceCopy")} />
             </dd>

@@ -86,6 +86,8 @@ export const tickets = {
     ended: "Ended",
     asked: "Asked",
     trace: "Trace ID",
+    traceHelp: "The OpenTelemetry trace of this request, from its submission until the members have it",
+    traceOpen: "Open the trace",
     traceCopy: "Copy the trace ID",
     clusters: "Clusters",
     clustersLater: "The member clusters show here once everyone has approved.",

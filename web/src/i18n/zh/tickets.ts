@@ -86,6 +86,8 @@ export const tickets = {
     ended: "结束",
     asked: "提交时间",
     trace: "链路追踪 ID",
+    traceHelp: "本申请从提交到各成员集群落实的 OpenTelemetry 链路追踪",
+    traceOpen: "打开链路追踪",
     traceCopy: "复制链路追踪 ID",
     clusters: "集群",
     clustersLater: "全部批准后，这里会显示各成员集群的状态。",
