@@ -35,8 +35,8 @@ type edges struct {
 	days                []time.Time
 }
 
-func (r *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total) error) error {
-	t := audit.Total{Count: 7, FirstSeen: r.days[0], LastSeen: r.days[len(r.days)-1], Days: r.days}
+func (e *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total) error) error {
+	t := audit.Total{Count: 7, FirstSeen: e.days[0], LastSeen: e.days[len(e.days)-1], Days: e.days}
 	t.Edge = audit.Edge{
 		Cluster:       "m1",
 		SourceCluster: "m2",
@@ -46,14 +46,14 @@ func (r *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total)
 		Decision:      policy.Audited,
 		Verdict:       audit.VerdictForwarded,
 	}
-	step := max(len(r.subjects)/r.perResource, 1)
-	for i, resource := range r.resources {
+	step := max(len(e.subjects)/e.perResource, 1)
+	for i, resource := range e.resources {
 		if len(f.Resources) > 0 && !slices.Contains(f.Resources, resource) {
 			continue
 		}
 		t.Resource = resource
-		for n := range r.perResource {
-			t.Subject = r.subjects[(i+n*step)%len(r.subjects)]
+		for n := range e.perResource {
+			t.Subject = e.subjects[(i+n*step)%len(e.subjects)]
 			if err := each(t); err != nil {
 				return err
 			}
@@ -62,11 +62,11 @@ func (r *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total)
 	return nil
 }
 
-func (r *edges) Coverage(_ context.Context, since, until time.Time) ([]audit.Coverage, error) {
+func (e *edges) Coverage(_ context.Context, since, until time.Time) ([]audit.Coverage, error) {
 	return audit.ComputeCoverage(since, until, []audit.WatchedSpan{{Source: "m1", From: since, To: until}}, nil), nil
 }
 
-func (r *edges) Series(context.Context, audit.SeriesQuery) ([]audit.Point, error) { return nil, nil }
+func (e *edges) Series(context.Context, audit.SeriesQuery) ([]audit.Point, error) { return nil, nil }
 
 // measureInsight measures the replay of a change over a million edges and a proposal for a resource with many clients.
 func measureInsight(w *world.World, s *policy.Snapshot) error {

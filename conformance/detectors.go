@@ -22,10 +22,10 @@ type FaultyDetector struct {
 }
 
 // Detector is the detector with the mistake.
-func (b *FaultyDetector) Detector(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
+func (d *FaultyDetector) Detector(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
 	var broken []map[string]any
 	for _, f := range foreign {
-		if b.Break == nil {
+		if d.Break == nil {
 			broken = foreign
 			break
 		}
@@ -33,15 +33,15 @@ func (b *FaultyDetector) Detector(own Objects, foreign []map[string]any, pods []
 		if err != nil {
 			continue
 		}
-		if copied = b.Break(copied); copied != nil {
+		if copied = d.Break(copied); copied != nil {
 			broken = append(broken, copied)
 		}
 	}
-	if b.BreakOwn != nil {
-		own = b.BreakOwn(Objects{Policies: maps.Clone(own.Policies), Groups: maps.Clone(own.Groups)})
+	if d.BreakOwn != nil {
+		own = d.BreakOwn(Objects{Policies: maps.Clone(own.Policies), Groups: maps.Clone(own.Groups)})
 	}
-	if b.BreakPods != nil {
-		pods = b.BreakPods(pods)
+	if d.BreakPods != nil {
+		pods = d.BreakPods(pods)
 	}
 	return Detect(own, broken, pods)
 }

@@ -25,12 +25,12 @@ type propagatedMembers struct {
 	unreachable bool
 }
 
-func (c *propagatedMembers) Observe(cluster, object string) federation.Observation {
-	o, ok := c.host.objects[object]
-	if before, waits := c.late[object]; waits && cluster == "m2" {
+func (p *propagatedMembers) Observe(cluster, object string) federation.Observation {
+	o, ok := p.host.objects[object]
+	if before, waits := p.late[object]; waits && cluster == "m2" {
 		o, ok = before, before != nil
 	}
-	seen := federation.Observation{Registered: true, Reachable: !c.unreachable || cluster == "m1"}
+	seen := federation.Observation{Registered: true, Reachable: !p.unreachable || cluster == "m1"}
 	if ok && len(o.Placement) > 0 {
 		seen.Object = &federation.Observed{Name: object, Revision: o.RevisionIn(cluster)}
 	}

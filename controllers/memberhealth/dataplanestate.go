@@ -152,12 +152,12 @@ func (i *Inspector) store(cluster string, m dataplaneState) {
 }
 
 // lacks returns the first finding about one of the keys; a known fault takes precedence over something unread.
-func (m *dataplaneState) lacks(keys []string) Lack {
-	if !m.known {
+func (s *dataplaneState) lacks(keys []string) Lack {
+	if !s.known {
 		return Lack{Why: unknownYet(), Unknown: true}
 	}
 	var out Lack
-	for _, f := range m.invalidating {
+	for _, f := range s.invalidating {
 		unknown := f.Label == ""
 		if mayMatchNothing(f) && concerns(&f, keys) && (out.Why.IsZero() || out.Unknown && !unknown) {
 			out = Lack{Why: f.Message, Unknown: unknown}

@@ -9,18 +9,18 @@ import (
 
 // enqueueDifferences enqueues everything that differs between two views. A change may affect more than what it names: a
 // refused deny affects allows, a new name affects prefixes, and an address the groups of others.
-func (f *Queues) enqueueDifferences(before, now *View) {
-	f.Units.Add(requestqueue.Grant, policy.ChangedUnits(before.Snapshot, now.Snapshot)...)
-	f.Policies.Add(requestqueue.Observed, differing(before.refusals, now.refusals, slices.Equal)...)
-	f.Groups.Add(requestqueue.Grant, differing(before.groups, now.groups, policy.ExternalGroup.Equal)...)
+func (q *Queues) enqueueDifferences(before, now *View) {
+	q.Units.Add(requestqueue.Grant, policy.ChangedUnits(before.Snapshot, now.Snapshot)...)
+	q.Policies.Add(requestqueue.Observed, differing(before.refusals, now.refusals, slices.Equal)...)
+	q.Groups.Add(requestqueue.Grant, differing(before.groups, now.groups, policy.ExternalGroup.Equal)...)
 	for _, o := range differing(before.problems, now.problems, slices.Equal) {
 		switch o.Kind {
 		case "ExternalWorkload":
-			f.Workloads.Add(requestqueue.Observed, o.Name)
+			q.Workloads.Add(requestqueue.Observed, o.Name)
 		case "ResourceClass":
-			f.ResourceClasses.Add(requestqueue.Observed, o.Name)
+			q.ResourceClasses.Add(requestqueue.Observed, o.Name)
 		case "SubjectClass":
-			f.SubjectClasses.Add(requestqueue.Observed, o.Name)
+			q.SubjectClasses.Add(requestqueue.Observed, o.Name)
 		}
 	}
 }

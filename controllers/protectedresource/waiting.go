@@ -22,11 +22,11 @@ type enforcementDelay struct {
 }
 
 // reason returns the reason why a member is not closed yet, or zero if Enforce is not delayed there.
-func (w *enforcementDelay) reason(cluster string) message.Message {
-	if !w.members[cluster] {
+func (d *enforcementDelay) reason(cluster string) message.Message {
+	if !d.members[cluster] {
 		return message.Message{}
 	}
-	return message.StateEnforceWaits(membersOf(w.lacks))
+	return message.StateEnforceWaits(membersOf(d.lacks))
 }
 
 // delayEnforcement computes in which members Enforce must wait for labels in identities. If some member's identities lack a label,
@@ -92,8 +92,8 @@ func closes(kind federation.Kind, spec map[string]any) bool {
 }
 
 // withAudit returns the unit with Audit as the mode of the members in which Enforce waits.
-func (w *enforcementDelay) withAudit(u policy.Unit, targets []string) policy.Unit {
-	if len(w.members) == 0 {
+func (d *enforcementDelay) withAudit(u policy.Unit, targets []string) policy.Unit {
+	if len(d.members) == 0 {
 		return u
 	}
 	own := u.ClusterModes
@@ -104,12 +104,12 @@ func (w *enforcementDelay) withAudit(u policy.Unit, targets []string) policy.Uni
 	// A mode of their own makes the object larger by a spec for each, so where all with the base mode wait the base waits.
 	base := u.Mode == v1alpha1.ModeEnforce && !slices.ContainsFunc(targets, func(c string) bool {
 		_, has := own[c]
-		return !has && !w.members[c]
+		return !has && !d.members[c]
 	})
 	if base {
 		u.Mode = v1alpha1.ModeAudit
 	}
-	for c := range w.members {
+	for c := range d.members {
 		delete(u.ClusterModes, c)
 		if u.Mode != v1alpha1.ModeAudit {
 			u.ClusterModes[c] = v1alpha1.ModeAudit

@@ -34,7 +34,7 @@ type Controller struct {
 }
 
 // AddController registers a controller with the manager. It starts when ready returns.
-func (f *Queue) AddController(mgr manager.Manager, c Controller, ready func(context.Context) error) error {
+func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(context.Context) error) error {
 	base := mgr.GetLogger().WithValues("controller", c.Name)
 	made, err := controller.NewTyped(c.Name, mgr, controller.TypedOptions[string]{
 		Reconciler: c.Reconciler, MaxConcurrentReconciles: c.Workers,
@@ -49,5 +49,5 @@ func (f *Queue) AddController(mgr manager.Manager, c Controller, ready func(cont
 	if err != nil {
 		return err
 	}
-	return made.Watch(f.Source(ready))
+	return made.Watch(q.Source(ready))
 }

@@ -59,72 +59,72 @@ type pendingRequest struct {
 func New() *Queue { return &Queue{early: map[string]int{}, pending: map[string]pendingRequest{}} }
 
 // Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority Bulk.
-func (f *Queue) Add(priority int, names ...string) {
+func (q *Queue) Add(priority int, names ...string) {
 	if priority == Grant && len(names) > MaxIndividual {
 		priority = Bulk
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.queue == nil {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue == nil {
 		for _, n := range names {
-			if before, ok := f.early[n]; !ok || before < priority {
-				f.early[n] = priority
+			if before, ok := q.early[n]; !ok || before < priority {
+				q.early[n] = priority
 			}
 		}
 		return
 	}
 	if priority >= Grant && priority != Admitted && len(names) <= MaxIndividual {
-		f.last++
+		q.last++
 		now := time.Now()
 		for _, n := range names {
-			f.pending[n] = pendingRequest{f.last, now}
+			q.pending[n] = pendingRequest{q.last, now}
 		}
 	}
-	push(f.queue, priority, names)
+	push(q.queue, priority, names)
 }
 
 // Pending returns the number of the last individual request for a name, which Complete takes, or 0.
-func (f *Queue) Pending(name string) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pending[name].number
+func (q *Queue) Pending(name string) uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending[name].number
 }
 
 // PendingSince returns the time of the last individual request for a name, or zero.
-func (f *Queue) PendingSince(name string) time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pending[name].at
+func (q *Queue) PendingSince(name string) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending[name].at
 }
 
 // Complete ends the request with a number. A later request for the same name stays pending.
-func (f *Queue) Complete(name string, number uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.pending[name].number == number {
-		delete(f.pending, name)
+func (q *Queue) Complete(name string, number uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.pending[name].number == number {
+		delete(q.pending, name)
 	}
 }
 
 // Source returns the source that the controller watches. It starts when ready returns.
-func (f *Queue) Source(ready func(context.Context) error) source.TypedSource[string] {
-	return source.TypedFunc[string](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
+func (q *Queue) Source(ready func(context.Context) error) source.TypedSource[string] {
+	return source.TypedFunc[string](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.queue = q
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.queue = queue
 		byPriority := map[int][]string{}
-		for n, priority := range f.early {
+		for n, priority := range q.early {
 			if priority < Revocation {
 				priority = Bulk // it was requested of the previous leader
 			}
 			byPriority[priority] = append(byPriority[priority], n)
 		}
-		f.early = nil
+		q.early = nil
 		for priority, names := range byPriority {
-			push(q, priority, names)
+			push(queue, priority, names)
 		}
 		return nil
 	})

@@ -32,13 +32,13 @@ const (
 	week    = 7 * 24 * time.Hour
 )
 
-// told records the notifications of KubeFed, and fails when asked to.
-type told struct {
+// registrations records the announced tokens, and returns the configured error.
+type registrations struct {
 	prints []string
 	err    error
 }
 
-func (r *told) AnnounceToken(_ context.Context, _, print string) error {
+func (r *registrations) AnnounceToken(_ context.Context, _, print string) error {
 	if r.err != nil {
 		return r.err
 	}
@@ -49,11 +49,11 @@ func (r *told) AnnounceToken(_ context.Context, _, print string) error {
 // world is one API server that serves as host and member.
 type world struct {
 	*Rotator
-	t       *testing.T
-	core    *kubernetes.Clientset
-	clock   *clocktesting.FakeClock
-	told    *told
-	cluster federation.Cluster
+	t         *testing.T
+	core      *kubernetes.Clientset
+	clock     *clocktesting.FakeClock
+	announced *registrations
+	cluster   federation.Cluster
 }
 
 // server is shared; the tests run one after the other.
@@ -80,7 +80,7 @@ func run(m *testing.M) int {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, core: kubernetes.NewForConfigOrDie(server.Config), clock: clocktesting.NewFakeClock(time.Now()), told: &told{}}
+	w := &world{t: t, core: kubernetes.NewForConfigOrDie(server.Config), clock: clocktesting.NewFakeClock(time.Now()), announced: &registrations{}}
 	w.cluster = federation.Cluster{Name: "m1", Endpoint: server.Config.Host, CABundle: server.Config.CAData, Secret: "acp-pusher-m1"}
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	if err != nil {
@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.Rotator = &Rotator{
 		Clusters: func() []federation.Cluster { return []federation.Cluster{w.cluster} }, Secrets: w.core.CoreV1(),
-		KubeFedNamespace: kubeFed, CredentialsNamespace: tokens.Namespace, Registrations: w.told,
+		KubeFedNamespace: kubeFed, CredentialsNamespace: tokens.Namespace, Registrations: w.announced,
 		Clock: w.clock, Log: testr.New(t), Metrics: metrics,
 	}
 	if err := w.Prepare(); err != nil {
@@ -178,20 +178,20 @@ func TestTokensAreRenewedAutomatically(t *testing.T) {
 	if w.get(kubeFed, "acp-pusher-m1") != pusher || w.get(tokens.Namespace, "acp-reader-m1") != reader {
 		t.Fatal("new tokens were renewed")
 	}
-	if len(w.told.prints) != 1 || w.told.prints[0] != tokens.Fingerprint(pusher) {
-		t.Fatalf("KubeFed was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 1 || w.announced.prints[0] != tokens.Fingerprint(pusher) {
+		t.Fatalf("KubeFed was notified of %v", w.announced.prints)
 	}
-	w.cluster.AnnouncedToken = w.told.prints[0]
+	w.cluster.AnnouncedToken = w.announced.prints[0]
 
 	w.clock.Step(week/2 + time.Hour)
 	w.until("both are renewed", func() bool {
 		return w.get(kubeFed, "acp-pusher-m1") != pusher && w.get(tokens.Namespace, "acp-reader-m1") != reader
 	})
 	next := w.get(kubeFed, "acp-pusher-m1")
-	if last := w.told.prints[len(w.told.prints)-1]; last != tokens.Fingerprint(next) {
+	if last := w.announced.prints[len(w.announced.prints)-1]; last != tokens.Fingerprint(next) {
 		t.Errorf("the last notification of KubeFed was %s", last)
 	}
-	if strings.Contains(strings.Join(w.told.prints, " "), next[:20]) {
+	if strings.Contains(strings.Join(w.announced.prints, " "), next[:20]) {
 		t.Error("the registration contains the token")
 	}
 	if got := tokens.SpanOf(next).Lifetime(); got != week {
@@ -207,8 +207,8 @@ func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	w.Busy = func() bool { return busy }
 	w.checkAll(t.Context())
 	first := w.get(kubeFed, "acp-pusher-m1")
-	if len(w.told.prints) != 1 {
-		t.Fatalf("after somebody else wrote the token, KubeFed was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 1 {
+		t.Fatalf("after somebody else wrote the token, KubeFed was notified of %v", w.announced.prints)
 	}
 	w.cluster.AnnouncedToken = tokens.Fingerprint(first)
 
@@ -217,31 +217,31 @@ func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	second := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1"))
 	w.clock.Step(maxBusyDelay - time.Second)
 	w.checkAll(t.Context())
-	if len(w.told.prints) != 1 {
-		t.Fatalf("while KubeFed is busy, it was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 1 {
+		t.Fatalf("while KubeFed is busy, it was notified of %v", w.announced.prints)
 	}
 	w.clock.Step(time.Second)
 	w.checkAll(t.Context())
-	if len(w.told.prints) != 2 || w.told.prints[1] != second {
-		t.Fatalf("after maxBusyDelay, KubeFed was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 2 || w.announced.prints[1] != second {
+		t.Fatalf("after maxBusyDelay, KubeFed was notified of %v", w.announced.prints)
 	}
 	w.cluster.AnnouncedToken = second
 
 	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
 	w.checkAll(t.Context())
-	if len(w.told.prints) != 3 {
-		t.Errorf("after somebody else wrote the token, KubeFed was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 3 {
+		t.Errorf("after somebody else wrote the token, KubeFed was notified of %v", w.announced.prints)
 	}
 }
 
 func TestTokenIsAnnouncedAfterACrash(t *testing.T) {
 	w := newWorld(t)
-	w.told.err = context.DeadlineExceeded // The process ends between the Secret and the registration.
+	w.announced.err = context.DeadlineExceeded // The process ends between the Secret and the registration.
 	w.checkAll(t.Context())
-	w.told.err = nil
+	w.announced.err = nil
 	w.checkAll(t.Context())
-	if want := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1")); len(w.told.prints) != 1 || w.told.prints[0] != want {
-		t.Errorf("KubeFed was notified of %v, want %s", w.told.prints, want)
+	if want := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1")); len(w.announced.prints) != 1 || w.announced.prints[0] != want {
+		t.Errorf("KubeFed was notified of %v, want %s", w.announced.prints, want)
 	}
 }
 
@@ -249,8 +249,8 @@ func TestReplacedTokenIsAnnounced(t *testing.T) {
 	w := newWorld(t)
 	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
 	w.checkAll(t.Context())
-	if len(w.told.prints) != 1 || w.told.prints[0] != tokens.Fingerprint("a-static-token") {
-		t.Errorf("KubeFed was notified of %v", w.told.prints)
+	if len(w.announced.prints) != 1 || w.announced.prints[0] != tokens.Fingerprint("a-static-token") {
+		t.Errorf("KubeFed was notified of %v", w.announced.prints)
 	}
 	if w.get(kubeFed, "acp-pusher-m1") != "a-static-token" {
 		t.Error("a token that does not expire was replaced")
@@ -279,7 +279,7 @@ func TestMemberWithoutSecretIsNoFailure(t *testing.T) {
 	if err := w.pusher(t.Context(), w.cluster); err != nil {
 		t.Errorf("a member without a Secret: got %v, want no error", err)
 	}
-	if len(w.told.prints) > 0 {
+	if len(w.announced.prints) > 0 {
 		t.Error("KubeFed was notified although there is no token")
 	}
 }

@@ -25,7 +25,7 @@ type Ready func(context.Context) error
 type EveryReplica func(context.Context) error
 
 // Start runs the function until the context ends.
-func (f EveryReplica) Start(ctx context.Context) error { return f(ctx) }
+func (e EveryReplica) Start(ctx context.Context) error { return e(ctx) }
 
 // NeedLeaderElection returns false.
 func (EveryReplica) NeedLeaderElection() bool { return false }

@@ -107,140 +107,140 @@ func New() *Cache {
 }
 
 // Put stores a report and returns the previous one.
-func (b *Cache) Put(r Report) (before Report, had bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before, had = b.remove(r.Resource)
-	b.decided[r.Resource] = struct{}{}
-	b.reports[r.Resource] = r
+func (c *Cache) Put(r Report) (before Report, had bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, had = c.remove(r.Resource)
+	c.decided[r.Resource] = struct{}{}
+	c.reports[r.Resource] = r
 	for _, p := range r.Policies() {
-		if b.byPolicy[p] == nil {
-			b.byPolicy[p] = map[string]struct{}{}
+		if c.byPolicy[p] == nil {
+			c.byPolicy[p] = map[string]struct{}{}
 		}
-		b.byPolicy[p][r.Resource] = struct{}{}
+		c.byPolicy[p][r.Resource] = struct{}{}
 	}
 	for _, o := range r.Objects {
-		b.byObject[o] = r.Resource
+		c.byObject[o] = r.Resource
 	}
 	for _, g := range r.Groups {
-		if b.byGroup[g] == nil {
-			b.byGroup[g] = map[string]struct{}{}
+		if c.byGroup[g] == nil {
+			c.byGroup[g] = map[string]struct{}{}
 		}
-		b.byGroup[g][r.Resource] = struct{}{}
+		c.byGroup[g][r.Resource] = struct{}{}
 	}
 	return before, had
 }
 
 // Delete removes the report about a unit.
-func (b *Cache) Delete(resource string) (before Report, had bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.decided[resource] = struct{}{}
-	return b.remove(resource)
+func (c *Cache) Delete(resource string) (before Report, had bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.decided[resource] = struct{}{}
+	return c.remove(resource)
 }
 
-func (b *Cache) remove(resource string) (Report, bool) {
-	old, ok := b.reports[resource]
+func (c *Cache) remove(resource string) (Report, bool) {
+	old, ok := c.reports[resource]
 	if !ok {
 		return Report{}, false
 	}
-	delete(b.reports, resource)
+	delete(c.reports, resource)
 	for _, p := range old.Policies() {
-		if delete(b.byPolicy[p], resource); len(b.byPolicy[p]) == 0 {
-			delete(b.byPolicy, p)
+		if delete(c.byPolicy[p], resource); len(c.byPolicy[p]) == 0 {
+			delete(c.byPolicy, p)
 		}
 	}
 	for _, o := range old.Objects {
-		delete(b.byObject, o)
+		delete(c.byObject, o)
 	}
 	for _, g := range old.Groups {
-		if delete(b.byGroup[g], resource); len(b.byGroup[g]) == 0 {
-			delete(b.byGroup, g)
+		if delete(c.byGroup[g], resource); len(c.byGroup[g]) == 0 {
+			delete(c.byGroup, g)
 		}
 	}
 	return old, true
 }
 
 // Await records that the status of a policy waits for the next report about each of some resources.
-func (b *Cache) Await(policyName string, resources ...string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (c *Cache) Await(policyName string, resources ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, r := range resources {
-		if b.waiting[r] == nil {
-			b.waiting[r] = map[string]struct{}{}
+		if c.waiting[r] == nil {
+			c.waiting[r] = map[string]struct{}{}
 		}
-		b.waiting[r][policyName] = struct{}{}
+		c.waiting[r][policyName] = struct{}{}
 	}
 }
 
 // Awaited returns the policies that waited for the report about a resource, sorted, and removes them.
-func (b *Cache) Awaited(resource string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := slices.Sorted(maps.Keys(b.waiting[resource]))
-	delete(b.waiting, resource)
+func (c *Cache) Awaited(resource string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.Sorted(maps.Keys(c.waiting[resource]))
+	delete(c.waiting, resource)
 	return out
 }
 
 // Get returns the report about a unit.
-func (b *Cache) Get(resource string) (Report, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	r, ok := b.reports[resource]
+func (c *Cache) Get(resource string) (Report, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	r, ok := c.reports[resource]
 	return r, ok
 }
 
 // Decided reports whether a resource was decided at least once since the start.
-func (b *Cache) Decided(resource string) bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	_, ok := b.decided[resource]
+func (c *Cache) Decided(resource string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, ok := c.decided[resource]
 	return ok
 }
 
 // Each calls do with every report, which do must not keep or change. do must not call the cache.
-func (b *Cache) Each(do func(*Report)) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for resource := range b.reports {
-		r := b.reports[resource]
+func (c *Cache) Each(do func(*Report)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for resource := range c.reports {
+		r := c.reports[resource]
 		do(&r)
 	}
 }
 
 // Concerning returns the reports that concern a policy, by resource.
-func (b *Cache) Concerning(policyName string) []Report {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (c *Cache) Concerning(policyName string) []Report {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	var out []Report
-	for r := range b.byPolicy[policyName] {
-		out = append(out, b.reports[r])
+	for r := range c.byPolicy[policyName] {
+		out = append(out, c.reports[r])
 	}
-	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.Resource, b.Resource) })
+	slices.SortFunc(out, func(a, c Report) int { return cmp.Compare(a.Resource, c.Resource) })
 	return out
 }
 
 // ResourceOf returns the resource whose unit has an object of that name in the members.
-func (b *Cache) ResourceOf(object string) (string, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	r, ok := b.byObject[object]
+func (c *Cache) ResourceOf(object string) (string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	r, ok := c.byObject[object]
 	return r, ok
 }
 
 // UsersOf returns the resources whose units refer to the group of an external subject, sorted.
-func (b *Cache) UsersOf(group string) []string {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return slices.Sorted(maps.Keys(b.byGroup[group]))
+func (c *Cache) UsersOf(group string) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Sorted(maps.Keys(c.byGroup[group]))
 }
 
 // Resources returns every resource with a report, sorted.
-func (b *Cache) Resources() []string {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	out := make([]string, 0, len(b.reports))
-	for r := range b.reports {
+func (c *Cache) Resources() []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := make([]string, 0, len(c.reports))
+	for r := range c.reports {
 		out = append(out, r)
 	}
 	slices.Sort(out)

@@ -46,18 +46,18 @@ type Dependents struct {
 }
 
 // Consequences returns what the removal of the entity affects.
-func (l *Dependents) Consequences() []message.Message {
-	if l == nil {
+func (d *Dependents) Consequences() []message.Message {
+	if d == nil {
 		return nil
 	}
 	var out []message.Message
-	if n := len(l.Owns); n > 0 {
+	if n := len(d.Owns); n > 0 {
 		out = append(out, message.CatalogOwnsEntities(n))
 	}
-	if n := len(l.Leads); n > 0 {
+	if n := len(d.Leads); n > 0 {
 		out = append(out, message.CatalogLeads(n))
 	}
-	if n := len(l.Grants); n > 0 {
+	if n := len(d.Grants); n > 0 {
 		out = append(out, message.CatalogGrantsInForce(n))
 	}
 	return out

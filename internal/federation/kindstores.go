@@ -25,45 +25,45 @@ var (
 )
 
 // of returns the kind of a key, and the object's name.
-func (c KindStores) of(key string) (KindStore, string) {
-	for _, k := range c[1:] {
+func (s KindStores) of(key string) (KindStore, string) {
+	for _, k := range s[1:] {
 		if name, ok := strings.CutPrefix(key, k.Kind.Key("")); ok {
 			return k, name
 		}
 	}
-	return c[0], key
+	return s[0], key
 }
 
 // State returns the state of the first kind.
-func (c KindStores) State() (bool, error) { return c[0].Host.State() }
+func (s KindStores) State() (bool, error) { return s[0].Host.State() }
 
 // Get returns the object of a key.
-func (c KindStores) Get(key string) (*Object, bool) {
-	k, name := c.of(key)
+func (s KindStores) Get(key string) (*Object, bool) {
+	k, name := s.of(key)
 	return k.Host.Get(name)
 }
 
 // Of returns the objects about a resource, kind by kind.
-func (c KindStores) Of(resource string) []*Object {
+func (s KindStores) Of(resource string) []*Object {
 	var out []*Object
-	for _, k := range c {
+	for _, k := range s {
 		out = append(out, k.Host.Of(resource)...)
 	}
 	return out
 }
 
 // List returns all objects, kind by kind.
-func (c KindStores) List() []*Object {
+func (s KindStores) List() []*Object {
 	var out []*Object
-	for _, k := range c {
+	for _, k := range s {
 		out = append(out, k.Host.List()...)
 	}
 	return out
 }
 
 // Apply writes the object with the store of its kind.
-func (c KindStores) Apply(ctx context.Context, o *Object) (*Object, error) {
-	k, err := c.storeOf(o)
+func (s KindStores) Apply(ctx context.Context, o *Object) (*Object, error) {
+	k, err := s.storeOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,36 +71,36 @@ func (c KindStores) Apply(ctx context.Context, o *Object) (*Object, error) {
 }
 
 // Delete deletes the object with the store of its kind.
-func (c KindStores) Delete(ctx context.Context, o *Object) error {
-	k, err := c.storeOf(o)
+func (s KindStores) Delete(ctx context.Context, o *Object) error {
+	k, err := s.storeOf(o)
 	if err != nil {
 		return err
 	}
 	return k.Host.Delete(ctx, o)
 }
 
-func (c KindStores) storeOf(o *Object) (KindStore, error) {
-	i := slices.IndexFunc(c, func(k KindStore) bool { return k.Kind == o.Kind })
+func (s KindStores) storeOf(o *Object) (KindStore, error) {
+	i := slices.IndexFunc(s, func(k KindStore) bool { return k.Kind == o.Kind })
 	if i < 0 {
 		return KindStore{}, fmt.Errorf("write %s: nothing carries the kind %s", o.Meta.Name, o.Kind.Federated.Kind)
 	}
-	return c[i], nil
+	return s[i], nil
 }
 
 // Registry returns the state of the registry of the first kind.
-func (c KindStores) Registry() (bool, error) { return c[0].Members.Registry() }
+func (s KindStores) Registry() (bool, error) { return s[0].Members.Registry() }
 
 // Clusters returns the registered members.
-func (c KindStores) Clusters() []Cluster { return c[0].Members.Clusters() }
+func (s KindStores) Clusters() []Cluster { return s[0].Members.Clusters() }
 
 // Observe returns the observation of the object of a key in a member.
-func (c KindStores) Observe(cluster, key string) Observation {
-	k, name := c.of(key)
+func (s KindStores) Observe(cluster, key string) Observation {
+	k, name := s.of(key)
 	return k.Members.Observe(cluster, name)
 }
 
 // Absent asks the member directly for the object of a key.
-func (c KindStores) Absent(ctx context.Context, cluster, key string) (bool, error) {
-	k, name := c.of(key)
+func (s KindStores) Absent(ctx context.Context, cluster, key string) (bool, error) {
+	k, name := s.of(key)
 	return k.Members.Absent(ctx, cluster, name)
 }

@@ -17,11 +17,11 @@ type LastWriter struct {
 }
 
 // String describes the writer for messages, or returns "" if it is not known.
-func (h LastWriter) String() string {
-	if h.Manager == "" {
+func (w LastWriter) String() string {
+	if w.Manager == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s) at %s", h.Manager, h.Operation, h.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s (%s) at %s", w.Manager, w.Operation, w.At.UTC().Format(time.RFC3339))
 }
 
 // decisive are the fields that define what is enforced.

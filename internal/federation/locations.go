@@ -62,21 +62,21 @@ func ParseLocations(annotations map[string]string) Locations {
 }
 
 // NonDefaultIstioRoot returns Istio's root namespace if it is not the default one, to which policies are distributed, and "" if it is.
-func (p Locations) NonDefaultIstioRoot() string {
-	if p.IstioRoot == guard.IstioRoot {
+func (l Locations) NonDefaultIstioRoot() string {
+	if l.IstioRoot == guard.IstioRoot {
 		return ""
 	}
-	return p.IstioRoot
+	return l.IstioRoot
 }
 
 // Annotations returns the annotations that declare the differences from the default locations.
-func (p Locations) Annotations() map[string]string {
+func (l Locations) Annotations() map[string]string {
 	usual, out := DefaultLocations(), map[string]string{}
 	for annotation, pair := range map[string][2]string{
-		AnnotationCiliumConfig: {p.CiliumConfig.String(), usual.CiliumConfig.String()},
-		AnnotationCiliumAgents: {p.CiliumAgents.String(), usual.CiliumAgents.String()},
-		AnnotationCiliumEnvoy:  {p.CiliumEnvoy.String(), usual.CiliumEnvoy.String()},
-		AnnotationIstioRoot:    {p.IstioRoot, usual.IstioRoot},
+		AnnotationCiliumConfig: {l.CiliumConfig.String(), usual.CiliumConfig.String()},
+		AnnotationCiliumAgents: {l.CiliumAgents.String(), usual.CiliumAgents.String()},
+		AnnotationCiliumEnvoy:  {l.CiliumEnvoy.String(), usual.CiliumEnvoy.String()},
+		AnnotationIstioRoot:    {l.IstioRoot, usual.IstioRoot},
 	} {
 		if pair[0] != pair[1] {
 			out[annotation] = pair[0]

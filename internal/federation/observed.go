@@ -53,12 +53,12 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		}
 	}
 	labels := u.GetLabels()
-	revision, hand := r(spec), LastWriter{}
+	revision, writer := r(spec), LastWriter{}
 	if revision != labels[v1alpha1.LabelRevision] { // groups have no such label; whether they were changed is decided later
-		hand = lastWriterOf(u)
+		writer = lastWriterOf(u)
 	}
 	return Observed{
-		LastWriter: hand, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
+		LastWriter: writer, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, Invalid: invalid(u),
 	}, nil
 }

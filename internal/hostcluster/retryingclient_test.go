@@ -98,4 +98,4 @@ func TestRetryingClientGivesUp(t *testing.T) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

@@ -44,10 +44,10 @@ type templateData struct {
 }
 
 // Clock formats an instant in the person's time zone.
-func (w templateData) Clock(t time.Time) string { return t.In(w.zone).Format("2006-01-02 15:04 MST") }
+func (d templateData) Clock(t time.Time) string { return t.In(d.zone).Format("2006-01-02 15:04 MST") }
 
 // Render renders a message in the person's language and time zone.
-func (w *Renderer) Render(m Message, p Preferences) (Text, error) {
+func (r *Renderer) Render(m Message, p Preferences) (Text, error) {
 	lang := p.language()
 	ph, ok := phrases[lang][string(m.Kind)+"/"+m.Facts.Event]
 	if !ok {
@@ -68,41 +68,41 @@ func (w *Renderer) Render(m Message, p Preferences) (Text, error) {
 	if err := ph.lead.Execute(&lead, in); err != nil {
 		return Text{}, fmt.Errorf("render the text for %q: %w", m.Kind, err)
 	}
-	return Text{Title: cut(Line(title.String()), 200), Body: in.body(lead.String(), lang), Link: w.link(m.Ticket, m.Facts.Page)}, nil
+	return Text{Title: cut(Line(title.String()), 200), Body: in.body(lead.String(), lang), Link: r.link(m.Ticket, m.Facts.Page)}, nil
 }
 
-func (w *Renderer) link(ticket int64, page string) string {
+func (r *Renderer) link(ticket int64, page string) string {
 	if page != "" {
-		return w.Portal.JoinPath(page).String()
+		return r.Portal.JoinPath(page).String()
 	}
 	if ticket == 0 {
-		return w.Portal.JoinPath("delegations").String()
+		return r.Portal.JoinPath("delegations").String()
 	}
-	return w.Portal.JoinPath("tickets", fmt.Sprintf("T-%d", ticket)).String()
+	return r.Portal.JoinPath("tickets", fmt.Sprintf("T-%d", ticket)).String()
 }
 
-func (w templateData) body(lead, lang string) string {
+func (d templateData) body(lead, lang string) string {
 	l := labelsIn[lang]
 	var b strings.Builder
 	b.WriteString(lead + "\n")
-	if len(w.Items) > 0 {
+	if len(d.Items) > 0 {
 		b.WriteString("\n")
 	}
-	for _, it := range w.Items {
+	for _, it := range d.Items {
 		b.WriteString("- " + Line(it.String()) + "\n")
 	}
-	if w.More > 0 {
-		fmt.Fprintf(&b, "- "+l.more+"\n", w.More)
+	if d.More > 0 {
+		fmt.Fprintf(&b, "- "+l.more+"\n", d.More)
 	}
-	comment := w.Comment
-	if !w.Message.IsZero() {
-		comment = cut(Line(w.Message.Render(message.Language(lang))), maxText)
+	comment := d.Comment
+	if !d.Message.IsZero() {
+		comment = cut(Line(d.Message.Render(message.Language(lang))), maxText)
 	}
-	if w.Reason != "" || comment != "" {
+	if d.Reason != "" || comment != "" {
 		b.WriteString("\n")
 	}
-	if w.Reason != "" {
-		b.WriteString(l.reason + w.Reason + "\n")
+	if d.Reason != "" {
+		b.WriteString(l.reason + d.Reason + "\n")
 	}
 	if comment != "" {
 		b.WriteString(l.comment + comment + "\n")
@@ -111,15 +111,15 @@ func (w templateData) body(lead, lang string) string {
 }
 
 // Footer returns the reason why the person gets the message, and where to change that.
-func (w *Renderer) Footer(p Preferences) string {
-	return fmt.Sprintf(labelsIn[p.language()].why, w.Portal.JoinPath("profile").String())
+func (r *Renderer) Footer(p Preferences) string {
+	return fmt.Sprintf(labelsIn[p.language()].why, r.Portal.JoinPath("profile").String())
 }
 
 // Open returns the label of a link.
-func (w *Renderer) Open(p Preferences) string { return labelsIn[p.language()].open }
+func (r *Renderer) Open(p Preferences) string { return labelsIn[p.language()].open }
 
 // Digest combines several texts into one; a single one is returned unchanged.
-func (w *Renderer) Digest(texts []Text, p Preferences) Text {
+func (r *Renderer) Digest(texts []Text, p Preferences) Text {
 	if len(texts) == 1 {
 		return texts[0]
 	}
@@ -130,7 +130,7 @@ func (w *Renderer) Digest(texts []Text, p Preferences) Text {
 		}
 		b.WriteString("* " + t.Title + "\n  " + t.Link + "\n")
 	}
-	return Text{Title: fmt.Sprintf(labelsIn[p.language()].digest, len(texts)), Body: b.String(), Link: w.Portal.String()}
+	return Text{Title: fmt.Sprintf(labelsIn[p.language()].digest, len(texts)), Body: b.String(), Link: r.Portal.String()}
 }
 
 // subject returns a short description of the ticket's items.

@@ -389,7 +389,7 @@ func (s *Snapshot) visitPairs(v *evaluation, t *target, subjects []uint32, l *cr
 	}
 }
 
-func (l *criteria) matches(e *entry) bool { return e.actions&l.actions[e.statement>>denyBit] != 0 }
+func (c *criteria) matches(e *entry) bool { return e.actions&c.actions[e.statement>>denyBit] != 0 }
 
 // count records a matching statement.
 func (v *evaluation) count(statement uint32, l *criteria) {

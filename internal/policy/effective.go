@@ -201,83 +201,83 @@ type effectiveView struct {
 }
 
 // begin sets the current resource.
-func (x *effectiveView) begin(resource string) {
-	if x.other != nil {
-		x.other.limits = x.s.limitsOf(x, resource)
+func (v *effectiveView) begin(resource string) {
+	if v.other != nil {
+		v.other.limits = v.s.limitsOf(v, resource)
 		return
 	}
-	x.shortage, x.wildcard = x.s.shortageOf(resource, x.at, x.supposed), nil
-	c, ok := x.s.resources.of(resource)
-	x.labeled = ok && c.byCilium()
+	v.shortage, v.wildcard = v.s.shortageOf(resource, v.at, v.supposed), nil
+	c, ok := v.s.resources.of(resource)
+	v.labeled = ok && c.byCilium()
 }
 
 // closes reports whether the unit of the current resource does not open the ports of no action. x may be nil.
-func (x *effectiveView) closes() bool {
+func (v *effectiveView) closes() bool {
 	switch {
-	case x == nil:
+	case v == nil:
 		return false
-	case x.hasOtherClasses:
+	case v.hasOtherClasses:
 		return true
-	case x.other == nil:
-		return x.shortage != nil && x.shortage.closed
-	case x.other.limits == nil || x.other.limits.OtherPorts == nil:
+	case v.other == nil:
+		return v.shortage != nil && v.shortage.closed
+	case v.other.limits == nil || v.other.limits.OtherPorts == nil:
 		return false
 	}
-	x.leftOut = append(x.leftOut, *x.other.limits.OtherPorts)
+	v.leftOut = append(v.leftOut, *v.other.limits.OtherPorts)
 	return true
 }
 
 // waits reports whether the allows of a resource in this mode do not count while another resource of the workload is in
 // Enforce: an enforcer other than Cilium has no objects that allow for such a resource.
-func (x *effectiveView) waits(mode int8, enforce bool) bool {
-	return x != nil && x.other != nil && mode != enforcing && enforce
+func (v *effectiveView) waits(mode int8, enforce bool) bool {
+	return v != nil && v.other != nil && mode != enforcing && enforce
 }
 
 // enter sets the current wildcard.
-func (x *effectiveView) enter(t *target) {
-	x.wildcard = nil
-	if x.shortage != nil {
-		x.wildcard = x.shortage.wildcards[x.s.wildcardNames()[*t]]
+func (v *effectiveView) enter(t *target) {
+	v.wildcard = nil
+	if v.shortage != nil {
+		v.wildcard = v.shortage.wildcards[v.s.wildcardNames()[*t]]
 	}
 }
 
 // isLeftOut reports whether a statement that matches is left out in the members.
-func (x *effectiveView) isLeftOut(number uint32) bool {
-	st := x.s.statements[number]
-	if x.awaitsEnforce && st.effect == Allow {
-		x.waiting = append(x.waiting, st.ref)
+func (v *effectiveView) isLeftOut(number uint32) bool {
+	st := v.s.statements[number]
+	if v.awaitsEnforce && st.effect == Allow {
+		v.waiting = append(v.waiting, st.ref)
 		return true
 	}
-	if !x.noRequests.IsZero() {
-		x.leftOut = append(x.leftOut, Refusal{Ref: st.ref, Reason: v1alpha1.RefusedUnsupported,
-			Message: message.RefusalRequestsInMember(x.noRequests)})
+	if !v.noRequests.IsZero() {
+		v.leftOut = append(v.leftOut, Refusal{Ref: st.ref, Reason: v1alpha1.RefusedUnsupported,
+			Message: message.RefusalRequestsInMember(v.noRequests)})
 		return true
 	}
-	if refused := x.refusals(st); len(refused) > 0 {
-		x.leftOut = append(x.leftOut, refused...)
+	if refused := v.refusals(st); len(refused) > 0 {
+		v.leftOut = append(v.leftOut, refused...)
 		return true
 	}
-	if st.effect == Allow && !x.s.reaches(&st.subjects, &x.source) {
-		x.leftOut = append(x.leftOut, unknownName(st.ref))
+	if st.effect == Allow && !v.s.reaches(&st.subjects, &v.source) {
+		v.leftOut = append(v.leftOut, unknownName(st.ref))
 		return true
 	}
-	if st.effect == Allow && x.unidentified != nil && x.labeled && !x.s.reaches(&st.subjects, &x.known) {
-		x.leftOut = append(x.leftOut, x.inOtherMesh(st))
+	if st.effect == Allow && v.unidentified != nil && v.labeled && !v.s.reaches(&st.subjects, &v.known) {
+		v.leftOut = append(v.leftOut, v.inOtherMesh(st))
 		return true
 	}
 	return false
 }
 
-func (x *effectiveView) isUnidentified(name string) bool {
-	_, apart := x.unidentified[name]
+func (v *effectiveView) isUnidentified(name string) bool {
+	_, apart := v.unidentified[name]
 	return apart
 }
 
 // inOtherMesh returns the refusal of an allow that matches the connection only by subjects without identity in the
 // member.
-func (x *effectiveView) inOtherMesh(st *statement) Refusal {
-	for _, name := range sortedKeys(x.unidentified) {
-		if c := x.unidentified[name]; x.s.reaches(&st.subjects, &source{names: []string{name}}) {
+func (v *effectiveView) inOtherMesh(st *statement) Refusal {
+	for _, name := range sortedKeys(v.unidentified) {
+		if c := v.unidentified[name]; v.s.reaches(&st.subjects, &source{names: []string{name}}) {
 			return refusedMesh(st.ref, "", c.Name, c.in)
 		}
 	}
@@ -288,18 +288,18 @@ func unknownName(ref Ref) Refusal {
 	return Refusal{Ref: ref, Reason: LeftOutUnknownName, Message: message.RefusalNameUnknown()}
 }
 
-func (x *effectiveView) refusals(st *statement) []Refusal {
-	if x.other != nil {
-		return x.other.refusals(st, &x.source)
+func (v *effectiveView) refusals(st *statement) []Refusal {
+	if v.other != nil {
+		return v.other.refusals(st, &v.source)
 	}
-	if w := x.wildcard; w != nil && st.effect == Allow {
+	if w := v.wildcard; w != nil && st.effect == Allow {
 		if w.unknown {
 			return []Refusal{unknownName(st.ref)}
 		}
 		return w.refused[st.ref]
 	}
-	if x.shortage != nil {
-		return x.shortage.refused[st.ref]
+	if v.shortage != nil {
+		return v.shortage.refused[st.ref]
 	}
 	return nil
 }

@@ -72,9 +72,9 @@ func (s *Snapshot) addressesOf(rules []Rule) *unitAddresses {
 // of returns the number of identities of the addresses that a rule matches. An agent allocates one identity for each
 // range, and one for all addresses of a group and a family together. A range of the unit that lies within a range of
 // the rule matches, too, and so may its groups.
-func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
+func (u *unitAddresses) of(s *Snapshot, r *Rule) int {
 	if len(r.Prefixes) == 0 {
-		return x.cellsOf(s, r)
+		return u.cellsOf(s, r)
 	}
 	n, last := 0, netip.Prefix{}
 	for _, p := range r.Prefixes { // sorted: a range comes before the ranges within it
@@ -82,15 +82,15 @@ func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
 			continue
 		}
 		last = p
-		first, _ := slices.BinarySearchFunc(x.ranges, p, netip.Prefix.Compare)
-		for _, q := range x.ranges[first:] {
+		first, _ := slices.BinarySearchFunc(u.ranges, p, netip.Prefix.Compare)
+		for _, q := range u.ranges[first:] {
 			if !contains(p, q) {
 				break
 			}
 			n++
 		}
 	}
-	return n + x.cells
+	return n + u.cells
 }
 
 // families counts the address families of sorted prefixes: an agent allocates different identities for the IPv4 and the
@@ -104,23 +104,23 @@ func families(sorted []netip.Prefix) int {
 
 // cellsOf estimates the identities of the groups that a rule refers to: ranges of the unit divide a group into parts,
 // each with its own identity, and the identity of an address that several subjects claim depends on which subjects do.
-func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
+func (u *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
 	if len(r.External)+len(r.ExternalClasses) == 0 {
 		return 0
 	}
 	n := 0
 	for _, g := range s.groups() {
 		if slices.Contains(r.ExternalClasses, g.ClassID) || slices.Contains(r.External, g.ID) {
-			n += min(len(g.Prefixes), families(g.Prefixes)+len(x.ranges))
+			n += min(len(g.Prefixes), families(g.Prefixes)+len(u.ranges))
 			if r.Effect == Deny {
 				n += len(g.Contested)
 			}
 			for _, p := range g.Prefixes {
-				if len(x.ranges) == 0 {
+				if len(u.ranges) == 0 {
 					break
 				}
-				first, _ := slices.BinarySearchFunc(x.ranges, p, netip.Prefix.Compare)
-				for _, q := range x.ranges[first:] {
+				first, _ := slices.BinarySearchFunc(u.ranges, p, netip.Prefix.Compare)
+				for _, q := range u.ranges[first:] {
 					if !contains(p, q) {
 						break
 					}

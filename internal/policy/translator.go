@@ -180,12 +180,12 @@ func (s *Snapshot) decideByOther(name v1alpha1.EnforcerName, q *Query, x *effect
 
 // addOtherEnforcer adds the allows that do not count because they are about resources that the enforcer does not
 // enforce, unless another reason is known.
-func (x *effectiveView) addOtherEnforcer(name v1alpha1.EnforcerName, whole, part *Query, written []Ref) {
-	if len(x.leftOut) > 0 || len(part.Resources) == len(whole.Resources) {
+func (v *effectiveView) addOtherEnforcer(name v1alpha1.EnforcerName, whole, part *Query, written []Ref) {
+	if len(v.leftOut) > 0 || len(part.Resources) == len(whole.Resources) {
 		return
 	}
 	for _, ref := range written {
-		x.leftOut = append(x.leftOut, Refusal{Ref: ref, Reason: LeftOutOtherEnforcer,
+		v.leftOut = append(v.leftOut, Refusal{Ref: ref, Reason: LeftOutOtherEnforcer,
 			Message: message.RefusalOtherEnforcer(string(name), part.Resources)})
 	}
 }

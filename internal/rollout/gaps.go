@@ -137,8 +137,8 @@ func (s *State) sameGaps(o *State) bool {
 }
 
 // Missing implements Denials. A member counts as not watched after insight.RecentWatch.
-func (x *Insight) Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error) {
-	covered, err := x.coveredLately(ctx, now)
+func (i *Insight) Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error) {
+	covered, err := i.coveredLately(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -161,19 +161,19 @@ func (x *Insight) Missing(ctx context.Context, clusters []string, now time.Time)
 
 // coveredLately returns what was watched and lost recently. The result is cached for a moment, because it is used for
 // each guarded resource.
-func (x *Insight) coveredLately(ctx context.Context, now time.Time) ([]audit.Coverage, error) {
-	x.mu.Lock()
-	known, at := x.lately, x.latelyAt
-	x.mu.Unlock()
+func (i *Insight) coveredLately(ctx context.Context, now time.Time) ([]audit.Coverage, error) {
+	i.mu.Lock()
+	known, at := i.lately, i.latelyAt
+	i.mu.Unlock()
 	if age := now.Sub(at); !at.IsZero() && age >= 0 && age < remembered {
 		return known, nil
 	}
-	covered, err := x.Flows.Coverage(ctx, now.Add(-insight.RecentWatch), now)
+	covered, err := i.Flows.Coverage(ctx, now.Add(-insight.RecentWatch), now)
 	if err != nil {
 		return nil, fmt.Errorf("ask what was watched lately: %w", err)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.lately, x.latelyAt = covered, now
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.lately, i.latelyAt = covered, now
 	return covered, nil
 }

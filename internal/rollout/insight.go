@@ -75,8 +75,8 @@ var (
 
 // Assess returns the assessments of resources by name. If it returns an error, the map contains those that were
 // completed before it.
-func (x *Insight) Assess(ctx context.Context, resources ...string) (map[string]Assessment, error) {
-	all, err := x.assess(ctx, resources)
+func (i *Insight) Assess(ctx context.Context, resources ...string) (map[string]Assessment, error) {
+	all, err := i.assess(ctx, resources)
 	out := make(map[string]Assessment, len(all))
 	for name, a := range all {
 		out[name] = a.Assessment
@@ -84,80 +84,80 @@ func (x *Insight) Assess(ctx context.Context, resources ...string) (map[string]A
 	return out, err
 }
 
-func (x *Insight) assess(ctx context.Context, resources []string) (map[string]assessed, error) {
-	now := x.Now()
+func (i *Insight) assess(ctx context.Context, resources []string) (map[string]assessed, error) {
+	now := i.Now()
 	out := make(map[string]assessed, len(resources))
 	var missing []string
-	x.mu.Lock()
+	i.mu.Lock()
 	for _, name := range resources {
-		if a, ok := x.known[name]; ok && now.Sub(a.at) < remembered {
+		if a, ok := i.known[name]; ok && now.Sub(a.at) < remembered {
 			out[name] = a
 		} else {
 			missing = append(missing, name)
 		}
 	}
-	x.mu.Unlock()
+	i.mu.Unlock()
 	if len(missing) == 0 {
 		return out, nil
 	}
-	snap, ok := x.Snapshot()
+	snap, ok := i.Snapshot()
 	if !ok {
 		return out, errPoliciesUnknown
 	}
-	watch, err := x.watch(ctx, now)
+	watch, err := i.watch(ctx, now)
 	if err != nil {
 		return out, err
 	}
 	for names := range slices.Chunk(missing, assessedAtOnce) {
-		found, err := x.assessAll(ctx, snap, watch, names, now)
+		found, err := i.assessAll(ctx, snap, watch, names, now)
 		if err != nil {
 			return out, err
 		}
 		maps.Copy(out, found)
-		x.remember(found, now)
+		i.remember(found, now)
 	}
 	return out, nil
 }
 
 // watch returns how completely the members were watched. It is the same for all resources; each is scored by its own
 // members.
-func (x *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
-	x.mu.Lock()
-	known := x.watched
-	x.mu.Unlock()
+func (i *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
+	i.mu.Lock()
+	known := i.watched
+	i.mu.Unlock()
 	if known != nil && now.Sub(known.Until) < watchRemembered {
 		return known, nil
 	}
-	fresh, err := insight.Watched(ctx, x.Flows, now.Add(-x.Window), now, nil)
+	fresh, err := insight.Watched(ctx, i.Flows, now.Add(-i.Window), now, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask how well members were watched: %w", err)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.watched = fresh
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.watched = fresh
 	return fresh, nil
 }
 
-func (x *Insight) remember(found map[string]assessed, now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	maps.DeleteFunc(x.known, func(_ string, a assessed) bool { return now.Sub(a.at) >= remembered })
-	maps.Copy(x.known, found)
+func (i *Insight) remember(found map[string]assessed, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	maps.DeleteFunc(i.known, func(_ string, a assessed) bool { return now.Sub(a.at) >= remembered })
+	maps.Copy(i.known, found)
 }
 
 // assessAll reads the flows of resources and assesses their evidence.
-func (x *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
+func (i *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
 	scores, err := insight.EvidenceOf(
 		ctx,
-		x.Flows,
-		insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch},
+		i.Flows,
+		insight.EvidenceInput{Snapshot: snap, Fleet: i.Fleet(), Now: now, Window: i.Window, Threshold: i.Threshold, Watch: watch},
 		resources,
 	)
 	if err != nil {
 		return nil, err
 	}
 	clients := map[string]*clientele{}
-	err = x.Flows.Totals(ctx, audit.Filter{Since: now.Add(-x.Window), Until: now, Resources: resources}, func(t audit.Total) error {
+	err = i.Flows.Totals(ctx, audit.Filter{Since: now.Add(-i.Window), Until: now, Resources: resources}, func(t audit.Total) error {
 		c := clients[t.Resource]
 		if c == nil {
 			c = &clientele{subjects: map[string]bool{}, sources: map[string]bool{}}
@@ -169,15 +169,15 @@ func (x *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *i
 	if err != nil {
 		return nil, fmt.Errorf("ask for the clients that were seen: %w", err)
 	}
-	fleet, out := x.Fleet(), make(map[string]assessed, len(resources))
+	fleet, out := i.Fleet(), make(map[string]assessed, len(resources))
 	for _, name := range resources {
 		s := scores[name]
 		a := assessed{
 			score:      s,
 			at:         now,
-			Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}},
+			Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: i.Threshold, Enough: s.Enough || i.Threshold == 0}},
 		}
-		a.score.Threshold, a.score.Enough = x.Threshold, a.Enough
+		a.score.Threshold, a.score.Enough = i.Threshold, a.Enough
 		a.Missing = s.Missing()
 		if placed, known := fleet.PlacedIn(snap, name); known {
 			never, ended := watch.Of(placed).Unwatched()
@@ -218,21 +218,21 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 }
 
 // Evidence returns the complete evidence of a resource.
-func (x *Insight) Evidence(ctx context.Context, resource string) (insight.Score, time.Time, error) {
-	all, err := x.assess(ctx, []string{resource})
+func (i *Insight) Evidence(ctx context.Context, resource string) (insight.Score, time.Time, error) {
+	all, err := i.assess(ctx, []string{resource})
 	return all[resource].score, all[resource].at, err
 }
 
 // Score implements approval.Evidence.
-func (x *Insight) Score(ctx context.Context, resource string) (approval.Score, error) {
-	all, err := x.assess(ctx, []string{resource})
+func (i *Insight) Score(ctx context.Context, resource string) (approval.Score, error) {
+	all, err := i.assess(ctx, []string{resource})
 	return all[resource].Score, err
 }
 
 // Seen implements approval.Evidence.
-func (x *Insight) Seen(ctx context.Context, application, resource string) (bool, error) {
-	now := x.Now()
-	page, err := x.Flows.Connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-x.Window), Until: now.Add(time.Minute),
+func (i *Insight) Seen(ctx context.Context, application, resource string) (bool, error) {
+	now := i.Now()
+	page, err := i.Flows.Connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-i.Window), Until: now.Add(time.Minute),
 		Subjects: []string{application}, Resources: []string{resource}}, Limit: 1})
 	if err != nil {
 		return false, fmt.Errorf("ask whether a client was seen: %w", err)
@@ -241,8 +241,8 @@ func (x *Insight) Seen(ctx context.Context, application, resource string) (bool,
 }
 
 // Stopped implements approval.Evidence.
-func (x *Insight) Stopped(ctx context.Context, resource string) (message.Message, error) {
-	states, err := x.Store.States(ctx, resource)
+func (i *Insight) Stopped(ctx context.Context, resource string) (message.Message, error) {
+	states, err := i.Store.States(ctx, resource)
 	if err != nil {
 		return message.Message{}, err
 	}
@@ -253,10 +253,10 @@ func (x *Insight) Stopped(ctx context.Context, resource string) (message.Message
 }
 
 // OfClass implements approval.Evidence.
-func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec) (approval.ClassEvidence, error) {
+func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec) (approval.ClassEvidence, error) {
 	var worst approval.ClassEvidence
-	enforced, known := x.Enforced()
-	snap, ok := x.Snapshot()
+	enforced, known := i.Enforced()
+	snap, ok := i.Snapshot()
 	if !known || !ok {
 		return worst, errPoliciesUnknown
 	}
@@ -265,7 +265,7 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	if len(names) == 0 {
 		return worst, nil
 	}
-	states, err := x.Store.States(ctx, names...)
+	states, err := i.Store.States(ctx, names...)
 	if err != nil {
 		return worst, err
 	}
@@ -274,14 +274,14 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 			return approval.ClassEvidence{Resource: name, Stopped: s.Reason.Message}, nil
 		}
 	}
-	now := x.Now()
-	watch, err := x.watch(ctx, now)
+	now := i.Now()
+	watch, err := i.watch(ctx, now)
 	if err != nil {
 		return worst, err
 	}
-	in := insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Placement: &class.Placement, Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}
+	in := insight.EvidenceInput{Snapshot: snap, Fleet: i.Fleet(), Placement: &class.Placement, Now: now, Window: i.Window, Threshold: i.Threshold, Watch: watch}
 	for chunk := range slices.Chunk(names, assessedAtOnce) {
-		scores, err := insight.EvidenceOf(ctx, x.Flows, in, chunk)
+		scores, err := insight.EvidenceOf(ctx, i.Flows, in, chunk)
 		if err != nil {
 			return worst, err
 		}
@@ -289,7 +289,7 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 			s := scores[name]
 			e := approval.ClassEvidence{
 				Resource: name,
-				Score:    approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0, Missing: s.Missing()},
+				Score:    approval.Score{Value: s.Value, Threshold: i.Threshold, Enough: s.Enough || i.Threshold == 0, Missing: s.Missing()},
 			}
 			if worst.Resource == "" || worst.Score.Enough && !e.Score.Enough || worst.Score.Enough == e.Score.Enough && e.Score.Value < worst.Score.Value {
 				worst = e
@@ -305,7 +305,7 @@ const refusedBefore = 14 * 24 * time.Hour
 
 // Refused implements Denials. A bucket counts only if it began in the window, so that denials before a member enforced
 // are not counted; the present minute counts.
-func (x *Insight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
+func (i *Insight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
 	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
 		since = from.Add(audit.BucketWidth)
 	}
@@ -333,7 +333,7 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 		Clusters:  []string{cluster},
 		Decisions: []policy.Verdict{policy.DefaultDenied},
 	}
-	err := x.Flows.Totals(ctx, of, func(t audit.Total) error {
+	err := i.Flows.Totals(ctx, of, func(t audit.Total) error {
 		if t.Subject != "" {
 			refused[clientOf(&t)] += t.Count
 		}
@@ -341,7 +341,7 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 	})
 	if err == nil && len(refused) > 0 {
 		of.Since, of.Until = before.Add(-refusedBefore), before.Truncate(audit.BucketWidth)
-		err = x.Flows.Totals(ctx, of, func(t audit.Total) error {
+		err = i.Flows.Totals(ctx, of, func(t audit.Total) error {
 			delete(refused, clientOf(&t))
 			return nil
 		})

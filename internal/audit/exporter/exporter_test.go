@@ -31,26 +31,26 @@ type damage struct {
 	why   error
 }
 
-func (h *lineRecorder) damage(until time.Time, why error) {
-	h.damaged = append(h.damaged, damage{until, why})
+func (r *lineRecorder) damage(until time.Time, why error) {
+	r.damaged = append(r.damaged, damage{until, why})
 }
 
 func newLineRecorder() *lineRecorder { return &lineRecorder{grown: make(chan struct{})} }
 
-func (h *lineRecorder) take(line []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines = append(h.lines, string(line))
-	close(h.grown)
-	h.grown = make(chan struct{})
+func (r *lineRecorder) take(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, string(line))
+	close(r.grown)
+	r.grown = make(chan struct{})
 }
 
-func (h *lineRecorder) until(t *testing.T, want ...string) {
+func (r *lineRecorder) until(t *testing.T, want ...string) {
 	t.Helper()
 	for {
-		h.mu.Lock()
-		got, grown := append([]string(nil), h.lines...), h.grown
-		h.mu.Unlock()
+		r.mu.Lock()
+		got, grown := append([]string(nil), r.lines...), r.grown
+		r.mu.Unlock()
 		if len(got) >= len(want) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("lines (-want +got):\n%s", diff)

@@ -20,31 +20,31 @@ type rawMessage struct {
 }
 
 // bytes returns the encoded message. The caller must not change it.
-func (f *rawMessage) bytes() []byte {
-	if f.buffer != nil {
-		return f.buffer.ReadOnlyData()
+func (m *rawMessage) bytes() []byte {
+	if m.buffer != nil {
+		return m.buffer.ReadOnlyData()
 	}
-	return f.copied
+	return m.copied
 }
 
 // set stores the message, without a copy if it is in one buffer.
-func (f *rawMessage) set(data mem.BufferSlice) {
-	f.free()
+func (m *rawMessage) set(data mem.BufferSlice) {
+	m.free()
 	if len(data) == 1 {
 		data[0].Ref()
-		f.buffer = data[0]
+		m.buffer = data[0]
 		return
 	}
-	f.copied = f.copied[:0]
+	m.copied = m.copied[:0]
 	for _, piece := range data {
-		f.copied = append(f.copied, piece.ReadOnlyData()...)
+		m.copied = append(m.copied, piece.ReadOnlyData()...)
 	}
 }
 
-func (f *rawMessage) free() {
-	if f.buffer != nil {
-		f.buffer.Free()
-		f.buffer = nil
+func (m *rawMessage) free() {
+	if m.buffer != nil {
+		m.buffer.Free()
+		m.buffer = nil
 	}
 }
 

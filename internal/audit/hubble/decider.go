@@ -67,8 +67,8 @@ type decisionCache struct {
 	resources map[*audit.Endpoint][]string
 }
 
-func (b *decisionCache) covers(at time.Time) bool {
-	return !at.Before(b.start) && (b.until.IsZero() || at.Before(b.until))
+func (c *decisionCache) covers(at time.Time) bool {
+	return !at.Before(c.start) && (c.until.IsZero() || at.Before(c.until))
 }
 
 // decider decides connections and caches the decisions. It keeps two caches, because flows from before and after a change arrive
@@ -92,30 +92,30 @@ type laggingKey struct {
 }
 
 // cacheAt returns the cache for the instant. The argument epochs is the current list, newest first.
-func (b *decider) cacheAt(epochs []audit.Epoch, at time.Time) *decisionCache {
-	if len(b.epochs) == 0 || &epochs[0] != &b.epochs[0] {
-		b.epochs, b.caches, b.lagging = epochs, [2]*decisionCache{}, nil
+func (d *decider) cacheAt(epochs []audit.Epoch, at time.Time) *decisionCache {
+	if len(d.epochs) == 0 || &epochs[0] != &d.epochs[0] {
+		d.epochs, d.caches, d.lagging = epochs, [2]*decisionCache{}, nil
 	}
-	if first := b.caches[0]; first != nil && first.covers(at) {
+	if first := d.caches[0]; first != nil && first.covers(at) {
 		return first
 	}
-	if second := b.caches[1]; second != nil && second.covers(at) {
-		b.caches[0], b.caches[1] = second, b.caches[0]
+	if second := d.caches[1]; second != nil && second.covers(at) {
+		d.caches[0], d.caches[1] = second, d.caches[0]
 		return second
 	}
-	next := b.newCache(at)
-	b.caches[0], b.caches[1] = next, b.caches[0]
+	next := d.newCache(at)
+	d.caches[0], d.caches[1] = next, d.caches[0]
 	return next
 }
 
-func (b *decider) newCache(at time.Time) *decisionCache {
+func (d *decider) newCache(at time.Time) *decisionCache {
 	next := &decisionCache{decisions: map[pair]*decision{}}
-	for i, e := range b.epochs {
+	for i, e := range d.epochs {
 		next.Epoch, next.index, next.known = e, i, !at.Before(e.Since)
 		if next.known {
 			next.start = unchangedSince(e, at)
 			if i > 0 {
-				next.until = b.epochs[i-1].Since
+				next.until = d.epochs[i-1].Since
 			}
 			break
 		}
@@ -140,24 +140,24 @@ func unchangedSince(e audit.Epoch, at time.Time) time.Time {
 
 // decide returns the decision for the connections of a pair at an instant. It uses the policies of that time, or, where the
 // dataplane does not apply a change yet, the policies that it still applies.
-func (b *decider) decide(k *decisionCache, p pair, at time.Time) *decision {
+func (d *decider) decide(k *decisionCache, p pair, at time.Time) *decision {
 	r := k.decisions[p]
 	if r == nil {
-		o := b.observation(p, at)
+		o := d.observation(p, at)
 		record := audit.Attribute(k.Evaluator, o)
-		r = b.newDecision(k.Evaluator, record)
+		r = d.newDecision(k.Evaluator, record)
 		if record.Disagrees() {
-			r.disagreements = b.metrics.disagreements.WithLabelValues(b.labels(record)...)
-			r.previous, r.previousUntil = b.decideByPrevious(k, o)
+			r.disagreements = d.metrics.disagreements.WithLabelValues(d.labels(record)...)
+			r.previous, r.previousUntil = d.decideByPrevious(k, o)
 		}
-		if len(k.decisions) >= b.limit {
+		if len(k.decisions) >= d.limit {
 			clear(k.decisions)
 		}
 		k.decisions[p] = r
 	}
-	if b.lags != nil {
-		if lag := b.lagOf(r, at); lag != nil {
-			return b.decideRealized(k, p, at, lag, r)
+	if d.lags != nil {
+		if lag := d.lagOf(r, at); lag != nil {
+			return d.decideRealized(k, p, at, lag, r)
 		}
 	}
 	return r.at(at)
@@ -172,21 +172,21 @@ func (r *decision) at(at time.Time) *decision {
 }
 
 // setLags replaces the member's lags, and drops the decisions that depend on the previous ones.
-func (b *decider) setLags(lags audit.Lags) {
-	if reflect.ValueOf(lags).Pointer() != reflect.ValueOf(b.lags).Pointer() {
-		b.lags, b.lagging = lags, nil
+func (d *decider) setLags(lags audit.Lags) {
+	if reflect.ValueOf(lags).Pointer() != reflect.ValueOf(d.lags).Pointer() {
+		d.lags, d.lagging = lags, nil
 	}
 }
 
 // lagOf returns the latest lag of the decision's resources at an instant; nil if the member has the current policies.
-func (b *decider) lagOf(r *decision, at time.Time) (last *audit.Lag) {
+func (d *decider) lagOf(r *decision, at time.Time) (last *audit.Lag) {
 	e := &r.group.Edges[0]
 	if e.Resource == "" {
 		return nil
 	}
-	last = b.lags.Of(e.Resource, at)
+	last = d.lags.Of(e.Resource, at)
 	for name := range strings.FieldsSeq(e.OtherResources) {
-		if l := b.lags.Of(name, at); l != nil && (last == nil || l.From.After(last.From)) {
+		if l := d.lags.Of(name, at); l != nil && (last == nil || l.From.After(last.From)) {
 			last = l
 		}
 	}
@@ -195,66 +195,66 @@ func (b *decider) lagOf(r *decision, at time.Time) (last *audit.Lag) {
 
 // decideRealized decides by the policies that the member had. The adapter reads resources back only after the dataplane has
 // applied them; where the dataplane already follows the current policies, or followed them lately, these decide.
-func (b *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *audit.Lag, wanted *decision) *decision {
+func (d *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *audit.Lag, wanted *decision) *decision {
 	key := laggingKey{pair: p, from: lag.From, cache: k}
-	r := b.lagging[key]
+	r := d.lagging[key]
 	if r == nil {
-		record, known := audit.AttributeRealized(k.Evaluator, b.lags, b.observation(p, at))
-		r = b.newDecision(k.Evaluator, record)
+		record, known := audit.AttributeRealized(k.Evaluator, d.lags, d.observation(p, at))
+		r = d.newDecision(k.Evaluator, record)
 		switch now := wanted.at(at); {
 		case !known:
-			r.unknown = b.metrics.unknown.WithLabelValues(b.member)
+			r.unknown = d.metrics.unknown.WithLabelValues(d.member)
 		case record.Disagrees() && now.disagreements == nil:
 			r = now
 		case record.Disagrees():
-			r.disagreements = b.metrics.disagreements.WithLabelValues(b.labels(record)...)
+			r.disagreements = d.metrics.disagreements.WithLabelValues(d.labels(record)...)
 		default:
-			r.outdated = b.metrics.byMember.WithLabelValues(b.member)
+			r.outdated = d.metrics.byMember.WithLabelValues(d.member)
 		}
-		if b.lagging == nil || len(b.lagging) >= b.limit {
-			b.lagging = map[laggingKey]*decision{}
+		if d.lagging == nil || len(d.lagging) >= d.limit {
+			d.lagging = map[laggingKey]*decision{}
 		}
-		b.lagging[key] = r
+		d.lagging[key] = r
 	}
 	return r
 }
 
-func (b *decider) observation(p pair, at time.Time) audit.Observation {
-	o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
-	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
+func (d *decider) observation(p pair, at time.Time) audit.Observation {
+	o := audit.Observation{Time: at, Cluster: d.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
+	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, d.member
 	if p.request != nil {
 		o.Method, o.Path = p.request.method, p.request.path
 	}
 	return o
 }
 
-func (b *decider) newDecision(e audit.Evaluator, record audit.Record) *decision {
+func (d *decider) newDecision(e audit.Evaluator, record audit.Record) *decision {
 	return &decision{
 		group: audit.EdgeGroup{Edges: record.Edges(e)}, reason: record.Reason,
-		refused: !record.Decision.LetsThrough() || record.Verdict == audit.VerdictDropped, flows: b.metrics.flows.WithLabelValues(b.labels(record)...),
+		refused: !record.Decision.LetsThrough() || record.Verdict == audit.VerdictDropped, flows: d.metrics.flows.WithLabelValues(d.labels(record)...),
 	}
 }
 
-func (b *decider) labels(r audit.Record) []string {
-	return []string{b.member, string(r.Decision), string(r.Verdict)}
+func (d *decider) labels(r audit.Record) []string {
+	return []string{d.member, string(r.Decision), string(r.Verdict)}
 }
 
 // decideByPrevious returns the decision by the policies before a recent change, and until when it applies, if the dataplane's
 // verdict agrees with those. It returns nil if the verdict agrees with none of the policies of the last propagationDelay.
-func (b *decider) decideByPrevious(k *decisionCache, o audit.Observation) (*decision, time.Time) {
+func (d *decider) decideByPrevious(k *decisionCache, o audit.Observation) (*decision, time.Time) {
 	change := k.start
 	for i := k.index; k.known && !change.IsZero() && k.start.Sub(change) < propagationDelay; {
 		o.Time = change.Add(-1)
-		for i < len(b.epochs) && b.epochs[i].Since.After(o.Time) {
+		for i < len(d.epochs) && d.epochs[i].Since.After(o.Time) {
 			i++
 		}
-		if i == len(b.epochs) {
+		if i == len(d.epochs) {
 			break
 		}
-		e := b.epochs[i]
+		e := d.epochs[i]
 		if record := audit.Attribute(e.Evaluator, o); !record.Disagrees() {
-			r := b.newDecision(e.Evaluator, record)
-			r.outdated = b.metrics.byPrevious.WithLabelValues(b.member)
+			r := d.newDecision(e.Evaluator, record)
+			r.outdated = d.metrics.byPrevious.WithLabelValues(d.member)
 			return r, change.Add(propagationDelay)
 		}
 		change = unchangedSince(e, o.Time)

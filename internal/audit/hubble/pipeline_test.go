@@ -21,10 +21,10 @@ type lostAnswerStore struct {
 	calls int
 }
 
-func (f *lostAnswerStore) Append(ctx context.Context, b *audit.Batch) error {
-	f.calls++
-	err := f.Store.Append(ctx, b)
-	if f.calls%2 == 1 && err == nil {
+func (s *lostAnswerStore) Append(ctx context.Context, b *audit.Batch) error {
+	s.calls++
+	err := s.Store.Append(ctx, b)
+	if s.calls%2 == 1 && err == nil {
 		return errors.New("the answer was lost")
 	}
 	return err

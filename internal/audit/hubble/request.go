@@ -53,13 +53,13 @@ func printable(b []byte, most int) string {
 // requestOf returns the representative of all requests that match the same actions of the destination, so that the caches do not
 // grow with the number of paths. It returns nil if the destination is no resource. judged reports whether the port has request
 // actions.
-func (b *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
+func (d *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
 	names, known := k.resources[to]
 	if !known {
 		if to.Kind == audit.KindWorkload {
 			names = k.ResourcesOf(to.Labels)
 		}
-		if k.resources == nil || len(k.resources) >= b.limit {
+		if k.resources == nil || len(k.resources) >= d.limit {
 			k.resources = map[*audit.Endpoint][]string{}
 		}
 		k.resources[to] = names
@@ -75,7 +75,7 @@ func (b *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t
 		key.WriteByte('\n')
 	}
 	if same = k.requests[key.String()]; same == nil {
-		if k.requests == nil || len(k.requests) >= b.limit {
+		if k.requests == nil || len(k.requests) >= d.limit {
 			k.requests = map[string]*request{}
 		}
 		same = &r

@@ -127,17 +127,17 @@ func (p *pending) rollupsOf(source string, t *audit.EdgeGroup, minute int64, por
 // the store fails.
 const trimSeen = 4096
 
-func (f *sourceState) addSeen(e seenEvent) {
-	if len(f.seen) >= trimSeen && len(f.seen) == cap(f.seen) {
-		forget, kept := f.forget.Unix(), f.seen[:0]
-		for _, old := range f.seen {
+func (s *sourceState) addSeen(e seenEvent) {
+	if len(s.seen) >= trimSeen && len(s.seen) == cap(s.seen) {
+		forget, kept := s.forget.Unix(), s.seen[:0]
+		for _, old := range s.seen {
 			if old.second >= forget {
 				kept = append(kept, old)
 			}
 		}
-		f.seen = kept
+		s.seen = kept
 	}
-	f.seen = append(f.seen, e)
+	s.seen = append(s.seen, e)
 }
 
 func (p *pending) progress(g audit.Progress) {
@@ -204,18 +204,18 @@ func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
 	return b
 }
 
-func (f *sourceState) appendTo(b *audit.Batch, source string) {
-	if !f.position.IsZero() {
-		b.Positions = append(b.Positions, audit.Position{Source: source, Time: f.position})
+func (s *sourceState) appendTo(b *audit.Batch, source string) {
+	if !s.position.IsZero() {
+		b.Positions = append(b.Positions, audit.Position{Source: source, Time: s.position})
 	}
-	if !f.forget.IsZero() {
-		b.ForgetSeen[source] = f.forget
+	if !s.forget.IsZero() {
+		b.ForgetSeen[source] = s.forget
 	}
-	if f.watched.Source != "" {
-		b.Watched = append(b.Watched, f.watched)
+	if s.watched.Source != "" {
+		b.Watched = append(b.Watched, s.watched)
 	}
-	forget := f.forget.Unix()
-	for _, e := range f.seen {
+	forget := s.forget.Unix()
+	for _, e := range s.seen {
 		if e.second >= forget {
 			b.Seen = append(b.Seen, audit.SeenEvent{Source: source, Time: time.Unix(e.second, 0).UTC(), ID: e.id})
 		}

@@ -15,18 +15,18 @@ func newQuota(limit, sources int) *quota {
 }
 
 // reserve uses one place for the source, and reports whether there was one.
-func (r *quota) reserve(source string) bool {
-	n := r.used[source]
+func (q *quota) reserve(source string) bool {
+	n := q.used[source]
 	switch {
-	case r.total >= r.limit:
+	case q.total >= q.limit:
 		return false
-	case n < r.share:
-	case r.shared >= r.limit-r.limit/2:
+	case n < q.share:
+	case q.shared >= q.limit-q.limit/2:
 		return false
 	default:
-		r.shared++
+		q.shared++
 	}
-	r.used[source] = n + 1
-	r.total++
+	q.used[source] = n + 1
+	q.total++
 	return true
 }

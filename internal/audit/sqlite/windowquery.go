@@ -59,25 +59,25 @@ type windowQuery struct {
 	query sqlquery.Statement
 }
 
-func (p *windowQuery) add(from, condition string, args ...any) {
-	if p.query.Text != "" {
-		p.query.Text += " UNION ALL "
+func (q *windowQuery) add(from, condition string, args ...any) {
+	if q.query.Text != "" {
+		q.query.Text += " UNION ALL "
 	}
 	c := sqlquery.Condition(condition, args...)
-	addEdges(&c, "r.edge", p.edges)
-	p.query.Text += "SELECT r.edge, r.bucket, r.count, r.first_seen, r.last_seen FROM " + from + c.Where()
-	p.query.Args = append(p.query.Args, c.Args()...)
+	addEdges(&c, "r.edge", q.edges)
+	q.query.Text += "SELECT r.edge, r.bucket, r.count, r.first_seen, r.last_seen FROM " + from + c.Where()
+	q.query.Args = append(q.query.Args, c.Args()...)
 }
 
 // minutes adds the range [lo, hi) of the table rollups, which is ordered by time. Few edges are looked up minute by minute.
-func (p *windowQuery) minutes(lo string, loArgs []any, hi int64) {
-	if !p.selective {
-		p.add("rollups r", "r.bucket >= "+lo+" AND r.bucket < ?", append(loArgs, hi)...)
+func (q *windowQuery) minutes(lo string, loArgs []any, hi int64) {
+	if !q.selective {
+		q.add("rollups r", "r.bucket >= "+lo+" AND r.bucket < ?", append(loArgs, hi)...)
 		return
 	}
 	width := audit.BucketWidth.Microseconds()
 	// The window may end long after the newest minute.
-	p.add(
+	q.add(
 		"(WITH RECURSIVE b(lo, hi) AS (SELECT "+lo+", min(?, "+sqlNewest+" + ?)),"+
 			" m(at) AS (SELECT lo FROM b WHERE lo < hi UNION ALL SELECT at + ? FROM m, b WHERE at + ? < hi)"+
 			" SELECT at FROM m) m CROSS JOIN rollups r",

@@ -34,8 +34,8 @@ var _ scs.CtxStore = (*Sessions)(nil)
 func (s *Store) Manager() *Sessions { return &Sessions{s} }
 
 // FindCtx returns the data of a session that has not expired.
-func (x *Sessions) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
-	err = x.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+func (s *Sessions) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
+	err = s.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		return database.Rows(tx, func(rows *sql.Rows) error {
 			found = true
 			return rows.Scan(&data)
@@ -45,7 +45,7 @@ func (x *Sessions) FindCtx(ctx context.Context, token string) (data []byte, foun
 }
 
 // CommitCtx adds or replaces a session.
-func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
+func (s *Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	_, values, err := scs.GobCodec{}.Decode(data)
 	if err != nil {
 		return fmt.Errorf("read session data: %w", err)
@@ -55,7 +55,7 @@ func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 	r.UserAgent, _ = values[credential.SessionAgent].(string)
 	created, _ := values[credential.SessionCreated].(int64)
 	r.CreatedAt = created * 1e6
-	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
+	return s.s.db.Write(ctx, func(tx *gorm.DB) error {
 		if credential.IsUpdateOnly(ctx) {
 			_, err := database.Exec(tx, "UPDATE sessions SET data = ?, expires_at = ? WHERE token = ?", r.Data, r.ExpiresAt, r.Token)
 			return err
@@ -65,25 +65,25 @@ func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 }
 
 // DeleteCtx ends a session.
-func (x *Sessions) DeleteCtx(ctx context.Context, token string) error {
-	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
+func (s *Sessions) DeleteCtx(ctx context.Context, token string) error {
+	return s.s.db.Write(ctx, func(tx *gorm.DB) error {
 		_, err := database.Exec(tx, "DELETE FROM sessions WHERE token = ?", token)
 		return err
 	})
 }
 
 // Find is FindCtx without a context.
-func (x *Sessions) Find(token string) ([]byte, bool, error) {
-	return x.FindCtx(context.Background(), token)
+func (s *Sessions) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
 }
 
 // Commit is CommitCtx without a context.
-func (x *Sessions) Commit(token string, data []byte, expiry time.Time) error {
-	return x.CommitCtx(context.Background(), token, data, expiry)
+func (s *Sessions) Commit(token string, data []byte, expiry time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expiry)
 }
 
 // Delete is DeleteCtx without a context.
-func (x *Sessions) Delete(token string) error { return x.DeleteCtx(context.Background(), token) }
+func (s *Sessions) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
 // Sessions implements credential.Store.
 func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]credential.Session, error) {

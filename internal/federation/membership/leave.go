@@ -58,8 +58,8 @@ type Remaining struct {
 }
 
 // IsEmpty reports whether nothing prevents the member from leaving.
-func (l Remaining) IsEmpty() bool {
-	return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == ""
+func (r Remaining) IsEmpty() bool {
+	return len(r.Objects) == 0 && len(r.Federated) == 0 && r.Unread == ""
 }
 
 // ErrNotEmpty is returned if the member still has, or may have, managed objects after the timeout. The member stays

@@ -81,8 +81,8 @@ type IncomingWebhook struct {
 }
 
 // Send implements notify.Sender.
-func (s *IncomingWebhook) Send(ctx context.Context, p notify.Notification) error {
-	u, err := ReadURL(s.URLFile)
+func (w *IncomingWebhook) Send(ctx context.Context, p notify.Notification) error {
+	u, err := ReadURL(w.URLFile)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *IncomingWebhook) Send(ctx context.Context, p notify.Notification) error
 	if err != nil {
 		return err
 	}
-	_, err = webhooksender.Do(s.Client, req, s.Now())
+	_, err = webhooksender.Do(w.Client, req, w.Now())
 	return webhook.Problem(err)
 }
 

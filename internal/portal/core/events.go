@@ -51,63 +51,63 @@ func (s *Server) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequest
 }
 
 // VisitStreamEventsResponse writes events until the page is closed, the session ends or the portal shuts down.
-func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
-	defer x.cancel()
+func (s *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
+	defer s.cancel()
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	if err := x.write(w, out, "ping", struct{}{}); err != nil {
+	if err := s.write(w, out, "ping", struct{}{}); err != nil {
 		return err
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
 		select {
-		case <-x.request.Context().Done():
+		case <-s.request.Context().Done():
 			return nil
-		case <-x.s.stop.Done():
+		case <-s.s.stop.Done():
 			return nil
 		case <-beat.C:
-			if !x.valid() {
+			if !s.valid() {
 				return nil
 			}
-			if err := x.write(w, out, "ping", struct{}{}); err != nil {
+			if err := s.write(w, out, "ping", struct{}{}); err != nil {
 				return err
 			}
-		case n, ok := <-x.events:
+		case n, ok := <-s.events:
 			if !ok {
 				return nil
 			}
-			if err := x.send(w, out, n); err != nil {
+			if err := s.send(w, out, n); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (x *stream) send(w http.ResponseWriter, out *http.ResponseController, n event) error {
-	c := x.s.Catalog()
+func (s *stream) send(w http.ResponseWriter, out *http.ResponseController, n event) error {
+	c := s.s.Catalog()
 	if t := n.ticket; t != nil {
 		// Roles are read for each event, as for every other call, because a page may stay open for days.
-		who := actorOf(c, x.who.ID, x.claimed)
-		who.StandsFor = x.who.StandsFor
+		who := actorOf(c, s.who.ID, s.claimed)
+		who.StandsFor = s.who.StandsFor
 		if _, known := c.Person(who.ID); !known || !approval.MayDo(c, who, t).See {
 			return nil
 		}
-		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
+		return s.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
 	}
 	if n.inbox != "" {
-		return x.write(w, out, "inbox", struct{}{})
+		return s.write(w, out, "inbox", struct{}{})
 	}
 	e, ok := c.ByName(n.resource)
 	if !ok {
 		return nil
 	}
-	return x.write(w, out, "resource", map[string]any{"id": e.ID})
+	return s.write(w, out, "resource", map[string]any{"id": e.ID})
 }
 
-func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, event string, data any) error {
+func (s *stream) write(w http.ResponseWriter, out *http.ResponseController, event string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
@@ -123,41 +123,41 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 
 // valid reports whether the session or token that opened the stream is still valid; it may have been ended in another tab. It
 // also reads the roles and delegations of the owner again.
-func (x *stream) valid() bool {
+func (s *stream) valid() bool {
 	// A new context is used, because Load would return the session that the context of the request already has.
 	ctx, cancel := context.WithTimeout(context.Background(), streamWriteTimeout)
 	defer cancel()
-	now, err := x.owner(ctx)
+	now, err := s.owner(ctx)
 	switch {
 	case errors.Is(err, credential.ErrUnknown):
 		return false
 	case err != nil:
 		return true // the store is not available; the session is checked again later
 	}
-	if now, err = x.s.Tickets.Actor(ctx, now); err == nil {
-		x.who = now
+	if now, err = s.s.Tickets.Actor(ctx, now); err == nil {
+		s.who = now
 	}
 	return true
 }
 
 // owner returns the current owner of the stream, or ErrUnknown if there is none any more.
-func (x *stream) owner(ctx context.Context) (approval.Actor, error) {
-	if x.token != "" {
-		_, a, err := x.s.ownerOf(ctx, x.token)
+func (s *stream) owner(ctx context.Context) (approval.Actor, error) {
+	if s.token != "" {
+		_, a, err := s.s.ownerOf(ctx, s.token)
 		return a, err
 	}
-	cookie, err := x.request.Cookie(x.s.sessions.Cookie.Name)
+	cookie, err := s.request.Cookie(s.s.sessions.Cookie.Name)
 	if err != nil {
 		return approval.Actor{}, credential.ErrUnknown
 	}
-	ctx, err = x.s.sessions.Load(ctx, cookie.Value)
+	ctx, err = s.s.sessions.Load(ctx, cookie.Value)
 	if err != nil {
 		return approval.Actor{}, err
 	}
-	cat := x.s.Catalog()
-	if _, known := cat.Person(x.who.ID); !known || x.s.sessions.GetString(ctx, sessPerson) != x.who.ID {
+	cat := s.s.Catalog()
+	if _, known := cat.Person(s.who.ID); !known || s.s.sessions.GetString(ctx, sessPerson) != s.who.ID {
 		return approval.Actor{}, credential.ErrUnknown
 	}
-	groups, _ := x.s.sessions.Get(ctx, sessGroups).([]string)
-	return actorOf(cat, x.who.ID, groups), nil
+	groups, _ := s.s.sessions.Get(ctx, sessGroups).([]string)
+	return actorOf(cat, s.who.ID, groups), nil
 }

@@ -71,7 +71,7 @@ func newRegistration(t testing.TB) *registration {
 	return x
 }
 
-func (x *registration) until(t testing.TB, what string, ok func() bool) {
+func (r *registration) until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -95,15 +95,15 @@ func machines(n int) []workloads.Workload {
 }
 
 // sync previews and applies; what was written last may not be seen yet, so it asks until it fits.
-func (x *registration) sync(t testing.TB, in []workloads.Workload) workloads.Sync {
+func (r *registration) sync(t testing.TB, in []workloads.Workload) workloads.Sync {
 	t.Helper()
 	var s workloads.Sync
-	x.until(t, "a preview that fits", func() bool {
-		p, err := x.PreviewSync(t.Context(), platform, "vms", in)
+	r.until(t, "a preview that fits", func() bool {
+		p, err := r.PreviewSync(t.Context(), platform, "vms", in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err = x.ApplySync(t.Context(), platform, "vms", in, p.Token, true)
+		s, err = r.ApplySync(t.Context(), platform, "vms", in, p.Token, true)
 		return err == nil
 	})
 	return s

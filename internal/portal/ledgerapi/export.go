@@ -54,9 +54,9 @@ type deadlineWriter struct {
 	out *http.ResponseController
 }
 
-func (p *deadlineWriter) Write(data []byte) (int, error) {
-	if err := p.out.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func (w *deadlineWriter) Write(data []byte) (int, error) {
+	if err := w.out.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, fmt.Errorf("extend the answer: %w", err)
 	}
-	return p.w.Write(data)
+	return w.w.Write(data)
 }

@@ -32,7 +32,7 @@ type fixture struct {
 }
 
 // addIstioObject adds an Istio object to members, with its Federated object.
-func (w *fixture) addIstioObject(name, revision string, members ...string) {
+func (f *fixture) addIstioObject(name, revision string, members ...string) {
 	labels := map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: revision}
 	spec := map[string]any{"action": "ALLOW"}
 	var placement []any
@@ -40,10 +40,10 @@ func (w *fixture) addIstioObject(name, revision string, members ...string) {
 		placement = append(placement, map[string]any{"name": m})
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": istioKind,
 			"metadata": map[string]any{"name": name, "namespace": "istio-system", "labels": labels}, "spec": spec}}
-		w.istioObjects[m] = append(w.istioObjects[m], o.DeepCopy())
+		f.istioObjects[m] = append(f.istioObjects[m], o.DeepCopy())
 	}
-	w.federatedIstio = append(
-		w.federatedIstio,
+	f.federatedIstio = append(
+		f.federatedIstio,
 		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "Federated" + istioKind,
 			"metadata": map[string]any{"name": name, "namespace": "istio-system"},
 			"spec": map[string]any{"placement": map[string]any{"clusters": placement},
@@ -57,14 +57,14 @@ func combinedRevision(revisions ...any) string {
 }
 
 // stateIn returns the reported state in a member.
-func (w *fixture) stateIn(member string) *v1alpha1.ClusterState {
-	i := slices.IndexFunc(w.resource.Status.Clusters, func(c v1alpha1.ClusterState) bool { return string(c.Name) == member })
-	return &w.resource.Status.Clusters[i]
+func (f *fixture) stateIn(member string) *v1alpha1.ClusterState {
+	i := slices.IndexFunc(f.resource.Status.Clusters, func(c v1alpha1.ClusterState) bool { return string(c.Name) == member })
+	return &f.resource.Status.Clusters[i]
 }
 
 // group replaces the states of single members by those of groups.
-func (w *fixture) group() {
-	s := &w.resource.Status
+func (f *fixture) group() {
+	s := &f.resource.Status
 	s.Clusters, s.Groups = nil, v1alpha1.GroupMembers(s.Clusters)
 }
 
@@ -116,16 +116,16 @@ func newFixture() *fixture {
 }
 
 // drill returns a drill with fake clients for the fixture.
-func (w *fixture) drill(t *testing.T) *drill {
+func (f *fixture) drill(t *testing.T) *drill {
 	t.Helper()
 	s, open := newPair(t)
 	wanted := withEnforcement(open)
-	wanted.set(w.policy)
+	wanted.set(f.policy)
 	d := &drill{
 		topology:    s,
 		knownLabels: s.knownLabels(),
 		model:       wanted,
-		outage:      w.outage,
+		outage:      f.outage,
 		members:     map[string]dynamic.Interface{},
 		probes:      map[string]*continuousProbe{},
 	}
@@ -139,26 +139,26 @@ func (w *fixture) drill(t *testing.T) *drill {
 	fake := func(objects ...runtime.Object) dynamic.Interface {
 		return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
 	}
-	d.host = fake(append(w.federatedIstio, generic(t, w.resource, "ProtectedResource"), generic(t, w.policy, "AccessControlPolicy"), w.federated)...)
+	d.host = fake(append(f.federatedIstio, generic(t, f.resource, "ProtectedResource"), generic(t, f.policy, "AccessControlPolicy"), f.federated)...)
 	for _, m := range fleet.Members() {
 		var present []runtime.Object
-		if w.revision[m] != "" {
+		if f.revision[m] != "" {
 			present = append(present, &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "cilium.io/v2",
 				"kind":       kinds[0].kind,
 				"metadata": map[string]any{
 					"name":   protects,
-					"labels": map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: w.revision[m]},
+					"labels": map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: f.revision[m]},
 				},
 				"spec": map[string]any{"ingress": "none"},
 			}})
 		}
-		for _, o := range w.istioObjects[m] {
+		for _, o := range f.istioObjects[m] {
 			present = append(present, o)
 		}
 		d.members[m] = fake(present...)
 		attempts := s.connections(m)
-		d.probes[m] = newContinuousProbe(m, fixedReader(t, len(attempts), w.outcome), attempts, func(text string) { t.Error(text) })
+		d.probes[m] = newContinuousProbe(m, fixedReader(t, len(attempts), f.outcome), attempts, func(text string) { t.Error(text) })
 	}
 	return d
 }

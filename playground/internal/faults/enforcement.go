@@ -59,24 +59,24 @@ func startEnforcementReader(ctx context.Context, program, kubeconfig, member, lo
 }
 
 // stop ends the process and waits for it.
-func (w *enforcementReader) stop() {
-	_ = w.in.Close()
-	_ = w.cmd.Wait() // the exit status after a requested end is not relevant
+func (r *enforcementReader) stop() {
+	_ = r.in.Close()
+	_ = r.cmd.Wait() // the exit status after a requested end is not relevant
 }
 
 // outcomes returns the verdict of each connection: no-policy, allowed, default-denied or denied.
-func (w *enforcementReader) outcomes() ([]string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (r *enforcementReader) outcomes() ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	request := map[string]any{}
-	if !w.connectionsSent {
-		request["connections"] = w.connections
+	if !r.connectionsSent {
+		request["connections"] = r.connections
 	}
-	if err := json.NewEncoder(w.in).Encode(request); err != nil {
+	if err := json.NewEncoder(r.in).Encode(request); err != nil {
 		return nil, fmt.Errorf("request verdicts: %w", err)
 	}
-	w.connectionsSent = true
-	line, err := w.out.ReadBytes('\n')
+	r.connectionsSent = true
+	line, err := r.out.ReadBytes('\n')
 	if err != nil {
 		return nil, fmt.Errorf("read verdicts: %w", err)
 	}
@@ -90,8 +90,8 @@ func (w *enforcementReader) outcomes() ([]string, error) {
 	if a.Error != "" {
 		return nil, errors.New("the enforcement reader failed: " + a.Error)
 	}
-	if len(a.Outcomes) != len(w.connections) {
-		return nil, fmt.Errorf("the enforcement reader returned %d of %d verdicts", len(a.Outcomes), len(w.connections))
+	if len(a.Outcomes) != len(r.connections) {
+		return nil, fmt.Errorf("the enforcement reader returned %d of %d verdicts", len(a.Outcomes), len(r.connections))
 	}
 	return a.Outcomes, nil
 }

@@ -62,8 +62,8 @@ func decodeInto[T any](into map[string]*T, u *unstructured.Unstructured) error {
 }
 
 // clone returns a copy that shares the objects, which are immutable.
-func (w *model) clone() *model {
-	return &model{maps.Clone(w.policies), maps.Clone(w.resources), maps.Clone(w.classes), maps.Clone(w.subjects), maps.Clone(w.workloads)}
+func (m *model) clone() *model {
+	return &model{maps.Clone(m.policies), maps.Clone(m.resources), maps.Clone(m.classes), maps.Clone(m.subjects), maps.Clone(m.workloads)}
 }
 
 // evaluator computes the verdicts of connections for a model.
@@ -73,10 +73,10 @@ type evaluator struct {
 }
 
 // evaluator returns the evaluator of the model for pods with the known labels.
-func (w *model) evaluator(known map[string][]string) evaluator {
+func (m *model) evaluator(known map[string][]string) evaluator {
 	in := policy.Input{
-		Policies: sorted(w.policies), Resources: sorted(w.resources), ResourceClasses: sorted(w.classes),
-		SubjectClasses: sorted(w.subjects), Workloads: sorted(w.workloads), Members: 2,
+		Policies: sorted(m.policies), Resources: sorted(m.resources), ResourceClasses: sorted(m.classes),
+		SubjectClasses: sorted(m.subjects), Workloads: sorted(m.workloads), Members: 2,
 	}
 	name := func(key v1alpha1.LabelKey, pattern v1alpha1.NamePattern) {
 		for _, value := range known[string(key)] {
@@ -89,7 +89,7 @@ func (w *model) evaluator(known map[string][]string) evaluator {
 	for _, c := range in.SubjectClasses {
 		name(c.Spec.LabelKey, c.Spec.Pattern)
 	}
-	return evaluator{policy.NewSnapshot(in), w}
+	return evaluator{policy.NewSnapshot(in), m}
 }
 
 // sorted returns the values of a map in the order of their keys.
@@ -102,24 +102,24 @@ func sorted[T any](m map[string]T) []T {
 }
 
 // passes reports whether a connection must pass in a member at an instant.
-func (m evaluator) passes(member string, a attempt, at time.Time) bool {
+func (e evaluator) passes(member string, a attempt, at time.Time) bool {
 	q := policy.Query{Cluster: member, Protocol: v1alpha1.ProtocolTCP, Port: a.Port, At: at}
 	if a.source.labels == nil {
 		q.Source = netip.MustParseAddr(a.source.id)
 	} else {
-		q.Subjects = m.SubjectsOf(a.source.labels)
+		q.Subjects = e.SubjectsOf(a.source.labels)
 	}
-	for _, r := range m.ResourcesOf(a.server.labels) {
-		if class, ok := m.ResourceClassOf(r); ok && placed(class, member) {
+	for _, r := range e.ResourcesOf(a.server.labels) {
+		if class, ok := e.ResourceClassOf(r); ok && placed(class, member) {
 			q.Resources = append(q.Resources, r)
 		}
 	}
-	return len(q.Resources) == 0 || m.Decide(q).Verdict.LetsThrough()
+	return len(q.Resources) == 0 || e.Decide(q).Verdict.LetsThrough()
 }
 
 // subjectAt returns the subject of an address outside the fleet, or "" when no external workload has it.
-func (m evaluator) subjectAt(address string) string {
-	subject, _ := m.SubjectOfAddress(netip.MustParseAddr(address))
+func (e evaluator) subjectAt(address string) string {
+	subject, _ := e.SubjectOfAddress(netip.MustParseAddr(address))
 	return subject
 }
 
@@ -130,10 +130,10 @@ func placed(c *v1alpha1.ResourceClass, member string) bool {
 }
 
 // changeTimes returns now and the times within the horizon at which a verdict changes.
-func (m evaluator) changeTimes(now time.Time, horizon time.Duration) []time.Time {
+func (e evaluator) changeTimes(now time.Time, horizon time.Duration) []time.Time {
 	out := []time.Time{now}
 	for at := now; ; {
-		next, ok := m.NextChange(at)
+		next, ok := e.NextChange(at)
 		if !ok || next.After(now.Add(horizon)) {
 			return out
 		}
@@ -142,29 +142,29 @@ func (m evaluator) changeTimes(now time.Time, horizon time.Duration) []time.Time
 }
 
 // set adds or replaces an object. The caller owns the model exclusively, as after clone.
-func (w *model) set(obj runtime.Object) {
+func (m *model) set(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.AccessControlPolicy:
-		w.policies[o.Name] = o
+		m.policies[o.Name] = o
 	case *v1alpha1.ProtectedResource:
-		w.resources[o.Name] = o
+		m.resources[o.Name] = o
 	case *v1alpha1.ResourceClass:
-		w.classes[o.Name] = o
+		m.classes[o.Name] = o
 	case *v1alpha1.ExternalWorkload:
-		w.workloads[o.Name] = o
+		m.workloads[o.Name] = o
 	}
 }
 
 // unset removes an object.
-func (w *model) unset(obj runtime.Object) {
+func (m *model) unset(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.AccessControlPolicy:
-		delete(w.policies, o.Name)
+		delete(m.policies, o.Name)
 	case *v1alpha1.ProtectedResource:
-		delete(w.resources, o.Name)
+		delete(m.resources, o.Name)
 	case *v1alpha1.ResourceClass:
-		delete(w.classes, o.Name)
+		delete(m.classes, o.Name)
 	case *v1alpha1.ExternalWorkload:
-		delete(w.workloads, o.Name)
+		delete(m.workloads, o.Name)
 	}
 }

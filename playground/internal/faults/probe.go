@@ -37,58 +37,58 @@ func newContinuousProbe(member string, w *enforcementReader, attempts []attempt,
 }
 
 // setExpectation replaces the expectation by that of a model.
-func (w *continuousProbe) setExpectation(m evaluator, now time.Time) {
-	may, must := w.expectation(m, now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.may, w.must = may, must
+func (p *continuousProbe) setExpectation(m evaluator, now time.Time) {
+	may, must := p.expectation(m, now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.may, p.must = may, must
 }
 
 // widenExpectation adds the expectation of a model that is wanted from now on.
-func (w *continuousProbe) widenExpectation(m evaluator, now time.Time) {
-	may, must := w.expectation(m, now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *continuousProbe) widenExpectation(m evaluator, now time.Time) {
+	may, must := p.expectation(m, now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i := range may {
-		may[i] = may[i] || w.may[i]
-		must[i] = must[i] && w.must[i]
+		may[i] = may[i] || p.may[i]
+		must[i] = must[i] && p.must[i]
 	}
-	w.may, w.must = may, must
+	p.may, p.must = may, must
 }
 
 // allowLoss accepts that some connections are refused until the member has converged again. An address that moves from one subject to
 // another stays in the address group of the former for a limited time until it is enforced in that of the latter, so during an outage
 // it may temporarily be in neither and be refused.
-func (w *continuousProbe) allowLoss(of func(attempt) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	must := make([]bool, len(w.must))
-	for i, a := range w.attempts {
-		must[i] = w.must[i] && !of(a)
+func (p *continuousProbe) allowLoss(of func(attempt) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	must := make([]bool, len(p.must))
+	for i, a := range p.attempts {
+		must[i] = p.must[i] && !of(a)
 	}
-	w.must = must
+	p.must = must
 }
 
 // exclude accepts every verdict of some connections until the member has converged again.
-func (w *continuousProbe) exclude(of func(attempt) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	may, must := make([]bool, len(w.may)), make([]bool, len(w.must))
-	for i, a := range w.attempts {
+func (p *continuousProbe) exclude(of func(attempt) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	may, must := make([]bool, len(p.may)), make([]bool, len(p.must))
+	for i, a := range p.attempts {
 		hit := of(a)
-		may[i], must[i] = w.may[i] || hit, w.must[i] && !hit
+		may[i], must[i] = p.may[i] || hit, p.must[i] && !hit
 	}
-	w.may, w.must = may, must
+	p.may, p.must = may, must
 }
 
 // expectation returns whether each attempt may and must pass in a model, now and at all change times within the horizon.
-func (w *continuousProbe) expectation(m evaluator, now time.Time) (may, must []bool) {
-	may, must = make([]bool, len(w.attempts)), make([]bool, len(w.attempts))
+func (p *continuousProbe) expectation(m evaluator, now time.Time) (may, must []bool) {
+	may, must = make([]bool, len(p.attempts)), make([]bool, len(p.attempts))
 	instants := m.changeTimes(now, expectationHorizon)
-	for i, a := range w.attempts {
+	for i, a := range p.attempts {
 		must[i] = true
 		for _, at := range instants {
-			pass := m.passes(w.member, a, at)
+			pass := m.passes(p.member, a, at)
 			may[i], must[i] = may[i] || pass, must[i] && pass
 		}
 	}
@@ -96,7 +96,7 @@ func (w *continuousProbe) expectation(m evaluator, now time.Time) (may, must []b
 }
 
 // run probes every probeInterval until the context ends or a probe fails.
-func (w *continuousProbe) run(ctx context.Context) {
+func (p *continuousProbe) run(ctx context.Context) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
@@ -105,33 +105,33 @@ func (w *continuousProbe) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !w.probeOnce() || ctx.Err() != nil {
+		if !p.probeOnce() || ctx.Err() != nil {
 			return
 		}
 	}
 }
 
 // probeOnce probes every connection once and reports violations. It returns false when the verdicts cannot be read.
-func (w *continuousProbe) probeOnce() bool {
-	w.mu.Lock()
-	may, must := w.may, w.must
-	w.mu.Unlock()
-	outcomes, err := w.reader.outcomes()
+func (p *continuousProbe) probeOnce() bool {
+	p.mu.Lock()
+	may, must := p.may, p.must
+	p.mu.Unlock()
+	outcomes, err := p.reader.outcomes()
 	if err != nil {
-		w.report(fmt.Sprintf("%s cannot be probed: %s", w.member, err))
+		p.report(fmt.Sprintf("%s cannot be probed: %s", p.member, err))
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.probed += len(outcomes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.probed += len(outcomes)
 	for i, outcome := range outcomes {
 		pass := passes(outcome)
 		// A verdict is correct if it was expected before the request or is expected after the response.
 		switch {
-		case pass && !may[i] && !w.may[i]:
-			w.report(fmt.Sprintf("in %s %s passes (%s), but no wanted policy allowed it", w.member, w.attempts[i], outcome))
-		case !pass && must[i] && w.must[i]:
-			w.report(fmt.Sprintf("in %s %s is refused (%s), but every wanted policy allowed it", w.member, w.attempts[i], outcome))
+		case pass && !may[i] && !p.may[i]:
+			p.report(fmt.Sprintf("in %s %s passes (%s), but no wanted policy allowed it", p.member, p.attempts[i], outcome))
+		case !pass && must[i] && p.must[i]:
+			p.report(fmt.Sprintf("in %s %s is refused (%s), but every wanted policy allowed it", p.member, p.attempts[i], outcome))
 		}
 	}
 	return true

@@ -25,24 +25,24 @@ func newMemberProxy(member, upstream string) (*memberProxy, error) {
 }
 
 // address returns the address that the proxy listens on, as host:port.
-func (w *memberProxy) address() string { return w.proxy.Listen }
+func (p *memberProxy) address() string { return p.proxy.Listen }
 
 // disable ends every connection and refuses new ones.
-func (w *memberProxy) disable() { w.proxy.Stop() }
+func (p *memberProxy) disable() { p.proxy.Stop() }
 
 // disconnect is disable with the signature of a fault.
-func (w *memberProxy) disconnect() error {
-	w.disable()
+func (p *memberProxy) disconnect() error {
+	p.disable()
 	return nil
 }
 
 // restore removes every fault.
-func (w *memberProxy) restore(ctx context.Context) error {
-	w.proxy.Toxics.ResetToxics(ctx)
-	if w.proxy.Enabled {
+func (p *memberProxy) restore(ctx context.Context) error {
+	p.proxy.Toxics.ResetToxics(ctx)
+	if p.proxy.Enabled {
 		return nil
 	}
-	if err := w.proxy.Start(); err != nil {
+	if err := p.proxy.Start(); err != nil {
 		return fmt.Errorf("restart the proxy: %w", err)
 	}
 	return nil
@@ -57,13 +57,13 @@ type toxic struct {
 }
 
 // addToxic adds a fault in both directions.
-func (w *memberProxy) addToxic(kind string, attributes map[string]int64) error {
+func (p *memberProxy) addToxic(kind string, attributes map[string]int64) error {
 	for _, stream := range []string{"upstream", "downstream"} {
 		data, err := json.Marshal(toxic{Name: kind + "-" + stream, Type: kind, Stream: stream, Attributes: attributes})
 		if err != nil {
 			return err
 		}
-		if _, err := w.proxy.Toxics.AddToxicJson(bytes.NewReader(data)); err != nil {
+		if _, err := p.proxy.Toxics.AddToxicJson(bytes.NewReader(data)); err != nil {
 			return fmt.Errorf("add the fault %s to the proxy: %w", kind, err)
 		}
 	}
@@ -71,17 +71,17 @@ func (w *memberProxy) addToxic(kind string, attributes map[string]int64) error {
 }
 
 // blackHole accepts connections and forwards nothing.
-func (w *memberProxy) blackHole() error { return w.addToxic("timeout", map[string]int64{"timeout": 0}) }
+func (p *memberProxy) blackHole() error { return p.addToxic("timeout", map[string]int64{"timeout": 0}) }
 
 // delay delays data by 250 ms with a jitter of 150 ms.
-func (w *memberProxy) delay() error {
-	return w.addToxic("latency", map[string]int64{"latency": 250, "jitter": 150})
+func (p *memberProxy) delay() error {
+	return p.addToxic("latency", map[string]int64{"latency": 250, "jitter": 150})
 }
 
 // reset resets every connection as soon as data is sent.
-func (w *memberProxy) reset() error { return w.addToxic("reset_peer", map[string]int64{"timeout": 0}) }
+func (p *memberProxy) reset() error { return p.addToxic("reset_peer", map[string]int64{"timeout": 0}) }
 
 // limitData ends each connection after a number of bytes, so that requests are interrupted.
-func (w *memberProxy) limitData(bytes int64) error {
-	return w.addToxic("limit_data", map[string]int64{"bytes": bytes})
+func (p *memberProxy) limitData(bytes int64) error {
+	return p.addToxic("limit_data", map[string]int64{"bytes": bytes})
 }

@@ -172,8 +172,8 @@ func (d *drill) checkTicket(ctx context.Context, wrong map[string]map[string]str
 }
 
 // withoutPortalPolicies returns a copy of the model without the policies that the portal wrote.
-func (w *model) withoutPortalPolicies() *model {
-	next := w.clone()
+func (m *model) withoutPortalPolicies() *model {
+	next := m.clone()
 	maps.DeleteFunc(next.policies, func(_ string, p *v1alpha1.AccessControlPolicy) bool {
 		return p.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal
 	})

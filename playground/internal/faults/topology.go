@@ -82,10 +82,10 @@ func newTopology(workloads []demo.Workload) topology {
 }
 
 // connections returns every combination of source, server and port of a member, with the labels that decide the verdict.
-func (s topology) connections(member string) []attempt {
+func (t topology) connections(member string) []attempt {
 	var out []attempt
-	for _, to := range s.servers[member] {
-		for _, from := range s.sources {
+	for _, to := range t.servers[member] {
+		for _, from := range t.sources {
 			for _, port := range ports {
 				out = append(out, attempt{connection{from.id, to.pod, port}, from, to})
 			}
@@ -102,7 +102,7 @@ type attempt struct {
 }
 
 // knownLabels returns the sorted label values of all pods, by key.
-func (s topology) knownLabels() map[string][]string {
+func (t topology) knownLabels() map[string][]string {
 	out := map[string]map[string]bool{}
 	add := func(labels map[string]string) {
 		for k, v := range labels {
@@ -112,10 +112,10 @@ func (s topology) knownLabels() map[string][]string {
 			out[k][v] = true
 		}
 	}
-	for _, from := range s.sources {
+	for _, from := range t.sources {
 		add(from.labels)
 	}
-	for _, all := range s.servers {
+	for _, all := range t.servers {
 		for _, to := range all {
 			add(to.labels)
 		}

@@ -32,9 +32,9 @@ type pods struct {
 }
 
 // generate creates the roll-ups between the two times and passes them to take, one call per line.
-func (w input) generate(from, to time.Time, take func([]audit.Rollup) error) error {
-	for _, l := range w.lines {
-		if err := take(w.ofLine(l, from, to)); err != nil {
+func (in input) generate(from, to time.Time, take func([]audit.Rollup) error) error {
+	for _, l := range in.lines {
+		if err := take(in.ofLine(l, from, to)); err != nil {
 			return err
 		}
 	}
@@ -43,9 +43,9 @@ func (w input) generate(from, to time.Time, take func([]audit.Rollup) error) err
 
 // coverage returns the collection coverage of the members: nearly complete, with one queue overflow and a gap of some minutes in
 // which the collector was down, so that the page of losses has typical content.
-func (w input) coverage(from, to time.Time) *audit.Batch {
+func (in input) coverage(from, to time.Time) *audit.Batch {
 	b := &audit.Batch{ID: "history-watched"}
-	for _, c := range w.clusters() {
+	for _, c := range in.clusters() {
 		b.Watched = append(b.Watched, audit.WatchedSpan{Source: c, From: from, To: to})
 	}
 	if len(b.Watched) == 0 {
@@ -64,39 +64,39 @@ func (w input) coverage(from, to time.Time) *audit.Batch {
 	return b
 }
 
-func (w input) clusters() []string {
+func (in input) clusters() []string {
 	var out []string
-	for _, workload := range w.workloads {
+	for _, workload := range in.workloads {
 		out = append(out, workload.Clusters...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func (w input) ofLine(l line, from, to time.Time) []audit.Rollup {
+func (in input) ofLine(l line, from, to time.Time) []audit.Rollup {
 	if l.since > 0 && to.Add(-l.since).After(from) {
 		from = to.Add(-l.since)
 	}
 	sources := []pods{{}} // an address is a single source
 	if l.from != nil {
-		sources = w.pods(l.from, l.Source.Clusters)
+		sources = in.pods(l.from, l.Source.Clusters)
 	}
 	var out []audit.Rollup
-	for _, destination := range w.pods(l.to, nil) {
+	for _, destination := range in.pods(l.to, nil) {
 		for i, source := range sources {
 			p := pair{line: l, source: source, destination: destination, random: seeded(l.Name, source.cluster, source.Name, destination.cluster)}
 			if l.schedule != nil {
 				p.share = share(l.Connections, len(sources), i)
 			}
-			out = append(out, p.rollups(w.policies, from, to)...)
+			out = append(out, p.rollups(in.policies, from, to)...)
 		}
 	}
 	return out
 }
 
-func (w input) pods(selector labels.Selector, clusters []string) []pods {
+func (in input) pods(selector labels.Selector, clusters []string) []pods {
 	var out []pods
-	for _, workload := range w.workloads {
+	for _, workload := range in.workloads {
 		if !selector.Matches(labels.Set(workload.PodLabels())) {
 			continue
 		}
