@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/zip"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -125,6 +126,31 @@ func contents(t *testing.T, db *database.DB) map[string][]string {
 }
 
 // TestRoundTrip: from each database into each, everything that a backup contains arrives unchanged, and new rows get new numbers.
+// An older program cannot back up tables that it does not know.
+func TestNewerSchemaIsNotBackedUp(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		err := db.Write(t.Context(), func(tx *gorm.DB) error {
+			if _, err := database.Exec(tx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999901010000, true)"); err != nil {
+				return err
+			}
+			_, err := database.Exec(tx, "INSERT INTO schema_compatibility (version, oldest) VALUES (999901010000, 202611231710)")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "acp.backup")
+		source := Source{Database: databasetest.Open(t, dsn), Host: fake.NewClientBuilder().Build(), Version: "test", Now: func() time.Time { return now }}
+		if _, err := Write(t.Context(), source, path); !errors.Is(err, database.ErrNewerSchema) {
+			t.Errorf("a backup without the newer program's tables: %v", err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("a file was left")
+		}
+	})
+}
+
 func TestRoundTrip(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, from string) {
 		source := databasetest.Open(t, from)

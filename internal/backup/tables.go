@@ -50,17 +50,18 @@ func tables() []table {
 // leftOut returns the tables that a backup does not contain, and why.
 func leftOut() map[string]string {
 	return map[string]string{
-		"goose_db_version": "the manifest has the schema",
-		"sessions":         "people log in again; a backup contains no credentials",
-		"device_logins":    "as sessions",
-		"tokens":           "a token that was revoked after the backup must not come back",
-		"idempotency":      "answers to calls that nobody waits for any more",
-		"catalog_previews": "of people who are logged in",
-		"notify_outbox":    "notifications that were not made yet, about a state that is over",
-		"changes":          "not used any more",
-		"rollout_lead":     "a lease of a portal that runs",
-		"ledger_objects":   "generations of objects that are created anew; the first comparison begins again",
-		"ledger_own":       "as ledger_objects",
+		"goose_db_version":     "the manifest has the schema",
+		"schema_compatibility": "follows from the schema",
+		"sessions":             "people log in again; a backup contains no credentials",
+		"device_logins":        "as sessions",
+		"tokens":               "a token that was revoked after the backup must not come back",
+		"idempotency":          "answers to calls that nobody waits for any more",
+		"catalog_previews":     "of people who are logged in",
+		"notify_outbox":        "notifications that were not made yet, about a state that is over",
+		"changes":              "not used any more",
+		"rollout_lead":         "a lease of a portal that runs",
+		"ledger_objects":       "generations of objects that are created anew; the first comparison begins again",
+		"ledger_own":           "as ledger_objects",
 	}
 }
 
@@ -293,8 +294,21 @@ type header struct {
 
 func tableFile(name string) string { return "database/" + name + ".jsonl" }
 
+// complete returns an error if the database can have tables that this program does not know, because a backup without
+// them would be restored as if they were empty.
+func complete(db *database.DB) error {
+	newer := db.NewerChanges()
+	if len(newer) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the database has schema change %d, which this program does not know: use the newer program: %w", newer[0], database.ErrNewerSchema)
+}
+
 // exportTables writes all tables as they are in one snapshot.
 func exportTables(ctx context.Context, db *database.DB, w *writer) error {
+	if err := complete(db); err != nil {
+		return err
+	}
 	return db.Read(ctx, func(tx *gorm.DB) (err error) {
 		if w.manifest.Schema, err = schema(tx); err != nil {
 			return err

@@ -22,6 +22,7 @@ type DB struct {
 	commit   func(tx *gorm.DB) error
 	postgres bool
 	readOnly *sql.TxOptions
+	newer    []int64
 	// openReaders opens the connections for reads once the schema is up to date, because an older SQLite connection
 	// reads rows under the columns' old names. If it is nil, reads use the writer's connections.
 	openReaders func() (*gorm.DB, error)
@@ -29,7 +30,7 @@ type DB struct {
 
 // Open opens "sqlite:FILE", which is created if it is missing, or "postgres://USER@HOST/NAME?...", and migrates its
 // schema. Several programs may open one PostgreSQL database at the same time. The error is ErrNewerSchema if a newer
-// program has migrated the database.
+// program has migrated the database to a schema on which this program cannot work.
 func Open(ctx context.Context, dsn string) (*DB, error) { return OpenWithRefresh(ctx, dsn, nil) }
 
 // OpenWithRefresh is Open for a URL that may change, for example because its password is rotated: refresh is called for
@@ -76,6 +77,10 @@ func connect(dsn string, refresh func() (string, error)) (*DB, error) {
 
 // Postgres reports whether the database is PostgreSQL, for the few statements that differ between the two.
 func (db *DB) Postgres() bool { return db.postgres }
+
+// NewerChanges returns the schema changes that a newer program made before Open, on which this program can work although it
+// does not know what they are for.
+func (db *DB) NewerChanges() []int64 { return db.newer }
 
 // maxAttempts is how often a transaction is tried that PostgreSQL aborts in favour of another one (a deadlock), or whose
 // connection turns out to be closed.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,34 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		exec(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999901010000, true)")
 		if _, err := database.Open(t.Context(), dsn); !errors.Is(err, database.ErrNewerSchema) || !strings.Contains(err.Error(), "999901010000") {
 			t.Errorf("a schema change that only a newer program knows is refused by name, got %v", err)
+		}
+	})
+}
+
+// An older program works on a schema whose changes record that it can, and on no other.
+func TestCompatibleNewerSchema(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		if newer := db.NewerChanges(); len(newer) != 0 {
+			t.Errorf("the program's own schema has changes that it does not know: %d", newer)
+		}
+		exec(t, db, "ALTER TABLE tickets ADD COLUMN colour TEXT NOT NULL DEFAULT ''")
+		exec(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999901010000, true)")
+		exec(t, db, "INSERT INTO schema_compatibility (version, oldest) VALUES (999901010000, 202611231710)")
+		older, err := database.Open(t.Context(), dsn)
+		if err != nil {
+			t.Fatalf("the change records that this program can work on it: %v", err)
+		}
+		if newer := older.NewerChanges(); !slices.Equal(newer, []int64{999901010000}) {
+			t.Errorf("changes that the program does not know: %d", newer)
+		}
+		if err := older.Close(); err != nil {
+			t.Error(err)
+		}
+		exec(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999902010000, true)")
+		exec(t, db, "INSERT INTO schema_compatibility (version, oldest) VALUES (999902010000, 999901010000)")
+		if _, err := database.Open(t.Context(), dsn); !errors.Is(err, database.ErrNewerSchema) || !strings.Contains(err.Error(), "999902010000") {
+			t.Errorf("a change that needs a newer program is refused by name, got %v", err)
 		}
 	})
 }

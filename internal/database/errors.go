@@ -22,7 +22,7 @@ var (
 	ErrOutcomeUnknown = errors.New("the database did not say whether it made the change")
 	// ErrConflict reports that a row with the same key exists already.
 	ErrConflict = errors.New("the row exists already")
-	// ErrNewerSchema reports that a newer program has migrated the database.
+	// ErrNewerSchema reports that a newer program has migrated the database to a schema on which this program cannot work.
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 

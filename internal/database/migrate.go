@@ -8,15 +8,21 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/pressly/goose/v3"
 )
 
 // migrations holds one list of schema changes for both databases. A file is named YYYYMMDDhhmm_PACKAGE_what.sql after
-// the time at which it was written, and its statements are never changed once it is released. It contains SQL that both
-// databases understand (integers are BIGINT), and these placeholders:
+// the time at which it was written, and its statements are never changed once it is released. There is no way back: a
+// change is undone by another change. Programs of the previous release work on the changed schema, during a rolling
+// update and after a rollback, so a change adds tables, and columns with defaults; it removes or renames only what the
+// previous release does not use. With its last statement, each change records the oldest schema whose programs can work
+// on the changed one (see compatibilityTable):
+//
+//	INSERT INTO schema_compatibility (version, oldest) VALUES (202612010900, 202611231710);
+//
+// A file contains SQL that both databases understand (integers are BIGINT), and these placeholders:
 //
 //	SERIAL_KEY  a column that numbers its rows and is the primary key
 //	NUMBER_KEY  a number that the program assigns and that is the primary key
@@ -74,21 +80,49 @@ func (db *DB) migrateAlone(ctx context.Context, pool *sql.DB) error {
 	if _, err := p.GetDBVersion(ctx); err != nil { // creates goose's table
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
-	have, err := Select[int64](db.w.WithContext(ctx), "SELECT version_id FROM goose_db_version WHERE is_applied ORDER BY version_id")
-	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
+	if _, err := pool.ExecContext(ctx, compatibilityTable); err != nil {
+		return fmt.Errorf("create the table of compatible schemas: %w", err)
 	}
-	sources := p.ListSources()
-	for _, v := range have {
-		if v != 0 && !slices.ContainsFunc(sources, func(s *goose.Source) bool { return s.Version == v }) {
-			return fmt.Errorf("the database has schema change %d, which this program does not know: start the newer program again, or restore a backup: %w",
-				v, ErrNewerSchema)
-		}
+	if db.newer, err = db.newerChanges(ctx, p.ListSources()); err != nil {
+		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the schema: %w", err)
 	}
 	return nil
+}
+
+// compatibilityTable creates the table in which a schema change records the oldest schema whose programs can work on the
+// changed one. It is not a migration, because programs that only read goose's table refuse a change that they do not know.
+const compatibilityTable = "CREATE TABLE IF NOT EXISTS schema_compatibility (version BIGINT PRIMARY KEY, oldest BIGINT NOT NULL)"
+
+// newerChanges returns the schema changes of the database that this program does not have. The error is ErrNewerSchema
+// if one of them does not record that programs with the schema of this program can work on it.
+func (db *DB) newerChanges(ctx context.Context, sources []*goose.Source) (newer []int64, err error) {
+	r := db.w.WithContext(ctx)
+	have, err := Select[int64](r, "SELECT version_id FROM goose_db_version WHERE is_applied AND version_id > 0 ORDER BY version_id")
+	if err != nil {
+		return nil, fmt.Errorf("read the schema's version: %w", err)
+	}
+	known := make(map[int64]bool, len(sources))
+	for _, s := range sources {
+		known[s.Version] = true
+	}
+	for _, v := range have {
+		if known[v] {
+			continue
+		}
+		oldest, err := Select[int64](r, "SELECT oldest FROM schema_compatibility WHERE version = ?", v)
+		if err != nil {
+			return nil, fmt.Errorf("read which programs can use schema change %d: %w", v, err)
+		}
+		if len(oldest) != 1 || !known[oldest[0]] {
+			return nil, fmt.Errorf("the database has schema change %d, which this program does not know: start the newer program again, or restore a backup: %w",
+				v, ErrNewerSchema)
+		}
+		newer = append(newer, v)
+	}
+	return newer, nil
 }
 
 // dialectFS serves the migrations in the SQL dialect of one database.

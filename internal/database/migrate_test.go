@@ -31,6 +31,34 @@ func TestToDialect(t *testing.T) {
 	}
 }
 
+// firstWithCompatibility is the last schema change before changes recorded the programs that can work on them.
+const firstWithCompatibility = "202611231710"
+
+// records reports whether the last statement of a migration records an older schema whose programs can work on it.
+func records(text, version string) bool {
+	m := regexp.MustCompile(`(?m)^INSERT INTO schema_compatibility \(version, oldest\) VALUES \((\d+), (\d+)\);\s*\z`).FindStringSubmatch(text)
+	return m != nil && m[1] == version && len(m[2]) == len(version) && m[2] >= firstWithCompatibility && m[2] <= version
+}
+
+func TestRecords(t *testing.T) {
+	const change = "ALTER TABLE x ADD COLUMN y TEXT;\n"
+	for name, tc := range map[string]struct {
+		text string
+		want bool
+	}{
+		"an older schema": {change + "INSERT INTO schema_compatibility (version, oldest) VALUES (202612010900, 202611231710);\n", true},
+		"itself":          {change + "INSERT INTO schema_compatibility (version, oldest) VALUES (202612010900, 202612010900);\n", true},
+		"nothing":         {change, false},
+		"another change":  {change + "INSERT INTO schema_compatibility (version, oldest) VALUES (202612010901, 202611231710);\n", false},
+		"a later schema":  {change + "INSERT INTO schema_compatibility (version, oldest) VALUES (202612010900, 202612010901);\n", false},
+		"not the end":     {"INSERT INTO schema_compatibility (version, oldest) VALUES (202612010900, 202611231710);\n" + change, false},
+	} {
+		if got := records(tc.text, "202612010900"); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestMigrationsAreNamedByTime(t *testing.T) {
 	form := regexp.MustCompile(`^(00001|20\d{10})_[a-z]+_?[a-z_]*\.sql$`)
 	integer := regexp.MustCompile(`(?i)\binteger\b`)
@@ -45,6 +73,9 @@ func TestMigrationsAreNamedByTime(t *testing.T) {
 		text, err := fs.ReadFile(migrations, name)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if v := name[len("migrations/"):][:12]; v > firstWithCompatibility && !records(string(text), v) {
+			t.Errorf("%s: record the oldest schema whose programs can work on this one: INSERT INTO schema_compatibility (version, oldest) VALUES (%s, ...);", name, v)
 		}
 		if integer.Match(text) {
 			t.Errorf("%s: write BIGINT: an INTEGER of PostgreSQL is too small for an instant", name)
