@@ -64,7 +64,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var out bytes.Buffer
-			if code := run(context.Background(), c.args, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+			if code := newProgram().Run(context.Background(), c.args, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
 				t.Errorf("code %d, %q; want code %d and %q", code, out.String(), c.code, c.want)
 			}
 		})
@@ -76,7 +76,7 @@ func TestHostWithoutTheKindsIsExplainedInOneLine(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, kubeconfig, server.Config)
 	var out bytes.Buffer
-	code := run(context.Background(), []string{"--kubeconfig", kubeconfig}, &out, &out)
+	code := newProgram().Run(context.Background(), []string{"--kubeconfig", kubeconfig}, &out, &out)
 	if code != 1 || !strings.Contains(out.String(), "kubectl apply -f deploy/crds/") || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("code %d, %q", code, out.String())
 	}
@@ -115,7 +115,7 @@ func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "status.groups")
 	})
 	var out bytes.Buffer
-	code := run(t.Context(), []string{"--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", "0"}, &out, &out)
+	code := newProgram().Run(t.Context(), []string{"--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", "0"}, &out, &out)
 	if told := out.String(); code != 1 || !strings.Contains(told, "ProtectedResource.status.groups, ProtectedResource.status.members") ||
 		!strings.Contains(told, "kubectl apply -f deploy/crds/") ||
 		strings.Count(told, "\n") != 1 {

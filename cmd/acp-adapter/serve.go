@@ -28,6 +28,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
 	"github.com/acp-io/acp/internal/admission/webhook"
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/serving"
@@ -40,7 +41,7 @@ import (
 const contactTimeout = 10 * time.Second
 
 func serve(ctx context.Context, o options, logs io.Writer) error {
-	logger := newLogger(o, logs)
+	logger := logr.FromSlogHandler(configuration.NewLogger(logs, o.logFormat, o.logLevel).Handler())
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	probes, beside := health.New(), serving.NewGroup()
@@ -263,12 +264,4 @@ func statusesAreKept(ctx context.Context, config *rest.Config) error {
 		)
 	}
 	return nil
-}
-
-func newLogger(o options, w io.Writer) logr.Logger {
-	opts := &slog.HandlerOptions{Level: o.logLevel}
-	if o.logFormat == "text" {
-		return logr.FromSlogHandler(slog.NewTextHandler(w, opts))
-	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(w, opts))
 }

@@ -5,36 +5,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/acp-io/acp/internal/configuration"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { os.Exit(newProgram().Main(os.Args[1:])) }
 
-// run returns the exit code: 2 after a wrong call, 1 after another error.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stdout)
-	switch {
-	case errors.Is(err, configuration.ErrAnswered):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(stderr, "acp-node: %s; see --help\n", err)
-		return 2
+func newProgram() configuration.Program[options] {
+	return configuration.Program[options]{
+		Name:  "acp-node",
+		Parse: parse,
+		Serve: func(ctx context.Context, o options, _, stderr io.Writer) error {
+			return o.explain(serve(ctx, o, stderr))
+		},
 	}
-	if err := serve(ctx, o, stderr); err != nil {
-		_, _ = fmt.Fprintf(stderr, "acp-node: %s\n", o.explain(err))
-		return 1
-	}
-	return 0
 }

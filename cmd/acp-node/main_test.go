@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -166,24 +164,6 @@ func member(t *testing.T) *rest.Config {
 	return server.Config
 }
 
-// output is a buffer that a program and a test use at the same time.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -199,10 +179,10 @@ func TestReports(t *testing.T) {
 	config, n := podOn(t, admin, "n1")
 	reports := dynamic.NewForConfigOrDie(admin).Resource(nodereport.Resource)
 	ctx, stop := context.WithCancel(t.Context())
-	logs, code := &output{}, make(chan int, 1)
+	logs, code := &testenv.Output{}, make(chan int, 1)
 	args := []string{"--node=n1", "--kubeconfig=" + kubeconfig(t, config), "--cilium-socket=" + serveAgent(t), "--interval=1s", "--health-address=127.0.0.1:0"}
 	go func() {
-		code <- run(ctx, args, logs, logs)
+		code <- newProgram().Run(ctx, args, logs, logs)
 	}()
 	// The program sets the logger of client-go first; nothing may log meanwhile.
 	eventually(t, "the program has started", func() bool { return strings.Contains(logs.String(), "Starting") })

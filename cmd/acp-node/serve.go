@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/nodereport/ciliumagent"
 	"github.com/acp-io/acp/internal/nodereport/reporter"
@@ -62,12 +63,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 }
 
 func newLogger(o options, w io.Writer) *slog.Logger {
-	levels := &slog.HandlerOptions{Level: o.logLevel}
-	var h slog.Handler = slog.NewTextHandler(w, levels)
-	if o.logFormat == "json" {
-		h = slog.NewJSONHandler(w, levels)
-	}
-	log := slog.New(h)
+	log := configuration.NewLogger(w, o.logFormat, o.logLevel)
 	klog.SetSlogLogger(log.With("component", "kubernetes-client"))
 	return log
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/version"
 )
@@ -100,9 +101,9 @@ func TestInvalidFlagsPrintOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := run(t.Context(), append(arguments(t, tc.changes), tc.extra...), &out, &errs)
-			if code != exitUsage || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
-				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitUsage, tc.want)
+			code := newProgram().Run(t.Context(), append(arguments(t, tc.changes), tc.extra...), &out, &errs)
+			if code != configuration.ExitUsage || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
+				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), configuration.ExitUsage, tc.want)
 			}
 		})
 	}
@@ -111,7 +112,7 @@ func TestInvalidFlagsPrintOneLine(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector " + version.String()} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{flag}, &out, &errs); code != exitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
+		if code := newProgram().Run(t.Context(), []string{flag}, &out, &errs); code != configuration.ExitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
 			t.Errorf("%s: got code %d, %q, %q", flag, code, out.String(), errs.String())
 		}
 	}
@@ -167,9 +168,9 @@ func TestStartFailuresPrintOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := run(t.Context(), arguments(t, tc.changes), &out, &errs)
-			if code != exitError || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
-				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitError, tc.want)
+			code := newProgram().Run(t.Context(), arguments(t, tc.changes), &out, &errs)
+			if code != configuration.ExitError || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
+				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), configuration.ExitError, tc.want)
 			}
 		})
 	}
@@ -198,7 +199,7 @@ func TestRunsWhileHostAndMembersAreUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig))), &out, &errs)
+		code <- newProgram().Run(ctx, arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig))), &out, &errs)
 	}()
 	address := regexp.MustCompile(`health=(\S+)`)
 	for address.FindStringSubmatch(errs.String()) == nil || !strings.Contains(errs.String(), "the host cluster cannot be read") {
@@ -232,7 +233,7 @@ func TestRunsWhileHostAndMembersAreUnreachable(t *testing.T) {
 		t.Errorf("/metrics: got %d %s", status, body)
 	}
 	cancel()
-	if c := <-code; c != exitOK {
+	if c := <-code; c != configuration.ExitOK {
 		t.Errorf("ended with %d: %s", c, errs.String())
 	}
 }

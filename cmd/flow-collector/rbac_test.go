@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/rbactest"
 )
 
@@ -18,7 +19,7 @@ func TestLeastPrivilege(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"--kubeconfig=" + c.Kubeconfig(t, rbactest.Names.Collector), "--data-dir=" + dir, "--store=sqlite:flows.db",
+		code <- newProgram().Run(ctx, []string{"--kubeconfig=" + c.Kubeconfig(t, rbactest.Names.Collector), "--data-dir=" + dir, "--store=sqlite:flows.db",
 			"--exporter=m1=" + filepath.Join(dir, "events.log"), "--health-address=127.0.0.1:0"}, &out, &errs)
 	}()
 	watched := func() int {
@@ -40,7 +41,7 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 	}
 	cancel()
-	if c := <-code; c != exitOK {
+	if c := <-code; c != configuration.ExitOK {
 		t.Errorf("ended with %d", c)
 	}
 	if strings.Contains(errs.String(), "orbidden") {

@@ -107,6 +107,19 @@ func checkRestore(o *backupOptions) error {
 	return nil
 }
 
+// program returns the command as a program of its own.
+func (c command) program(name string) configuration.Program[*backupOptions] {
+	return configuration.Program[*backupOptions]{
+		Name: "portal " + name,
+		Parse: func(args []string, stdout io.Writer) (*backupOptions, error) {
+			return parseCommand(name, c, args, stdout)
+		},
+		Serve: func(ctx context.Context, o *backupOptions, stdout, _ io.Writer) error {
+			return o.explain(c.run(ctx, o, stdout))
+		},
+	}
+}
+
 // parseCommand parses the settings of a subcommand.
 func parseCommand(name string, c command, args []string, out io.Writer) (*backupOptions, error) {
 	o := &backupOptions{}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
@@ -137,7 +138,7 @@ type program struct {
 
 func start(t testing.TB, o options) *program {
 	t.Helper()
-	return startLogged(t, o, logger("text", slog.LevelInfo, t.Output()))
+	return startLogged(t, o, configuration.NewLogger(t.Output(), "text", slog.LevelInfo))
 }
 
 func startLogged(t testing.TB, o options, log *slog.Logger) *program {

@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 )
@@ -17,6 +18,15 @@ func (s *Settings) Logging(format *string, level *slog.Level, defaultFormat stri
 	s.Allow("log-format", "text", "json")
 	f.Var((*levelValue)(level), levelFlag, "lowest `level` that is logged: debug, info, warn or error")
 	s.Allow(levelFlag, "debug", "info", "warn", "error")
+}
+
+// NewLogger returns a logger for these settings.
+func NewLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 // levelValue is a level of the log as a flag.
