@@ -64,6 +64,9 @@ type Config struct {
 	Workers int
 	// Clock is the clock; nil means the real one.
 	Clock clock.WithTicker
+	// Pauses is the clock of the time between two readings or writes of what changes often; nil means the real one. Tests
+	// that stop Clock need it, because these pauses go on then.
+	Pauses clock.WithTicker
 	// Tracer continues the traces of changes of policies; nil disables that.
 	Tracer *tracing.Tracer
 	// ClockLag returns how far this machine's clock is behind the host's, for the metrics; nil if it is not known.
@@ -91,6 +94,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
+	}
+	if config.Pauses == nil {
+		config.Pauses = clock.RealClock{}
 	}
 	if config.WriteLimits == (writequeue.Limits{}) {
 		config.WriteLimits = writequeue.DefaultLimits
@@ -225,7 +231,7 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 // addPodLabels adds the reading of the labels of the members' pods.
 func (s *setup) addPodLabels(ready startup.Ready) (startup.Ready, error) {
 	var err error
-	s.labels, err = podlabels.New(podlabels.Config{Cache: s.cache, Objects: s.objects, MeshesChanged: s.units.RequeueAll,
+	s.labels, err = podlabels.New(podlabels.Config{Cache: s.cache, Objects: s.objects, MeshesChanged: s.units.RequeueAll, Pauses: s.config.Pauses,
 		Fleet: s.slowFleetConfig("names", func(cluster, _ string) { s.foreign.Requeue(cluster) })})
 	if err != nil {
 		return nil, err
@@ -237,7 +243,8 @@ func (s *setup) addPodLabels(ready startup.Ready) (startup.Ready, error) {
 func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
 	var err error
 	s.foreign, err = foreignpolicies.AddToManager(s.mgr, foreignpolicies.Config{Fleet: s.slowFleetConfig("openings", nil), Cache: s.cache, Objects: s.objects,
-		Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll})
+		Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll,
+		Pauses: s.config.Pauses})
 	return ready, err
 }
 

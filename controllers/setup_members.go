@@ -163,6 +163,7 @@ func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 		NoHTTP:         s.health.NoHTTP,
 		SupportsGroups: s.cache.GroupsSupported,
 		Clock:          s.config.Clock,
+		Pauses:         s.config.Pauses,
 		Interval:       s.config.StatusInterval,
 		Log:            s.mgr.GetLogger().WithName("memberclusters"),
 	}

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -42,6 +42,8 @@ type Config struct {
 	IgnoresClusterNetworkPolicies func(cluster string) bool
 	// Changed is called when the opened workloads changed, or became known or unknown.
 	Changed func()
+	// Pauses is the clock of the time between two evaluations.
+	Pauses clock.WithTicker
 }
 
 // AddToManager adds the detectors of both dataplanes to a manager.
@@ -173,7 +175,9 @@ type detector[T opened[T]] struct {
 	find func(cluster string) T
 	// changed is called when the opened workloads changed, or became known or unknown.
 	changed func()
-	wake    chan struct{}
+	// pauses is the clock of the time between two evaluations.
+	pauses clock.WithTicker
+	wake   chan struct{}
 
 	mu sync.RWMutex
 	// requested are the members to evaluate; "" stands for all.
@@ -183,7 +187,7 @@ type detector[T opened[T]] struct {
 }
 
 func newDetector[T opened[T]](objects *federation.Objects, config *Config) *detector[T] {
-	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, wake: make(chan struct{}, 1),
+	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, pauses: config.Pauses, wake: make(chan struct{}, 1),
 		requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
 }
 
@@ -199,21 +203,13 @@ func (d *detector[T]) requeue(cluster string) {
 }
 
 func (d *detector[T]) run(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-d.wake:
-		}
+	podlabels.Repeat(ctx, d.wake, d.pauses, func() bool {
 		if listed, _ := d.objects.State(); listed {
 			d.evaluate()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(podlabels.MinReadInterval):
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // evaluate evaluates the members in which something changed.

@@ -58,7 +58,10 @@ type Writer struct {
 	// Orphans returns the objects in a member that look like ACP's and that nothing on the host wants, by name. If it
 	// is nil, orphans are not reported.
 	Orphans func(cluster string) []string
-	Clock   clock.PassiveClock
+	// Clock is the clock of what is written.
+	Clock clock.PassiveClock
+	// Pauses is the clock of the updates and of the minimum between two writes; nil means the real one.
+	Pauses clock.WithTicker
 	// Interval is the time between two updates, and the minimum between two writes about one member; 0 means
 	// DefaultInterval.
 	Interval time.Duration
@@ -93,6 +96,9 @@ func (w *Writer) Prepare() error {
 	if w.Interval == 0 {
 		w.Interval = DefaultInterval
 	}
+	if w.Pauses == nil {
+		w.Pauses = clock.RealClock{}
+	}
 	w.wake, w.written = make(chan struct{}, 1), map[string]time.Time{}
 	return nil
 }
@@ -113,25 +119,25 @@ func (w *Writer) Start(ctx context.Context) error {
 	if err := w.Ready(ctx); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(w.Interval)
+	ticker := w.Pauses.NewTicker(w.Interval)
 	defer ticker.Stop()
 	for {
 		if err := w.writeAll(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
 			w.Log.Error(err, "MemberClusters cannot be written; they are tried again")
 		}
 		// Many members may trigger an update at once.
-		rest := time.NewTimer(w.Interval / 10)
+		rest := w.Pauses.NewTimer(w.Interval / 10)
 		select {
 		case <-ctx.Done():
 			rest.Stop()
 			return nil
-		case <-rest.C:
+		case <-rest.C():
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.wake:
-		case <-ticker.C:
+		case <-ticker.C():
 		}
 	}
 }
@@ -216,7 +222,7 @@ func (w *Writer) writeMember(ctx context.Context, had *v1alpha1.MemberCluster, f
 		o = had
 	}
 	now := f.status(&o.Status)
-	if had != nil && equality.Semantic.DeepEqual(o.Status, now) || time.Since(w.written[name]) < w.Interval*9/10 {
+	if had != nil && equality.Semantic.DeepEqual(o.Status, now) || w.Pauses.Since(w.written[name]) < w.Interval*9/10 {
 		return now, nil
 	}
 	if had == nil {
@@ -233,6 +239,6 @@ func (w *Writer) writeMember(ctx context.Context, had *v1alpha1.MemberCluster, f
 	if err := w.Client.Status().Update(ctx, o); err != nil {
 		return now, client.IgnoreNotFound(fmt.Errorf("write the status of MemberCluster %s: %w", name, err))
 	}
-	w.written[name] = time.Now()
+	w.written[name] = w.Pauses.Now()
 	return now, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/dataplane"
@@ -36,6 +37,7 @@ type Reader struct {
 	cache   *policycache.Cache
 	objects *federation.Objects
 	log     logr.Logger
+	pauses  clock.WithTicker
 	wake    chan struct{}
 	// missing are the members whose labels were never read, as last logged.
 	missing []string
@@ -56,6 +58,8 @@ type Config struct {
 	Objects *federation.Objects
 	// MeshesChanged is called when the labels that matter in several cluster meshes changed.
 	MeshesChanged func()
+	// Pauses is the clock of the time between two readings.
+	Pauses clock.WithTicker
 }
 
 // New returns a Reader that is idle until it is added to a manager.
@@ -65,6 +69,7 @@ func New(config Config) (*Reader, error) {
 		objects:       config.Objects,
 		meshesChanged: config.MeshesChanged,
 		log:           config.Fleet.Log,
+		pauses:        config.Pauses,
 		wake:          make(chan struct{}, 1),
 		known:         make(chan struct{}),
 	}
@@ -103,24 +108,38 @@ func (r *Reader) Requeue() {
 
 func (r *Reader) run(ctx context.Context) error {
 	first := true
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.wake:
-		}
+	Repeat(ctx, r.wake, r.pauses, func() bool {
 		if listed, err := r.objects.State(); !listed && err == nil {
-			continue // the listing triggers the next reading
+			return false // the listing triggers the next reading
 		}
 		r.read()
 		if first {
 			first = false
 			close(r.known)
 		}
+		return true
+	})
+	return nil
+}
+
+// Repeat calls read after each wake until ctx ends. After a read that returns true, it waits for MinReadInterval, so that
+// the wakes of this time lead to one read.
+func Repeat(ctx context.Context, wake <-chan struct{}, pauses clock.WithTicker, read func() bool) {
+	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(MinReadInterval):
+			return
+		case <-wake:
+		}
+		if !read() {
+			continue
+		}
+		pause := pauses.NewTimer(MinReadInterval)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C():
 		}
 	}
 }
