@@ -37,6 +37,8 @@ type NodeReports struct {
 	changed func(cluster string, objects []string)
 	clock   clock.WithTicker
 
+	views sync.Map // of memberView by member
+
 	mu sync.Mutex
 	// last contains what was last said about each node, by member and node.
 	last map[string]map[string]nodereport.Report
@@ -223,6 +225,20 @@ type NodeView struct {
 	Reports map[string]*nodereport.Report
 }
 
+// memberView is a NodeView with the state that it was made of.
+type memberView struct {
+	reports                      *member[nodereport.Report]
+	nodes                        *member[string]
+	reportsVersion, nodesVersion uint64
+	view                         *NodeView
+}
+
+// of reports whether the view was made of the same state as another one.
+func (v memberView) of(other memberView) bool {
+	other.view = v.view
+	return v == other
+}
+
 // In returns what is known about the nodes of a member, or nil if no acp-node is installed there, or if its reports or its
 // nodes cannot be read.
 func (n *NodeReports) In(cluster string) *NodeView {
@@ -230,16 +246,33 @@ func (n *NodeReports) In(cluster string) *NodeView {
 	if m == nil || !o.Reachable {
 		return nil
 	}
-	v := &NodeView{Reports: map[string]*nodereport.Report{}}
-	m.watch.each(func(r nodereport.Report) { v.Reports[r.Node] = &r })
 	nodes, watched := n.nodes.present(cluster)
-	switch {
-	case !nodes.Reachable:
+	if !nodes.Reachable {
 		return nil
-	case watched == nil: // the member has no such kind, so that only the nodes that report are known
+	}
+	// The versions are read before the objects, so that a change in between makes the view old.
+	now := memberView{reports: m, nodes: watched, reportsVersion: m.watch.version()}
+	if watched != nil {
+		now.nodesVersion = watched.watch.version()
+	}
+	// Each of a member's many units is decided by the same view.
+	if had, ok := n.views.Load(cluster); ok && had.(memberView).of(now) {
+		return had.(memberView).view
+	}
+	now.view = newNodeView(m, watched)
+	n.views.Store(cluster, now)
+	return now.view
+}
+
+// newNodeView returns the view of a member's reports and nodes, or nil if there are none. The nodes are nil if the member
+// has no such kind, so that only the nodes that report are known.
+func newNodeView(reports *member[nodereport.Report], nodes *member[string]) *NodeView {
+	v := &NodeView{Reports: map[string]*nodereport.Report{}}
+	reports.watch.each(func(r nodereport.Report) { v.Reports[r.Node] = &r })
+	if nodes == nil {
 		v.Nodes = slices.Collect(maps.Keys(v.Reports))
-	default:
-		v.Nodes = watched.watch.List()
+	} else {
+		v.Nodes = nodes.watch.List()
 	}
 	slices.Sort(v.Nodes)
 	if len(v.Nodes) == 0 {

@@ -38,6 +38,8 @@ type Watch[T any] struct {
 	mu     sync.RWMutex
 	items  map[string]item[T]
 	groups map[string]map[string]struct{}
+	// edits counts the changes of items.
+	edits  uint64
 	synced bool
 	// listed reports that the objects were listed at least once, so that items are what was last seen.
 	listed bool
@@ -127,6 +129,13 @@ func (w *Watch[T]) State() (synced bool, err error) {
 	return w.synced, w.err
 }
 
+// version returns a number that changes with every change of the objects.
+func (w *Watch[T]) version() uint64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.edits
+}
+
 // key returns the key by which an object is found.
 func (w *Watch[T]) key(u *unstructured.Unstructured) string {
 	if w.everyNamespace {
@@ -179,6 +188,7 @@ func (w *Watch[T]) remove(u *unstructured.Unstructured) {
 // set and unset keep items and groups consistent. The caller must hold the lock.
 func (w *Watch[T]) set(name string, i item[T]) {
 	w.unset(name)
+	w.edits++
 	w.items[name] = i
 	if w.group == nil {
 		return
@@ -195,6 +205,7 @@ func (w *Watch[T]) unset(name string) {
 	if !ok {
 		return
 	}
+	w.edits++
 	delete(w.items, name)
 	if w.group == nil {
 		return
