@@ -1,7 +1,6 @@
 package charts
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -143,48 +142,55 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
+// process is a program that runs.
+type process struct {
+	path  string
+	cmd   *exec.Cmd
+	log   *testenv.Output
+	ended chan struct{}
+	once  sync.Once
 }
 
 // run starts a program until the test ends.
-func run(t *testing.T, path string, args ...string) *output {
+func run(t *testing.T, path string, args ...string) *testenv.Output {
 	t.Helper()
-	out := &output{}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, args...) //nolint:gosec // built here
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	return begin(t, path, args...).log
+}
+
+// begin starts a program until stop is called or the test ends.
+func begin(t *testing.T, path string, args ...string) *process {
+	t.Helper()
+	p := &process{path: path, log: &testenv.Output{}, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), path, args...) //nolint:gosec // built here
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(30 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
+		p.stop()
 		if t.Failed() {
-			text := out.String()
+			text := p.log.String()
 			t.Logf("%s: ... %s", filepath.Base(path), text[max(0, len(text)-4000):])
 		}
 	})
-	return out
+	return p
+}
+
+// stop ends the program as the kubelet does, and waits until it has ended.
+func (p *process) stop() {
+	p.once.Do(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+		case <-time.After(30 * time.Second):
+			_ = p.cmd.Process.Kill()
+			<-p.ended
+		}
+	})
 }
 
 func eventually(t *testing.T, what string, ok func() error) {
