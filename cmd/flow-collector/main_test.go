@@ -112,7 +112,8 @@ func TestInvalidFlagsPrintOneLine(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector " + version.String()} {
 		var out, errs bytes.Buffer
-		if code := newProgram().Run(t.Context(), []string{flag}, &out, &errs); code != configuration.ExitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
+		code := newProgram().Run(t.Context(), []string{flag}, &out, &errs)
+		if code != configuration.ExitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
 			t.Errorf("%s: got code %d, %q, %q", flag, code, out.String(), errs.String())
 		}
 	}

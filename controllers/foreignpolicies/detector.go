@@ -187,8 +187,8 @@ type detector[T opened[T]] struct {
 }
 
 func newDetector[T opened[T]](objects *federation.Objects, config *Config) *detector[T] {
-	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, pauses: config.Pauses, wake: make(chan struct{}, 1),
-		requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
+	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, pauses: config.Pauses,
+		wake: make(chan struct{}, 1), requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
 }
 
 // requeue requests a new evaluation of a member, or of all members for "".

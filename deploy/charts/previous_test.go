@@ -17,6 +17,8 @@ import (
 // pinFile names the commit that is the previous release before there is one.
 const pinFile = "release/previous"
 
+const fetchHistory = "fetch the whole history with its tags (git fetch --unshallow --tags)"
+
 // previousRelease is the source tree of the previous release, with its programs.
 type previousRelease struct {
 	name, tree, programs string
@@ -58,7 +60,7 @@ func previousCommit(t *testing.T) (name, commit string) {
 	}
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), pinFile))
 	if err != nil {
-		t.Fatal("this clone has no tag of a release before HEAD, and no " + pinFile + ": fetch the whole history with its tags (git fetch --unshallow --tags)")
+		t.Fatalf("this clone has no tag of a release before HEAD, and no %s: %s", pinFile, fetchHistory)
 	}
 	commit = pinnedCommit(string(text))
 	return commit[:min(8, len(commit))], commit
@@ -70,7 +72,7 @@ func previous(t *testing.T) previousRelease {
 	t.Helper()
 	name, commit := previousCommit(t)
 	if _, err := git(t, "merge-base", "--is-ancestor", commit, "HEAD"); err != nil {
-		t.Fatalf("the previous release %s is not an ancestor of HEAD in this clone: fetch the whole history with its tags (git fetch --unshallow --tags): %v", name, err)
+		t.Fatalf("the previous release %s is not an ancestor of HEAD in this clone: %s: %v", name, fetchHistory, err)
 	}
 	hash, err := git(t, "rev-parse", commit+"^{commit}")
 	if err != nil {

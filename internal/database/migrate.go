@@ -117,8 +117,11 @@ func (db *DB) newerChanges(ctx context.Context, sources []*goose.Source) (newer 
 			return nil, fmt.Errorf("read which programs can use schema change %d: %w", v, err)
 		}
 		if len(oldest) != 1 || !known[oldest[0]] {
-			return nil, fmt.Errorf("the database has schema change %d, which this program does not know: start the newer program again, or restore a backup: %w",
-				v, ErrNewerSchema)
+			return nil, fmt.Errorf(
+				"the database has schema change %d, which this program does not know: start the newer program again, or restore a backup: %w",
+				v,
+				ErrNewerSchema,
+			)
 		}
 		newer = append(newer, v)
 	}

@@ -75,7 +75,8 @@ func TestMigrationsAreNamedByTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := name[len("migrations/"):][:12]; v > firstWithCompatibility && !records(string(text), v) {
-			t.Errorf("%s: record the oldest schema whose programs can work on this one: INSERT INTO schema_compatibility (version, oldest) VALUES (%s, ...);", name, v)
+			t.Errorf("%s: record the oldest schema whose programs can work on it: INSERT INTO schema_compatibility (version, oldest) VALUES (%s, ...);",
+				name, v)
 		}
 		if integer.Match(text) {
 			t.Errorf("%s: write BIGINT: an INTEGER of PostgreSQL is too small for an instant", name)
