@@ -122,8 +122,8 @@ var readKinds = []readKind{
 		views := []string{"mine", "approvals", "decided", "all", "mine&state=pending", "all&state=effective"}
 		return "/api/v1/tickets?limit=25&view=" + views[n/readers%len(views)]
 	}},
-	{"ticket", func(m *portalUnderLoad, n, reader int) string { // Every person requested each 2000th ticket.
-		return fmt.Sprintf("/api/v1/tickets/T-%d", max(reader, 1)+n/readers*people%m.tickets)
+	{"ticket", func(m *portalUnderLoad, n, reader int) string { // one of those that the reader requested
+		return fmt.Sprintf("/api/v1/tickets/T-%d", max(reader, 1)+n/readers*requesters(m.tickets)%m.tickets)
 	}},
 	{"find", func(_ *portalUnderLoad, n, _ int) string {
 		words := []string{"checkout", fmt.Sprint("checkout+", n), fmt.Sprint(n % 100), fmt.Sprint("u", n%people), "need+cache", "nothing+of+this"}
@@ -144,7 +144,7 @@ var readKinds = []readKind{
 // read opens the i-th page, which nobody has opened before for the first 900 pages of each kind.
 func (m *portalUnderLoad) read(i int) string {
 	kind, n := readKinds[i%len(readKinds)], i/len(readKinds)
-	// The ticket T-n was requested by the person n mod 2000; T-0 does not exist, so u0 opens none.
+	// The ticket T-n was requested by the person n modulo the number of requesters; T-0 does not exist, so u0 opens none.
 	reader := n % readers
 	if kind.name == "ticket" && reader == 0 {
 		reader = 1

@@ -60,10 +60,15 @@ func writeCompany(b *testing.B) string {
 	return dir
 }
 
-// ticketRows inserts $N tickets: two in a hundred wait for the approval of a leader, the others are effective or expired.
+// requesters returns the number of people who request tickets. Few tickets are requested by few people, so that a page of a
+// list has 25 tickets with few as with many.
+func requesters(tickets int) int { return min(people, tickets/5) }
+
+// ticketRows inserts $N tickets of $PEOPLE people: two in a hundred wait for the approval of a leader, the others are
+// effective or expired.
 var ticketRows = []string{
 	`INSERT INTO tickets (number, state, version, requester, reason, kind, created_at, updated_at)
- SELECT n, CASE WHEN n % 50 = 0 THEN 'pending' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END, 1, 'u' || (n % 2000), 'the checkout needs it', 'grant',
+ SELECT n, CASE WHEN n % 50 = 0 THEN 'pending' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END, 1, 'u' || (n % $PEOPLE), 'the checkout needs it', 'grant',
  1700000000000000 + n * CAST(1000000 AS BIGINT), 1700000000000000 + n * CAST(1000000 AS BIGINT)
  FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $N) SELECT n FROM s) AS s`,
 	`INSERT INTO items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item,
@@ -78,21 +83,21 @@ var ticketRows = []string{
  '},{"Name":"owner","State":"' ||
  CASE state WHEN 'pending' THEN 'waiting' ELSE 'approved' END ||
  '","Approvers":["u' || (5 * o) || '","u' || (5 * o + 1) || '","u' || (5 * o + 2) || '"],"Quorum":1}]}'
- FROM (SELECT number, state, number % 2000 / 5 + 400 * (number / 2000 % 25) AS a, number * 13 % 10000 AS r,
-  number % 2000 / 5 * 5 AS l, number * 13 % 10000 * 7 % 400 AS o FROM tickets) AS x`,
+ FROM (SELECT number, state, number % $PEOPLE / 5 + 400 * (number / $PEOPLE % 25) AS a, number * 13 % 10000 AS r,
+  number % $PEOPLE / 5 * 5 AS l, number * 13 % 10000 * 7 % 400 AS o FROM tickets) AS x`,
 	`INSERT INTO ticket_words SELECT t.number, w.word FROM tickets t CROSS JOIN (
  SELECT 'the' AS word UNION ALL SELECT 'checkout' UNION ALL SELECT 'needs' UNION ALL SELECT 'it'
  UNION ALL SELECT 'app' UNION ALL SELECT 'cache') AS w`,
 	`INSERT INTO ticket_words SELECT number, requester FROM tickets`,
 	`INSERT INTO ticket_words SELECT number, '' || (number * 13 % 10000) FROM tickets`,
-	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), 'named' FROM tickets WHERE number % 5 > 0`,
-	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), CASE state WHEN 'pending' THEN 'waits' ELSE 'decided' END FROM tickets ` +
+	`INSERT INTO concerns SELECT number, 0, 'u' || (number % $PEOPLE / 5 * 5), 'named' FROM tickets WHERE number % 5 > 0`,
+	`INSERT INTO concerns SELECT number, 0, 'u' || (number % $PEOPLE / 5 * 5), CASE state WHEN 'pending' THEN 'waits' ELSE 'decided' END FROM tickets ` +
 		`WHERE number % 5 > 0`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number * 13 % 10000 * 7 % 400 * 5 + 3), 'named' FROM tickets`,
 	`INSERT INTO ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment)
  SELECT number, -1, created_at, 'submitted', requester, '', '', '', '', reason FROM tickets`,
 	`INSERT INTO ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment)
- SELECT number, 0, created_at, 'step-approved', 'u' || (number % 2000 / 5 * 5), '', 'leader', '', '', 'ok' FROM tickets WHERE state <> 'pending'`,
+ SELECT number, 0, created_at, 'step-approved', 'u' || (number % $PEOPLE / 5 * 5), '', 'leader', '', '', 'ok' FROM tickets WHERE state <> 'pending'`,
 }
 
 // writeTickets fills a database with tickets.
@@ -104,7 +109,8 @@ func writeTickets(b *testing.B, dsn string, tickets int) {
 	}
 	if err := db.Write(b.Context(), func(tx *gorm.DB) error {
 		for _, sql := range ticketRows {
-			if err := tx.Exec(strings.Replace(sql, "$N", fmt.Sprint(tickets), 1)).Error; err != nil {
+			sql := strings.NewReplacer("$N", fmt.Sprint(tickets), "$PEOPLE", fmt.Sprint(requesters(tickets))).Replace(sql)
+			if err := tx.Exec(sql).Error; err != nil {
 				return err
 			}
 		}
