@@ -10,91 +10,91 @@ var english = map[string]phrase{
 			`until {{.Clock .Until}}{{end}}. Its review decides whether it stays.`,
 	),
 	"voided": newPhrase(`{{.ID}}: the approvals are void: {{.Subject}}`,
-		`The same request would now bring more access than was shown, so its approvals are void and the steps start again.`),
-	"escalated": newPhrase(`{{.ID}}: nobody decided in time, now it waits for you{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
-		`{{.Requester}} asked for this. The step "{{.Step}}" waited too long, so it waits for you, too{{if .For}}; you decide for {{.For}}{{end}}.`),
-	"approval-needed": newPhrase(`{{.ID}}: {{.Requester}} asks for your decision{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
-		`{{.Requester}} asks for this. The step "{{.Step}}" waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
+		`The same request would now grant more access than was shown, so its approvals are void and the steps start again.`),
+	"escalated": newPhrase(`{{.ID}}: not decided in time, now it waits for you{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
+		`{{.Requester}} submitted this request. The step "{{.Step}}" was not decided in time, so it waits for you, too{{if .For}}; you decide for {{.For}}{{end}}.`),
+	"approval-needed": newPhrase(`{{.ID}}: {{.Requester}} requests your decision{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
+		`{{.Requester}} submitted this request. The step "{{.Step}}" waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"approval-needed/break-glass": newPhrase(`{{.ID}}: review the break-glass access of {{.Requester}}{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
 		`{{.Requester}} opened this access in an emergency; it is in force now. It waits for your review{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"approval-needed/reminded": newPhrase(`{{.ID}}: still waits for your decision{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
-		`{{.Requester}} asked for this. The step "{{.Step}}" still waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
+		`{{.Requester}} submitted this request. The step "{{.Step}}" still waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"approval-needed/escalated": newPhrase(`{{.ID}}: still waits for your decision{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
-		`{{.Requester}} asked for this. The step "{{.Step}}" still waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
+		`{{.Requester}} submitted this request. The step "{{.Step}}" still waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"rollout": newPhrase(
-		`{{.ID}}: {{.Requester}} asks that your application may stay: {{.Subject}}`,
-		`{{.Requester}} asks for the resource's side that this access, which your application was seen to use, may stay. `+
-			`There is nothing to do for you; you can revoke it.`,
+		`{{.ID}}: {{.Requester}} requests access for your application: {{.Subject}}`,
+		`{{.Requester}} requests, for the resource's owners, access that your application was observed to use. `+
+			`You need not do anything; you can revoke it.`,
 	),
 	"rollout/announced": newPhrase(
 		`{{.Subject}}: access will be enforced{{if not .Until.IsZero}} from {{.Clock .Until}}{{end}}`,
-		`{{.Actor}} announced that only allowed access will pass. Applications of yours were seen there. `+
-			`Look whether each of them has the access that it needs, and ask for what is missing.`,
+		`{{.Actor}} announced that only allowed access will pass. Applications of yours were observed as its clients. `+
+			`Check that each of them has the access that it needs, and request what is missing.`,
 	),
 	"rollout/temporary-audit": newPhrase(`{{.Actor}} opened {{.Subject}} until {{.Clock .Until}}`,
-		`{{.Actor}} set this resource to temporary audit: everything passes, and what would be refused is reported. It ends by itself at {{.Clock .Until}}.`),
+		`{{.Actor}} set this resource to temporary audit: everything passes, and what would be refused is reported. It ends automatically at {{.Clock .Until}}.`),
 	"rollout/temporary-audit-ended": newPhrase(`{{.Actor}} ended the temporary audit of {{.Subject}}`,
-		`{{.Actor}} ended the temporary audit: the resource's own mode counts again.`),
+		`{{.Actor}} ended the temporary audit: the resource's own mode applies again.`),
 	"rollout/downgrade": newPhrase(`{{.Actor}} opened {{if eq .Count 1}}1 resource{{else}}{{.Count}} resources{{end}} in a downgrade until {{.Clock .Until}}`,
-		`{{.Actor}} set them to temporary audit: everything passes, and what would be refused is reported. It ends by itself at {{.Clock .Until}}.`),
+		`{{.Actor}} set them to temporary audit: everything passes, and what would be refused is reported. It ends automatically at {{.Clock .Until}}.`),
 	"rollout/downgrade-ended": newPhrase(`{{.Actor}} ended a downgrade of {{if eq .Count 1}}1 resource{{else}}{{.Count}} resources{{end}}`,
-		`{{.Actor}} ended the downgrade: the modes of the resources count again.`),
+		`{{.Actor}} ended the downgrade: the modes of the resources apply again.`),
 	"rollout/stopped": newPhrase(
 		`{{.Subject}}: the rollout was stopped, {{.Count}} new denials in {{.Cluster}}`,
 		`{{.Count}} connections of known clients were refused in {{.Cluster}} soon after it began to enforce. `+
-			`{{if .Until.IsZero}}What enforces goes on enforcing; requests to enforce it further were ended. Look at who was refused: `+
+			`{{if .Until.IsZero}}Clusters that enforce it continue to do so; requests to enforce it further were ended. Check who was refused: `+
 			`grant what is missing, or begin a temporary audit; then arm the guard again.{{else}}So the resource is in temporary audit until `+
-			`{{.Clock .Until}}, and requests to enforce it further were ended. Look at who was refused, then arm the guard again.{{end}}`,
+			`{{.Clock .Until}}, and requests to enforce it further were ended. Check who was refused, then arm the guard again.{{end}}`,
 	),
 	"rollout/flows-unwatched": newPhrase(
-		`{{.Subject}}: the guard does not see what is refused in {{.Cluster}}`,
-		`The flows of {{.Cluster}} are not watched, so what is refused there does not show. This time does not count as quiet: `+
-			`the guard watches that much longer. Have the flows watched again before you enforce further.`,
+		`{{.Subject}}: the guard has no flows of {{.Cluster}}`,
+		`The flows of {{.Cluster}} are not watched, so refused connections are not reported. This time does not count as quiet: `+
+			`the guard watches that much longer. Restore the collection of flows before you enforce further.`,
 	),
 	"rollout/flows-lost": newPhrase(
-		`{{.Subject}}: the guard may not see all that is refused in {{.Cluster}}`,
-		`Flows of {{.Cluster}} were lost, so not everything that was refused there shows. This time does not count as quiet: `+
-			`the guard watches that much longer. Look at the losses before you enforce further.`,
+		`{{.Subject}}: the guard may not have all flows of {{.Cluster}}`,
+		`Flows of {{.Cluster}} were lost, so some refused connections may not be reported. This time does not count as quiet: `+
+			`the guard watches that much longer. Check the losses before you enforce further.`,
 	),
 	"failed": newPhrase(`{{.ID}}: not in force: {{.Subject}}`,
-		`What was approved is not in force. The ticket says why; it is tried again.`),
+		`The approved change is not in force. The ticket states why; it is retried.`),
 	"decided": newPhrase(`{{.ID}}: {{.Actor}} approved the step "{{.Step}}": {{.Subject}}`,
 		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} approved the step "{{.Step}}" of your request.`),
 	"decided/approved": newPhrase(`{{.ID}}: approved: {{.Subject}}`,
-		`Your request is approved and is being brought into force.`),
+		`Your request is approved and is being applied.`),
 	"decided/step-rejected": newPhrase(`{{.ID}}: {{.Actor}} rejected: {{.Subject}}`,
 		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} rejected your request in the step "{{.Step}}".`),
 	"decided/reviewed": newPhrase(
 		`{{.ID}}: {{.Actor}} {{if eq .Step "rejected"}}ended{{else}}confirmed{{end}} your break-glass access: {{.Subject}}`,
-		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} reviewed your break-glass access: {{if eq .Step "rejected"}}it is taken `+
-			`back{{else}}it stays as long as was asked for{{end}}.`,
+		`{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} reviewed your break-glass access: {{if eq .Step "rejected"}}it is being `+
+			`revoked{{else}}it remains for the requested time{{end}}.`,
 	),
 	"effective": newPhrase(`{{.ID}}: in force: {{.Subject}}`,
-		`It is in force in every cluster that it is meant for{{if not .Until.IsZero}}, until {{.Clock .Until}}{{end}}.`),
+		`It is in force in every targeted cluster{{if not .Until.IsZero}}, until {{.Clock .Until}}{{end}}.`),
 	"revoked": newPhrase(`{{.ID}}: ended: {{.Subject}}`, `It has ended; no cluster has it any more.`),
 	"decided/timed-out": newPhrase(
-		`{{.ID}}: nobody decided in time: {{.Subject}}`,
-		`Nobody decided the step "{{.Step}}" in time, so the request is denied. Ask again if it is still needed.`,
+		`{{.ID}}: not decided in time: {{.Subject}}`,
+		`The step "{{.Step}}" was not decided in time, so the request is denied. Submit it again if it is still needed.`,
 	),
-	"revoked/expired": newPhrase(`{{.ID}}: expired: {{.Subject}}`, `Its time is over. Ask again if it is still needed.`),
-	"revoked/revoke-requested": newPhrase(`{{.ID}}: {{if .Actor}}{{.Actor}} revoked{{else}}being taken back{{end}}: {{.Subject}}`,
-		`{{if .Actor}}{{.Actor}} revoked this access; it{{else}}This access{{end}} is being taken out of every cluster.`),
+	"revoked/expired": newPhrase(`{{.ID}}: expired: {{.Subject}}`, `This access has expired. Request it again if it is still needed.`),
+	"revoked/revoke-requested": newPhrase(`{{.ID}}: {{if .Actor}}{{.Actor}} revoked{{else}}being revoked{{end}}: {{.Subject}}`,
+		`{{if .Actor}}{{.Actor}} revoked this access; it{{else}}This access{{end}} is being removed from every cluster.`),
 	"expires-soon": newPhrase(`{{.ID}}: expires {{.Clock .Until}}: {{.Subject}}`,
 		`This access ends at {{.Clock .Until}}. Extend it before then if it is still needed.`),
 	"decided-by-colleague": newPhrase(
-		`{{.ID}}: {{if .Actor}}{{.Actor}} has decided{{else}}decided{{end}}, nothing to do for you: {{.Subject}}`,
+		`{{.ID}}: {{if .Actor}}{{.Actor}} has decided{{else}}decided{{end}}, no action needed: {{.Subject}}`,
 		`The step "{{.Step}}" does not wait for you any more: {{if .Actor}}{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} `+
 			`has decided it{{else}}it was decided{{end}}.`,
 	),
 	"decided-by-colleague/withdrawn": newPhrase(
-		`{{.ID}}: withdrawn, nothing to do for you: {{.Subject}}`,
+		`{{.ID}}: withdrawn, no action needed: {{.Subject}}`,
 		`{{if .Actor}}{{.Actor}} withdrew the request.{{else}}The request was ended, because the rollout of the resource was stopped.{{end}}`,
 	),
 	"decided-by-colleague/timed-out": newPhrase(
-		`{{.ID}}: nobody decided in time: {{.Subject}}`,
-		`The step "{{.Step}}" does not wait for you any more: nobody decided it in time, so the request is denied.`,
+		`{{.ID}}: not decided in time: {{.Subject}}`,
+		`The step "{{.Step}}" does not wait for you any more: it was not decided in time, so the request is denied.`,
 	),
-	"comment": newPhrase(`{{.ID}}: {{.Actor}} wrote: {{.Subject}}`, `{{.Actor}} wrote on the ticket.`),
+	"comment": newPhrase(`{{.ID}}: {{.Actor}} commented: {{.Subject}}`, `{{.Actor}} added a comment to the ticket.`),
 	"delegation": newPhrase(`{{.Requester}} lets {{.For}} decide, from {{.Clock .Begin}}`,
 		`{{.For}} may decide for {{.Requester}} from {{.Clock .Begin}} until {{.Clock .Until}}.{{if ne .Actor .Requester}} {{.Actor}} set this up.{{end}}`),
 	"delegation/ended": newPhrase(`{{.For}} does not decide for {{.Requester}} any more`,

@@ -77,8 +77,8 @@ func TestTextOfAMessage(t *testing.T) {
 	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
 	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""
 	got, err := w.Render(m, Preferences{})
-	want := Text{Title: "T-7: Wang Lei asks for your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
-		Body: "Wang Lei asks for this. The step \"owner\" waits for you.\n\n- orders → cache (redis:connect)\n\nReason: because\n"}
+	want := Text{Title: "T-7: Wang Lei requests your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
+		Body: "Wang Lei submitted this request. The step \"owner\" waits for you.\n\n- orders → cache (redis:connect)\n\nReason: because\n"}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}

@@ -21,12 +21,12 @@ func (p *Proposal) YAML() string {
 	if p.Policy == nil {
 		w.add("There is nothing to add.")
 	} else {
-		w.add("Nothing of it is in force. Take out what does not belong, then ask for the rest.")
+		w.add("Nothing of it is in force. Remove what is not needed, then request the rest.")
 	}
 	w.section("Already allowed:", p.lines(StateCovered))
-	w.section("Refused today; an allow has to be asked for by somebody who knows why:", p.lines(StateDenied))
-	w.section("Without a name; somebody who knows them has to say who they are:", p.unnamed())
-	w.section("At ports that no action of the class has; nobody can be allowed there:", p.unknown())
+	w.section("Refused today; request an allow only if the refusal is not intended:", p.lines(StateDenied))
+	w.section("Sources without a name; register them to allow them:", p.unnamed())
+	w.section("At ports that no action of the class has, where no client can be allowed:", p.unknown())
 	if p.Policy == nil {
 		return w.String()
 	}
