@@ -11,7 +11,7 @@ import (
 // peer is another engine with the grants of a world, in the layout in which it is fastest.
 type peer struct {
 	name string
-	// questions is the number of questions that it is asked.
+	// questions is the number of queries that it evaluates.
 	questions int
 	prepare   func(*world.World, []world.Question) (func(int) (bool, error), error)
 }
@@ -22,7 +22,7 @@ var allPeers = []peer{
 	{"casbin", 1 << 9, newCasbin},
 }
 
-// comparePeers asks each engine the questions that the snapshot is asked, checks that the answers agree, and reports the
+// comparePeers evaluates in each engine the queries that the snapshot evaluates, checks that the answers agree, and reports the
 // ratio of its time to that of the snapshot.
 func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
 	asked := w.Questions(seed, questions)

@@ -172,7 +172,7 @@ func settings(o *options) *configuration.Settings {
 		&o.lease.retry,
 		"leader-elect-retry-period",
 		defaultLease.retry,
-		"`time` between two attempts to hold the lease or to get it; each replica asks the host so often",
+		"`time` between two attempts to renew or acquire the lease; each replica sends a request to the host in this interval",
 	)
 
 	f = s.Group("Work")
@@ -210,7 +210,7 @@ func settings(o *options) *configuration.Settings {
 	return s
 }
 
-// parse parses the settings. It returns configuration.ErrAnswered if the command line asked for the help or the version,
+// parse parses the settings. It returns configuration.ErrAnswered if the command line requested the help or the version,
 // which it has then written.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options

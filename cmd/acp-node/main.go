@@ -1,4 +1,4 @@
-// Command acp-node runs on each node of a member. It asks the node's Cilium agent which revision of ACP's policies it has and
+// Command acp-node runs on each node of a member. It reads from the node's Cilium agent which revision of ACP's policies it has and
 // whether every endpoint enforces it, and writes the answer to the member's API server, where the adapter reads it. It
 // contains settings, wiring and startup; the logic is in internal/nodereport.
 package main

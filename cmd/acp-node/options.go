@@ -58,7 +58,7 @@ func settings(o *options) *configuration.Settings {
 	return s
 }
 
-// parse parses the settings. It returns configuration.ErrAnswered if the command line asked for the help or the version,
+// parse parses the settings. It returns configuration.ErrAnswered if the command line requested the help or the version,
 // which it has then written.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options

@@ -215,7 +215,7 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	// includes all counts.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	failed := make(chan error, 2) // one from each part that can fail by itself
+	failed := make(chan error, 2) // one from each part that can fail
 	fail := func(err error) {
 		failed <- err
 		cancel()
@@ -237,7 +237,7 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	}
 	ingesting.Go(func() {
 		following.Wait()
-		cancel() // every source has ended by itself
+		cancel() // every source has ended
 	})
 	go func() {
 		select {

@@ -1,4 +1,4 @@
-// Command kubectl-acp is a kubectl plugin: `kubectl acp` renders, asks, checks and compares access control policies,
+// Command kubectl-acp is a kubectl plugin: `kubectl acp` renders, evaluates, checks and compares access control policies,
 // from files or from a cluster.
 package main
 

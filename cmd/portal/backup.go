@@ -74,7 +74,7 @@ func commands() map[string]command {
 					&o.holdGrants,
 					"hold-grants",
 					false,
-					"nothing is known about the time after the backup: no grant is restored, and everybody asks again",
+					"nothing is known about the time after the backup: no grant is restored, and every access must be requested again",
 				)
 				f.BoolVar(
 					&o.nothingSince,

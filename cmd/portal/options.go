@@ -168,7 +168,7 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	return s
 }
 
-// parse returns configuration.ErrAnswered after it has answered what the command line asked.
+// parse returns configuration.ErrAnswered after it has printed what the command line requested.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	s := settings(&o)
@@ -261,7 +261,7 @@ func (o *options) checkListening() error {
 	case !here && o.publicURL == "":
 		return fmt.Errorf("--public-url is required with --listen %q: it is where browsers and the login provider send people", o.listen)
 	case o.publicURL != "" && !https && (!here || o.certificate.Given()):
-		return fmt.Errorf("--public-url %q has to be https: the portal is served with TLS, by itself or by a proxy", o.publicURL)
+		return fmt.Errorf("--public-url %q has to be https: the portal is served with TLS, directly or through a proxy", o.publicURL)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ var errHandover = errors.New("the addresses' new subject does not have them yet"
 const maxHandoverDelay = 3 * time.Second
 
 // awaitsHandover reports whether all addresses that a subject loses become other subjects', and one of these does not
-// have them in some member yet. If they were removed now, they would belong to nobody until then, and be refused. While
+// have them in some member yet. If they were removed now, they would have no subject until then, and be refused. While
 // the address is in both groups, only connections pass that one of the two subjects is allowed and neither is denied, so
 // nothing passes that is not allowed before or after the handover.
 func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool {

@@ -55,7 +55,7 @@ func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
 	return out
 }
 
-// render renders a subject's group once for each change of it, because a unit about a whole class asks for all groups.
+// render renders a subject's group once for each change of it, because a unit about a whole class needs all groups.
 func (r *Reconciler) render(view *policycache.View, subject string) ([]enforcer.Rendered, error) {
 	g, ok := view.Group(subject)
 	r.mu.Lock()

@@ -37,7 +37,7 @@ func (r *Reconciler) everPlaced(e *federation.Object) []string {
 	})
 }
 
-// notSeenWithout returns the members that may have the object and were not seen without it since KubeFed was asked to remove
+// notSeenWithout returns the members that may have the object and were not seen without it since KubeFed was to remove
 // it.
 func (r *Reconciler) notSeenWithout(e *federation.Object) []string {
 	return slices.DeleteFunc(r.everPlaced(e), func(c string) bool {

@@ -131,7 +131,7 @@ func (w *Writer) Send(o *federation.Object) {
 	w.urgent[o.Key()] = pendingObject{o, time.Now()}
 }
 
-// overdue enqueues the objects that KubeFed has not propagated in time, and forgets those that it has.
+// overdue enqueues the objects that KubeFed has not propagated in time, and removes those that it has.
 func (w *Writer) overdue(now time.Time) {
 	behind := w.Behind()
 	var late []*federation.Object

@@ -347,7 +347,7 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	}
 }
 
-// changed reports whether the object was changed in the member. An object with a revision label shows that by itself. A
+// changed reports whether the object was changed in the member. For an object with a revision label, the label shows that. A
 // group of addresses has no such label, because its labels must not change: it counts as changed if it was as wanted
 // before, and KubeFed reports that it wrote the wanted state.
 func (s *objectState) changed() bool {

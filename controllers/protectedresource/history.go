@@ -28,7 +28,7 @@ func (f *facts) forgotten(cluster string) bool {
 	return named && f.cluster(cluster) == nil
 }
 
-// notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was told to
+// notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was to
 // remove it.
 func (f *facts) notSeenWithout(e *federation.Object) []string {
 	return slices.DeleteFunc(f.everPlaced(e), func(c string) bool {

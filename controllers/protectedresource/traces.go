@@ -109,7 +109,7 @@ type memberTrace struct {
 	propagated, closed bool
 }
 
-// start records the time of the first use, by which changes from before a restart are told from those of now.
+// start records the time of the first use, which separates changes from before a restart from later ones.
 func (x *changeTraces) start(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 	Admitted = 150
 	// Grant is the priority of a requested change that is neither a downgrade nor a revocation.
 	Grant = 100
-	// Observed is the priority of a change in the host or in a member that nobody requested, and that has to be reported.
+	// Observed is the priority of a change in the host or in a member that no person requested, and that has to be reported.
 	Observed = 0
 	// StatusUpdate is the priority of a reconcile that reports only progress. It is low, so that intermediate progress is not
 	// reported if the change is complete first.
@@ -35,7 +35,7 @@ const (
 )
 
 // MaxIndividual is the largest number of names in one call of Add that are treated as individual requests of users. A larger call is a
-// bulk change: nobody waits for one particular name.
+// bulk change, for which no single name is urgent.
 const MaxIndividual = 40
 
 // Queue collects names until its controller starts, and passes them to the controller's queue from then on. It is safe for
@@ -44,7 +44,7 @@ type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[string]
 	early map[string]int
-	// pending are the names that somebody requested individually, and when.
+	// pending are the names that were requested individually, and when.
 	pending map[string]pendingRequest
 	last    uint64
 }

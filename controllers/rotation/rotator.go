@@ -119,7 +119,7 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 }
 
 // pusher renews KubeFed's token when it is due. KubeFed is notified whenever the token that exists is not the announced
-// one, so that a crash in between is repaired, and a token that somebody else wrote is announced, too.
+// one, so that a crash in between is repaired, and a token that another program wrote is announced, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 	if c.Secret == "" {
 		return nil // Nothing can be pushed to the member, which is a finding about it.

@@ -10,7 +10,7 @@ type Priority int
 const (
 	// Bulk is the priority of a unit that is part of a change of very many units, such as one of a class, or of a start.
 	Bulk Priority = iota
-	// Grant is the priority of a change that somebody requested for this unit, and that takes no access away.
+	// Grant is the priority of a change that a person requested for this unit, and that revokes no access.
 	Grant
 	// Revocation is the priority of a change that may take access away.
 	Revocation
@@ -62,7 +62,7 @@ var DefaultLimits = Limits{
 // bulkShare is the share of bulk while grants wait: one of every bulkShare admissions, so that neither starves.
 const bulkShare = 8
 
-// Request asks to write the objects of a unit.
+// Request is a request to write the objects of a unit.
 type Request struct {
 	Unit     string
 	Priority Priority

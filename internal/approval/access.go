@@ -68,7 +68,7 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	return m
 }
 
-// involved reports whether a ticket concerns an actor: as requester, approver, owner of what it is about, somebody who has
+// involved reports whether a ticket concerns an actor: as requester, approver, owner of what it is about, a person who has
 // decided, or delegate of an approver.
 func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	if t.Requester == a.ID {

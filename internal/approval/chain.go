@@ -154,7 +154,7 @@ func combine(steps []wanted, pick []int) ([]Step, bool) {
 }
 
 // next advances pick to the next combination; false after the last. The alternatives of the first step change fastest, so
-// that a higher leader is tried before somebody who replaces an owner.
+// that a higher leader is tried before a person who replaces an owner.
 func next(pick []int, steps []wanted) bool {
 	for i := range pick {
 		if pick[i]++; pick[i] < len(steps[i].alternatives) {
@@ -165,7 +165,7 @@ func next(pick []int, steps []wanted) bool {
 	return false
 }
 
-// distinct reports whether every step can get its approvals from different people. An automatic step needs nobody.
+// distinct reports whether every step can get its approvals from different people. An automatic step needs no person.
 func distinct(steps []Step) bool {
 	needs := make([]need, 0, len(steps))
 	for _, s := range steps {

@@ -10,7 +10,7 @@ import (
 // MaxDelegation is the longest duration of a delegation.
 const MaxDelegation = 90 * 24 * time.Hour
 
-// Delegate lets somebody decide in the actor's place between two instants. Nobody can delegate for somebody else, because
+// Delegate lets another person decide in the actor's place between two instants. No one can delegate for another person, because
 // that would give them the other person's decisions.
 func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end time.Time, reason string) (Delegation, error) {
 	reason, err := text("reason", reason)

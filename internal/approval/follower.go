@@ -319,7 +319,7 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 	return err
 }
 
-// policyGone requests the removal again if the policy that recorded it was deleted by somebody: only the status of a policy
+// policyGone requests the removal again if the policy that recorded it was deleted, because only the status of a policy
 // shows that no member has the statement.
 func (t *Ticket) policyGone(i int, now time.Time) {
 	it := &t.Items[i]

@@ -26,7 +26,7 @@ const (
 	StateEffective State = "effective"
 	// StateRejected means that an approver rejected the item.
 	StateRejected State = "rejected"
-	// StateTimedOut means that nobody decided in time, and that the approval policy denies in this case.
+	// StateTimedOut means that the step was not decided in time, and that the approval policy denies in this case.
 	StateTimedOut State = "timed-out"
 	// StateWithdrawn means that the requester, or the portal, ended the request before it was decided.
 	StateWithdrawn State = "withdrawn"

@@ -142,7 +142,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
 		}
 		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
-		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to somebody else
+		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to other people
 			w.step.OnTimeout, w.step.EscalateFrom, w.step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
 		}
 		steps = append(steps, w)

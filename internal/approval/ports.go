@@ -47,7 +47,7 @@ type Reached struct {
 
 // Registrations checks registrations of clients outside the fleet.
 type Registrations interface {
-	// Propose returns the normal form of the workload that a person asks to register, or an error if even an approval would
+	// Propose returns the normal form of the workload that a person requests to register, or an error if even an approval would
 	// not permit it: the person does not own the application, or another application has the addresses. The error is
 	// workloads.ErrUnknown while the host cluster is not known.
 	Propose(person string, w workloads.Workload) (workloads.Workload, error)

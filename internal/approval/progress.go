@@ -109,7 +109,7 @@ func (it Item) asApproved(p *v1alpha1.AccessControlPolicy) bool {
 }
 
 // Returned reports whether a policy has a removed statement again. A statement that is now a deny does not count, because
-// it gives nobody access.
+// it grants no access.
 func Returned(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	switch it.State {
 	case StateRevoking, StateRevoked, StateExpired:

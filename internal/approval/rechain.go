@@ -43,7 +43,7 @@ func (s *Service) demands(t *Ticket, i int) (bool, error) {
 		return false, nil
 	}
 	if _, known := c.ByName(it.ResourceName); !known && it.ResourceName != "" {
-		return false, nil // nobody can approve it any more; the vote is refused for that reason
+		return false, nil // it cannot be approved any more; the vote is refused for that reason
 	}
 	now, err := s.chain(c, t.itemKind(i), t.Requester, false, it, t.CreatedAt)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Service) demands(t *Ticket, i int) (bool, error) {
 }
 
 // unmet returns the wanted steps for which the chain has no step with the same approvers and at least as many approvals. A
-// step that needed everybody is not enough by itself, because it may select more people now.
+// step that needed all of them is not sufficient, because it may select more people now.
 func unmet(chain, wanted []Step) []Step {
 	free := slices.Clone(chain)
 	var out []Step
@@ -98,7 +98,7 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 		lines = append(lines, fmt.Sprintf("+ %s: %d of %s", m.Name, max(m.Quorum, 1), join(m.From)))
 	}
 	if it.ManySteps && !now.ManySteps {
-		lines = append(lines, "+ each step by somebody else")
+		lines = append(lines, "+ each step by a different person")
 	}
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: it.Shown.Digest, Comment: strings.Join(lines, "\n")})
 	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}

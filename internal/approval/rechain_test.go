@@ -78,7 +78,7 @@ func TestStricterChainVoidsApprovals(t *testing.T) {
 		},
 		"one in all": {
 			"one person may no longer fill all steps", alone, apart, "", "",
-			[]string{"team:current", "owner:waiting"}, "+ each step by somebody else",
+			[]string{"team:current", "owner:waiting"}, "+ each step by a different person",
 		},
 		"several in all": {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
 		"no longer alone": {

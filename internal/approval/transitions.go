@@ -64,7 +64,7 @@ func (t *Ticket) advance(i int, now time.Time) {
 			return
 		}
 	}
-	if len(it.Steps) > 0 { // without steps nobody has approved
+	if len(it.Steps) > 0 { // without steps no one has approved
 		t.approve(i, now)
 	}
 }

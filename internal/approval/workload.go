@@ -138,7 +138,7 @@ func (a about) workloadChain() ([]Step, error) {
 }
 
 // ownerStepOf returns a policy's step for the owners of a resource as a template for one step for each resource. It is never
-// approved by a condition, and a timeout does not give the decision to somebody else.
+// approved by a condition, and a timeout does not give the decision to other people.
 func ownerStepOf(s v1alpha1.ApprovalStep) Step {
 	out := Step{Name: s.Name, Quorum: 1}
 	if s.Quorum == "Count" && s.Count != nil {
@@ -160,7 +160,7 @@ type approverGroup struct {
 }
 
 // ownerSteps appends the steps by which an owner of each reached resource agrees, made by the template of a policy or, with
-// an empty name of a policy, of the built-in chain. Somebody who owns several resources is asked once. The security team
+// an empty name of a policy, of the built-in chain. An owner of several resources decides once. The security team
 // decides for resources whose owners cannot, for wildcards of resources, and if no resource is reached yet.
 func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string) ([]wanted, error) {
 	if n := len(a.reached.Resources); n > maxReached {

@@ -8,7 +8,7 @@ import (
 )
 
 // Void makes the approvals of an item void because it grants more than was shown, and restarts its chain. It does nothing
-// for break-glass items, which nobody approved before, and for items that are written already.
+// for break-glass items, which have no earlier approval, and for items that are written already.
 func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it := &t.Items[i]
 	grown := it.Shown.Grown(now)

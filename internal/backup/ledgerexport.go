@@ -106,7 +106,7 @@ func (l *ledgerExport) ticket(e ledger.Entry) {
 	)
 }
 
-// stands reports whether an item that a backup has in a state is, as far as the later lines tell, still in it or further on. A grant
+// stands reports whether an item that a backup has in a state is, according to the later lines, still in it or further on. A grant
 // whose approvals became void later does not stand, and neither does one that failed.
 func (l *ledgerExport) stands(number int64, item int, state approval.State) bool {
 	if l.ended[number] || l.withdrawn[number] && state == approval.StatePending {

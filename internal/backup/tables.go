@@ -55,7 +55,7 @@ func leftOut() map[string]string {
 		"sessions":             "people log in again; a backup contains no credentials",
 		"device_logins":        "as sessions",
 		"tokens":               "a token that was revoked after the backup must not come back",
-		"idempotency":          "answers to calls that nobody waits for any more",
+		"idempotency":          "answers to calls whose callers no longer wait",
 		"catalog_previews":     "of people who are logged in",
 		"notify_outbox":        "notifications that were not made yet, about a state that is over",
 		"changes":              "not used any more",

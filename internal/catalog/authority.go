@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// orphans returns the applications and resources whose owners include nobody who can decide.
+// orphans returns the applications and resources whose owners include no person who can decide.
 func orphans(c *Catalog) []Ref {
 	var out []Ref
 	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {

@@ -86,7 +86,7 @@ type Catalog struct {
 	resources    map[string]*Entity
 	names        map[string]*Entity
 
-	directLeaders                       map[string]bool // people who are somebody's direct leader
+	directLeaders                       map[string]bool // people who are the direct leader of another person
 	sortedApplications, sortedResources []Entity
 	listedPeople                        []Listed[Person]
 	listedGroups                        []Listed[Group]
@@ -250,7 +250,7 @@ func (c *Catalog) Leaders(person string) []string {
 	return out
 }
 
-// Leads reports whether a person is somebody's direct leader.
+// Leads reports whether a person is the direct leader of another person.
 func (c *Catalog) Leads(person string) bool { return c.directLeaders[person] }
 
 func get[T any](m map[string]*T, id string) (T, bool) {

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Actor is the person who asks for a change.
+// Actor is the person who requests a change.
 type Actor struct {
 	ID       string
 	Security bool
@@ -284,7 +284,7 @@ func (s *Service) authorize(a Actor) error {
 }
 
 // refuseSelfGrant refuses a change by which the actor could decide more than before. It permits everything on an empty
-// catalog, because nobody could begin otherwise.
+// catalog, because otherwise no one could begin.
 func refuseSelfGrant(v *view, after *state, a Actor) error {
 	if v.catalog.Empty() {
 		return nil

@@ -24,7 +24,7 @@ func refusal(kind error, m message.Message) error {
 
 // Kinds of Error that callers handle differently.
 var (
-	// ErrChanged reports that somebody else has changed the catalog meanwhile.
+	// ErrChanged reports that the catalog was changed meanwhile.
 	ErrChanged = errors.New("the catalog has changed since")
 	// ErrForbidden reports that the actor may not make the change.
 	ErrForbidden = errors.New("not allowed")

@@ -19,7 +19,7 @@ import (
 func RemovalLimit(entities int) int { return max(entities/10, 5) }
 
 // Start syncs all sources once. It returns an error if a source cannot be read while the catalog is empty, because then
-// nobody could do anything.
+// no one could log in.
 func (s *Service) Start(ctx context.Context) error {
 	var errs []error
 	for _, src := range s.Sources {
@@ -134,7 +134,7 @@ func (s *Service) nothingNew(ctx context.Context, last lastSync) (Status, error)
 	return last.status, err
 }
 
-// applyContent applies the content of a source, and retries if somebody else changed the catalog meanwhile.
+// applyContent applies the content of a source, and retries if the catalog was changed meanwhile.
 func (s *Service) applyContent(ctx context.Context, source string, r SourceContent, sum [sha256.Size]byte) (Status, error) {
 	const tries = 5
 	for range tries {

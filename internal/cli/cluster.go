@@ -105,7 +105,7 @@ func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 		return o.document(w, found)
 	}
 	if len(found) == 0 {
-		return write(w, []byte("nothing speaks against it\n"))
+		return write(w, []byte("no findings\n"))
 	}
 	rows := [][]string{{"SEVERITY", "CODE", "WHAT", "DO"}}
 	for _, f := range found {

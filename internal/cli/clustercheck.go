@@ -27,8 +27,8 @@ func newClusterCheck(s Streams) *cobra.Command {
 	c := &checkFlags{hostFlags: hostFlags{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Tell what speaks against a registered member",
-		Long: `Reads the member with the tokens that KubeFed and the adapter use, and tells what would stop KubeFed for every member
+		Short: "Report the findings about a registered member",
+		Long: `Reads the member with the tokens that KubeFed and the adapter use, and reports what would stop KubeFed for every member
 (Stops), what would not be enforced there (Fails), and what else is worth knowing (Warns). Nothing is changed, unless with --fix:
 that brings the member the accounts' roles and the guard of the managed objects as they have to be, and looks then.
 
@@ -43,7 +43,7 @@ Exit code 1 when something stops or fails.`,
 	f.StringVar(&c.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
 	f.BoolVar(&c.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&c.istio, "istio", false, bringIstio)
-	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: tell what would be written; write nothing")
+	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: print what would be written, and write nothing")
 	c.flag(cmd, asTable)
 	return cmd
 }

@@ -30,14 +30,14 @@ func newClusterJoin(s Streams) *cobra.Command {
 	j := &joinFlags{hostFlags: hostFlags{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-context CONTEXT",
-		Short: "Make a cluster a member, when nothing speaks against it",
+		Short: "Make a cluster a member if it passes the preflight",
 		Long: `Checks the cluster, makes the accounts of KubeFed and of the adapter in it with the least rights, looks at the cluster
 again with their tokens, and only then registers it: Secrets and KubeFedCluster on the host. Last it brings the guard, which
 lets only KubeFed and the group acp:break-glass change there what ACP manages. What is there already stays, so the
 command can be repeated after an interruption, after an upgrade, and to make tokens again that have ended. The adapter renews them
 when half of their time is over, each with itself.
 
-Exit code 1 when preflight speaks against the cluster: then it is not registered.`,
+Exit code 1 if the cluster does not pass the preflight: then it is not registered.`,
 		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
 	}
@@ -89,11 +89,11 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 		&j.lifetime,
 		"token-lifetime",
 		7*24*time.Hour,
-		"`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it",
+		"requested `LIFETIME` of the tokens; a cluster may give less. The adapter renews them after half of it",
 	)
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
-	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and tell what would be written; write nothing")
+	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and print what would be written, and write nothing")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ Exit code 1 when the member stays, or something stays in it.`,
 	f.StringVar(&l.memberContext, "member-context", "", "`NAME` of the context of the member's administrator, to remove the accounts there")
 	f.DurationVar(&l.timeout, "timeout", 10*time.Minute, "`TIME` to wait until nothing is left")
 	f.BoolVar(&l.force, "force", false, "unregister the member whatever it still has")
-	f.BoolVar(&l.dryRun, "dry-run", false, "tell what is left and what would be removed; change nothing")
+	f.BoolVar(&l.dryRun, "dry-run", false, "print what is left and what would be removed, and change nothing")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// A cluster is refused until nothing speaks against it, joins, is checked, and leaves.
+// A cluster is refused until it passes the preflight, joins, is checked, and leaves.
 func TestAClusterJoinsAndLeaves(t *testing.T) {
 	ctx := context.Background()
 	scheme := runtime.NewScheme()
@@ -95,7 +95,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "nothing speaks against it\n" {
+	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "no findings\n" {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	// Somebody takes the guard away; it is told, and brought back.
@@ -116,7 +116,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	}
 	if code, out, errs := cluster(
 		in, "check", "m1", "--fix", "--guard-class-labels",
-	); code != ExitFine || out != "nothing speaks against it\n" || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
+	); code != ExitFine || out != "no findings\n" || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if _, err := bindings.Get(ctx, guard.ClassLabels, metav1.GetOptions{}); err != nil {

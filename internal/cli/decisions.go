@@ -23,7 +23,7 @@ func newApprove(s Streams) *cobra.Command {
 	return newDecision(s, &decisionOptions{remote: remote{streams: s}, approve: true}, &cobra.Command{
 		Use:   "approve T-N...",
 		Short: "Approve what waits for you",
-		Long: `Approve the steps that wait for you. Each ticket is shown first, and you are asked; --yes does not ask. What is approved
+		Long: `Approve the steps that wait for you. Each ticket is shown before you confirm; --yes does not ask for the confirmation. What is approved
 is the version that was shown: a ticket that changed meanwhile is refused.`,
 		Example: "  kubectl acp approve T-42 --comment 'as agreed in the review'",
 	})

@@ -40,7 +40,7 @@ func newDowngrade(s Streams) *cobra.Command {
 		Short: "Open everything that ACP closes in one member, without the control plane",
 		Long: `For an emergency in which the control plane is gone, or wrong. Turns every policy that ACP manages in the member to what Audit
 renders: no default deny, no denies, no rules about requests; clients are let in whoever they are. A mark is left first: while it
-is there the member's guard refuses KubeFed, and the adapter, when it is back, keeps its hands off and says so. It lasts until
+is there the member's guard refuses KubeFed, and the adapter, when it is back, writes nothing to it and reports that. It lasts until
 kubectl acp resume.
 
 You act as a member of the group acp:break-glass: be in it, or be allowed to impersonate it, as an administrator is. With a healthy
@@ -62,7 +62,7 @@ Exit code 1 when you did not agree, or something stays closed.`,
 	f := cmd.Flags()
 	f.StringVar(&d.reason, "reason", "", "`TEXT` that says why; everyone who meets the mark reads it")
 	f.BoolVar(&d.yes, "yes", false, "do not ask")
-	f.BoolVar(&d.dryRun, "dry-run", false, "tell what would be opened; change nothing")
+	f.BoolVar(&d.dryRun, "dry-run", false, "print what would be opened, and change nothing")
 	f.BoolVar(&d.nodes, "nodes", false, "print what to do on each node instead")
 	f.StringVar(&d.cilium, "cilium-version", "", "with --nodes: `VERSION` of the agents; empty: ask the member")
 	return cmd
@@ -131,14 +131,14 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	} else {
 		fmt.Fprintln(
 			out,
-			"the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, "+
-				"keeps its hands off until kubectl acp resume",
+			"it was not observed that the guard refuses KubeFed; nothing was closed again meanwhile, and the adapter, if it runs, "+
+				"writes nothing to the member until kubectl acp resume",
 		)
 	}
 	return nil
 }
 
-// agrees asks the user to type the member's name, which cannot happen by accident.
+// agrees prompts the user for the member's name, so that nothing is opened by accident.
 func (d *downgradeFlags) agrees() bool {
 	word := either(d.context, "yes")
 	fmt.Fprintf(d.streams.Err, "type %s to go on: ", word)
@@ -201,7 +201,7 @@ as they are now; until then everything stays open. Without a control plane nothi
 			}
 			fmt.Fprintf(
 				s.Out,
-				"%s was %s; the control plane, when it runs, closes again what it should: kubectl get protectedresources on the host tells when\n",
+				"%s was %s; the control plane enforces the policies there again: kubectl get protectedresources on the host shows the progress\n",
 				d.title(),
 				mark,
 			)

@@ -104,7 +104,7 @@ func poll(ctx context.Context, c *portalclient.Client, start portalclient.Device
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return token, errors.New("nobody agreed in time: run kubectl acp login again")
+				return token, errors.New("the login was not approved in time: run kubectl acp login again")
 			}
 			return token, fmt.Errorf("wait for the login: %w", ctx.Err())
 		case <-time.After(interval):

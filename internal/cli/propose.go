@@ -33,7 +33,7 @@ func newPropose(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "propose --resource NAME [--store STORE [-f FILE|DIR...]]",
 		Short: "Propose a policy for a resource from the clients that were seen",
-		Long: `Propose a policy for a resource from the clients that were seen, each with its evidence. Nothing is added by itself.
+		Long: `Propose a policy for a resource from the clients that were seen, each with its evidence. Nothing is added automatically.
 
 States: covered (a statement allows it), new (nothing is said about it), audited (passes only because of Audit), denied (is
 refused, or a deny names it). The policy of -o yaml has the clients that are new or audited; sources without a name and

@@ -209,7 +209,7 @@ func (a *asking) preview(ctx context.Context, c *portalclient.Client, body porta
 			fmt.Fprintf(w, "  refused: %s\n", printable(it.Problem.Message.Render(language())))
 			continue
 		case it.Duplicate != nil:
-			fmt.Fprintf(w, "  is asked for already: %s\n", *it.Duplicate)
+			fmt.Fprintf(w, "  is requested already: %s\n", *it.Duplicate)
 		case it.Target != nil:
 			fmt.Fprintf(w, "  extends %s\n", it.Target.Ticket)
 		}

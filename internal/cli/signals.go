@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// endGrace is the time after a signal in which a command may end by itself and report its progress.
+// endGrace is the time after a signal in which a command may end and report its progress.
 const endGrace = 250 * time.Millisecond
 
 // exitSignal is added to the number of the signal that ended a command, as in shells.

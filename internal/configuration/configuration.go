@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ErrAnswered is returned when the command line asked a question (--help, --version, --print-config) that was answered. The program
+// ErrAnswered is returned when the command line only requested output (--help, --version, --print-config), which was printed. The program
 // then ends with code 0.
-var ErrAnswered = errors.New("the command line asked a question, which was answered")
+var ErrAnswered = errors.New("the command line requested output, which was printed")
 
 // Names of the settings that every program has.
 const (
@@ -117,7 +117,7 @@ func (s *Settings) ParseProcess(args []string, out io.Writer) error {
 // Given reports whether a setting was given in any way.
 func (s *Settings) Given(name string) bool { return s.all.Changed(name) || s.origins[name] != "" }
 
-// Print writes the effective settings and returns ErrAnswered if the command line asked for them. The program calls it after it has
+// Print writes the effective settings and returns ErrAnswered if the command line requested them. The program calls it after it has
 // checked the settings.
 func (s *Settings) Print(out io.Writer) error {
 	if !s.show {

@@ -75,7 +75,7 @@ func split(value string) []string {
 	return out
 }
 
-// onlyCommandLine reports whether a setting asks a question, which only a person at a command line does.
+// onlyCommandLine reports whether a setting requests output, which is useful only on a command line.
 func onlyCommandLine(name string) bool {
 	return name == configFlag || name == printFlag || name == versionFlag
 }

@@ -69,8 +69,8 @@ var (
 	ErrUnknown = errors.New("the credential is not known, or has ended")
 	// ErrPending reports that no person has decided the device login yet.
 	ErrPending = errors.New("the device login waits for its user")
-	// ErrSlowDown reports that the command line polls more often than it was told to.
-	ErrSlowDown = errors.New("the device login is asked for too often")
+	// ErrSlowDown reports that the command line polls more often than DeviceInterval permits.
+	ErrSlowDown = errors.New("the device login is polled too often")
 	// ErrDenied reports that the person denied the device login.
 	ErrDenied = errors.New("the device login was denied")
 	// ErrTooMany reports that the person has MaxTokens tokens, or that MaxPendingDevices device logins wait.

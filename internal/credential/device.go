@@ -23,7 +23,7 @@ const (
 	// MaxClient bounds the name that a command line gives itself, in characters.
 	MaxClient = 100
 
-	// userCodeLetters form no words and can be told apart when they are read aloud.
+	// userCodeLetters form no words and can be distinguished when they are read aloud.
 	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	userCodeLength  = 8
 )
@@ -38,7 +38,7 @@ func DeviceScopes() []Scope {
 type DeviceState string
 
 const (
-	// DeviceWaiting means that nobody has decided yet.
+	// DeviceWaiting means that no person has decided yet.
 	DeviceWaiting DeviceState = "waiting"
 	// DeviceApproved means that a person approved the login.
 	DeviceApproved DeviceState = "approved"
@@ -130,7 +130,7 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string, known func(
 			answer = ErrDenied
 		}
 		if answer != nil {
-			return nil, nil, nil //nolint:nilerr // that it asked is stored, and the answer returned below
+			return nil, nil, nil //nolint:nilerr // the time of the poll is stored, and the answer returned below
 		}
 		d.State = DeviceUsed
 		n, x := s.token(d.Person, deviceName(d), DeviceScopes(), DeviceTokenLifetime)

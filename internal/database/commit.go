@@ -11,7 +11,7 @@ import (
 
 // notCommitted reports whether an error of a commit proves that the transaction was rolled back. Every other error
 // leaves the outcome unknown: the connection may have ended after the database had committed and before its answer
-// arrived. pgconn.SafeToRetry cannot tell the two apart: it reports a connection that ends while it waits for the
+// arrived. pgconn.SafeToRetry cannot distinguish the two: it reports a connection that ends while it waits for the
 // answer like one that was closed before.
 func notCommitted(err error) bool {
 	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgx.ErrTxCommitRollback) {

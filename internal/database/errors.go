@@ -37,7 +37,7 @@ type Error struct {
 func (e *Error) Error() string   { return e.Kind.Error() + ": " + e.Err.Error() }
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// Detail returns what to tell users about an error of a database. For any other error it returns a general one.
+// Detail returns the message for users about an error of a database. For any other error it returns a general one.
 func Detail(err error) message.Message {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Detail

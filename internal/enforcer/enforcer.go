@@ -117,7 +117,7 @@ func ruleLabelsOf(revision string) []any {
 }
 
 // WithRuleLabel returns the spec with its revision as the label of its rules, in place of other labels. The agents of a
-// dataplane that keeps such labels report them with the rules that they have read, which tells which revision they have.
+// dataplane that keeps such labels report them with the rules that they have read, which identifies the revision that they have.
 func WithRuleLabel(spec map[string]any) map[string]any {
 	out := maps.Clone(spec)
 	delete(out, ruleLabels)

@@ -279,7 +279,7 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	return Observation{Unknown: !listed, Message: message.MemberUnregistered(cluster, f.config.KubeFedNamespace)}, nil
 }
 
-// Absent asks the member directly, without a cache, whether it lacks an object.
+// Absent reads from the member, without a cache, whether it lacks an object.
 func (f *fleet[T]) Absent(ctx context.Context, cluster, object string) (bool, error) {
 	f.mu.RLock()
 	m := f.members[cluster]

@@ -99,7 +99,7 @@ func (s KindStores) Observe(cluster, key string) Observation {
 	return k.Members.Observe(cluster, name)
 }
 
-// Absent asks the member directly for the object of a key.
+// Absent reads the object of a key from the member, without a cache.
 func (s KindStores) Absent(ctx context.Context, cluster, key string) (bool, error) {
 	k, name := s.of(key)
 	return k.Members.Absent(ctx, cluster, name)

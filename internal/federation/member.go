@@ -247,7 +247,7 @@ func (m *member[T]) explain(err error) message.Message {
 	}
 }
 
-// absent asks the member directly, without a cache.
+// absent reads from the member, without a cache.
 func (m *member[T]) absent(ctx context.Context, object string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()

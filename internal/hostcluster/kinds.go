@@ -47,7 +47,7 @@ func AllKinds() []Kind {
 }
 
 // Unserved returns those of the kinds that the host cluster does not serve. Programs check this before they start
-// watches, because informers wait silently for a missing kind. It returns an error if the API server cannot be asked
+// watches, because informers wait silently for a missing kind. It returns an error if the API server cannot be reached
 // now.
 func Unserved(ctx context.Context, config *rest.Config, kinds []Kind) ([]Kind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)

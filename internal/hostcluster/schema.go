@@ -50,7 +50,7 @@ func (s *schemaOrBool) UnmarshalJSON(text []byte) error {
 
 // UnservedFields returns the fields of the kinds' status, and of MemberCluster as a whole, that this program writes and the host
 // cluster drops, because its CustomResourceDefinitions are older than this program; sorted, as Kind.path. It reads the schemas that
-// the API server publishes to everybody who may log in, and asks until none is missing or the context ends.
+// the API server publishes to every authenticated user, and retries until none is missing or the context ends.
 func UnservedFields(ctx context.Context, config *rest.Config, kinds []Kind) ([]string, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -61,7 +61,7 @@ func UnservedFields(ctx context.Context, config *rest.Config, kinds []Kind) ([]s
 		return nil, err
 	}
 	var missing []string
-	asked := errors.New("the host cluster was not asked for the schemas of its kinds")
+	asked := errors.New("the schemas of the host cluster's kinds were not read")
 	answered := false
 	path := "/openapi/v3/apis/" + v1alpha1.GroupVersion.String()
 	_ = wait.PollUntilContextCancel(ctx, schemaPoll, true, func(ctx context.Context) (bool, error) { // its end is no failure

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Message is something to tell people. Params is the canonical JSON object of its parameters (strings, numbers, lists of
+// Message is a text for users. Params is the canonical JSON object of its parameters (strings, numbers, lists of
 // strings, Messages and lists of Messages), empty when there are none, so that equal Messages are equal values. Text is
 // the English text, so that logs and programs that show no other language need no catalogue.
 type Message struct {
@@ -16,7 +16,7 @@ type Message struct {
 	Text   string
 }
 
-// IsZero reports whether there is nothing to tell.
+// IsZero reports whether there is no message.
 func (m Message) IsZero() bool { return m == Message{} }
 
 func (m Message) String() string { return m.Text }
@@ -88,7 +88,7 @@ func Decode(text string) Message {
 	return m
 }
 
-// Same reports whether two messages tell the same: they are equal, or one of them is the plain text of the other, as an
+// Same reports whether two messages have the same text: they are equal, or one of them is the plain text of the other, as an
 // older program stored it.
 func (m Message) Same(other Message) bool {
 	return m == other || (m.Code == codeVerbatim || other.Code == codeVerbatim) && m.Text == other.Text
@@ -151,7 +151,7 @@ func NamesOf(names []string, most int) Message {
 	return NamesListAndMore(names[:most:most], len(names)-most)
 }
 
-// Of returns what an error tells people: the Message in its chain, or else its text.
+// Of returns the message of an error for users: the Message in its chain, or else its text.
 func Of(err error) Message {
 	if err == nil {
 		return Message{}

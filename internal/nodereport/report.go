@@ -41,7 +41,7 @@ const (
 type Report struct {
 	// Node is the name of the node, and of the object.
 	Node string
-	// Time is when the agent was asked, by the clock of the node.
+	// Time is when the agent was read, by the clock of the node.
 	Time time.Time
 	// Healthy reports that the agent answered everything and considers itself healthy. Message is the reason if not.
 	Healthy bool

@@ -33,7 +33,7 @@ type knownRules struct {
 // NewTracker returns a Tracker for a node.
 func NewTracker(node string) *Tracker { return &Tracker{node: node} }
 
-// Failed forgets what is known of the agent, and returns a report that it is not known. An agent that was restarted
+// Failed discards the state of the agent, and returns a report of an unknown state. An agent that was restarted
 // numbers its states from the beginning.
 func (t *Tracker) Failed(now time.Time, err error) Report {
 	t.since, t.revision, t.known = time.Time{}, 0, nil

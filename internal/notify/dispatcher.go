@@ -37,7 +37,7 @@ type Sender interface {
 type Problem struct {
 	Err        error
 	Permanent  bool          // a retry does not help
-	RetryAfter time.Duration // pause that the channel asked for; 0 if none
+	RetryAfter time.Duration // pause that the channel requested; 0 if none
 }
 
 func (p *Problem) Error() string { return p.Err.Error() }
@@ -63,7 +63,7 @@ const (
 	maxAttempts = 18
 	firstRetry  = 10 * time.Second
 	maxRetry    = time.Hour
-	// maxPause bounds a pause that the channel asks for: meanwhile the channel may be available again, or be reconfigured.
+	// maxPause bounds a pause that the channel requests: meanwhile the channel may be available again, or be reconfigured.
 	maxPause = 5 * time.Minute
 )
 
@@ -92,7 +92,7 @@ func (c *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// Drain sends until no delivery is due, or the channel asks for a pause.
+// Drain sends until no delivery is due, or the channel requests a pause.
 func (c *Dispatcher) Drain(ctx context.Context) error {
 	for ctx.Err() == nil {
 		now := c.Now()

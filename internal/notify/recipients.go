@@ -21,7 +21,7 @@ type People interface {
 }
 
 // MessagesForTicket returns the messages about one change of a ticket: its events from first (inclusive) to last (exclusive). It
-// uses the ticket's current state, so that nobody is asked to decide what has been decided meanwhile. Each person gets one
+// uses the ticket's current state, so that no one is requested to decide what has been decided meanwhile. Each person gets one
 // message, of the most urgent kind, and none about their own actions. If there is any message, the first one has no person; it is
 // for webhooks and channels.
 func MessagesForTicket(t *approval.Ticket, first, last int, people People) []Message {
@@ -140,7 +140,7 @@ func (x *messageBuilder) askApprovers(e approval.Event) {
 
 func (x *messageBuilder) stepApproved(e approval.Event) {
 	if e.Actor == "" {
-		return // the policy approved the step, so nobody had been asked
+		return // the policy approved the step, so no approver was notified
 	}
 	x.add(x.ticket.Requester, KindDecided, e)
 	if s := x.namedStep(e); s != nil && s.State == approval.StepCurrent {
@@ -208,7 +208,7 @@ func (x *messageBuilder) escalated(e approval.Event) {
 	x.askApprovers(e)
 }
 
-// voided asks all approvers again and informs those who had approved. Their votes are deleted, so they are read from the events.
+// voided notifies all approvers, and informs those who had approved. Their votes are deleted, so they are read from the events.
 func (x *messageBuilder) voided(e approval.Event) {
 	x.add(x.ticket.Requester, KindVoided, e)
 	for _, before := range x.ticket.Events {
@@ -222,7 +222,7 @@ func (x *messageBuilder) voided(e approval.Event) {
 	x.askApprovers(asking)
 }
 
-// breakGlass asks the reviewers, and informs the owners and the security team.
+// breakGlass notifies the reviewers, the owners and the security team.
 func (x *messageBuilder) breakGlass(e approval.Event) {
 	x.askApprovers(e)
 	waiting := slices.Collect(maps.Keys(x.messages))

@@ -239,7 +239,7 @@ type Unit struct {
 	Mode v1alpha1.Mode
 	// ClusterModes contains the members whose mode differs from Mode.
 	ClusterModes map[string]v1alpha1.Mode
-	// Rules are in a fixed order. An empty list closes the resource in Enforce: nobody may connect.
+	// Rules are in a fixed order. An empty list closes the resource in Enforce: no source may connect.
 	Rules []Rule
 	// Inherited are the rules of the wildcard units that cover the resource, for dataplanes without wildcards.
 	Inherited []Rule

@@ -1,4 +1,4 @@
-// Package rbactest runs a program with only the role that deploy gives it, on a real API server, and compares what the program asked for
+// Package rbactest runs a program with only the role that deploy gives it, on a real API server, and compares what the program requested
 // with what the role grants.
 package rbactest
 
@@ -98,7 +98,7 @@ func (c *Cluster) Kubeconfig(t testing.TB, account string) string {
 	return file
 }
 
-// Check fails for each request of the account that was forbidden, and for each verb that its roles grant and nothing asked for. Optional
+// Check fails for each request of the account that was forbidden, and for each verb that its roles grant and that was not used. Optional
 // has the reason for each verb that is granted although a run need not use it (a retry after a conflict happens only sometimes), as
 // "VERB GROUP/RESOURCE in NAMESPACE" (without the namespace for a ClusterRole); an entry that no role grants fails too. Refused has, in
 // the same form, the reason why a refusal is part of normal work.
@@ -120,7 +120,7 @@ func (c *Cluster) Check(t testing.TB, account string, optional, refused map[stri
 		}
 	}
 	if len(own) == 0 {
-		t.Fatalf("%s asked for nothing", user)
+		t.Fatalf("%s requested nothing", user)
 	}
 	grants, err := c.grants(t.Context(), account)
 	if err != nil {
@@ -233,7 +233,7 @@ func (c *Cluster) grants(ctx context.Context, account string) (map[string]grant,
 func Lists(resources ...string) map[string]string {
 	out := map[string]string{}
 	for _, r := range resources {
-		out["list acp.io/"+r] = "an API server older than 1.34, or one that is asked to be, sends the first objects of a watch only to those who list them"
+		out["list acp.io/"+r] = "an API server older than 1.34, or one that is configured to be, sends the first objects of a watch only to those who list them"
 	}
 	return out
 }

@@ -102,7 +102,7 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
 		if !ok {
-			continue // nobody to notify, and no rollout
+			continue // no one to notify, and no rollout
 		}
 		if err := w.checkResource(ctx, e, states[name]); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)

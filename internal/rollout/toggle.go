@@ -56,7 +56,7 @@ func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalo
 }
 
 // begin is what people and the guard have in common. The ledger has the line before the host cluster has the change, so
-// that nothing is opened that nobody knows of.
+// that nothing is opened without a record.
 func (s *Service) begin(
 	ctx context.Context,
 	actor string,
@@ -96,7 +96,7 @@ func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedR
 	}
 	n := News{}
 	n.Entries = append(n.Entries, line(now, actor, "resource.temporary-audit", e, details))
-	if actor != "" { // the guard tells in its own words
+	if actor != "" { // the guard sends its own message
 		n.ResourceEvents = append(n.ResourceEvents, resourceEvent(now, "temporary-audit", e,
 			notify.Facts{ActorID: actor, Reason: audit.Reason, Until: audit.Until.UTC()}, concerned(s.Catalog(), e)))
 	}

@@ -6,7 +6,7 @@ import "runtime/debug"
 // version is set by the linker (see the Makefile).
 var version string
 
-// String is the version of the build: what the linker was told, else the module's, else "devel".
+// String is the version of the build: the value that the linker set, else the module's, else "devel".
 func String() string {
 	if version != "" {
 		return version

@@ -123,7 +123,7 @@ func (t *Target) Post(ctx context.Context, id string, body []byte) error {
 // Do sends a request and returns the body of a successful response, at most 64 KiB.
 func Do(client *http.Client, req *http.Request, now time.Time) ([]byte, error) {
 	req.Header.Set("User-Agent", "acp-portal")
-	resp, err := client.Do(req) //nolint:gosec // the operator's configuration names the receiver, nobody else
+	resp, err := client.Do(req) //nolint:gosec // only the operator's configuration names the receiver
 	if err != nil {
 		var where *url.Error
 		if errors.As(err, &where) {

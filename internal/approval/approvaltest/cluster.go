@@ -34,7 +34,7 @@ func without(in []v1alpha1.Statement, sid string) []v1alpha1.Statement {
 	return slices.DeleteFunc(slices.Clone(in), func(s v1alpha1.Statement) bool { return s.SID == sid })
 }
 
-// edit is read, check, write if nobody wrote in between, like the real one. Every write is a new version.
+// edit reads, checks, and writes if there was no write in between, like the real one. Every write is a new version.
 func (h *Host) edit(ctx context.Context, name string, check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	for {
 		if h.Down != nil {
@@ -74,7 +74,7 @@ func (h *Host) swap(before, now *v1alpha1.AccessControlPolicy) bool {
 	return true
 }
 
-// Edit is a change of a policy that somebody makes outside the portal.
+// Edit changes a policy as a user outside the portal would.
 func (h *Host) Edit(name string, change func(*v1alpha1.AccessControlPolicy)) {
 	if before, ok := h.Cached(name); ok {
 		now := before.DeepCopy()

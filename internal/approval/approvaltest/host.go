@@ -156,7 +156,7 @@ func (h *Host) Object(kind, name string) (approval.Object, bool, error) {
 	return approval.Object{ResourceVersion: strconv.FormatInt(o.generation, 10), Spec: o.spec}, true, nil
 }
 
-// SetObject is a change that somebody makes outside the portal; nil deletes.
+// SetObject changes an object as a user outside the portal would; a nil spec deletes it.
 func (h *Host) SetObject(kind, name string, spec json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

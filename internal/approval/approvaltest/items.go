@@ -73,18 +73,18 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		"expires":             {"the first item ends an hour after its approval", approval.Filter{ExpiresBy: Start.Add(61 * time.Minute)}, []int64{n}},
 		"expires later":       {"not before", approval.Filter{ExpiresBy: Start.Add(60 * time.Minute)}, nil},
 		"waits":               {"one of two approvals is missing", approval.Filter{WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
-		"has voted":           {"his delegate voted for him", approval.Filter{WaitsFor: &approval.Waits{Person: "erin"}}, nil},
+		"has voted":           {"their delegate voted for them", approval.Filter{WaitsFor: &approval.Waits{Person: "erin"}}, nil},
 		"stands for":          {"as a delegate", approval.Filter{WaitsFor: &approval.Waits{Person: "gina", StandsFor: []string{"dan"}}}, []int64{n}},
 		"stands and decided": {
-			"one person one step, whoever he stands for",
+			"a person fills one step, also as a delegate",
 			approval.Filter{WaitsFor: &approval.Waits{Person: "frank", StandsFor: []string{"dan"}}}, nil,
 		},
-		"stands for his own":  {"nobody decides his own request", approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
-		"decided by delegate": {"he decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
+		"stands for his own":  {"requesters do not decide their own requests", approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
+		"decided by delegate": {"the delegate decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
 		"decided for":         {"and so was decided for him", approval.Filter{DecidedBy: "erin"}, []int64{n}},
 		"escalation":          {"whom it may escalate to sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, []int64{n}},
 		"delegate sees": {
-			"what those for whom he stands have to decide",
+			"what the people whom they represent have to decide",
 			approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"zoe"}}}, []int64{n},
 		},
 	} {

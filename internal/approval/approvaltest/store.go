@@ -34,7 +34,7 @@ func TicketOf(it approval.Item, key string) *approval.Ticket {
 	)
 }
 
-// Item asks for app-n on resource r for an hour, decided by carol and then bob.
+// Item is a grant of resource r to app-n for an hour, decided by carol and then bob.
 func Item(app, resource string) approval.Item {
 	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
 		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
@@ -303,7 +303,7 @@ func concurrent(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		case err == nil:
 			won++
 		case approval.CodeOf(err) != approval.CodeStale:
-			t.Errorf("a loser is told that it is stale, got %v", err)
+			t.Errorf("a concurrent change is reported as stale, got %v", err)
 		}
 	}
 	if won != 1 {
@@ -365,10 +365,10 @@ func leases(t *testing.T, ctx context.Context, s OutboxStore) {
 	}
 	nothing := func(*approval.Ticket) error { return nil }
 	if _, err := s.Finish(ctx, dead, nothing); !errors.Is(err, approval.ErrLeaseLost) {
-		t.Errorf("who lost his lease finishes nothing: %v", err)
+		t.Errorf("a worker without its lease finishes nothing: %v", err)
 	}
 	if _, err := s.Postpone(ctx, dead, now, false, nothing); !errors.Is(err, approval.ErrLeaseLost) {
-		t.Errorf("who lost his lease postpones nothing: %v", err)
+		t.Errorf("a worker without its lease postpones nothing: %v", err)
 	}
 	if _, err := s.Finish(ctx, next, func(x *approval.Ticket) error {
 		x.Written(0, "p", approval.Written{Generation: 7, UID: "u"}, now)

@@ -68,7 +68,7 @@ func commentOf(e approval.Event) string {
 }
 
 // setComment sets the comment or the message of an event from its column. An event with an actor never has a message, so
-// that nobody can write words that are shown as those of the portal.
+// that no one can store text that is shown as the portal's.
 func setComment(e *approval.Event, comment string) {
 	switch {
 	case e.Actor != "", e.Kind == approval.EventVoided, e.Kind == approval.EventReduced:

@@ -25,7 +25,7 @@ type candidateLimits struct {
 var pageCandidates = candidateLimits{read: 1000, first: 64, next: 256}
 
 // usesCandidates reports whether a page of a list is read by candidates: several scans find its tickets, such as all that
-// somebody may see, which must meet further conditions, such as words. The query of the whole list checks these conditions in
+// a person may see, which must meet further conditions, such as words. The query of the whole list checks these conditions in
 // each scan, for every ticket that the scan reads until the page is full; the page by candidates checks them only for the
 // newest tickets of all scans.
 func usesCandidates(f approval.Filter, rare string) bool {

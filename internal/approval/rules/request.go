@@ -24,7 +24,7 @@ type Request struct {
 	ToMode      string        `cel:"toMode"`    // the weakest one that would be in effect in any member
 	Opens       bool          `cel:"opens"`     // a member enforces less than before
 	Closes      bool          `cel:"closes"`    // a member begins to enforce
-	Adopt       bool          `cel:"adopt"`     // the resource's side asks for clients that were seen
+	Adopt       bool          `cel:"adopt"`     // the resource's owners request access for clients that were observed
 	Override    bool          `cel:"override"`  // it closes the resource without evidence enough
 }
 

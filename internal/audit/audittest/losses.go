@@ -80,7 +80,7 @@ func coverageAddsUp(t *testing.T, s audit.Store) {
 		want         []audit.Coverage
 	}{
 		"All": {
-			reason: "without bounds everything is told",
+			reason: "without bounds everything is returned",
 			want: []audit.Coverage{{Cluster: "m1", Day: day, Watched: 6 * time.Hour, Lost: 5, GapTime: time.Hour},
 				{Cluster: "m1", Day: at(24), GapTime: 2 * time.Hour}, {Cluster: "m2", Day: at(24), Watched: time.Hour}},
 		},

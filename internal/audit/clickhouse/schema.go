@@ -41,7 +41,7 @@ const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions{on} (version U
 
 // migrations holds the statements of each schema version, starting with 1. Each statement is idempotent.
 var migrations = [][]string{{
-	// An edge is written again on each day on which it occurs, so that "last" tells when it can be deleted.
+	// An edge is written again on each day on which it occurs, so that "last" determines when it can be deleted.
 	`CREATE TABLE IF NOT EXISTS edges{on} (
     id              FixedString(16),
     resource        LowCardinality(String),

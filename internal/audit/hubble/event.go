@@ -121,7 +121,7 @@ const (
 	classOpened
 	// classTraffic is a packet of a connection that may have been opened long ago.
 	classTraffic
-	// classRequest is a request in a connection, which is counted by itself.
+	// classRequest is a request in a connection, which is counted separately.
 	classRequest
 )
 

@@ -92,7 +92,7 @@ func (e *entry) lossBatch() *audit.Batch {
 	return b
 }
 
-// load lists the files of the spool and removes unfinished ones. The caller of Append was never told that these were stored.
+// load lists the files of the spool and removes unfinished ones. It was never reported to the caller of Append that these were stored.
 func (s *Spool) load() error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (s *addressCounts) of(subject string) int {
 	return s.bySub[subject]
 }
 
-// ApprovalError is why an owner may not register a workload without approval. A ticket asks for the approval; see Propose.
+// ApprovalError is why an owner may not register a workload without approval. A ticket requests the approval; see Propose.
 type ApprovalError struct{ Message message.Message }
 
 func (e *ApprovalError) Error() string { return e.Message.Text }
@@ -136,9 +136,9 @@ func tooMany(was, now int) error {
 	return nil
 }
 
-// Propose returns a workload in its normal form that a person asks to register with the approval of others. All rules for
+// Propose returns a workload in its normal form that a person requests to register with the approval of others. All rules for
 // registrations by people hold but the bounds that approval lifts; the error says which one is broken. Nothing is written.
-// It is called again before an approved workload is written, because the addresses may belong to somebody else by then.
+// It is called again before an approved workload is written, because the addresses may belong to another subject by then.
 func (r *Registrar) Propose(person string, w Workload) (Workload, error) {
 	if err := r.known(); err != nil {
 		return w, err

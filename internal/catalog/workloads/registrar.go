@@ -253,7 +253,7 @@ func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, err
 	return w, nil
 }
 
-// covered returns a function that asks Covered once for each subject of a call, because many machines belong to one
+// covered returns a function that calls Covered once for each subject of a call, because many machines belong to one
 // application.
 func (r *Registrar) covered() func(string) (bool, error) {
 	known := map[string]bool{}

@@ -14,7 +14,7 @@ var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 
 // DenyingAddresses returns an enforcer that, in a unit in Enforce, denies all addresses outside the member's cluster
 // mesh on the ports given for the member. A deny of a subject cannot be expressed if pods of the subject appear as
-// addresses that cannot be told from others. A deny of addresses overrides whatever allows them, in this unit or
+// addresses that cannot be distinguished from others. A deny of addresses overrides whatever allows them, in this unit or
 // another.
 func (e Enforcer) DenyingAddresses(ports map[string][]v1alpha1.Port) Enforcer {
 	e.denied = ports

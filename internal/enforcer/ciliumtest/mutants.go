@@ -131,7 +131,7 @@ func Mutants() []Mutant {
 		{Name: "no-ports", Why: "an allow is of some ports only", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) { delete(r, "toPorts") })
 		}},
-		{Name: "empty-label-counts", Why: "an empty label names nobody", Break: dropExpressions("", "NotIn")},
+		{Name: "empty-label-counts", Why: "an empty label names no workload", Break: dropExpressions("", "NotIn")},
 		{Name: "foreign-keys-ignored", Why: "other ports stay closed where another class's label is", Break: func(spec map[string]any) {
 			dropFrom(asMap(spec["endpointSelector"]), func(e any) bool { return isExpression(e, "", "DoesNotExist") })
 		}},

@@ -64,7 +64,7 @@ func identity(ctx context.Context, config *rest.Config) (authenticationv1.UserIn
 	return review.Status.UserInfo, nil
 }
 
-// as returns a configuration that impersonates a user. It leaves out the group that the API server adds by itself.
+// as returns a configuration that impersonates a user. It leaves out the group that the API server adds automatically.
 func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: slices.DeleteFunc(slices.Clone(groups), func(g string) bool {

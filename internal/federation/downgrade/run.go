@@ -92,7 +92,7 @@ func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstruc
 	return nil
 }
 
-// Settling is how long Run checks whether somebody writes the policies again, if it cannot confirm that the guard
+// Settling is how long Run checks whether the policies are written again, if it cannot confirm that the guard
 // refuses that. KubeFed reverts manual changes after ten seconds.
 const Settling = 15 * time.Second
 
@@ -114,7 +114,7 @@ type Downgrade struct {
 type Result struct {
 	// Written is the number of updates, including those of policies that were written again.
 	Written int
-	// Guarded reports whether the member was seen to refuse the pusher, so that nobody writes the policies again.
+	// Guarded reports whether the member was observed to refuse the pusher, so that KubeFed does not write the policies again.
 	Guarded bool
 }
 

@@ -32,7 +32,7 @@ const (
 	keyReason = "reason"
 )
 
-// maxText bounds, in characters, what is read from a mark that somebody else may have written.
+// maxText bounds, in characters, what is read from a mark that another program may have written.
 const maxText = 256
 
 // Object returns the mark as a ConfigMap.

@@ -1,4 +1,4 @@
-// Package reporter is the work of acp-node: it asks the agent of its node again and again, and writes the node's report to
+// Package reporter contains the loop of acp-node: it polls the agent of its node, and writes the node's report to
 // the API server of the member.
 package reporter
 

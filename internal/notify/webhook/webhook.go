@@ -97,7 +97,7 @@ func bodyOf(p notify.Notification) Body {
 	return b
 }
 
-// Problem converts an error of the webhook sender to a *notify.Problem if a retry does not help or the receiver asked for a
+// Problem converts an error of the webhook sender to a *notify.Problem if a retry does not help or the receiver requested a
 // pause.
 func Problem(err error) error {
 	var status *webhooksender.StatusError

@@ -142,7 +142,7 @@ func (s *Server) finishLogin(c *gin.Context) {
 	}
 	if code == "" {
 		if _, ok := s.Catalog().Person(person); !ok {
-			s.Log.Warn("somebody logged in whom the catalog does not know", "person", person)
+			s.Log.Warn("a person logged in who is not in the catalog", "person", person)
 			code = LoginUnknown
 		}
 	}

@@ -113,7 +113,7 @@ func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
 	return out
 }
 
-// timeoutMessage says what happens if nobody decides a step in time.
+// timeoutMessage returns what happens if a step is not decided in time.
 func timeoutMessage(t *v1alpha1.StepTimeout) message.Message {
 	after := shortDuration(t.After.Duration)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 )
 
-// MayInspect reports whether somebody may see the connections of an application or a resource.
+// MayInspect reports whether a person may see the connections of an application or a resource.
 func MayInspect(c *catalog.Catalog, who approval.Actor, e catalog.Entity) bool {
 	return who.Security || who.Auditor || c.Owns(who.ID, e)
 }
@@ -50,7 +50,7 @@ func OwnsApplication(c *catalog.Catalog, who approval.Actor, name string) bool {
 	return app && c.Owns(who.ID, e)
 }
 
-// MayInspectName reports whether somebody may see the connections of the resource with a resource name.
+// MayInspectName reports whether a person may see the connections of the resource with a resource name.
 func MayInspectName(c *catalog.Catalog, who approval.Actor, name string) bool {
 	e, ok := c.ByName(name)
 	return who.Security || who.Auditor || ok && MayInspect(c, who, e)

@@ -163,7 +163,7 @@ const (
 	outcomeFailed   = "failed"
 )
 
-// ExportSpans implements sdktrace.SpanExporter. It returns no error, because nobody but the log has a use for one.
+// ExportSpans implements sdktrace.SpanExporter. It returns no error, because errors are only logged.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.mu.Lock()

@@ -25,7 +25,7 @@ func clean(_ context.Context, flags *flag.FlagSet, args []string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	// A mistyped --state-dir must not cost somebody a folder of his own.
+	// A mistyped --state-dir must not delete another folder of the user.
 	if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
 		return fmt.Errorf("%s is not the state of a playground (it has no lock file); nothing was removed", dir)
 	}

@@ -86,7 +86,7 @@ func (s *scene) propagateOne(ctx context.Context, u *unstructured.Unstructured) 
 	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "clusters": clusters,
 		"conditions": []any{map[string]any{"type": "Propagation", "status": "True"}}}
 	if _, err := s.host.Resource(federated).UpdateStatus(ctx, u, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("tell that %s was carried: %w", u.GetName(), err)
+		return fmt.Errorf("report that %s was propagated: %w", u.GetName(), err)
 	}
 	return nil
 }

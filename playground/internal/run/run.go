@@ -134,7 +134,7 @@ func explain(err error, kept bool, dir string) error {
 	if !kept || !errors.As(err, &exited) {
 		return err
 	}
-	return fmt.Errorf("%w\nif what earlier runs kept is damaged, `acp-playground clean --state-dir %s` forgets it: tickets, policies and flows", err, dir)
+	return fmt.Errorf("%w\nif what earlier runs kept is damaged, `acp-playground clean --state-dir %s` deletes it: tickets, policies and flows", err, dir)
 }
 
 // build builds the missing programs.

@@ -106,7 +106,7 @@ func serve(ctx context.Context, o options, configs map[string]*rest.Config, line
 		Ring: ring, Address: o.listen, Version: version, Now: time.Now,
 		Nodes: func() []string { return nodes(m, o.cluster) },
 	}))
-	stop := context.AfterFunc(ctx, server.Stop) // followers never end by themselves
+	stop := context.AfterFunc(ctx, server.Stop) // followers end only with their connection
 	defer stop()
 	generator := &traffic.Generator{Cluster: o.cluster, Mesh: m, Lines: lines, Rate: o.rate, Try: func(a traffic.Attempt) {
 		if err := try(e, ring, a, time.Now()); err != nil {

@@ -205,7 +205,7 @@ func (c *Cluster) Wait(ctx context.Context, report func(string)) error {
 // Ended is closed when the node ended.
 func (c *Cluster) Ended() <-chan struct{} { return c.sandbox.Ended() }
 
-// Failure says how a node ended that nobody ended.
+// Failure returns how a node ended unexpectedly.
 func (c *Cluster) Failure() error { return c.sandbox.Failure() }
 
 // Events returns the channel of events of a cluster that is ready.

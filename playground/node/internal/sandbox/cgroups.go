@@ -213,7 +213,7 @@ func leftoverCgroups(name string, recorded []string) (cgroups, error) {
 	}
 	slices.Sort(recorded)
 	for _, dir := range slices.Compact(recorded) {
-		// A damaged record must not make this remove a cgroup of somebody else.
+		// A damaged record must not make this remove another program's cgroup.
 		if filepath.Base(dir) != name || !strings.HasPrefix(dir, cgroupRoot+"/") {
 			continue
 		}

@@ -149,7 +149,7 @@ func (s *Sandbox) Ended() <-chan struct{} { return s.ended }
 // Failure returns how a sandbox ended that was not stopped; nil otherwise.
 func (s *Sandbox) Failure() error {
 	<-s.ended
-	return fmt.Errorf("the node %s ended by itself (%s); the logs are in %s", s.config.Name, s.state, filepath.Dir(s.log))
+	return fmt.Errorf("the node %s ended unexpectedly (%s); the logs are in %s", s.config.Name, s.state, filepath.Dir(s.log))
 }
 
 // Stop ends the sandbox and removes its resources outside of its folder.

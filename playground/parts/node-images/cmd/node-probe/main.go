@@ -1,6 +1,6 @@
 // Command node-probe is both ends of the connections that pods of real nodes make. It answers every request with its own name; on
 // /connect it opens a new connection to an address and reports what became of it; /await and /held measure when a connection becomes
-// possible and when an open one ends. With --connect and --hold it makes connections by itself.
+// possible and when an open one ends. With --connect and --hold it makes connections without a controller.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 type result struct {
 	// Connected says that the connection was accepted.
 	Connected bool `json:"connected"`
-	// Timeout says that nobody answered in time, which is how a connection that a policy drops looks.
+	// Timeout reports that there was no answer in time, as for a connection that a policy drops.
 	Timeout bool   `json:"timeout,omitempty"`
 	Error   string `json:"error,omitempty"`
 	Millis  int64  `json:"millis"`

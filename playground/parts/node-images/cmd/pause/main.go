@@ -1,4 +1,4 @@
-// Command pause is the first process of a pod: it holds the pod's namespaces, and ends when it is told to.
+// Command pause is the first process of a pod: it holds the pod's namespaces, and ends on a signal.
 package main
 
 import (
