@@ -272,7 +272,7 @@ func (s *scenario) pushOf(kind federation.Kind, object string) {
 		"conditions": []any{map[string]any{"type": "Propagation", "status": "True"}}}
 	switch err := s.host.Status().Update(s.ctx, u); {
 	case apierrors.IsConflict(err):
-		// The adapter has written again. Its new version is another push, which the test has not asked for.
+		// The adapter has written again. Its new version is another push, which the test has not requested.
 		if now, _ := s.federatedOf(kind, object); now != nil && now.GetGeneration() == u.GetGeneration() {
 			s.pushOf(kind, object)
 		}

@@ -28,7 +28,7 @@ import (
 	"github.com/acp-io/acp/internal/notify/webhook"
 )
 
-// Two portals on one PostgreSQL tell of each change once, and anchor the ledger.
+// Two portals on one PostgreSQL send one notification for each change, and anchor the ledger.
 func TestReplicasNotifyOnce(t *testing.T) {
 	const tickets = 12
 	var mu sync.Mutex
@@ -41,7 +41,7 @@ func TestReplicasNotifyOnce(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		got[b.Type+" "+b.Ticket]++
-		// A submission is told only if it is looked at before the withdrawal.
+		// A submission causes a notification only if it is processed before the withdrawal.
 		if b.Type == "ticket.withdrawn" {
 			if withdrawn++; withdrawn == tickets {
 				close(all)

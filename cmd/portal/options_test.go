@@ -125,7 +125,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestErrorsNameWhereASettingComesFrom: in a pod nobody sees a command line.
+// TestErrorsNameWhereASettingComesFrom checks the texts of errors, because the command line is not visible in a pod.
 func TestErrorsNameWhereASettingComesFrom(t *testing.T) {
 	t.Setenv("ACP_PORTAL_LISTEN", ":8080")
 	_, err := parse([]string{"--catalog=x"}, t.Output())

@@ -224,7 +224,7 @@ func TestEndsWithoutLosingWork(t *testing.T) {
 	}
 }
 
-// TestGraceIsKept: a host cluster that does not answer does not keep the portal beyond its grace.
+// TestGraceIsKept checks that a host cluster that does not answer does not delay the end of the portal beyond its grace period.
 func TestGraceIsKept(t *testing.T) {
 	config := portaltest.APIServer(t, true)
 	newFleet(t, config)

@@ -296,7 +296,7 @@ func TestStory(t *testing.T) {
 	eventually(t, "the ticket is revoked", func() bool { return get("alice", id).State == "revoked" })
 }
 
-// TestVanishedStatement: somebody removes a granted statement with kubectl.
+// TestVanishedStatement removes a granted statement with kubectl.
 func TestVanishedStatement(t *testing.T) {
 	config := portaltest.APIServer(t, true)
 	f := newFleet(t, config)

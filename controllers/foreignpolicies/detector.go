@@ -31,7 +31,7 @@ type Detectors struct {
 
 // Config is the input of the Detectors.
 type Config struct {
-	// Fleet says how the members are read; its Changed is not used.
+	// Fleet configures how the members are read; its Changed is not used.
 	Fleet federation.FleetConfig
 	Cache *policycache.Cache
 	// Objects are ACP's own policies of Cilium, and Istio distributes those of Istio.

@@ -34,7 +34,7 @@ type Distribution struct {
 
 // Config is the configuration of a Distribution.
 type Config struct {
-	// Fleet says how the members are read; its Kind and Changed are not used.
+	// Fleet configures how the members are read; its Kind and Changed are not used.
 	Fleet federation.FleetConfig
 	// HostObject is called for an event about a Federated policy, and MemberObject for one about an object in a member. The
 	// names are keys of federation.IstioPolicy.

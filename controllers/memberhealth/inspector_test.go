@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// host is where the inspector writes; it fails when it is told to.
+// host is where the inspector writes; it returns the configured error.
 type host struct {
 	mu       sync.Mutex
 	clusters []federation.Cluster

@@ -348,7 +348,7 @@ func (w *Writer) recordSent(at place, s sent) {
 const FieldManager = "acp-adapter-direct"
 
 // patchOf returns the patch from what was observed, or written since, to what an object has for a member. Only an
-// existing, unmodified policy of ACP is changed: KubeFed creates new ones, and repairs those that were changed by hand.
+// existing, unmodified policy of ACP is changed: KubeFed creates new ones, and repairs those that were changed manually.
 func patchOf(o *federation.Object, cluster string, seen federation.Observation, last sent) ([]byte, error) {
 	spec, labels := o.SpecIn(cluster), maps.Clone(o.TemplateLabels)
 	maps.Copy(labels, o.Overrides[cluster].Labels)

@@ -52,7 +52,7 @@ type Reader struct {
 
 // Config is the configuration of a Reader.
 type Config struct {
-	// Fleet says how the members are read; Changed is called after the Reader handled an event.
+	// Fleet configures how the members are read; Changed is called after the Reader handled an event.
 	Fleet   federation.FleetConfig
 	Cache   *policycache.Cache
 	Objects *federation.Objects

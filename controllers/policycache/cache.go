@@ -19,7 +19,7 @@ import (
 // Cache is safe for concurrent use. The objects that it returns are shared and must not be changed.
 type Cache struct {
 	queues Queues
-	// changes wakes the clock, because a changed object may have an earlier instant.
+	// changes signals the clock, because a changed object may have an earlier instant.
 	changes chan struct{}
 
 	mu        sync.RWMutex

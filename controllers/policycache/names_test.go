@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestNamesEnqueueCoveredUnits: a name wakes the units whose statements or wildcards have a prefix that covers it. That names
-// are known at all wakes the policies whose statements were refused for the lack of them.
+// TestNamesEnqueueCoveredUnits checks that a name enqueues the units whose statements or wildcards have a prefix that covers it. That names
+// are known at all enqueues the policies whose statements were refused without them.
 func TestNamesEnqueueCoveredUnits(t *testing.T) {
 	const head = "trnv1:rsc:o:redis:clusters:"
 	queues := NewQueues()

@@ -104,7 +104,7 @@ func requiresProtection(o *v1alpha1.ProtectedResource) bool {
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
-// downgraded returns a message if the member was downgraded by hand, or zero.
+// downgraded returns a message if the member was downgraded manually, or zero.
 func (f *facts) downgraded(cluster string) message.Message {
 	mark := f.Marks[cluster]
 	if c := f.cluster(cluster); mark == nil && c != nil {

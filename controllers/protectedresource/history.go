@@ -20,7 +20,7 @@ func (f *facts) everPlaced(e *federation.Object) []string {
 // for a wildcard, on the Federated object.
 const AnnotationForget = federation.AnnotationForget
 
-// forgotten reports whether an annotation says that a member, which is not registered, does not exist any more.
+// forgotten reports whether an annotation declares that a member, which is not registered, does not exist any more.
 func (f *facts) forgotten(cluster string) bool {
 	named := slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
 		return slices.Contains(federation.SplitNames(o.Annotations[AnnotationForget]), cluster)

@@ -154,7 +154,7 @@ func TestEnforcementState(t *testing.T) {
 		enforcers []v1alpha1.EnforcerName
 		audits    string
 		lacking   string
-		// opens is the dataplane for which somebody else lets more in, and unjudged that for which nobody knows.
+		// opens is the dataplane for which a policy that is not ACP's allows more, and unjudged that for which it is unknown.
 		opens    v1alpha1.EnforcerName
 		want     v1alpha1.MemberState
 		unjudged v1alpha1.EnforcerName

@@ -30,7 +30,7 @@ func (unsound) MeaningChanged(string) (none message.Message)          { return n
 
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
-// labelless says of members which label keys are not in identities there; "?" stands for any, if nobody knows.
+// labelless has for members the label keys that are not in identities there, or "?" for any if that is unknown.
 type labelless map[string]string
 
 func (l labelless) lack(cluster string, keys []string) memberhealth.Lack {

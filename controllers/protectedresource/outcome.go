@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// step is the step of a reconcile at which it ended, and by that says what triggers the next one.
+// step is the step of a reconcile at which it ended, which determines what triggers the next one.
 type step string
 
 const (

@@ -90,7 +90,7 @@ func TestReplacedRenderingEndsWithEnforce(t *testing.T) {
 	}
 }
 
-// letsIn tells whether m1 has an object of a kind that names an application.
+// letsIn reports whether m1 has an object of a kind that names an application.
 func (s *scene) letsIn(kind federation.Kind, app string) bool {
 	for _, e := range s.existing {
 		text, err := json.Marshal(e.SpecIn("m1"))

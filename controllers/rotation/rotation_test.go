@@ -200,7 +200,7 @@ func TestTokensAreRenewedAutomatically(t *testing.T) {
 }
 
 // TestAnnouncementWaitsWhileKubeFedIsBusy checks that the notification of a renewed token can wait, because the earlier token is
-// still valid, and that of a token that somebody else wrote cannot.
+// still valid, and that of a token that another program wrote cannot.
 func TestAnnouncementWaitsWhileKubeFedIsBusy(t *testing.T) {
 	w := newWorld(t)
 	busy := true

@@ -21,7 +21,7 @@ type world struct {
 	now    time.Time
 	random *rand.Rand
 
-	// asked are units that nobody wrote yet, admitted those that may be written, owed what KubeFed has in hand, in order.
+	// asked are requested units that are not written yet, admitted those that may be written, owed what KubeFed has not propagated, in order.
 	asked    map[string]Priority
 	admitted map[string]time.Time
 	owed     []string
@@ -37,7 +37,7 @@ type delivery struct{ unit, member string }
 // neededBy are the members of a unit.
 func neededBy(unit string) []string { return []string{fmt.Sprint("m", len(unit)%2), "m2"} }
 
-// take is one object more for KubeFed's clients. It tells whether more than what is spared was there, if that has to be.
+// take adds an object for KubeFed's clients. It reports whether more than the reserve was left, if that is required.
 func (w *world) take(unit string, spare bool) bool {
 	if w.limits.Rate == 0 {
 		return true
@@ -196,7 +196,7 @@ func (w *world) kubefed() {
 }
 
 // TestQueueModel: whatever comes in whatever order, no more is on its way than the limits say, urgent work never waits, and in
-// the end nobody waits, even if KubeFed never writes again.
+// the end no request waits, even if KubeFed never writes again.
 func TestQueueModel(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestQueueModel(t *testing.T) {
 	}
 }
 
-// TestRun: whoever waits is called, when what is ahead is done and when it has grown old, and no earlier.
+// TestRun checks that a waiting unit is enqueued when the units before it are done or overdue, and no earlier.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

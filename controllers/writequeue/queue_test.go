@@ -67,7 +67,7 @@ func TestQueueOrder(t *testing.T) {
 	l.TryAdmit(Request{Unit: "c", Priority: Bulk}, noon)
 	l.TryAdmit(Request{Unit: "d", Priority: Bulk}, noon)
 	l.TryAdmit(Request{Unit: "e", Priority: Grant}, noon)
-	l.TryAdmit(Request{Unit: "d", Priority: Grant}, noon) // asked for by somebody now
+	l.TryAdmit(Request{Unit: "d", Priority: Grant}, noon) // requested by a person now
 	l.TryAdmit(Request{Unit: "d", Priority: Bulk}, noon)  // and looked at again
 	if got := l.AdmitNext(noon); got != nil {
 		t.Fatalf("%v may go while two are on their way", got)
@@ -154,8 +154,8 @@ func TestPendingTimeout(t *testing.T) {
 	}
 }
 
-// TestQueueLimitsTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
-// counts too.
+// TestQueueLimitsTheRate checks that non-urgent writes leave the reserve to KubeFed's clients, for each member separately, and that urgent ones
+// are counted, too.
 func TestQueueLimitsTheRate(t *testing.T) {
 	l := New("test", Limits{MaxPending: 1000, PendingTimeout: time.Minute, Rate: 10, Burst: 5, Reserved: 2})
 	ask := func(unit string, kind Priority, members ...string) bool {

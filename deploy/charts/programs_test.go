@@ -30,7 +30,7 @@ import (
 
 var programs = map[string]string{"portal.yaml": "portal", "acp-adapter.yaml": "acp-adapter", "flow-collector.yaml": "flow-collector"}
 
-// binaries is the folder with ACP's programs, once a test has asked for one. TestMain removes it.
+// binaries is the folder with ACP's programs, once a test has used one. TestMain removes it.
 var binaries string
 
 // build builds ACP's programs from this checkout, once.
@@ -40,7 +40,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	binaries = dir
-	cmd := exec.Command("go", "build", "-o", dir, "./cmd/portal", "./cmd/acp-adapter", "./cmd/flow-collector") //nolint:noctx // it ends by itself
+	cmd := exec.Command("go", "build", "-o", dir, "./cmd/portal", "./cmd/acp-adapter", "./cmd/flow-collector") //nolint:noctx // a build ends
 	cmd.Dir = testenv.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w: %s", err, out)
@@ -262,7 +262,7 @@ func trusting(t *testing.T, authority []byte, name string) *http.Client {
 
 // TestDefaultsWork installs acp alone with its defaults, without KubeFed and without an OIDC provider, and runs the real portal and adapter with
 // the settings, certificates, accounts and roles that the chart made: both become ready, the portal serves browsers over TLS and says that
-// nobody can log in yet, and the webhook answers under the registered authority.
+// no person can log in yet, and the webhook answers under the registered authority.
 func TestDefaultsWork(t *testing.T) {
 	portal, adapter := program(t, "portal"), program(t, "acp-adapter")
 	c := start(t)

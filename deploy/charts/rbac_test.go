@@ -53,7 +53,7 @@ func TestRolesAreThoseThatAreTested(t *testing.T) {
 	}
 }
 
-// TestAProgramThatDoesNotRunHasNoRights: nothing is left that somebody could take up.
+// TestAProgramThatDoesNotRunHasNoRights checks that no account or binding is left that another program could use.
 func TestAProgramThatDoesNotRunHasNoRights(t *testing.T) {
 	for name := range rights(rendered(t, "acp", map[string]any{"adapter": map[string]any{"enabled": false}})) {
 		switch name {

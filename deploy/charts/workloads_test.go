@@ -10,7 +10,7 @@ import (
 )
 
 // TestPodsAreThoseOfTheManifests compares how the containers are run, probed and confined with deploy/workloads, and the webhook's rules with
-// deploy/webhook, so that who installs without Helm gets the same.
+// deploy/webhook, so that an installation without Helm is the same.
 func TestPodsAreThoseOfTheManifests(t *testing.T) {
 	want := map[string]any{}
 	for _, folder := range []string{"workloads", "webhook"} {

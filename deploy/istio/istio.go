@@ -1,4 +1,4 @@
-// Package istio carries what a member needs before KubeFed can bring it Istio's policies: the kind, taken from Istio, the root
+// Package istio embeds what a member needs before KubeFed can create Istio's policies in it: the kind, taken from Istio, the root
 // namespace, and the rights of the accounts of KubeFed and of the adapter. Nothing of it enforces anything.
 package istio
 

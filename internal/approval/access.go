@@ -99,7 +99,7 @@ func (t *Ticket) Undecided() bool {
 }
 
 // capacity returns in which capacity an actor may decide a pending item: "" in their own, else the ID of the first person they are a
-// delegate of who may decide it. The error says why the actor may not.
+// delegate of a person who may decide it. The error contains the reason why not.
 func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	if err = t.CanVote(i, a.ID, ""); err == nil {
 		return "", nil

@@ -59,7 +59,7 @@ func TestTheFirstStatementOnboards(t *testing.T) {
 	if got := w.modeOf("redis"); got != v1alpha1.ModeAudit || w.state(second) != approval.StateApplying {
 		t.Errorf("%q, %s", got, w.state(second))
 	}
-	// One that an administrator deleted does not come back when nobody asks for the first statement.
+	// One that an administrator deleted is not created again without a request for the first statement.
 	w.host.SetObject(approval.ObjectProtectedResource, "p-redis", nil)
 	w.revoke(second)
 	w.approved("c", "redis")

@@ -25,7 +25,7 @@ func daily(limit time.Duration) *v1alpha1.ApprovalPolicy {
 
 const day = 24 * time.Hour
 
-// A condition approves a day by itself, and the requester asks every day: all of it lasts no longer than the policy allows.
+// A condition approves a day automatically, and the requester repeats the request every day: the total lasts no longer than the policy allows.
 func TestExtensionsCountFromTheFirstGrant(t *testing.T) {
 	m := quiet(t, daily(48*time.Hour))
 	first := m.submit("alice", grant(day))

@@ -18,7 +18,7 @@ import (
 
 // Evidence evaluates the observed flows of a resource, which is given by its name. An error counts as missing evidence.
 type Evidence interface {
-	// Score returns how well the clients of the resource are known.
+	// Score returns how completely the clients of the resource are known.
 	Score(ctx context.Context, resource string) (Score, error)
 	// Seen reports whether the application connected to the resource recently.
 	Seen(ctx context.Context, application, resource string) (bool, error)
@@ -38,7 +38,7 @@ type ClassEvidence struct {
 	Stopped message.Message
 }
 
-// Score is how well the clients of a resource are known. Missing explains what is missing.
+// Score is how completely the clients of a resource are known. Missing explains what is missing.
 type Score struct {
 	Value, Threshold int
 	Enough           bool

@@ -44,7 +44,7 @@ func mode(m v1alpha1.Mode, clusters map[string]v1alpha1.Mode) approval.Request {
 	return approval.Request{Kind: approval.KindMode, Items: []approval.RequestItem{{Resource: "low", Mode: m, ClusterModes: clusters}}}
 }
 
-// TestEnforceNeedsEvidence: whoever closes a resource needs evidence enough, or an administrator's reason.
+// TestEnforceNeedsEvidence checks that Enforce needs sufficient evidence, or an administrator's reason.
 func TestEnforceNeedsEvidence(t *testing.T) {
 	little := approval.Score{Value: 41, Threshold: 70, Missing: []message.Message{message.Verbatim("m1 was watched on 3 of 14 days.")}}
 	partly := approval.Score{Value: 81, Threshold: 70, Missing: []message.Message{message.Verbatim("Half of the connections have no name.")}}
@@ -137,7 +137,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestAdopt: the resource's side may ask that clients that were seen stay, and somebody else of it decides.
+// TestAdopt checks that an owner of a resource may request access for observed clients, and that another owner decides.
 func TestAdopt(t *testing.T) {
 	ask := func(resource string) approval.Request {
 		return approval.Request{Adopt: true, Reason: "seen", Items: []approval.RequestItem{{Application: "a", Resource: resource, Actions: []string{"x:read"}}}}
@@ -181,7 +181,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptedOnlyByTheResourcesSide: who lost the resource meanwhile has adopted nothing.
+// TestAdoptedOnlyByTheResourcesSide checks that a requester who lost the resource meanwhile has adopted nothing.
 func TestAdoptedOnlyByTheResourcesSide(t *testing.T) {
 	m := quiet(t)
 	m.svc.Evidence = &flows{seen: map[string]bool{appA + " " + highRes: true}}

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Evidence that was enough when somebody asked has to be enough when the last one approves.
+// Evidence that was sufficient at the submission must be sufficient at the last approval.
 func TestEvidenceIsCheckedAgainAtTheLastApproval(t *testing.T) {
 	little := approval.Score{Value: 41, Threshold: 70, Missing: []message.Message{message.Verbatim("The flows of m3 are not watched any more.")}}
 	enough := approval.Score{Value: 100, Threshold: 70, Enough: true}

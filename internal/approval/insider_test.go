@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// TestReviewEndsWhatExtends: who breaks the glass twice must not keep by the second time what the review of the first
+// TestReviewEndsWhatExtends checks that a second use of break-glass does not preserve what the review of the first
 // one took away.
 func TestReviewEndsWhatExtends(t *testing.T) {
 	m := quiet(t, glass("alice"))

@@ -149,7 +149,7 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-// TestExtensionOfWhatIsRevoked: what was asked before the revocation does not outlive it.
+// TestExtensionOfWhatIsRevoked checks that an extension requested before the revocation does not outlive it.
 func TestExtensionOfWhatIsRevoked(t *testing.T) {
 	m := quiet(t)
 	n := m.granted(100 * time.Hour)

@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// timeline: it only grows, and tells of every change of state.
+// timeline: it only grows, and contains every change of state.
 func (m *model) timeline(was, t *approval.Ticket) {
 	if was == nil {
 		return

@@ -22,7 +22,7 @@ func (m *model) step() (accepted bool, err error) {
 	requester := m.requester(n)
 	if k := m.someoneWaitedFor(n); k.Person != "" && r.IntN(3) > 0 { // else a walk seldom comes far
 		who, item, m.actor = m.actorOf(k.Person), k.Item, k.Person
-		if r.IntN(4) == 0 { // and who asked seldom tries to decide
+		if r.IntN(4) == 0 { // and requesters seldom try to decide
 			who, m.actor = m.actorOf(requester), requester
 		}
 	}

@@ -185,7 +185,7 @@ func review(it approval.Item) []approval.Step {
 	return []approval.Step{*it.Review}
 }
 
-// votes checks who voted in a step, by what right, and that nobody did twice.
+// votes checks who voted in a step, by what right, and that no one voted twice.
 func (m *model) votes(t *approval.Ticket, it approval.Item, s approval.Step) {
 	seen := map[string]bool{}
 	others := it.Steps

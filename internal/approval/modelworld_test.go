@@ -246,12 +246,12 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 				}
 			}
 		}
-		g.m.fail("%s %s is written, and nobody agreed", c.Kind, c.Name)
+		g.m.fail("%s %s is written without an approval", c.Kind, c.Name)
 		return nil
 	})
 }
 
-// ownersAgreed checks that of each resource which the clients of an item reach, an owner or the security team was asked.
+// ownersAgreed checks that of each resource which the clients of an item reach, an owner or the security team decided.
 func (m *model) ownersAgreed(t *approval.Ticket, i int) {
 	it := t.Items[i]
 	if t.Kind != approval.KindWorkload || it.WrittenGeneration > 0 {
@@ -265,7 +265,7 @@ func (m *model) ownersAgreed(t *approval.Ticket, i int) {
 		if !slices.ContainsFunc(it.Steps, func(s approval.Step) bool {
 			return slices.Contains(s.From, v1alpha1.Approver("owner-of:"+r)) || slices.Equal(s.From, []v1alpha1.Approver{"group:security"})
 		}) {
-			m.fail("%s is written, and nobody agreed for %s", it.SID, r)
+			m.fail("%s is written without an approval for %s", it.SID, r)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (m *model) tickets() []*approval.Ticket {
 	return list
 }
 
-// actorOf is a person with his roles in the catalog, as a session gives them.
+// actorOf returns a person with their roles in the catalog, as a session contains them.
 func (m *model) actorOf(id string) approval.Actor {
 	return approval.Actor{ID: id, Security: m.catalog.InGroup(id, catalog.GroupSecurity), Auditor: m.catalog.InGroup(id, catalog.GroupAuditors)}
 }

@@ -101,7 +101,7 @@ func TestRevocationsDoNotGrow(t *testing.T) {
 	m.is(n, approval.StateRevoked)
 }
 
-// TestClassChangedBeforeTheWrite: the object is not written over.
+// TestClassChangedBeforeTheWrite checks that an object that was changed meanwhile is not overwritten.
 func TestClassChangedBeforeTheWrite(t *testing.T) {
 	m := quiet(t)
 	x := m.submit("erin", classChange("update", "app"))
@@ -176,7 +176,7 @@ func TestApprovalPoliciesNeedTheSecurityTeam(t *testing.T) {
 	}
 }
 
-// FuzzCanonicalSpec: what somebody sends as a spec is refused, or has one form.
+// FuzzCanonicalSpec checks that a spec of a caller is refused, or has one form.
 func FuzzCanonicalSpec(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"pattern":"x","labelKey":"y"}`,

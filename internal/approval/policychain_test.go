@@ -230,7 +230,7 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestAuditorsCannotDecideThroughDelegates: who became an auditor after he had handed on what he decides, decides through nobody.
+// TestAuditorsCannotDecideThroughDelegates checks that the delegate of a person who became an auditor cannot decide for them.
 func TestAuditorsCannotDecideThroughDelegates(t *testing.T) {
 	m := quiet(t)
 	if _, err := m.svc.Delegate(t.Context(), m.actorOf("bob"), "dan", m.now, m.now.Add(24*time.Hour), "away"); err != nil {
@@ -325,7 +325,7 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
-// TestGrowth: what nobody was shown is approved by nobody.
+// TestGrowth checks that lines that were not shown are not approved.
 func TestGrowth(t *testing.T) {
 	m := quiet(t)
 	x := m.submit("alice", grant(0))

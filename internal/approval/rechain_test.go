@@ -16,7 +16,7 @@ func stepNames(it approval.Item) (out []string) {
 	return out
 }
 
-// A chain is made at submission; what becomes stricter before it is complete must not be approved by fewer people.
+// A chain is computed at submission. If the requirements become stricter before it is complete, it must not be approved by fewer people.
 func TestStricterChainVoidsApprovals(t *testing.T) {
 	const low, high = "acp.io/sensitivity: low", "acp.io/sensitivity: high"
 	two := int32(2)

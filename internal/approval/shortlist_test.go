@@ -169,7 +169,7 @@ func TestNothingIsConcludedFromAShortList(t *testing.T) {
 	}
 }
 
-// seesMembers is a host cluster in which a ProtectedResource tells of members.
+// seesMembers is a host cluster in which a ProtectedResource lists members.
 type seesMembers struct {
 	statuses
 	seen approval.ObjectSeen

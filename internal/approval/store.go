@@ -54,7 +54,7 @@ type DelegationStore interface {
 	Delegations(ctx context.Context, f DelegationFilter) ([]Delegation, error)
 }
 
-// Outbox hands out the jobs that a TicketStore stored.
+// Outbox leases the jobs that a TicketStore stored.
 type Outbox interface {
 	// Lease leases the oldest job that is due to a worker, until now+ttl; ErrNoJob if there is none. A job waits for the
 	// earlier ones of its key, except for parked ones. A lease or a wait that ends later than the longest possible one, by

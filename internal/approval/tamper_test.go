@@ -138,7 +138,7 @@ func TestRefusalThatEnded(t *testing.T) {
 	}
 }
 
-// TestEndedStatementComesBack: neither a restored backup nor a synced Git repository brings a grant back that ended.
+// TestEndedStatementComesBack checks that neither a restored backup nor a synced Git repository restores an ended grant.
 func TestEndedStatementComesBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

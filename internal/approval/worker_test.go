@@ -83,8 +83,8 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// TestExpiredLeaseWritesNothing: a worker sleeps just before its write, longer than its lease; meanwhile the ticket is
-// revoked and another replica does what is to be done. The sleeper's write must fail, in each state of the policy.
+// TestExpiredLeaseWritesNothing suspends a worker just before its write for longer than its lease; meanwhile the ticket is
+// revoked and another replica processes it. The late write must fail, in each state of the policy.
 func TestExpiredLeaseWritesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -33,7 +33,7 @@ func (m *model) reaches(resources ...string) {
 }
 
 // TestRegistrationChains checks who decides about addresses: an owner of each resource that they reach, never the
-// requester, and the security team where nobody else can. bob owns high, the team owns low, erin and frank are the security team.
+// requester, and the security team where no owner can. bob owns high, the team owns low, erin and frank are the security team.
 func TestRegistrationChains(t *testing.T) {
 	all := asked("owners", "resource.owner")
 	all.Quorum = "All"
@@ -122,7 +122,7 @@ func TestRegistrationChains(t *testing.T) {
 }
 
 // TestOwnersOfDifferentResourcesAllAgree checks that one owner does not speak for another one's resource, and that there is
-// a bound on how many are asked.
+// a bound on the number of owners.
 func TestOwnersOfDifferentResourcesAllAgree(t *testing.T) {
 	company := strings.NewReplacer("SECURITY", "erin, frank", "OWNER", "user:bob").Replace(modelCompany)
 	var reached []string
@@ -240,8 +240,8 @@ func manyNetworks(n int) approval.Request {
 	return r
 }
 
-// TestAccessThatBeginsAfterTheRequest checks that the owner of a resource to which access is granted meanwhile is asked,
-// whoever agreed before: between two approvals, and between the last one and the write.
+// TestAccessThatBeginsAfterTheRequest checks that the owner of a resource to which access is granted meanwhile has to decide,
+// regardless of earlier approvals: between two approvals, and between the last one and the write.
 func TestAccessThatBeginsAfterTheRequest(t *testing.T) {
 	m := quiet(t)
 	m.reaches(nameLow)
@@ -269,7 +269,7 @@ func TestAccessThatBeginsAfterTheRequest(t *testing.T) {
 	}
 }
 
-// TestAccessThatEndsAfterTheRequest checks that nobody is asked again when the addresses reach less than was shown.
+// TestAccessThatEndsAfterTheRequest checks that approvals remain valid when the addresses reach less than was shown.
 func TestAccessThatEndsAfterTheRequest(t *testing.T) {
 	m := quiet(t)
 	m.reaches(nameHigh, nameLow)
@@ -299,7 +299,7 @@ func TestAddressesOfAnotherApplication(t *testing.T) {
 	}
 }
 
-// TestRequesterLosesTheApplication checks that nobody approves a registration whose requester does not own the application
+// TestRequesterLosesTheApplication checks that no one can approve a registration whose requester does not own the application
 // any more.
 func TestRequesterLosesTheApplication(t *testing.T) {
 	m := quiet(t)
@@ -314,7 +314,7 @@ func TestRequesterLosesTheApplication(t *testing.T) {
 	}
 }
 
-// TestWorkloadChangedBeforeTheWrite checks that what somebody else did to the object meanwhile is not written over.
+// TestWorkloadChangedBeforeTheWrite checks that an object that was changed meanwhile is not overwritten.
 func TestWorkloadChangedBeforeTheWrite(t *testing.T) {
 	m := quiet(t)
 	m.reaches(nameLow)

@@ -109,7 +109,7 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 	return r, known
 }
 
-// opened returns a verdict as it is where the member was opened by hand.
+// opened returns a verdict as it is in a member that was downgraded manually.
 func opened(v policy.Verdict) policy.Verdict {
 	if v.LetsThrough() {
 		return v

@@ -276,7 +276,7 @@ func rewritten(t *testing.T, path, name string, change func(string) string) []by
 	return []byte(out.String())
 }
 
-// TestStands: which items of a backup stand, by the later lines of the ledger.
+// TestStands checks which items of a backup remain valid according to the later lines of the ledger.
 func TestStands(t *testing.T) {
 	entry := func(action, item string, state approval.State) ledger.Entry {
 		d := map[string]string{"state": string(state)}

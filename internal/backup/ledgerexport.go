@@ -26,7 +26,7 @@ type ledgerExport struct {
 	delegations map[string]bool
 	// lastTicket is the highest number of a ticket.
 	lastTicket int64
-	// other counts the lines by action that say nothing about the above, for the report.
+	// other counts the remaining lines by action, for the report.
 	other map[string]int
 }
 

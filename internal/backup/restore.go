@@ -25,7 +25,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Mode says what a restore relies on about the time since the backup.
+// Mode is what a restore assumes about the time since the backup.
 type Mode string
 
 const (
@@ -250,7 +250,7 @@ func columnValue[T any](row []any, i int) (v T, ok bool) {
 	return v, ok
 }
 
-// load brings an archive and the later ledger into the scratch database; the jobs come in finishScratch.
+// load writes an archive and the later ledger into the scratch database; the jobs come in finishScratch.
 func load(ctx context.Context, a *Archive, l *ledgerExport, scratch *database.DB) error {
 	return scratch.Write(ctx, func(tx *gorm.DB) error {
 		if err := clear(tx); err != nil {

@@ -1,4 +1,4 @@
-// Package catalog owns what the portal knows about people, groups, applications and resources: who owns what, and who
+// Package catalog contains the portal's data about people, groups, applications and resources: who owns what, and who
 // leads whom. The data comes from sources; a sync is a difference that can be previewed before it is applied; lookups
 // are answered from an immutable view. The package must not depend on tickets or the host cluster. SQL is in gormstore
 // below it, and HTTP is above it.

@@ -98,7 +98,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "no findings\n" {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
-	// Somebody takes the guard away; it is told, and brought back.
+	// A removed guard is reported, and installed again.
 	bindings := admissionClient(t, member.Config)
 	if err := bindings.Delete(ctx, guard.Writers, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guard.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The pusher's rights, or nobody can tell whether it is the guard that refuses it.
+	// The pusher needs its rights, so that only the guard can refuse it.
 	if _, err := core.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pusher"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: guard.Pusher}}}, metav1.CreateOptions{}); err != nil {

@@ -19,7 +19,7 @@ import (
 // call is one request that the portal's stand-in got.
 type call struct{ Method, Path, Query, Authorization, Key, Body string }
 
-// standIn answers as a portal would, and keeps what it was asked. Every answer is used once, in order, for its path.
+// standIn answers as a portal would, and records the requests. Every answer is used once, in order, for its path.
 type standIn struct {
 	*httptest.Server
 	t       *testing.T
@@ -306,7 +306,7 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestApproveManyContinuesAfterARefusal: one ticket that is refused does not stop the others, and the exit code tells of it.
+// TestApproveManyContinuesAfterARefusal checks that a refused ticket does not stop the others, and that the exit code reports it.
 func TestApproveManyContinuesAfterARefusal(t *testing.T) {
 	newStandIn(t, map[string][]answerOf{
 		"GET /tickets/T-1": {

@@ -162,7 +162,7 @@ func (s *Settings) Explain(err error) error {
 // secretSuffix ends the names of settings that name files with secrets.
 const secretSuffix = "-file"
 
-// explainUnknown says which file a secret belongs into that was given as a flag.
+// explainUnknown returns an error with the file into which a secret belongs that was given as a flag.
 func (s *Settings) explainUnknown(err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {

@@ -44,7 +44,7 @@ func Printable(s string, most int) string {
 type updateOnlyKey struct{}
 
 // WithUpdateOnly returns a context in which the session manager's commit changes a session only if the store still has
-// it: a request in progress must not bring a session back that was ended.
+// it: a request in progress must not restore a session that was ended.
 func WithUpdateOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, updateOnlyKey{}, true)
 }

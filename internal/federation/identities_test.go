@@ -43,7 +43,7 @@ func TestIdentityLabels(t *testing.T) {
 	}
 }
 
-// TestLabelsOutliveTheView: what was once listed stays known while the member is away; what never was is told as missing.
+// TestLabelsOutliveTheView checks that labels that were listed once stay known while the member is unreachable, and that others are reported as missing.
 func TestLabelsOutliveTheView(t *testing.T) {
 	server := &paged{}
 	w := NewWatch(server, "identities", logr.Discard(), identityLabels, func(string) {})

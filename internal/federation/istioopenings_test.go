@@ -79,7 +79,7 @@ func TestOpened(t *testing.T) {
 	}
 }
 
-// A policy that lets in nobody but whom ACP's policies let in to the same pods opens nothing, whether these pods are known or not.
+// A policy that allows only sources that ACP's policies allow to the same pods opens nothing, whether these pods are known or not.
 func TestOpenedBesideOwn(t *testing.T) {
 	const key = "com.trip/grpc"
 	parse := func(text string) map[string]any {

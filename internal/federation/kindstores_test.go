@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// shelf holds objects of one kind, on the host and, as its log tells, nowhere else.
+// shelf holds objects of one kind on the host, and records the calls in its log.
 type shelf struct {
 	kind    Kind
 	objects map[string]*Object

@@ -31,7 +31,7 @@ func root(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	return u
 }
 
-// Whatever somebody does to the FederatedNamespace would take Istio's policies away somewhere; it is made right again.
+// A change of the FederatedNamespace could remove Istio's policies from members, so it is reverted.
 func TestRootNamespaceIsCorrected(t *testing.T) {
 	narrowed := map[string]any{"placement": map[string]any{"clusters": []any{}, "clusterSelector": map[string]any{}}}
 	cases := map[string]struct {

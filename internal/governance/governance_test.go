@@ -154,7 +154,7 @@ func TestFindPath(t *testing.T) {
 	}
 }
 
-// TestLargeMeshIsCut: a mesh in which everybody reaches everybody ends, and says that it was cut.
+// TestLargeMeshIsCut checks that the search in a full mesh ends, and reports that the result is incomplete.
 func TestLargeMeshIsCut(t *testing.T) {
 	var statements []v1alpha1.Statement
 	for i := range 40 {
@@ -214,7 +214,7 @@ func TestEdgesAndLinks(t *testing.T) {
 	}
 }
 
-// TestManyPairs: a few statements may hold millions of pairs, which nobody looks at.
+// TestManyPairs checks the bound on the pairs, of which a few statements may have millions.
 func TestManyPairs(t *testing.T) {
 	p := acp("p", say("s", policy.Allow, apps+"0", redis+"0"))
 	st := &p.Spec.Statements[0]

@@ -16,7 +16,7 @@ const (
 )
 
 // Clock is a clock that is never behind the clock of the host's API server. A clock that is behind would prolong grants
-// that have ended, and would bring back grants that were removed; so the later of the two times counts. The difference
+// that have ended, and would restore grants that were removed; so the later of the two times counts. The difference
 // is measured from the responses that the program receives anyway; see Wrap.
 type Clock struct {
 	clock.WithTicker // the program's own clock

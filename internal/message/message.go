@@ -137,7 +137,7 @@ func (m Message) Wrap(err error) error { return &Error{Message: m, Err: err} }
 // WithKind returns the message as an error of a kind: errors.Is finds the sentinel error, and the text does not repeat it.
 func (m Message) WithKind(kind error) error { return &Error{Message: m, Err: kind, kind: true} }
 
-// Quoted returns a text as it is written between quotes, so that what others wrote brings no control characters into logs.
+// Quoted returns a text as it is written between quotes, so that the text of others adds no control characters to logs.
 func Quoted(text string) string {
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]

@@ -31,9 +31,9 @@ const (
 	MaxPolicies = 2000
 	// maxMessage is the length of a message in characters.
 	maxMessage = 512
-	// StaleAfter is the age from which on a report says nothing any more.
+	// StaleAfter is the age from which on a report is ignored.
 	StaleAfter = 2 * time.Minute
-	// maxAhead is how far the clock of a node may be ahead before its reports say nothing.
+	// maxAhead is how far the clock of a node may be ahead before its reports are ignored.
 	maxAhead = 30 * time.Second
 )
 
@@ -72,7 +72,7 @@ const (
 	Realized
 )
 
-// Of returns what the report says at an instant about a revision of a policy. A nil report says nothing.
+// Of returns the state of a revision of a policy at an instant, according to the report. It is Unknown for a nil report.
 func (r *Report) Of(policy, revision string, now time.Time) Standing {
 	if !r.Usable(now) || revision == "" {
 		return Unknown

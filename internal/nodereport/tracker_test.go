@@ -90,7 +90,7 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// An agent that did not answer may have been restarted, and numbers its states from the beginning.
+// TestTrackerResetsAnAgentThatDoesNotAnswer checks that an agent that did not answer counts as restarted, with states that are numbered anew.
 func TestTrackerResetsAnAgentThatDoesNotAnswer(t *testing.T) {
 	a := agentState{revision: 5, rules: map[string]string{"acp-a": "r1"}, endpoints: ready(5)}
 	tr := settled(t, a)

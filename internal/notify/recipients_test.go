@@ -154,7 +154,7 @@ func TestMessagesForTicket(t *testing.T) {
 			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
 				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved",
 				"owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
-			// The owners still have to decide the second item but not the first, so they are not asked again.
+			// The owners still have to decide the second item but not the first, so they are not notified again.
 			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
 		}},
 		"comment": {"the requester, and who decided or has to", func() *approval.Ticket { return ticket("cache") }, company{}, []act{

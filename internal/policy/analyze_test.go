@@ -229,7 +229,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Every pod's connection that becomes possible or impossible is told, by its name or by a wider one.
+// Every pod's connection that becomes possible or impossible is reported, by its name or by a wider one.
 func TestCompareMissesNothing(t *testing.T) {
 	told := 0
 	for seed := range uint64(300) {

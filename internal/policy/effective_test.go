@@ -159,7 +159,7 @@ func TestEffectiveWithoutCapacity(t *testing.T) {
 	}
 }
 
-// A program that does not read the members' names must not call a prefix nobody.
+// A program that does not read the members' names must not treat a prefix as empty.
 func TestEffectiveWithNamesUnknown(t *testing.T) {
 	in := world(say("a", Allow, appHead+"app/team-*", "redis:connect", redisHead+"bobs-*"), protect(bobs, v1alpha1.ModeEnforce))
 	in.NamesUnknown = true
@@ -252,7 +252,7 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 	}
 }
 
-// EffectiveInto is DecideEffective without explanations, and LeavesOut tells when it has to be asked.
+// EffectiveInto is DecideEffective without explanations, and LeavesOut reports when it has to be called.
 func TestEffectiveIntoIsDecideEffective(t *testing.T) {
 	left := 0
 	for seed := range uint64(1000) {

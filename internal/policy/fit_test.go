@@ -211,7 +211,7 @@ func openOthers(classes []*v1alpha1.ResourceClass) []*v1alpha1.ResourceClass {
 	return out
 }
 
-// Nobody is told to write a whole class where that would be refused, too.
+// A whole class is not suggested where it would be refused, too.
 func TestWholeClassIsSuggestedOnlyIfItFits(t *testing.T) {
 	for _, c := range []struct {
 		reason   string

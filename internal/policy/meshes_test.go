@@ -41,7 +41,7 @@ func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		effect Effect
-		// pods are the members with pods of the subject, and unread those that nobody has read.
+		// pods are the members with pods of the subject, and unread those that were not read.
 		pods, unread, audited []string
 		addressed, class      bool
 		// refused: the statement is. noted: something is said of it. denied are the members that deny all addresses.

@@ -185,7 +185,7 @@ func TestUnitsNeverAllowMoreThanDecide(t *testing.T) {
 	}
 }
 
-// An exact unit has to say by itself what the wildcard units give to its resource.
+// An exact unit must contain what the wildcard units give to its resource.
 func TestInheritedRules(t *testing.T) {
 	s := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce), protect(orders, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", allRedis),
 		say("b", Allow, app889, "redis:connect", redisHead+"bobs-*"), say("c", Deny, app889, "redis:connect", allRedis)))

@@ -35,7 +35,7 @@ func TestNumberingIsAMap(t *testing.T) {
 	}
 }
 
-// Names that share a part of the hash are told apart by their text.
+// Names that share a part of the hash are distinguished by their text.
 func TestNumberingComparesNames(t *testing.T) {
 	n := newNumbering(2)
 	n.add("first")

@@ -251,7 +251,7 @@ func TestCompareNatural(t *testing.T) {
 	}
 }
 
-// What a distributor cannot bring to the members is refused, above all a deny that would silently be missing.
+// TestLacks checks that objects that cannot be propagated to the members are refused, above all a deny that would silently be missing.
 func TestLacks(t *testing.T) {
 	in := world(
 		protect(bobs, v1alpha1.ModeEnforce),

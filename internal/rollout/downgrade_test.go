@@ -209,7 +209,7 @@ func TestWhoMayDowngrade(t *testing.T) {
 	}
 }
 
-// TestDowngradeContinuesAfterAFailure: a resource that fails does not keep the others, and is tried again by the same call.
+// TestDowngradeContinuesAfterAFailure checks that a resource that fails does not delay the others, and is retried by the same call.
 func TestDowngradeContinuesAfterAFailure(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.Audit{Until: w.now.Add(time.Hour), Reason: "an outage"}
@@ -236,7 +236,7 @@ func TestDowngradeContinuesAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestDowngradesDoNotCross: who comes while one is under way joins it if he wants the same, and waits else.
+// TestDowngradesDoNotCross checks that a call during a downgrade joins it if it requests the same, and waits otherwise.
 func TestDowngradesDoNotCross(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.Audit{Until: w.now.Add(time.Hour), Reason: "an outage"}

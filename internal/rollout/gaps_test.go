@@ -25,13 +25,13 @@ func closed(t *testing.T) *world {
 	return w
 }
 
-// People are told once when the guard loses sight of a member, for each time that it does.
+// TestGuardReportsUnwatchedMembersOnce checks that people are notified once for each time in which a member is not watched.
 func TestGuardReportsUnwatchedMembersOnce(t *testing.T) {
 	w := closed(t)
 	steps := []struct {
 		reason  string
 		missing rollout.GapKind // in m1
-		told    map[string]int  // people by what they were told
+		told    map[string]int  // number of notified people by event
 		action  string          // the new line of the ledger, or empty
 	}{
 		{"all flows are seen", "", map[string]int{}, ""},
@@ -71,7 +71,7 @@ func TestGuardReportsUnwatchedMembersOnce(t *testing.T) {
 	}
 }
 
-// The time in which a member was not watched does not count as quiet: denials after it stop the rollout as they would have before.
+// TestUnwatchedTimeDoesNotCountAsQuiet checks that denials after an unwatched time stop the rollout as they would have before.
 func TestUnwatchedTimeDoesNotCountAsQuiet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string

@@ -151,7 +151,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardOpensNothing unless it was told to: who knocks must not get in by that.
+// TestGuardOpensNothing checks that denied connections open nothing unless the guard is configured to do so.
 func TestGuardOpensNothing(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
@@ -186,7 +186,7 @@ func TestGuardOpensNothing(t *testing.T) {
 	}
 }
 
-// TestGuardIsArmedAgain: the temporary audit ends by itself; who has looked arms the guard again, and a new start is watched anew.
+// TestGuardIsArmedAgain checks that a person can arm the guard again after its temporary audit has ended, and that enforcement is then watched anew.
 func TestGuardIsArmedAgain(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
@@ -224,7 +224,7 @@ func TestGuardIsArmedAgain(t *testing.T) {
 	}
 }
 
-// TestGuardCompletesAnInterruptedStop: it was cut short after it had opened the resource, or before.
+// TestGuardCompletesAnInterruptedStop interrupts a stop before and after the resource was opened.
 func TestGuardCompletesAnInterruptedStop(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
@@ -252,7 +252,7 @@ func TestGuardCompletesAnInterruptedStop(t *testing.T) {
 	}
 }
 
-// TestOneReplicaWatches: the others take over when it is gone.
+// TestOneReplicaWatches checks that another replica takes over when the watching one ends.
 func TestOneReplicaWatches(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	lead := func(who string) bool {
@@ -283,7 +283,7 @@ func TestSetGuardIsBounded(t *testing.T) {
 	}
 }
 
-// TestPersonNamedLikeTheGuard: whoever is called like it is a person all the same.
+// TestPersonNamedLikeTheGuard checks that a person with the name of the guard is treated as a person.
 func TestPersonNamedLikeTheGuard(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	_, name, _ := strings.Cut(rollout.GuardName, ":")

@@ -125,7 +125,7 @@ func TestUnwatchedMembersAreNoEvidence(t *testing.T) {
 	}
 }
 
-// TestAssess: who was seen, who of them Enforce would refuse, and who has no name.
+// TestAssess checks which clients were observed, which of them Enforce would refuse, and which have no name.
 func TestAssess(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeAudit)
 	w.policy = []v1alpha1.Statement{

@@ -66,7 +66,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// FuzzTokens checks that a text is found by itself, and that its tokens are valid and sorted.
+// FuzzTokens checks that a search for a text finds it, and that its tokens are valid and sorted.
 func FuzzTokens(f *testing.F) {
 	for _, s := range []string{"The checkout needs it", "订单缓存的 redis", "İstanbul ǅ ß ﬁ", "a\xff\U0010ffffb", "ｶﾞｷﾞ한글"} {
 		f.Add(s)

@@ -40,7 +40,7 @@ func TestAnnotationRoundTrip(t *testing.T) {
 	}
 }
 
-// The annotation keeps the latest changes within a number and a size, and drops those of which nobody waits for the read-back.
+// The annotation keeps the latest changes within a number and a size, and drops those whose read-back is not awaited.
 func TestAnnotationIsBounded(t *testing.T) {
 	a := ""
 	for i := range 600 {

@@ -52,7 +52,7 @@ func TestPositionRoundTrip(t *testing.T) {
 	}
 }
 
-// While tracing is off there is no tracer, and nothing is recorded, whatever is asked of it.
+// While tracing is off there is no tracer, and nothing is recorded by any call.
 func TestNoTracer(t *testing.T) {
 	var off *Tracer
 	if off.On() {

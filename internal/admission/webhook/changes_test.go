@@ -93,7 +93,7 @@ func TestReportedChanges(t *testing.T) {
 	}
 }
 
-// A flood of changes, or an API server that is away, holds up no review.
+// Many changes, or an API server that does not answer, delay no review.
 func TestReportingNeverBlocks(t *testing.T) {
 	reporter, err := NewReporter(&rest.Config{Host: "https://127.0.0.1:1"}, event.Namespace, "x")
 	if err != nil {

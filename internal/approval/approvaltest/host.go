@@ -21,7 +21,7 @@ type Host struct {
 	mu sync.Mutex
 	// Actions are those of every resource. Without them no resource has a class.
 	Actions []string
-	// Extra is what every grant brings beside its own line; changing it makes waiting requests grow.
+	// Extra are the lines of every grant besides its own; a change of it makes pending requests grow.
 	Extra    []string
 	Policies []*v1alpha1.ApprovalPolicy
 	About    map[string]approval.Facts
@@ -131,14 +131,14 @@ func compiledLine(it approval.Item) string {
 	return "allow " + it.ApplicationName + " to " + it.ResourceName
 }
 
-// Grow adds a line to what every grant brings.
+// Grow adds a line to every grant.
 func (h *Host) Grow(line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Extra = append(slices.Clone(h.Extra), line)
 }
 
-// Shrink makes grants bring nothing but themselves.
+// Shrink removes all lines of grants except their own.
 func (h *Host) Shrink() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -56,7 +56,7 @@ func Item(app, resource string) approval.Item {
 	return it
 }
 
-// Shown is what a Host brings by an item, if nothing makes it more.
+// Shown returns what a Host shows for an item, without additional lines.
 func Shown(it approval.Item) approval.Shown {
 	return approval.NewShown(append(approval.StatementLines(it), compiledLine(it)))
 }
@@ -72,7 +72,7 @@ type Store interface {
 	approval.DelegationStore
 }
 
-// OutboxStore stores tickets, and hands out their jobs.
+// OutboxStore stores tickets, and leases their jobs.
 type OutboxStore interface {
 	approval.TicketStore
 	approval.Outbox

@@ -171,7 +171,7 @@ func TestDisagreementsAreReportedAfterThePropagationDelay(t *testing.T) {
 	}
 }
 
-// TestCachedDecisionsEqualFreshDecisions compares the caches with deciding each flow by itself, over random flows, times and
+// TestCachedDecisionsEqualFreshDecisions compares the caches with deciding each flow separately, over random flows, times and
 // policy changes.
 func TestCachedDecisionsEqualFreshDecisions(t *testing.T) {
 	seed := rand.Uint64()

@@ -203,7 +203,7 @@ func must[T any](t *testing.T) func(T, error) T {
 // onlyIn is a fleet in which every resource is placed in these members.
 func onlyIn(clusters ...string) Fleet { return Fleet{Everywhere: clusters} }
 
-// whereWatched is a fleet in which every resource is placed in the members that the batches tell to be watched; m1 without any.
+// whereWatched is a fleet in which every resource is placed in the members that the batches report as watched, or m1 if there are none.
 func whereWatched(batches ...*audit.Batch) Fleet {
 	f := Fleet{}
 	for _, b := range batches {

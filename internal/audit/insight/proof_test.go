@@ -48,7 +48,7 @@ func (d dice) policies() policy.Input {
 	return in
 }
 
-// observation is a connection of a pod with up to two names, a machine, somebody outside, or a node, to a pod with one name or two.
+// observation is a connection of a pod with up to two names, a machine, an unknown address, or a node, to a pod with one name or two.
 func (d dice) observation() audit.Observation {
 	pod := func(labels map[string]string) audit.Endpoint {
 		return audit.Endpoint{
@@ -101,8 +101,8 @@ func (d dice) observation() audit.Observation {
 	return o
 }
 
-// A proposal that is accepted in full, for every resource, and then enforced, cuts nobody off who was seen by name at a port
-// of an action, but for whom a deny names, and whose allow goes with a refused deny; and it lets nobody in who was not seen.
+// A proposal that is accepted in full, for every resource, and then enforced, refuses no client that was seen by name at a port
+// of an action, but for whom a deny names, and whose allow goes with a refused deny; and it allows no client that was not seen.
 func TestProposeThenReplay(t *testing.T) {
 	kept, cut, refused, dropped, never := 0, 0, 0, 0, 0
 	for seed := range uint64(300) {
@@ -140,17 +140,17 @@ func TestProposeThenReplay(t *testing.T) {
 		for _, l := range im.NewlyDenied {
 			switch {
 			case l.Subject == "" || l.Action == "":
-				cut++ // told apart in the proposal: without a name, or at a port of no action
+				cut++ // listed separately in the proposal: without a name, or at a port of no action
 			case l.After == policy.Denied:
 				refused++ // by a deny
 			case shadowed(after, l.Resource):
-				dropped++ // the replay tells what the members would not have
+				dropped++ // the replay reports what the members would not have
 			default:
 				t.Fatalf("seed %d: %s is cut off from %s at %s: %+v", seed, l.Subject, l.Resource, l.Action, l)
 			}
 		}
 
-		// Whoever was not seen at an action gets in only where the statements of before let him in.
+		// A client that was not seen at an action is allowed only where the earlier statements allow it.
 		for _, name := range servers {
 			for _, subject := range append(slices.Clone(clients), app+"stranger") {
 				for _, port := range ports {

@@ -225,7 +225,7 @@ func TestReplayShowsWhatARefusalDrops(t *testing.T) {
 	}
 }
 
-// A grant that is refused lets nobody in, so its replay must not promise that.
+// A grant that is refused allows no connection, so its replay must not report that it does.
 func TestReplayOfARefusedGrant(t *testing.T) {
 	dropped := flows(edge(app+"1", bobs, 6379, policy.DefaultDenied), 10, every(14)...)
 	closed := protect(bobs, v1alpha1.ModeEnforce)

@@ -59,7 +59,7 @@ func TestProposalsIncludeRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		edge   audit.Edge
-		want   []string // action, state, and whether somebody has to choose
+		want   []string // action, state, and whether a person has to choose
 		ports  []string
 	}{
 		"Connection": {"its requests are not known", edge(app+"1", shop, 8443, policy.Audited), []string{"web:manage audited true"}, nil},

@@ -128,7 +128,7 @@ func TestUnused(t *testing.T) {
 			flows:  []*audit.Batch{month},
 		},
 		"Over": {
-			reason: "it has ended by itself",
+			reason: "it has expired",
 			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, until(ago(7)))},
 			flows:  []*audit.Batch{month},
 		},

@@ -29,7 +29,7 @@ type MemberWatch struct {
 }
 
 // RecentWatch is the time before the end of the window in which a member must have been watched to count as watched
-// now. Collectors record their watch each second, and hand members over to each other within a minute.
+// now. Collectors record their watch each second, and transfer members between them within a minute.
 const RecentWatch = 15 * time.Minute
 
 // DayWatch is one UTC day, or the part of it in the window.

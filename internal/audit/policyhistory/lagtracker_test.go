@@ -172,7 +172,7 @@ func TestUnknownStatesAreReported(t *testing.T) {
 	}
 }
 
-// A grant that has ended by itself is in force where its end is not realized.
+// A grant that has expired is in force where its end is not realized.
 func TestAnEndThatIsNotRealized(t *testing.T) {
 	w := newLagWorld()
 	p := granting(bobs)

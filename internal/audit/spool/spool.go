@@ -158,7 +158,7 @@ func (s *Spool) Run(ctx context.Context) {
 	}
 }
 
-// arrivals returns the channel that wakes Run when a batch arrives; nil while the store fails, because then only the pauses
+// arrivals returns the channel that signals Run when a batch arrives; nil while the store fails, because then only the pauses
 // between attempts count.
 func (s *Spool) arrivals(err error) <-chan struct{} {
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 	return nil
 }
 
-// tooMany returns why no actor may register what brings an application from one number of addresses to another.
+// tooMany returns why no actor may change the number of addresses of an application from one number to another.
 func tooMany(was, now int) error {
 	if now > was && now > MaxAddressesOfMachines {
 		return message.WorkloadTooManyAddresses(now, MaxAddressesOfMachines).Err()

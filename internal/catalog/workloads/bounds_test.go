@@ -113,7 +113,7 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 	}
 }
 
-// TestProposals checks that what an approval can lift are the bounds alone: who owns the application, whose the addresses
+// TestProposals checks that an approval can lift only the bounds: who owns the application, whose the addresses
 // are and how many there may be at all is not for approvers to decide.
 func TestProposals(t *testing.T) {
 	w := newWorld(t)

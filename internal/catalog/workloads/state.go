@@ -23,7 +23,7 @@ type Registered struct {
 	Message  string
 }
 
-// State is the content of the host cluster, updated by whoever watches it. It is safe for concurrent use.
+// State is the content of the host cluster, updated by the watch of the caller. It is safe for concurrent use.
 type State struct {
 	mu      sync.RWMutex
 	ready   bool

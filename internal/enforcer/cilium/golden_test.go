@@ -24,7 +24,7 @@ import (
 var goldenTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A case is two files: the ACP objects, and what the members get. A document of the output is a complete object; the
-// comment before it tells the members it is for when they differ, and the comments at the end what was refused.
+// comment before it names its members when they differ, and the comments at the end what was refused.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {

@@ -166,7 +166,7 @@ func TestAllowedWithin(t *testing.T) {
 	}
 }
 
-// alter changes a rule of ACP's a little, as somebody may write one beside it.
+// alter changes a rule of ACP's a little, as a foreign policy may contain it.
 func (d dice) alter(rule map[string]any) map[string]any {
 	change := func(entry any, kind, field string, to func(values []any) []any) any {
 		of := maps.Clone(entry.(map[string]any)[kind].(map[string]any))

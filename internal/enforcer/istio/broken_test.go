@@ -109,7 +109,7 @@ func TestFaultyTranslationsAreFound(t *testing.T) {
 	}
 }
 
-// A pod may carry the labels of several classes: without the other units, a refused deny would leave a door open.
+// A pod may carry the labels of several classes: without the other units, a refused deny would leave access open.
 func TestUnitsDependOnEachOther(t *testing.T) {
 	out := newOutcome()
 	for seed := uint64(0); seed < 1500 && len(out.disagreements) == 0; seed++ {

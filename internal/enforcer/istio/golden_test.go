@@ -20,7 +20,7 @@ import (
 )
 
 // A case is two files: the ACP objects, and what the members get; a third one describes the members where they are not
-// those of members.yaml. The comments at the end of the output tell what is refused.
+// those of members.yaml. The comments at the end of the output name what is refused.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {

@@ -31,7 +31,7 @@ import (
 var policies = federation.CiliumPolicy.TargetResource
 
 // newMember starts a member with the accounts' roles, two policies of ACP that close something, one that does not, and
-// a policy of somebody else.
+// a policy that is not ACP's.
 func newMember(t *testing.T) *rest.Config {
 	t.Helper()
 	ctx := t.Context()

@@ -155,7 +155,7 @@ func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 	}
 }
 
-// leaveMark creates the mark. It must come first, because whoever sees the mark closes nothing again.
+// leaveMark creates the mark. It must come first, because programs that find the mark enforce nothing there.
 func (d *Downgrade) leaveMark(ctx context.Context) error {
 	mark := guard.Downgrade{Since: d.Now(), By: d.Operator.Name, Reason: d.Reason}.Object()
 	_, err := d.Operator.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Create(ctx, mark, metav1.CreateOptions{FieldManager: fieldManager})

@@ -233,7 +233,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Without identities nobody knows which pods there are, so whatever may select a pod with the label counts.
+// Without identities it is unknown which pods there are, so whatever may select a pod with the label counts.
 func TestFindWithoutIdentities(t *testing.T) {
 	for _, c := range []struct {
 		reason, policy string

@@ -10,7 +10,7 @@ const (
 	Namespace = "acp-system"
 	// Pusher is the user as which KubeFed writes in a member.
 	Pusher = "system:serviceaccount:" + Namespace + ":acp-pusher"
-	// BreakGlass is the group that may change managed objects by hand and downgrade a member.
+	// BreakGlass is the group that may change managed objects directly and downgrade a member.
 	BreakGlass = "acp:break-glass"
 	// Mark is the ConfigMap whose presence marks the member as downgraded.
 	Mark = "acp-downgrade"

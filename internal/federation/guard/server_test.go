@@ -265,7 +265,7 @@ func TestWritersAreRefused(t *testing.T) {
 		}
 	})
 
-	// The mark refuses only the pusher; without the mark, nobody is refused.
+	// The mark refuses only the pusher; without the mark, no user is refused.
 	mark := object(configMaps, Namespace, Mark, nil)
 	mark.Object["data"] = map[string]any{"reason": "the shop is closed"}
 	write := patch("acp-old", `{"metadata":{"labels":{"a":"b"}}}`)

@@ -108,7 +108,7 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 		t.Errorf("second Run: got steps %v, want all unchanged", steps)
 	}
 
-	// A kind that somebody removed stops KubeFed for every member; the fix brings it back.
+	// A kind that was removed stops KubeFed for every member; the fix installs it again.
 	crds := objects.Resource(resources["CustomResourceDefinition"])
 	if err := crds.Delete(ctx, "ciliumcidrgroups.cilium.io", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

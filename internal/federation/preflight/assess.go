@@ -205,7 +205,7 @@ func apiText(text string) message.Message {
 	return message.Verbatim(text)
 }
 
-// installHint says how a kind comes to a cluster.
+// installHint returns how a kind is installed in a cluster.
 func installHint(k federation.Kind, f *Facts) message.Message {
 	switch {
 	case k == federation.IstioPolicy:

@@ -16,7 +16,7 @@ import (
 var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup},
 	Keys: []Key{{Class: "redis", Label: "com.trip/redis-cluster"}}}
 
-// healthy is a member without anything to tell.
+// healthy is a member without findings.
 func healthy() Facts {
 	guarding, err := guard.Objects(guard.Credentials{})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestIstioAloneVoidsCilium(t *testing.T) {
 	}
 }
 
-// TestMissingKindNamesWhatToInstall checks what a cluster without Cilium's kinds is told, by what else is there.
+// TestMissingKindNamesWhatToInstall checks the remedy for a cluster without Cilium's kinds, depending on its other dataplanes.
 func TestMissingKindNamesWhatToInstall(t *testing.T) {
 	for _, c := range []struct {
 		reason string

@@ -94,7 +94,7 @@ func TestReporterFollowsTheAgent(t *testing.T) {
 	}
 }
 
-// A report that says nothing new is written, and the policies are read, only once in a heartbeat.
+// An unchanged report is written, and the policies are read, only once in a heartbeat.
 func TestUnchangedReportsAreWrittenOncePerHeartbeat(t *testing.T) {
 	s := newScene()
 	s.steps(t, time.Minute)

@@ -21,7 +21,7 @@ const (
 	syncTimeout = 30 * time.Minute
 )
 
-// registrant returns who registers workloads. Platforms register for all applications with the token of a security administrator.
+// registrant returns the actor who registers workloads. Platforms register for all applications with the token of a security administrator.
 // Other tokens may register for the applications of their owners only.
 func registrant(ctx context.Context) workloads.Actor {
 	who, t := core.Caller(ctx), core.Token(core.GinContext(ctx))
@@ -29,7 +29,7 @@ func registrant(ctx context.Context) workloads.Actor {
 		Machine: t != nil && t.Has(credential.ScopeWorkloads) && who.Security && !who.Auditor}
 }
 
-// platform returns who replaces a source: a platform with its token, or a security administrator, who sees a preview of the changes
+// platform returns the actor who replaces a source: a platform with its token, or a security administrator, who sees a preview of the changes
 // first.
 func platform(ctx context.Context) workloads.Actor {
 	a := registrant(ctx)

@@ -185,7 +185,7 @@ func TestClassesAndOthers(t *testing.T) {
 	}
 }
 
-// A statement that goes with a refused deny is told, although others go with it already, and although the deny is hidden.
+// A statement that goes with a refused deny is reported, although others go with it already, and although the deny is hidden.
 func TestRefusedWithOthers(t *testing.T) {
 	in := input()
 	team := v1alpha1.Subject("trnv1:rsc:trip-com:iam:team:blue") // in no class

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCallersWithoutCallsAreNotKept: neither who is done nor who did not wait is kept.
+// TestCallersWithoutCallsAreNotKept checks that callers are removed when they are done or have stopped waiting.
 func TestCallersWithoutCallsAreNotKept(t *testing.T) {
 	x := callerLimit{perCaller: QueriesPerCaller}
 	var done []func()

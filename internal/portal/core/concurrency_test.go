@@ -14,7 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Brief operations work a few at a time and in the order in which they came; a caller who goes while he waits gives his place
+// Brief operations run a few at a time and in the order in which they arrived; a caller who leaves while waiting gives the place
 // up, and others never wait.
 func TestBriefOperationsRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

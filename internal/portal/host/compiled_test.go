@@ -113,7 +113,7 @@ func TestCompiledLinesOfTheFleet(t *testing.T) {
 	if g := append(able.Grown(unable), unable.Grown(able)...); len(g) > 0 {
 		t.Errorf("it grew by %q", g)
 	}
-	// 300 identities of one application do not fit into a map of 256 entries, and the adapter gives nobody access.
+	// 300 identities of one application do not fit into a map of 256 entries, and the adapter grants no access.
 	full := &v1alpha1.MemberDataplane{
 		PolicyMapEntries: 256,
 		Identities:       300,

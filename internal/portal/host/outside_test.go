@@ -137,7 +137,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	known(externalchanges.Key{Kind: "ApprovalPolicy", Name: "p"}, 0)
 	expect()
 
-	// Somebody else's, which the webhook told of.
+	// A change of another user, which the webhook reported.
 	object := &v1alpha1.ApprovalPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "application"},
 		Spec:       v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}},
@@ -174,7 +174,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	tell(event.Namespace, "alice", event.Create, 1)
 	expect("object.created ApprovalPolicy/application kubernetes:alice 1 kubectl-create")
 
-	// What nobody told of, and what is told with another content or in another namespace.
+	// Changes that were not reported, or with another content or in another namespace.
 	object.Spec.Priority = 2
 	if err := kubectl.Update(ctx, object, client.FieldOwner("kubectl-edit")); err != nil {
 		t.Fatal(err)

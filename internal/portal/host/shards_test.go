@@ -162,7 +162,7 @@ func TestARevokedStatementIsNotWrittenToAnyPolicy(t *testing.T) {
 	}
 }
 
-// A middle policy that somebody deleted hides none behind it.
+// A middle policy that was deleted hides none after it.
 func TestADeletedShardHidesNothing(t *testing.T) {
 	w := sharded(t)
 	base := full(t, w, 3)

@@ -66,7 +66,7 @@ func TestToggle(t *testing.T) {
 	}
 }
 
-// TestToggleMeanwhile: somebody else's change in between is kept, unless the caller named what he saw.
+// TestToggleMeanwhile checks that a concurrent change is kept, unless the caller named the version that they saw.
 func TestToggleMeanwhile(t *testing.T) {
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)), Reason: "an outage", By: "bob"}
 	for name, tc := range map[string]struct {

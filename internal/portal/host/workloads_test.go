@@ -135,7 +135,7 @@ func TestWorkloads(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 
-	// The cache is behind: somebody else changes it between reading and writing.
+	// The cache is stale: the object is changed between reading and writing.
 	o.Annotations = map[string]string{"team": "kept"}
 	if err := x.c.Update(ctx, o); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-// TestRefusalsAreJoined: one row for each thing that somebody could ask for, whatever member refused it.
+// TestRefusalsAreJoined checks that there is one row for each access that can be requested, from all members that refused it.
 func TestRefusalsAreJoined(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	row := func(app, resource string, port int, decision openapi.Decision, count int64, seen time.Time) openapi.DeniedConnection {

@@ -119,7 +119,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Nothing is made, and nothing is contacted, unless somebody asked for it.
+// Nothing is created, and nothing is contacted, unless it is configured.
 func TestOffByDefault(t *testing.T) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
 		t.Setenv(name, "")
@@ -224,9 +224,9 @@ func certificate(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// A collector that never answers delays nobody: spans are dropped when the queue is full, and the end waits a bounded time.
+// A collector that never answers delays nothing: spans are dropped when the queue is full, and the end waits a bounded time.
 func TestCollectorThatDoesNotAnswer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, and nobody reads
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are accepted and never read
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (s *Settings) env(name string) string {
 	return os.Getenv(name)
 }
 
-// given returns the endpoint and what says so, for errors; "" if tracing is off.
+// given returns the endpoint and the setting that it comes from, for errors. Both are "" if tracing is off.
 func (s *Settings) given() (endpoint, by string) {
 	switch {
 	case strings.EqualFold(s.env("OTEL_SDK_DISABLED"), "true") || s.env("OTEL_TRACES_EXPORTER") == "none":

@@ -58,7 +58,7 @@ func (i island) start(t *testing.T) {
 	cmd.Env = append(os.Environ(), insideEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if os.Getuid() != 0 { // whoever has a user namespace of his own may give it a network
+	if os.Getuid() != 0 { // a process with its own user namespace may give it a network
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

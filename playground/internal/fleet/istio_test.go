@@ -285,7 +285,7 @@ func (x *mesh) find() unit {
 	return u
 }
 
-// told is nil when ACP says so of a member now.
+// told returns nil when ACP reports that of a member.
 func (x *mesh) told(u unit, member string, state v1alpha1.MemberState, message string) error {
 	o, err := x.f.Applier(Host).Client.Resource(protectedResource).Get(x.ctx, u.resource, metav1.GetOptions{})
 	if err != nil {

@@ -156,7 +156,7 @@ type PKI struct {
 	ServerCA string
 	// APIServer is the serving certificate of all API servers.
 	APIServer Pair
-	// EtcdCA is the authority of the etcd servers and clients only: whoever has a key that it signed can read every Secret.
+	// EtcdCA is the authority of the etcd servers and clients only, because a client with a key that it signed can read every Secret.
 	EtcdCA string
 	Etcd   Pair
 	// ServiceAccountKey signs service account tokens; EtcdClient authenticates the API servers to the etcds.

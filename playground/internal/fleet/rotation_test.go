@@ -134,7 +134,7 @@ func putToken(t *testing.T, ctx context.Context, f *Fleet, name, token string) {
 	}
 }
 
-// told is the fingerprint of the token that KubeFed was told of last.
+// told is the fingerprint of the last token that was announced to KubeFed.
 func told(t *testing.T, ctx context.Context, f *Fleet, member string) string {
 	t.Helper()
 	u, err := as(t, f, Host).Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(ctx, member, metav1.GetOptions{})

@@ -21,7 +21,7 @@ const (
 	application = "trnv1:rsc:trip-com:iam:sa:app/"
 	redis       = "trnv1:rsc:trip-com:redis:clusters:"
 
-	// reportsVM is the address of an ExternalWorkload of the demo, and strangeVM one of nobody.
+	// reportsVM is the address of an ExternalWorkload of the demo, and strangeVM one without a workload.
 	reportsVM = "172.20.4.17"
 	strangeVM = "10.5.0.7"
 )

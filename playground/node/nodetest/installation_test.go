@@ -376,7 +376,7 @@ func (in *installation) testNetworkPolicies(t *testing.T) {
 	}
 }
 
-// measureMemory prints what the pods use while nobody uses them, as the kubelet counts it.
+// measureMemory prints what idle pods use, as the kubelet counts it.
 func (in *installation) measureMemory(t *testing.T) {
 	since := time.Now()
 	eventually(t, 3*time.Minute, "the kubelet counts the memory of the pods", func(ctx context.Context) error {

@@ -111,7 +111,7 @@ func (in *installation) life(t *testing.T, prefix string) string {
 	return ""
 }
 
-// testLeader kills the pod of the adapter that has the lease. The other one does what is asked next.
+// testLeader kills the pod of the adapter that has the lease. The other one handles the next change.
 func (in *installation) testLeader(t *testing.T) {
 	alice, bob, carol := in.browsers.login(t, "alice"), in.browsers.login(t, "bob"), in.browsers.login(t, "carol")
 	asked := bob.approve(t, carol.approve(t, alice.request(t, "shop", "orders")))

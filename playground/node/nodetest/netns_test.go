@@ -125,7 +125,7 @@ type attempt struct {
 
 	fd      int
 	decided bool
-	// err is nil if the attempt was answered, and errNoAnswer if nobody answered.
+	// err is nil if the attempt was answered, and errNoAnswer if there was no answer.
 	err error
 }
 

@@ -64,7 +64,7 @@ type node struct {
 	err    error
 }
 
-// output collects what a process writes and reports a line that somebody waits for.
+// output collects what a process writes and reports a line that a test waits for.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -253,7 +253,7 @@ func startService(t *testing.T, client kubernetes.Interface) string {
 // wire makes connections from pods. Its own way to the pods is through the API server and the node, which every policy lets in.
 type wire struct {
 	client kubernetes.Interface
-	// namespace of the pods, and the port on which they are asked.
+	// namespace of the pods, and the port to which connections are made.
 	namespace, port string
 }
 

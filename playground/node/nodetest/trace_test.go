@@ -231,7 +231,7 @@ func memoryOf(pid string) int64 {
 	return 0
 }
 
-// startTime tells processes apart that had the same id; it is empty for one that has ended.
+// startTime distinguishes processes that had the same id; it is empty for one that has ended.
 func startTime(pid string) string {
 	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // result is what /connect answers.
 type result struct {
-	// Connected says that the connection was accepted.
+	// Connected reports that the connection was accepted.
 	Connected bool `json:"connected"`
 	// Timeout reports that there was no answer in time, as for a connection that a policy drops.
 	Timeout bool   `json:"timeout,omitempty"`
