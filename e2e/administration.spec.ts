@@ -50,7 +50,7 @@ test('an inventory is replaced after a look, and its long table stays quick', as
 
   await page.goto('/workloads');
   await preview(page, 'inventory', 5);
-  await expect(page.getByTestId('sync-sum')).toContainText(`${many - 5} go`);
+  await expect(page.getByTestId('sync-sum')).toContainText(`${many - 5} removed`);
   await expect(page.getByTestId('sync-apply'), 'so much goes only when somebody says that the file is complete').toBeDisabled();
   await page.getByTestId('sync-sure').check();
   await page.getByTestId('sync-apply').click();

@@ -18,7 +18,7 @@ test('what is not known well enough is not enforced, but by an administrator, an
     await page.getByTestId('next-look').click();
     await expect(page).toHaveURL(/#proposal$/);
     await expect(page.getByTestId('evidence-enough')).toHaveAttribute('data-value', 'missing');
-    await expect(page.getByTestId('evidence-enough')).toContainText('a part without any point');
+    await expect(page.getByTestId('evidence-enough')).toContainText('a part has no points');
     await shot(page, 'refused-1-resource');
   });
 

@@ -83,7 +83,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
 
   await test.step('the replay says that nobody would be cut off; it is enforced', async () => {
     await page.getByTestId('next-advance').click();
-    await expect(page.getByTestId('replayed-mode')).toContainText('Cuts off nobody that was seen');
+    await expect(page.getByTestId('replayed-mode')).toContainText('Cuts off no client that was seen');
     await page.getByTestId('advance-reason').fill('Everybody who was seen is allowed');
     await shot(page, 'walk-4-enforce');
     await documentShot(page, 'rollout');

@@ -61,7 +61,7 @@ describe("the decision bar", () => {
   it("does not reject without a comment", async () => {
     const { writes } = start(decidable, { decision: () => ({ body: rejected }) });
     await userEvent.click(await screen.findByTestId("reject-button"));
-    expect(screen.getByText("Say why. Alice Zhang reads it.")).toBeVisible();
+    expect(screen.getByText("Enter a comment. Alice Zhang can read it.")).toBeVisible();
     expect(screen.getByTestId("decision-comment")).toHaveFocus();
     expect(writes()).toEqual([]);
     await userEvent.type(screen.getByTestId("decision-comment"), "Use the replica.");
@@ -84,13 +84,13 @@ describe("the decision bar", () => {
     await userEvent.click(await screen.findByTestId("revoke-button"));
     expect(await screen.findByText("Affects m1 and m2.")).toBeVisible();
     await userEvent.click(screen.getByTestId("revoke-confirm"));
-    expect(screen.getByText("Give a reason.")).toBeVisible();
+    expect(screen.getByText("Enter a reason.")).toBeVisible();
     expect(writes()).toEqual([]);
     await userEvent.type(screen.getByTestId("revoke-reason"), "Retired.");
     await userEvent.click(screen.getByTestId("revoke-confirm"));
     await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "revoking"));
     expect(writes().map((call) => [call.path, call.body])).toEqual([["/tickets/T-42/revoke", { reason: "Retired." }]]);
-    expect(screen.getByTestId("toast")).toHaveTextContent("Revocation of T-42 is under way");
+    expect(screen.getByTestId("toast")).toHaveTextContent("Revocation of T-42 is in progress");
     await waitFor(() => expect(screen.queryByTestId("revoke-confirm")).toBeNull());
   });
 
@@ -135,7 +135,7 @@ describe("the decision bar", () => {
 
   it("says that somebody decides in another’s place", async () => {
     start(ticketOf("pending", { steps: [step("leader", "current", [bob])], can: decides }));
-    expect(await screen.findByText("You decide as leader, in somebody’s place.")).toBeVisible();
+    expect(await screen.findByText("You decide as leader, as a delegate.")).toBeVisible();
   });
 
   it("comments without deciding", async () => {
@@ -177,7 +177,7 @@ describe("the ticket", () => {
     start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: verbatim("m2 does not answer") })], waitingFor: ["m2"] }));
     expect(await screen.findByTestId("cluster-state-m1")).toHaveAttribute("data-value", "Realized");
     expect(screen.getByTestId("cluster-state-m2")).toHaveAttribute("data-value", "Unreachable");
-    expect(screen.getByTestId("ticket-message")).toHaveTextContent("Waits for m2");
+    expect(screen.getByTestId("ticket-message")).toHaveTextContent("Waiting for m2");
   });
 
   it("says the same for one that is hidden as for one that is not there", async () => {

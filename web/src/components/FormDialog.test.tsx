@@ -48,7 +48,7 @@ function Dialog({ send, end, onClose }: { send: Send; end: Send | undefined; onC
               <Chip value="day">Day</Chip>
             </Chip.Group>
           </Input.Wrapper>
-          <Textarea label="Reason" value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={tried && reason === "" ? "Give a reason." : fieldError("reason")} />
+          <Textarea label="Reason" value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={tried && reason === "" ? "Enter a reason." : fieldError("reason")} />
         </>
       )}
     </FormDialog>
@@ -145,7 +145,7 @@ describe("a dialog that sends something", () => {
     const send = vi.fn<Send>();
     start(send);
     await userEvent.type(name(), "orders{Enter}");
-    expect(await screen.findByText("Give a reason.")).toBeVisible();
+    expect(await screen.findByText("Enter a reason.")).toBeVisible();
     await waitFor(() => expect(reason()).toHaveFocus());
     expect(send).not.toHaveBeenCalled();
     // Once more: the error was there before.
@@ -194,7 +194,7 @@ describe("a dialog that sends something", () => {
     expect(await screen.findByText("port")).toBeVisible();
     await userEvent.clear(reason());
     await userEvent.click(screen.getByTestId("send"));
-    expect(await screen.findByText("Give a reason.")).toBeVisible();
+    expect(await screen.findByText("Enter a reason.")).toBeVisible();
     expect(screen.queryByTestId("error-state")).toBeNull();
   });
 });
@@ -212,7 +212,7 @@ describe("closing a dialog that sends something", () => {
     const { closed } = start();
     await userEvent.type(reason(), "Checkout");
     await userEvent.keyboard("{Escape}");
-    expect(screen.getByRole("group", { name: "Close without sending? What you entered is lost then." })).toBeVisible();
+    expect(screen.getByRole("group", { name: "Close without sending? Your input will be lost." })).toBeVisible();
     expect(screen.getByRole("button", { name: "Keep editing" })).toHaveFocus();
     expect(screen.queryByTestId("send")).toBeNull();
 

@@ -17,7 +17,7 @@ describe("a person", () => {
     expect(await card.findByText("Storage lead")).toBeVisible();
     expect(card.getByText("Carol Wu")).toBeVisible();
     expect(card.getByText("Storage")).toBeVisible();
-    expect(card.getByRole("link", { name: "What this person asked for" })).toHaveAttribute("href", "/requests?view=all&requester=bob");
+    expect(card.getByRole("link", { name: "Requests of this person" })).toHaveAttribute("href", "/requests?view=all&requester=bob");
     await userEvent.keyboard("{Escape}");
     expect(screen.queryByTestId("person-card")).toBeNull();
   });

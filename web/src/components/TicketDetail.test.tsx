@@ -27,9 +27,9 @@ describe("a ticket in detail", () => {
 
   it("calls what a member lost taken back", () => {
     show(ticketOf("revoking", { steps: decided, clusters: [cluster("m1", "Realized"), cluster("m2", "Pending")] }, { events: [event("submitted", 0), event("approved", 1), event("revoke-requested", 2, { actor: bob })] }));
-    expect(screen.getByTestId("cluster-state-m1")).toHaveTextContent("Taken back");
+    expect(screen.getByTestId("cluster-state-m1")).toHaveTextContent("Removed");
     expect(screen.getByTestId("cluster-state-m2")).toHaveTextContent("Pending");
-    expect(within(screen.getByTestId("timeline-cluster-revoke-m1")).getByText("Taken back")).toBeVisible();
+    expect(within(screen.getByTestId("timeline-cluster-revoke-m1")).getByText("Removed")).toBeVisible();
   });
 
   it("shows the worst of many members first, and all when asked", async () => {
@@ -205,12 +205,12 @@ describe("a ticket in detail", () => {
   });
 
   const kinds: [TicketKind, Partial<TicketItem>, string][] = [
-    ["extend", { target: { ticket: "T-12", item: 0 } }, "Lets Payments API go on reaching Bob’s cluster with redis:connect, for 7 days more."],
-    ["revoke", { target: { ticket: "T-12", item: 0 } }, "Takes from Payments API the access to Bob’s cluster that T-12 gave."],
+    ["extend", { target: { ticket: "T-12", item: 0 } }, "Extends the access of Payments API to Bob’s cluster with redis:connect by 7 days."],
+    ["revoke", { target: { ticket: "T-12", item: 0 } }, "Revokes the access of Payments API to Bob’s cluster that T-12 granted."],
     ["mode", { application: undefined, actions: undefined, fromMode: "Audit", toMode: "Enforce" }, "Switches Bob’s cluster from Audit to Enforce. Only what is granted can connect."],
-    ["onboard", { application: undefined, actions: undefined, toMode: "Audit" }, "Puts Bob’s cluster under ACP, in Audit."],
-    ["offboard", { application: undefined, actions: undefined }, "Takes Bob’s cluster out of ACP: anyone can connect to it then."],
-    ["class", { application: undefined, resource: undefined, object: { kind: "ResourceClass", name: "redis", verb: "update" } }, "Changes the resource class redis; see Change for what exactly."],
+    ["onboard", { application: undefined, actions: undefined, toMode: "Audit" }, "Onboards Bob’s cluster in Audit."],
+    ["offboard", { application: undefined, actions: undefined }, "Offboards Bob’s cluster: anyone can then connect to it."],
+    ["class", { application: undefined, resource: undefined, object: { kind: "ResourceClass", name: "redis", verb: "update" } }, "Changes the resource class redis; see Change for the details."],
     ["workload", { resource: undefined, actions: undefined, workload: { id: "rack-7", before: [], after: ["10.0.0.0/24"] } }, "Lets 10.0.0.0/24 (rack-7) act as Payments API: they can use all that it was granted."],
     ["approval-policy", { application: undefined, resource: undefined, object: { kind: "ApprovalPolicy", name: "default", verb: "delete" } }, "Deletes the approval policy default."],
   ];

@@ -87,7 +87,7 @@ describe("the timeline of an item", () => {
     const { nodes, node } = show(
       ticketOf("pending", { steps: [step("leader", "current", [carol])] }, { events: [...applied.slice(0, 2), event("voided", 3_000, { comment: "+ redis:admin\n+ redis:flush", revision: "fedcba9876543210" })] }),
     );
-    expect(node("voided").getByText("Everybody is asked again. What came on top:")).toBeVisible();
+    expect(node("voided").getByText("It must be approved again. Added:")).toBeVisible();
     expect(nodes.getByTestId("timeline-voided").querySelector("pre")).toHaveTextContent("+ redis:admin + redis:flush");
     expect(node("voided").queryByText("fedcba987654", { exact: false })).toBeNull();
   });

@@ -65,7 +65,7 @@ describe("the access map", () => {
     await userEvent.click(await screen.findByRole("option", { name: "Payments" }));
     await waitFor(() => expect(router.state.location.search).toBe("?team=group%3Apayments&level=application"));
     for (const path of ["/access", "/access/graph"]) await waitFor(() => expect(calls.some((call) => call.path === path && call.search.get("team") === "group:payments")).toBe(true));
-    expect(screen.getByTestId("access-focus")).toHaveTextContent("Only what is about Payments");
+    expect(screen.getByTestId("access-focus")).toHaveTextContent("Only connections of Payments");
     await userEvent.click(screen.getByTestId("access-unfocus"));
     await waitFor(() => expect(router.state.location.search).toBe(""));
   });
@@ -97,7 +97,7 @@ describe("the access map", () => {
   it("answers how one can reach another", async () => {
     const { calls } = start("/access?from=app-888&to=bobs-cluster");
     expect(await screen.findByTestId("path-decisions")).toHaveTextContent("redis:connect");
-    expect(within(screen.getByTestId("path-finder")).getByText("There is no way over others.")).toBeVisible();
+    expect(within(screen.getByTestId("path-finder")).getByText("There is no indirect way.")).toBeVisible();
     const asked = calls.find(({ path }) => path === "/access/path")?.search;
     expect([asked?.get("from"), asked?.get("to")]).toEqual(["app-888", "bobs-cluster"]);
   });

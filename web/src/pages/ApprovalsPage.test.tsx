@@ -81,7 +81,7 @@ describe("approvals", () => {
     await userEvent.click(await screen.findByTestId("select-T-1"));
     await userEvent.click(screen.getByTestId("bulk-reject"));
     await userEvent.click(await screen.findByTestId("bulk-confirm"));
-    expect(screen.getByText("Give a reason.")).toBeVisible();
+    expect(screen.getByText("Enter a reason.")).toBeVisible();
     expect(calls.filter((call) => call.method === "POST")).toEqual([]);
   });
 
@@ -103,6 +103,6 @@ describe("approvals", () => {
 
   it("says so when nothing waits", async () => {
     start("/approvals", []);
-    expect(await screen.findByTestId("approvals-empty")).toHaveTextContent("Nothing waits for your decision.");
+    expect(await screen.findByTestId("approvals-empty")).toHaveTextContent("No request is waiting for your decision.");
   });
 });

@@ -137,7 +137,7 @@ describe("catalog entities", () => {
     start("/catalog/entities", { "POST /catalog/entities": () => problem(422, "invalid", { fields: [{ field: "name", message: verbatim("is another entity's") }] }) });
     await userEvent.click(await screen.findByTestId("new-entity"));
     await userEvent.click(await screen.findByTestId("entity-save"));
-    for (const text of ["Give it an id.", "Give it a title.", "Give its resource name.", "Name at least one owner."]) expect(await screen.findByText(text)).toBeVisible();
+    for (const text of ["Enter an id.", "Enter a title.", "Enter the resource name.", "Name at least one owner."]) expect(await screen.findByText(text)).toBeVisible();
     await userEvent.type(screen.getByTestId("entity-id"), "app-3");
     await userEvent.type(screen.getByTestId("entity-title"), "Three");
     await userEvent.type(screen.getByTestId("entity-name"), "trnv1:x");

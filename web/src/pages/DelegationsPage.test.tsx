@@ -49,7 +49,7 @@ describe("delegations", () => {
 
   it("says what it is for when there is none", async () => {
     start([]);
-    expect(await screen.findByText(/Nobody decides for you/)).toBeVisible();
+    expect(await screen.findByText(/You have no delegate/)).toBeVisible();
   });
 
   it("sends who, from when until when, and why, once", async () => {
@@ -69,8 +69,8 @@ describe("delegations", () => {
     const { calls } = start([]);
     await userEvent.click(await screen.findByTestId("new-delegation"));
     await userEvent.click(await screen.findByTestId("delegate-confirm"));
-    expect(await screen.findByText("Choose somebody.")).toBeVisible();
-    expect(screen.getByText("Say why.")).toBeVisible();
+    expect(await screen.findByText("Choose a person.")).toBeVisible();
+    expect(screen.getByText("Enter a reason.")).toBeVisible();
     expect(calls.some((call) => call.method === "POST")).toBe(false);
   });
 

@@ -31,9 +31,9 @@ describe("the login of a command line", () => {
   });
 
   it.each([
-    { button: "device-agree", deny: false, text: /It is let in/ },
-    { button: "device-deny", deny: true, text: /Nothing was let in/ },
-  ])("says what would be let in, and does what is decided: $button", async ({ button, deny, text }) => {
+    { button: "device-agree", deny: false, text: /is authorized/ },
+    { button: "device-deny", deny: true, text: /was not authorized/ },
+  ])("describes the login, and sends the decision: $button", async ({ button, deny, text }) => {
     const calls = serve({ "GET /auth/device": () => ({ body: login }), "POST /auth/device/approve": () => ({ status: 204, body: undefined }) });
     renderPage(<DevicePage />, { path: "/device", at: "/device" });
     await userEvent.type(await screen.findByTestId("device-code"), "bcdfghjk");
@@ -41,7 +41,7 @@ describe("the login of a command line", () => {
     const asked = await screen.findByTestId("device-asked");
     expect(asked).toHaveTextContent("kubectl-acp on alices-laptop");
     expect(asked).toHaveTextContent("10.1.2.3");
-    expect(asked).toHaveTextContent("Ask for access, comment, withdraw");
+    expect(asked).toHaveTextContent("Request access, comment, withdraw");
     expect(asked).toHaveTextContent("12 hours");
     expect(calls.some((call) => call.method === "POST")).toBe(false);
     await userEvent.click(screen.getByTestId(button));
@@ -50,11 +50,11 @@ describe("the login of a command line", () => {
     expect(calls.filter((call) => call.method === "GET")).toHaveLength(1);
   });
 
-  it("says so when nobody waits with the code, and looks again when asked", async () => {
+  it("reports an unknown code, and accepts another one", async () => {
     let there = false;
     start("/device?code=BCDF-GHJK", () => (there ? { body: login } : problem(404, "not-found")));
     await userEvent.click(await screen.findByTestId("device-look"));
-    expect(await screen.findByText(/No command line waits with this code/)).toBeVisible();
+    expect(await screen.findByText(/No login is waiting for this code/)).toBeVisible();
     there = true;
     await userEvent.click(screen.getByTestId("device-look"));
     expect(await screen.findByTestId("device-asked")).toBeVisible();

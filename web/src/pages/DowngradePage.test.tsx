@@ -33,7 +33,7 @@ describe("the downgrade", () => {
   it("says what it opens, and begins only with an end, a reason and the typed word", async () => {
     const calls = start("security", extent());
     await userEvent.click(await screen.findByTestId("downgrade-begin"));
-    expect(screen.getByTestId("downgrade-extent")).toHaveTextContent("30 resources let everything pass at once, in m1 and m2");
+    expect(screen.getByTestId("downgrade-extent")).toHaveTextContent("30 resources allow all connections at once, in m1 and m2");
     await userEvent.click(screen.getByTestId("downgrade-confirm"));
     expect(await screen.findByText("That is not the word.")).toBeVisible();
     expect(calls.some(({ method }) => method === "POST")).toBe(false);

@@ -38,7 +38,7 @@ describe("the fleet", () => {
     expect(first.getByRole("meter", { name: "Identities" })).toHaveAttribute("aria-valuetext", "52,428 of 65,535");
     expect(first.getByRole("link", { name: "m1" })).toHaveAttribute("href", "/fleet/m1");
     const second = within(screen.getByTestId("member-m2"));
-    for (const text of ["quarantined", m2.message?.text ?? "", "7 resources", "not read", "1 keeps it out"]) expect(second.getByText(text)).toBeVisible();
+    for (const text of ["quarantined", m2.message?.text ?? "", "7 resources", "not read", "1 quarantines it"]) expect(second.getByText(text)).toBeVisible();
   });
 
   it("shows how many nodes report, and names those that do not", async () => {
@@ -80,9 +80,9 @@ describe("a member", () => {
     renderPage(<MemberPage />, { path: "/fleet/:member", at: "/fleet/m1" });
     expect(await screen.findByTestId("member-findings")).toHaveTextContent("GuardMissing");
     expect(screen.getByTestId("member-units")).toHaveTextContent("wanted aaaaaaaaaa");
-    expect(screen.getByTestId("member-units")).toHaveTextContent("seen bbbbbbbbbb");
+    expect(screen.getByTestId("member-units")).toHaveTextContent("observed bbbbbbbbbb");
     expect(screen.getByTestId("member-labels")).toHaveTextContent("com.trip/appid");
-    expect(screen.getByTestId("member-downgrade")).toHaveTextContent("Turned to audit by dave: an outage “kubectl acp resume --context m1” ends it.");
+    expect(screen.getByTestId("member-downgrade")).toHaveTextContent("Switched to audit by dave: an outage “kubectl acp resume --context m1” ends it.");
   });
 });
 
@@ -111,6 +111,6 @@ describe("findings", () => {
   it("say that there is nothing", async () => {
     serve({ ...governor, "GET /fleet": () => ({ body: { items: [], reported: true } }), "GET /findings": () => ({ body: { items: [], kinds: {}, total: 0, flowsAvailable: true } }) });
     renderPage(<FindingsPage />, { path: "/findings", at: "/findings" });
-    expect(await screen.findByTestId("empty-state")).toHaveTextContent("Nothing was found");
+    expect(await screen.findByTestId("empty-state")).toHaveTextContent("There are no findings");
   });
 });

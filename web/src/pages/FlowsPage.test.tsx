@@ -108,7 +108,7 @@ describe("what is missing", () => {
 
 describe("without rows", () => {
   it.each([
-    ["says that all agree", "/flows?disagree=true", {}, "In this window the dataplane did what the policies say"],
+    ["says that all agree", "/flows?disagree=true", {}, "In this window, the dataplane treated every connection as the policies require"],
     ["says that the filters match nothing", "/flows?q=nobody", {}, "No connection of this window matches"],
     ["says which single flows are kept, and where all are counted", "/flows?tab=raw&resource=bobs-cluster", { "GET /flows/raw": () => ({ body: { ...span, items: [] } }) }, "--flows"],
     ["says that the store is away", "/flows", { "GET /flows": () => ({ body: { ...span, available: false, items: [] } }) }, "connections"],

@@ -35,12 +35,12 @@ describe("home", () => {
 
   it("tells them where to begin when nothing is in audit", async () => {
     start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items: [], stages: { observe: 3 }, flowsAvailable: true } }) });
-    expect(await screen.findByTestId("closing")).toHaveTextContent("3 resources of yours are only watched");
+    expect(await screen.findByTestId("closing")).toHaveTextContent("3 of your resources are in Observe");
   });
 
   it("says so where nothing is, and leaves out what is the exception", async () => {
     start();
-    expect(await within(await screen.findByTestId("waits-for-me")).findByText("Nothing waits for your decision.")).toBeVisible();
+    expect(await within(await screen.findByTestId("waits-for-me")).findByText("No request is waiting for your decision.")).toBeVisible();
     expect(screen.queryByTestId("reviews")).toBeNull();
     expect(screen.queryByTestId("expiring")).toBeNull();
   });
@@ -54,21 +54,21 @@ describe("home", () => {
 
   it("points to the request that asks for it already", async () => {
     start({ denied: [denied], underWay: [ticket({ id: "T-9" })] });
-    expect(await screen.findByTestId("asked")).toHaveTextContent("Asked in T-9");
+    expect(await screen.findByTestId("asked")).toHaveTextContent("Requested in T-9");
     expect(screen.queryByTestId("request-access")).toBeNull();
   });
 
   it("does not call it nothing when the flows cannot be read", async () => {
     start({ flowsAvailable: false });
     expect(await screen.findByTestId("flows-unavailable")).toBeVisible();
-    expect(screen.queryByText("None of your applications was refused anything.")).toBeNull();
+    expect(screen.queryByText("None of your applications had refused connections.")).toBeNull();
   });
 
   it("extends what ends soon with one click and a length", async () => {
     const { calls } = start({ expiring: [ending] }, { "POST /tickets": () => ({ status: 201, body: ticket({ id: "T-50", kind: "extend" }) }) });
     await userEvent.click(await screen.findByTestId("extend-T-12"));
     await userEvent.click(await screen.findByTestId("extend-T-12-30"));
-    expect(await screen.findByTestId("extension-of-T-12")).toHaveTextContent("Asked in T-50");
+    expect(await screen.findByTestId("extension-of-T-12")).toHaveTextContent("Requested in T-50");
     const sent = calls.find((call) => call.method === "POST");
     expect(sent?.body).toEqual({ kind: "extend", items: [{ target: { ticket: "T-12", item: 0 } }], durationSeconds: 2_592_000, reason: "Still needed. Checkout needs it." });
     expect(sent?.headers.get("Idempotency-Key")).toMatch(/^[0-9a-f]{32}$/);

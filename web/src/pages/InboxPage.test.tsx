@@ -51,7 +51,7 @@ describe("notifications", () => {
   it("says so when there is nothing", async () => {
     mailbox([]);
     renderPage(<InboxPage />, { path: "/inbox", at: "/inbox" });
-    expect(await screen.findByText(/Nothing has happened yet/)).toBeVisible();
+    expect(await screen.findByText(/There are no notifications yet/)).toBeVisible();
   });
 
   it("has a kind that it does not know", async () => {

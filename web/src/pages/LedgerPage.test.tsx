@@ -82,7 +82,7 @@ describe("the ledger", () => {
   it.each([
     { reason: "a broken line", body: { ...verified, intact: false, brokenAt: 7, reason: { code: "ledger.line-missing", params: { next: 8 }, text: "it is missing: line 8 follows" } }, want: ["Broken", "First wrong line: 7", "it is missing: line 8 follows"] },
     { reason: "an anchor that cannot be read", body: { ...verified, intact: false, reason: "An anchor cannot be read, so that not everything could be compared." }, want: ["Not everything could be checked", "An anchor cannot be read"] },
-    { reason: "no anchor", body: { ...verified, anchors: [] }, want: ["Intact", "No anchor keeps a copy"] },
+    { reason: "no anchor", body: { ...verified, anchors: [] }, want: ["Intact", "No anchor has a copy"] },
   ])("says what came out: $reason", async ({ body, want }) => {
     start({ verify: () => ({ body }) });
     await userEvent.click(await screen.findByTestId("verify-ledger"));

@@ -34,7 +34,7 @@ describe("a new request", () => {
   it("names every missing field and sends nothing", async () => {
     const { calls } = start("/requests/new");
     await userEvent.click(await screen.findByTestId("submit-request"));
-    for (const text of ["Choose an application.", "Choose a resource.", "Say why this is needed."]) expect(screen.getByText(text)).toBeVisible();
+    for (const text of ["Choose an application.", "Choose a resource.", "Enter the reason."]) expect(screen.getByText(text)).toBeVisible();
     expect(posted(calls)).toEqual([]);
   });
 
@@ -200,7 +200,7 @@ describe("a new request", () => {
     start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, onboards: "Enforce" }] } }) });
     const line = await screen.findByTestId("preview-onboards");
     expect(line).toHaveTextContent("The resource is not onboarded yet.");
-    expect(line).toHaveTextContent("Whoever has no access is refused from then on.");
+    expect(line).toHaveTextContent("Clients without access are refused from then on.");
   });
 
   it("says the cap before anything is sent", async () => {
@@ -283,7 +283,7 @@ describe("other requests", () => {
     });
     await waitFor(() => expect(screen.getByTestId("object-spec")).toHaveValue(yaml));
     await userEvent.click(screen.getByTestId("submit-request"));
-    expect(screen.getByText("This is what it says already. Change something.")).toBeVisible();
+    expect(screen.getByText("This is its current content. Change something.")).toBeVisible();
     await userEvent.type(screen.getByTestId("object-spec"), "more: b");
     expect(await send(calls)).toEqual({ kind: "class", items: [{ object: { kind: "ResourceClass", name: "redis", verb: "update", spec: `${yaml}more: b` } }], reason: "Because." });
   });
@@ -320,7 +320,7 @@ describe("a request for a workload", () => {
   it("names what is missing and sends nothing", async () => {
     const { calls } = start("/requests/new?kind=workload");
     await userEvent.click(await screen.findByTestId("submit-request"));
-    for (const text of ["Choose an application.", "Give at least one address."]) expect(await screen.findByText(text)).toBeVisible();
+    for (const text of ["Choose an application.", "Enter at least one address."]) expect(await screen.findByText(text)).toBeVisible();
     expect(posted(calls)).toEqual([]);
   });
 });

@@ -103,7 +103,7 @@ describe("the profile", () => {
     await userEvent.click(await screen.findByTestId("new-token"));
     await userEvent.click(await screen.findByTestId("scope-read"));
     await userEvent.click(screen.getByTestId("token-make"));
-    expect(await screen.findByText("Give it a name.")).toBeVisible();
+    expect(await screen.findByText("Enter a name.")).toBeVisible();
     expect(screen.getByText("Choose at least one.")).toBeVisible();
     expect(calls.some((call) => call.method === "POST")).toBe(false);
   });

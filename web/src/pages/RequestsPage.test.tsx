@@ -27,9 +27,9 @@ describe("requests", () => {
 
   it("puts a chosen filter into the address and keeps the others", async () => {
     const { router } = start("/requests?state=pending");
-    await userEvent.click(await screen.findByRole("radio", { name: "I decided" }));
+    await userEvent.click(await screen.findByRole("radio", { name: "Decided by me" }));
     await waitFor(() => expect(router.state.location.search).toBe("?state=pending&view=decided"));
-    await userEvent.click(screen.getByRole("radio", { name: "I asked" }));
+    await userEvent.click(screen.getByRole("radio", { name: "My requests" }));
     await waitFor(() => expect(router.state.location.search).toBe("?state=pending"));
   });
 
@@ -80,13 +80,13 @@ describe("requests", () => {
     await waitFor(() => expect(router.state.location.search).toBe("?q=orders"));
   });
 
-  it("keeps filters under a name, and forgets them when told to", async () => {
+  it("saves filters under a name, and deletes them", async () => {
     const { router } = start("/requests?state=failed");
     await userEvent.click(await screen.findByTestId("saved-open"));
     await userEvent.type(await screen.findByTestId("saved-name"), "Broken");
     await userEvent.click(screen.getByTestId("saved-save"));
     const link = await screen.findByRole("link", { name: "Broken" });
-    await userEvent.click(screen.getByRole("button", { name: "Forget “Broken”" }));
+    await userEvent.click(screen.getByRole("button", { name: "Delete “Broken”" }));
     expect(link).not.toBeInTheDocument();
     await userEvent.type(screen.getByTestId("saved-name"), "Again");
     await userEvent.click(screen.getByTestId("saved-save"));

@@ -144,7 +144,7 @@ describe("several at once", () => {
     const dialog = within(await screen.findByTestId("announce-dialog"));
     await userEvent.type(dialog.getByTestId("announce-message"), "It closes on Monday");
     await userEvent.click(dialog.getByTestId("announce-confirm"));
-    expect(await screen.findByTestId("result-bobs-cluster")).toHaveTextContent("3 people were told");
+    expect(await screen.findByTestId("result-bobs-cluster")).toHaveTextContent("3 people were notified");
     expect(calls.find(({ path }) => path === "/rollout/announce")?.body).toEqual({ resources: ["bobs-cluster"], message: "It closes on Monday" });
   });
 });

@@ -96,7 +96,7 @@ describe("a page whose code does not come", () => {
     portal = 200;
     await open();
     expect(reload).not.toHaveBeenCalled();
-    expect(screen.getByTestId("page-broken")).toHaveTextContent("This page broke");
+    expect(screen.getByTestId("page-broken")).toHaveTextContent("This page has failed");
   });
 
   it("may reload once more after a page has loaded", async () => {

@@ -52,7 +52,7 @@ describe("undelivered notifications", () => {
     await userEvent.click(await screen.findByTestId("retry-all"));
     expect(calls.some((call) => call.method === "POST")).toBe(false);
     await userEvent.click(await screen.findByTestId("retry-all-confirm"));
-    expect(await screen.findByText("Everything has been delivered.")).toBeVisible();
+    expect(await screen.findByText("All notifications were delivered.")).toBeVisible();
     expect(calls.find((call) => call.method === "POST")?.body).toEqual({});
   });
 

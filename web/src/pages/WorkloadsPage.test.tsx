@@ -91,7 +91,7 @@ describe("workloads", () => {
     const { calls } = start();
     await userEvent.click(await screen.findByTestId("add-workload"));
     await userEvent.click(await screen.findByTestId("workload-save"));
-    for (const text of ["Choose an application.", "Give at least one address."]) expect(await screen.findByText(text)).toBeVisible();
+    for (const text of ["Choose an application.", "Enter at least one address."]) expect(await screen.findByText(text)).toBeVisible();
     expect(calls.some((call) => call.method === "POST")).toBe(false);
   });
 
@@ -117,7 +117,7 @@ describe("workloads", () => {
     start({ put: () => problem(503, "unavailable") });
     await paste(JSON.stringify([workload()]));
     await userEvent.click(screen.getByTestId("upload-send"));
-    expect(await screen.findByText(/It broke off/)).toBeVisible();
+    expect(await screen.findByText(/It was interrupted/)).toBeVisible();
   });
 
   it("removes one after asking", async () => {
@@ -161,7 +161,7 @@ describe("a full sync", () => {
     await userEvent.click(screen.getByTestId("sync-content"));
     await userEvent.paste(`id,subject,addresses\nvm-2,${app888.name},10.0.0.2`);
     await userEvent.click(screen.getByTestId("sync-preview"));
-    expect(await screen.findByTestId("sync-sum")).toHaveTextContent("1 new, 0 changed, 30 go, 4 unchanged");
+    expect(await screen.findByTestId("sync-sum")).toHaveTextContent("1 new, 0 changed, 30 removed, 4 unchanged");
     expect(screen.getByTestId("sync-goes")).toHaveTextContent("vm-old");
     expect(screen.getByTestId("sync-refused")).toHaveTextContent("vm-bad");
     expect(screen.getByTestId("sync-apply")).toBeDisabled();

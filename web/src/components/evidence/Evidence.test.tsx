@@ -25,7 +25,7 @@ describe("temporary audit", () => {
     await userEvent.click(screen.getByTestId("audit-begin"));
     await userEvent.click(await screen.findByTestId("audit-4h"));
     await userEvent.click(screen.getByTestId("audit-confirm"));
-    expect(await screen.findByText("Give a reason.")).toBeVisible();
+    expect(await screen.findByText("Enter a reason.")).toBeVisible();
     await userEvent.type(screen.getByTestId("audit-reason"), "The job is cut off");
     const before = Date.now();
     await userEvent.click(screen.getByTestId("audit-confirm"));
@@ -122,7 +122,7 @@ describe("a proposal", () => {
 
   it("says that enforcing would cut nobody off", async () => {
     show(proposal({ lines: proposal().lines.slice(2) }));
-    expect(await screen.findByTestId("proposal-empty")).toHaveTextContent("Everybody who was seen is allowed already");
+    expect(await screen.findByTestId("proposal-empty")).toHaveTextContent("All clients that were seen are allowed already");
   });
 });
 
@@ -153,7 +153,7 @@ describe("the impact in short", () => {
   it.each([
     ["says who is cut off", impact({ newlyDenied: [line], denied: { connections: 12, clients: 1 } }), "Cuts off 12 connections of the last days: Payments API."],
     ["names a few of many", impact({ newlyDenied: ["A", "B", "C", "D", "E"].map(named), denied: { connections: 1_200, clients: 9 } }), "Cuts off 1,200 connections of the last days: A, B, C, D, and 5 more."],
-    ["says that nobody is", impact({}), "Cuts off nobody that was seen in the last days."],
+    ["says that nobody is", impact({}), "Cuts off no client that was seen in the last days."],
     ["says who is let in", impact({ allowed: { connections: 1, clients: 1 } }), "Lets in 1 connection that was refused."],
     ["says where it does not know", impact({ uncertain: [{ cluster: "m2", from: seen.firstSeen, to: seen.lastSeen, reason: { code: "replay.flows-lost", params: { count: 7, member: "m2" }, text: "At least 7 flows of m2 were lost." } }] }), "Flows of m2 are missing in part"],
     ["says that it cannot tell", impact({ available: false, message: verbatim("The replay took too long.") }), "The replay took too long."],

@@ -37,7 +37,7 @@ describe("before Enforce", () => {
   it("lets a security administrator override it, with a reason", async () => {
     start(["security"], score(31));
     await userEvent.click(await screen.findByTestId("override-check"));
-    expect(screen.getByText("Give a reason.")).toBeVisible();
+    expect(screen.getByText("Enter a reason.")).toBeVisible();
     await userEvent.type(screen.getByTestId("override-reason"), "Monday");
     expect(screen.getByTestId("value")).toHaveTextContent("Monday");
     await userEvent.click(screen.getByTestId("override-check"));
