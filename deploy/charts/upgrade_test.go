@@ -532,6 +532,40 @@ func enforcementFault(list *unstructured.UnstructuredList, err error, closed boo
 	return nil
 }
 
+// TestEnforcementFault checks what TestUpgrade watches in the member.
+func TestEnforcementFault(t *testing.T) {
+	policy := func(resource string, applications ...string) unstructured.Unstructured {
+		from := []any{}
+		for _, a := range applications {
+			from = append(from, map[string]any{"matchLabels": map[string]any{"k8s:com.trip/appid": a}})
+		}
+		return unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"endpointSelector": map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis-cluster": resource}},
+			"ingress":          []any{map[string]any{"fromEndpoints": from}},
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		items  []unstructured.Unstructured
+		err    error
+		closed bool
+		want   string
+	}{
+		"as granted":       {[]unstructured.Unstructured{policy("other", "1"), policy("bobs-cluster", "888", "889")}, nil, false, ""},
+		"as revoked":       {[]unstructured.Unstructured{policy("bobs-cluster", "888")}, nil, true, ""},
+		"not yet granted":  {[]unstructured.Unstructured{policy("bobs-cluster", "888")}, nil, false, ""},
+		"revoked and open": {[]unstructured.Unstructured{policy("bobs-cluster", "888", "889")}, nil, true, "889, whose grant was revoked"},
+		"granted, refused": {[]unstructured.Unstructured{policy("bobs-cluster", "889")}, nil, false, "888, whose grant is in force"},
+		"a stranger":       {[]unstructured.Unstructured{policy("bobs-cluster", "888", "890")}, nil, false, "application 890 may connect"},
+		"no policy":        {[]unstructured.Unstructured{policy("other", "888")}, nil, false, "no policy"},
+		"not read":         {nil, errors.New("no answer"), false, "no answer"},
+	} {
+		err := enforcementFault(&unstructured.UnstructuredList{Items: tc.items}, tc.err, tc.closed)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
 func (w *enforcementWatch) set(closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
