@@ -164,7 +164,7 @@ func TestImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := map[string]int64{"portal": 40e6, "acp-adapter": 25e6, "flow-collector": 30e6, "acp-node": 15e6}
+	limits := map[string]int64{"portal": 40e6, "acp-adapter": 25e6, "flow-collector": 25e6, "acp-node": 12e6}
 	for i, p := range o.Programs {
 		t.Run(p.Name, func(t *testing.T) {
 			l, err := image.ReadLayout(filepath.Join(o.Dir, p.Name))
