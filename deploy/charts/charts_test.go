@@ -256,6 +256,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		"a webhook that is neither open nor shut": {"acp", `adapter: {webhook: {failurePolicy: Maybe}}`, []string{"failurePolicy"}},
 		"a label that is none":                    {"acp-member", `guard: {classLabels: ["a b"]}`, []string{"/guard/classLabels/0"}},
 		"a template without the id":               {"acp-member", `guard: {serviceAccountTemplates: [app]}`, []string{"/guard/serviceAccountTemplates/0"}},
+		"a release without objects":               {"acp-member", `member: {enabled: false}`, []string{"node.enabled"}},
 		"no workers":                              {"acp-kubefed", `config: {maxConcurrentReconciles: 0}`, []string{"maxConcurrentReconciles"}},
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/strvals"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,6 +84,61 @@ func TestInstallationGuide(t *testing.T) {
 	for _, path := range regexp.MustCompile(`deploy/charts/[a-z./-]+`).FindAllString(text, -1) {
 		if _, err := os.Stat(filepath.Join(testenv.Root(), strings.TrimRight(path, "./"))); err != nil {
 			t.Errorf("docs/install.md names %s: %v", path, err)
+		}
+	}
+}
+
+// TestDocumentedCommands renders what the commands of the documentation install: each names the namespace of its chart, and those that do not
+// follow the creation of the namespaces create it.
+func TestDocumentedCommands(t *testing.T) {
+	for page, want := range map[string]struct {
+		commands         int
+		createsNamespace bool
+	}{
+		"README.md":                  {1, true},
+		"docs/install.md":            {3, false},
+		"docs/operations/members.md": {1, false},
+	} {
+		data, err := os.ReadFile(filepath.Join(testenv.Root(), page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), "\\\n", " ")
+		commands := regexp.MustCompile("(?m)^ *(helm .*\\binstall .*)$").FindAllStringSubmatch(text, -1)
+		if len(commands) != want.commands {
+			t.Errorf("%s has %d commands that install a chart, want %d", page, len(commands), want.commands)
+		}
+		for _, c := range commands {
+			command := c[1]
+			chart := regexp.MustCompile(`deploy/charts/([a-z-]+)`).FindStringSubmatch(command)
+			if chart == nil {
+				t.Errorf("%s: no chart in %s", page, command)
+				continue
+			}
+			if !strings.Contains(command+" ", "--namespace "+namespaces[chart[1]]+" ") {
+				t.Errorf("%s: %s does not install into %s", page, command, namespaces[chart[1]])
+			}
+			if want.createsNamespace && !strings.Contains(command, "--create-namespace") {
+				t.Errorf("%s: %s fails in an empty cluster", page, command)
+			}
+			v := map[string]any{}
+			for _, set := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(command, -1) {
+				if err := strvals.ParseInto(set[1], v); err != nil {
+					t.Errorf("%s: %v", page, err)
+				}
+			}
+			for _, o := range rendered(t, chart[1], v) {
+				text, err := yaml.Marshal(o.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(command, "--values") && strings.Contains(string(text), "image: registry.example/acp") {
+					t.Errorf("%s: %s: %s has an image of a registry that does not exist", page, command, id(o))
+				}
+				if strings.Contains(command, "member.enabled=false") && o.GetKind() == "ServiceAccount" && o.GetName() != "acp-node" {
+					t.Errorf("%s: %s contains %s, which the member has", page, command, id(o))
+				}
+			}
 		}
 	}
 }

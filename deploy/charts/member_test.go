@@ -138,6 +138,93 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return c
 }
 
+// TestNodeReporterInMemberThatJoined lets a cluster join with the command, and adds acp-node to it as docs/operations/members.md describes. The
+// objects of the command stay when the release is uninstalled.
+func TestNodeReporterInMemberThatJoined(t *testing.T) {
+	host := start(t, "controllers/testdata/host", "deploy/kubefed")
+	joined := start(t, "controllers/testdata/member")
+	for _, n := range []string{"kube-federation-system", "acp-system"} {
+		host.namespace(t, n, nil)
+	}
+	joinMember(t, host, joined, "", nil)
+
+	// Helm does not take over objects that it did not create.
+	err := joined.tryInstall(t, "acp-member", map[string]any{"node": map[string]any{"enabled": true}})
+	if err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
+		t.Errorf("install with the accounts of the command: %v", err)
+	}
+	if got := joined.releases(t, "acp-system"); len(got) > 0 {
+		t.Errorf("the installation that was refused left the releases %v", got)
+	}
+
+	joined.install(t, "acp-member", values(t, "testdata/acp-member/only-node.values.yaml"))
+	if _, ok := joined.get(t, "apps/v1", "DaemonSet", "acp-system", "acp-node"); !ok {
+		t.Error("acp-node is not installed")
+	}
+	joined.uninstall(t, "acp-member")
+	if _, ok := joined.get(t, "apps/v1", "DaemonSet", "acp-system", "acp-node"); ok {
+		t.Error("acp-node is still installed")
+	}
+	for _, kept := range [][4]string{
+		{"v1", "ServiceAccount", "acp-system", "acp-pusher"},
+		{"v1", "ServiceAccount", "acp-system", "acp-adapter"},
+		{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "acp-pusher"},
+		{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "acp-guard"},
+	} {
+		if _, ok := joined.get(t, kept[0], kept[1], kept[2], kept[3]); !ok {
+			t.Errorf("%s %s is gone", kept[1], kept[3])
+		}
+	}
+}
+
+// TestMemberWithChartJoins installs the chart and then lets the cluster join with the command: the command keeps the objects, Helm still owns
+// them, and an upgrade that would delete the accounts is refused.
+func TestMemberWithChartJoins(t *testing.T) {
+	host := start(t, "controllers/testdata/host", "deploy/kubefed")
+	joined := start(t, "controllers/testdata/member")
+	for _, n := range []string{"kube-federation-system", "acp-system"} {
+		host.namespace(t, n, nil)
+	}
+	joined.install(t, "acp-member", nil)
+	before := map[string]*unstructured.Unstructured{}
+	all := rendered(t, "acp-member", nil)
+	for _, o := range all {
+		before[id(o)], _ = joined.get(t, o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
+	}
+	for _, s := range joinMember(t, host, joined, "", nil) {
+		if s.Outcome == membership.Created {
+			t.Errorf("the command created %s, which the chart should contain", s.Object)
+		}
+	}
+	owned := func() {
+		t.Helper()
+		for _, o := range all {
+			after, ok := joined.get(t, o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
+			if !ok {
+				t.Errorf("%s is gone", id(o))
+				continue
+			}
+			if after.GetUID() != before[id(o)].GetUID() || after.GetAnnotations()["meta.helm.sh/release-name"] != "acp-member" {
+				t.Errorf("%s is no longer the object of the release", id(o))
+			}
+			if d := cmp.Diff(content(before[id(o)]), content(after)); d != "" {
+				t.Errorf("the command changed %s: %s", id(o), d)
+			}
+		}
+	}
+	owned()
+	onlyNode := values(t, "testdata/acp-member/only-node.values.yaml")
+	if err := joined.tryUpgrade(t, "acp-member", onlyNode); err == nil || !strings.Contains(err.Error(), "would delete them") {
+		t.Errorf("an upgrade that deletes the accounts: %v", err)
+	}
+	owned()
+	joined.upgrade(t, "acp-member", map[string]any{"node": map[string]any{"enabled": true}})
+	owned()
+	if _, ok := joined.get(t, "apps/v1", "DaemonSet", "acp-system", "acp-node"); !ok {
+		t.Error("the upgrade did not add acp-node")
+	}
+}
+
 // An API server accepts what the chart makes for acp-node, and the program takes the settings of the DaemonSet.
 func TestNodeReporterIsAccepted(t *testing.T) {
 	member := start(t, "controllers/testdata/member")

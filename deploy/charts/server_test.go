@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -130,20 +131,52 @@ func (c *cluster) helm(t *testing.T, namespace string) *action.Configuration {
 
 func (c *cluster) install(t *testing.T, name string, v map[string]any) {
 	t.Helper()
-	i := action.NewInstall(c.helm(t, namespaces[name]))
-	i.ReleaseName, i.Namespace, i.CreateNamespace, i.WaitStrategy, i.ServerSideApply = name, namespaces[name], true, kube.HookOnlyStrategy, true
-	if _, err := i.RunWithContext(t.Context(), load(t, name), v); err != nil {
+	if err := c.tryInstall(t, name, v); err != nil {
 		t.Fatalf("install %s: %v", name, err)
 	}
 }
 
+func (c *cluster) tryInstall(t *testing.T, name string, v map[string]any) error {
+	t.Helper()
+	i := action.NewInstall(c.helm(t, namespaces[name]))
+	i.ReleaseName, i.Namespace, i.CreateNamespace, i.WaitStrategy, i.ServerSideApply = name, namespaces[name], true, kube.HookOnlyStrategy, true
+	_, err := i.RunWithContext(t.Context(), load(t, name), v)
+	return err
+}
+
 func (c *cluster) upgrade(t *testing.T, name string, v map[string]any) {
+	t.Helper()
+	if err := c.tryUpgrade(t, name, v); err != nil {
+		t.Fatalf("upgrade %s: %v", name, err)
+	}
+}
+
+func (c *cluster) tryUpgrade(t *testing.T, name string, v map[string]any) error {
 	t.Helper()
 	u := action.NewUpgrade(c.helm(t, namespaces[name]))
 	u.Namespace, u.WaitStrategy = namespaces[name], kube.HookOnlyStrategy
-	if _, err := u.RunWithContext(t.Context(), name, load(t, name), v); err != nil {
-		t.Fatalf("upgrade %s: %v", name, err)
+	_, err := u.RunWithContext(t.Context(), name, load(t, name), v)
+	return err
+}
+
+// releases returns the names of the releases in a namespace.
+func (c *cluster) releases(t *testing.T, namespace string) []string {
+	t.Helper()
+	l := action.NewList(c.helm(t, namespace))
+	l.StateMask = action.ListAll
+	all, err := l.Run()
+	if err != nil {
+		t.Fatal(err)
 	}
+	var out []string
+	for _, r := range all {
+		a, err := release.NewAccessor(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, a.Name())
+	}
+	return out
 }
 
 func (c *cluster) rollback(t *testing.T, name string, revision int) {

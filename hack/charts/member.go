@@ -12,6 +12,9 @@ import (
 
 const memberFolder = "deploy/charts/acp-member/templates/generated/"
 
+// memberCondition holds in a release with the objects that kubectl acp cluster join would write.
+const memberCondition = ".Values.member.enabled"
+
 // members writes what a member gets: the roles of deploy/rbac/member, the guard, and what Istio's policies need.
 func members(root string, files map[string]string) error {
 	list, err := names(root, "deploy/rbac/member")
@@ -39,7 +42,7 @@ func members(root string, files map[string]string) error {
 			return err
 		}
 	}
-	files[memberFolder+"roles.yaml"] = text
+	files[memberFolder+"roles.yaml"] = when(memberCondition, text)
 	if err := guards(files); err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func guards(files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	files[memberFolder+"guard.yaml"] = when(".Values.guard.enabled", text)
+	files[memberFolder+"guard.yaml"] = when("and "+memberCondition+" .Values.guard.enabled", text)
 	return credentials(files)
 }
 
@@ -159,7 +162,8 @@ func credentials(files map[string]string) error {
 		}
 		text = strings.Replace(text, from, to, 1)
 	}
-	files[memberFolder+"guard-credentials.yaml"] = when("and .Values.guard.enabled (or .Values.guard.classLabels .Values.guard.serviceAccountTemplates)", text)
+	condition := "and " + memberCondition + " .Values.guard.enabled (or .Values.guard.classLabels .Values.guard.serviceAccountTemplates)"
+	files[memberFolder+"guard-credentials.yaml"] = when(condition, text)
 	return nil
 }
 
@@ -195,7 +199,7 @@ func items(list []any) (string, error) {
 // istioMember writes what KubeFed needs before it can distribute Istio's policies. Istio's own chart may have installed its kind.
 func istioMember(root string, files map[string]string) error {
 	for name, condition := range map[string]string{
-		"roles": ".Values.istio.enabled", "authorizationpolicies": "and .Values.istio.enabled .Values.istio.installCRD",
+		"roles": "and " + memberCondition + " .Values.istio.enabled", "authorizationpolicies": "and " + memberCondition + " .Values.istio.enabled .Values.istio.installCRD",
 	} {
 		text, err := read(root, "deploy/istio/"+name+".yaml")
 		if err != nil {
