@@ -82,13 +82,13 @@ func Run(ctx context.Context, args []string, s Streams) int {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-acp",
-		Short: "Render, ask, check and compare access control policies, learn from flows, and ask for access",
-		Long: `kubectl acp answers questions about access control policies, from files as they are kept in Git (-f), or from the host
-cluster of the current kubeconfig; and about the connections that were seen, from a flow store or the portal; and it asks
-for access and decides about requests in the portal.
+		Short: "Render, evaluate, check and compare access control policies, analyze flows, and request access",
+		Long: `kubectl acp evaluates access control policies that are read from files (-f), such as those of a Git repository, or from the
+host cluster of the current kubeconfig. It analyzes observed connections from a flow store or the portal. It requests access
+and decides about requests in the portal.
 
-Exit codes: 0 nothing to tell, 1 findings, changes or a refused request, 2 wrong usage, 3 input that cannot be read or is
-invalid, 4 the portal refused or could not be reached, 130 and 143 ended by a signal.`,
+Exit codes: 0 success without findings, 1 findings, changes or a refused request, 2 wrong usage, 3 input that cannot be read
+or is invalid, 4 the portal refused the call or could not be reached, 130 and 143 ended by a signal.`,
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -38,8 +38,8 @@ const (
 
 // hostClusterFlags adds the flags that name the host cluster.
 func hostClusterFlags(cmd *cobra.Command, file, context *string) {
-	cmd.Flags().StringVar(file, "kubeconfig", "", "`FILE` to reach the host cluster with; empty: $"+envKubeconfig+", else as kubectl does")
-	cmd.Flags().StringVar(context, "context", "", "`NAME` of the host cluster's context; empty: $"+envContext+", else the current one")
+	cmd.Flags().StringVar(file, "kubeconfig", "", "kubeconfig `FILE` of the host cluster (default: $"+envKubeconfig+", then that of kubectl)")
+	cmd.Flags().StringVar(context, "context", "", "`NAME` of the host cluster's context (default: $"+envContext+", then the current context)")
 }
 
 // hostKubeconfig reads the configuration of the host cluster.
@@ -90,7 +90,7 @@ func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 }
 
 func newCluster(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Make clusters members, check them, and take them out", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "cluster", Short: "Register clusters as members, check them, and remove them", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(newClusterCheck(s), newClusterJoin(s), newClusterLeave(s))
 	return cmd

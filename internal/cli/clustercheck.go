@@ -29,21 +29,21 @@ func newClusterCheck(s Streams) *cobra.Command {
 		Use:   "check NAME",
 		Short: "Report the findings about a registered member",
 		Long: `Reads the member with the tokens that KubeFed and the adapter use, and reports what would stop KubeFed for every member
-(Stops), what would not be enforced there (Fails), and what else is worth knowing (Warns). Nothing is changed, unless with --fix:
-that brings the member the accounts' roles and the guard of the managed objects as they have to be, and looks then.
+(Stops), what would not be enforced there (Fails), and other findings (Warns). Without --fix it changes nothing. With --fix it
+first corrects the accounts' roles and the guard of the managed objects in the member.
 
-Exit code 1 when something stops or fails.`,
+The exit code is 1 if there is a finding of severity Stops or Fails.`,
 		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
 	c.flags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&c.fix, "fix", false, "bring the member the roles and the guard; needs --member-context or --member-kubeconfig")
-	f.StringVar(&c.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
+	f.BoolVar(&c.fix, "fix", false, "correct the roles and the guard in the member; needs --member-context or --member-kubeconfig")
+	f.StringVar(&c.memberKubeconfig, "member-kubeconfig", "", "kubeconfig `FILE` with the member's context (default: that of the host)")
 	f.StringVar(&c.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
 	f.BoolVar(&c.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&c.istio, "istio", false, bringIstio)
-	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: print what would be written, and write nothing")
+	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: print what would be written, without writing it")
 	c.flag(cmd, asTable)
 	return cmd
 }

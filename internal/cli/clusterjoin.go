@@ -30,25 +30,25 @@ func newClusterJoin(s Streams) *cobra.Command {
 	j := &joinFlags{hostFlags: hostFlags{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-context CONTEXT",
-		Short: "Make a cluster a member if it passes the preflight",
-		Long: `Checks the cluster, makes the accounts of KubeFed and of the adapter in it with the least rights, looks at the cluster
-again with their tokens, and only then registers it: Secrets and KubeFedCluster on the host. Last it brings the guard, which
-lets only KubeFed and the group acp:break-glass change there what ACP manages. What is there already stays, so the
-command can be repeated after an interruption, after an upgrade, and to make tokens again that have ended. The adapter renews them
-when half of their time is over, each with itself.
+		Short: "Register a cluster as a member if it passes the preflight",
+		Long: `Checks the cluster, creates the accounts of KubeFed and of the adapter in it with the least privileges, checks the cluster
+again with their tokens, and then registers it: Secrets and a KubeFedCluster on the host. Finally it installs the guard, with
+which only KubeFed and the group acp:break-glass can change the objects that ACP manages there. Existing objects are kept, so
+the command can be repeated after an interruption, after an upgrade, and to replace expired tokens. The adapter renews each
+token with itself when half of its lifetime is over.
 
-Exit code 1 if the cluster does not pass the preflight: then it is not registered.`,
+The exit code is 1 if the cluster does not pass the preflight. Then it is not registered.`,
 		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
 	}
 	j.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&j.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
+	f.StringVar(&j.memberKubeconfig, "member-kubeconfig", "", "kubeconfig `FILE` with the member's context (default: that of the host)")
 	f.StringVar(&j.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
-	f.StringVar(&j.endpoint, "api-endpoint", "", "`URL` by which host and adapter reach the member's API server; empty: that of the context")
-	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the authority of that address; empty: that of the context")
+	f.StringVar(&j.endpoint, "api-endpoint", "", "`URL` of the member's API server for the host and the adapter (default: that of the context)")
+	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the certificate authority of the API server (default: that of the context)")
 	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
-	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
+	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` label of the registration, by which classes select members; repeatable")
 	f.StringVar(
 		&j.mesh,
 		"mesh",
@@ -93,7 +93,7 @@ Exit code 1 if the cluster does not pass the preflight: then it is not registere
 	)
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
-	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and print what would be written, and write nothing")
+	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and print what would be written, without writing it")
 	return cmd
 }
 

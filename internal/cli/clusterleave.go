@@ -23,26 +23,26 @@ func newClusterLeave(s Streams) *cobra.Command {
 	l := &leaveFlags{hostFlags: hostFlags{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "leave NAME",
-		Short: "Take a member out, when nothing of ACP is left in it",
-		Long: `Takes the member out of every placement, waits until the adapter and KubeFed have removed what they put there and the host
-remembers nothing of it, and only then removes the registration and the Secrets; with --member-context also the accounts in the
-member. What was protected there is open from then on.
+		Short: "Remove a member when it has no more objects of ACP",
+		Long: `Removes the member from every placement, waits until the adapter and KubeFed have removed their objects from it and the host
+has no more records of them, and then removes the registration and the Secrets, with --member-context also the accounts in the
+member. Resources that were protected there are open from then on.
 
-When the time is over the member stays registered and in no placement: run the command again, or cluster join to let it stay.
-With --force it is unregistered whatever it has; what stays is printed, and nobody changes it any more: grants in it stay open
-and cannot be revoked, resources in it stay closed.
+If the objects are not removed within --timeout, the member stays registered without placements: repeat the command to
+continue, or run cluster join to keep the member. With --force it is unregistered in any case. The remaining objects are
+printed, and ACP no longer changes them: grants in the member stay open and cannot be revoked, and resources stay closed.
 
-Exit code 1 when the member stays, or something stays in it.`,
+The exit code is 1 if the member stays registered, or if objects remain in it.`,
 		Args: oneArgument("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args[0]) },
 	}
 	l.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&l.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
+	f.StringVar(&l.memberKubeconfig, "member-kubeconfig", "", "kubeconfig `FILE` with the member's context (default: that of the host)")
 	f.StringVar(&l.memberContext, "member-context", "", "`NAME` of the context of the member's administrator, to remove the accounts there")
-	f.DurationVar(&l.timeout, "timeout", 10*time.Minute, "`TIME` to wait until nothing is left")
-	f.BoolVar(&l.force, "force", false, "unregister the member whatever it still has")
-	f.BoolVar(&l.dryRun, "dry-run", false, "print what is left and what would be removed, and change nothing")
+	f.DurationVar(&l.timeout, "timeout", 10*time.Minute, "`TIME` to wait until no object remains")
+	f.BoolVar(&l.force, "force", false, "unregister the member even if objects remain in it")
+	f.BoolVar(&l.dryRun, "dry-run", false, "print what remains and what would be removed, without changing it")
 	return cmd
 }
 

@@ -68,17 +68,16 @@ func newDecide(s Streams) *cobra.Command {
 	o := &decideOptions{source: source{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "decide [-f FILE|DIR...] --queries FILE|-",
-		Short: "Answer what the policies do to connections",
-		Long: `Answer what the policies do to connections: one JSON object per line in, one per line out, in the same order.
+		Short: "Evaluate the policies for connections",
+		Long: `Evaluate the policies for connections: one JSON object per input line, one per output line, in the same order.
 
 A query has subjects and resources (names), or sourceIP for a source outside the fleet; port, protocol (TCP), and
 optionally cluster, method, path, at (an instant) and expect (the decision that is expected). The answer has decision
-(allowed, denied, default-denied, audited, unmanaged), reason and statements. It is what the members have: where a refused
-statement makes it another one than the statements mean, written is what they mean and leftOut says which are missing.
-A prefix stands for the names of --known-names and of the objects, and what Istio enforces depends on what its members
-declare, as in render. A cluster that is none of the fleet's
-members is an error where the members are known. The exit code is 1 when a decision is not the expected one, and 3 when a
-line is no query; the other lines are answered all the same.`,
+(allowed, denied, default-denied, audited, unmanaged), reason and statements. It is the decision of the members: if refused
+statements change it, written is the decision that the statements define, and leftOut lists the refused statements. A prefix
+matches the names of --known-names and of the objects. What Istio enforces depends on what its members declare, as in render.
+If the members are known, a cluster that is not one of them is an error. The exit code is 1 if a decision differs from the
+expected one, and 3 if a line is not a query; the other lines are evaluated nevertheless.`,
 		Example: `  echo '{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"],"port":6379}' |
     kubectl acp decide -f policies/ --queries -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },

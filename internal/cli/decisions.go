@@ -22,9 +22,9 @@ type decisionOptions struct {
 func newApprove(s Streams) *cobra.Command {
 	return newDecision(s, &decisionOptions{remote: remote{streams: s}, approve: true}, &cobra.Command{
 		Use:   "approve T-N...",
-		Short: "Approve what waits for you",
-		Long: `Approve the steps that wait for you. Each ticket is shown before you confirm; --yes does not ask for the confirmation. What is approved
-is the version that was shown: a ticket that changed meanwhile is refused.`,
+		Short: "Approve requests that wait for you",
+		Long: `Approve the steps that wait for you. Each ticket is shown before you confirm; --yes skips the confirmation. You approve
+the version that was shown: the portal refuses the approval of a ticket that changed in the meantime.`,
 		Example: "  kubectl acp approve T-42 --comment 'as agreed in the review'",
 	})
 }
@@ -32,7 +32,7 @@ is the version that was shown: a ticket that changed meanwhile is refused.`,
 func newReject(s Streams) *cobra.Command {
 	return newDecision(s, &decisionOptions{remote: remote{streams: s}}, &cobra.Command{
 		Use:     "reject T-N... --comment TEXT",
-		Short:   "Reject what waits for you",
+		Short:   "Reject requests that wait for you",
 		Example: "  kubectl acp reject T-42 --comment 'use the replica instead'",
 	})
 }
@@ -41,8 +41,8 @@ func newDecision(_ Streams, o *decisionOptions, cmd *cobra.Command) *cobra.Comma
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args)) }
 	o.flags(cmd)
 	cmd.Flags().IntVar(&o.item, "item", -1, "only this item of the ticket, by its position from 0")
-	cmd.Flags().StringVar(&o.comment, "comment", "", "say `TEXT` on the ticket")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().StringVar(&o.comment, "comment", "", "add `TEXT` as a comment")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
@@ -122,14 +122,14 @@ func newRevoke(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke T-N --reason TEXT",
 		Short:   "End the access that a ticket granted",
-		Long:    "End the access that a ticket granted, and what extends it. Owners of the application or the resource and security may.",
+		Long:    "End the access that a ticket granted, and its extensions. Owners of the application or the resource and the security team may do so.",
 		Example: "  kubectl acp revoke T-42 --reason 'the application is gone'",
 		Args:    oneArgument("the ticket, such as T-42,"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args[0])) },
 	}
 	o.flags(cmd)
 	cmd.Flags().IntVar(&o.item, "item", -1, "only this item of the ticket, by its position from 0")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why it ends (required)")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason (required)")
 	return cmd
 }
 

@@ -63,14 +63,15 @@ func newDiff(s Streams) *cobra.Command {
 	o := &diffOptions{source: source{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "diff -f OLD -f NEW | -f NEW",
-		Short: "Tell which connections become possible or impossible",
-		Long: `Tell which connections become possible or impossible, which statements change, and which objects of the enforcers.
+		Short: "Show which connections become possible or impossible",
+		Long: `Show which connections become possible or impossible, and which statements and enforcer objects change.
 
-With two -f, the first is before and the second afterwards. With one, before is the cluster, and afterwards the cluster
-with the objects of the file or folder put over it (nothing is taken away).
+With two -f, the first is the state before the change and the second the state after it. With one -f, the state before is the
+cluster, and the state after is the cluster with the objects of the file or folder applied (no object is removed).
 
-Asked is about every resource that either side names, and about every source that a statement on it names; a wildcard or
-a range stands for what it covers and nothing else names. The exit code is 1 when anything changes.`,
+The comparison includes every resource that one of the states names, and every source that a statement about it names. A
+wildcard or range is compared as one source for all names and addresses that no other statement names. The exit code is 1 if
+anything changes.`,
 		Example: `  kubectl acp diff -f main/ -f branch/
   kubectl acp diff -f policies/ -o json | jq '.connections[] | select(.change == "possible")'`,
 		Args: noArguments,

@@ -29,7 +29,7 @@ type downgradeFlags struct {
 
 func (d *downgradeFlags) member(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&d.kubeconfig, "kubeconfig", "", "`FILE` with the member's context; empty: as kubectl does")
+	f.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` with the member's context (default: that of kubectl)")
 	f.StringVar(&d.context, "context", "", "`NAME` of the member's context")
 }
 
@@ -38,18 +38,18 @@ func newDowngrade(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "downgrade --context MEMBER --reason REASON",
 		Short: "Open everything that ACP closes in one member, without the control plane",
-		Long: `For an emergency in which the control plane is gone, or wrong. Turns every policy that ACP manages in the member to what Audit
-renders: no default deny, no denies, no rules about requests; clients are let in whoever they are. A mark is left first: while it
-is there the member's guard refuses KubeFed, and the adapter, when it is back, writes nothing to it and reports that. It lasts until
-kubectl acp resume.
+		Long: `Use this in an emergency in which the control plane is unavailable or wrong. It changes every policy that ACP manages in the
+member to its form in Audit: without default deny, denies and rules about requests, so that every client is let in. First it
+writes a mark. While the mark exists, the member's guard refuses writes of KubeFed, and the adapter writes nothing to the
+member and reports the downgrade. It lasts until kubectl acp resume.
 
-You act as a member of the group acp:break-glass: be in it, or be allowed to impersonate it, as an administrator is. With a healthy
-control plane use the portal: that has an end, and people see it.
+You need the rights of the group acp:break-glass: as a member of the group, or as a user who may impersonate it, such as an
+administrator. If the control plane works, use the portal instead: there a downgrade has an end and is visible to others.
 
-With --nodes, what to do on each node when the member's API server is gone, too, is printed, for the Cilium that runs there or
-that --cilium-version names. Nothing is changed.
+With --nodes the command prints what to do on each node if the member's API server is unavailable as well, for the version of
+Cilium that runs there or that --cilium-version names. It changes nothing.
 
-Exit code 1 when you did not agree, or something stays closed.`,
+The exit code is 1 if you did not confirm, or if a policy stays closed.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.nodes {
@@ -60,11 +60,11 @@ Exit code 1 when you did not agree, or something stays closed.`,
 	}
 	d.member(cmd)
 	f := cmd.Flags()
-	f.StringVar(&d.reason, "reason", "", "`TEXT` that says why; everyone who meets the mark reads it")
-	f.BoolVar(&d.yes, "yes", false, "do not ask")
-	f.BoolVar(&d.dryRun, "dry-run", false, "print what would be opened, and change nothing")
+	f.StringVar(&d.reason, "reason", "", "`TEXT` with the reason; it is stored in the mark, for everybody who reads it")
+	f.BoolVar(&d.yes, "yes", false, "do not ask for confirmation")
+	f.BoolVar(&d.dryRun, "dry-run", false, "print what would be opened, without changing it")
 	f.BoolVar(&d.nodes, "nodes", false, "print what to do on each node instead")
-	f.StringVar(&d.cilium, "cilium-version", "", "with --nodes: `VERSION` of the agents; empty: ask the member")
+	f.StringVar(&d.cilium, "cilium-version", "", "with --nodes: `VERSION` of the agents (default: read from the member)")
 	return cmd
 }
 
@@ -182,9 +182,9 @@ func newResume(s Streams) *cobra.Command {
 	d := &downgradeFlags{streams: s}
 	cmd := &cobra.Command{
 		Use:   "resume --context MEMBER",
-		Short: "End a downgrade: let the control plane close again what it should",
-		Long: `Takes away the mark that kubectl acp downgrade left. The adapter then lets KubeFed back to the member, which brings the policies
-as they are now; until then everything stays open. Without a control plane nothing is brought back.`,
+		Short: "End a downgrade, so that the control plane enforces the policies again",
+		Long: `Removes the mark that kubectl acp downgrade wrote. The adapter then lets KubeFed write to the member again, which restores the
+current policies. Until then everything stays open. Without a control plane, no policy is restored.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			operator, err := d.contact(cmd.Context())

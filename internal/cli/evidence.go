@@ -29,14 +29,14 @@ func newEvidence(s Streams) *cobra.Command {
 	o := &evidenceOptions{flowSource: newFlowSource(s)}
 	cmd := &cobra.Command{
 		Use:   "evidence [--resource NAME...] [--store STORE [-f FILE|DIR...]]",
-		Short: "Score whether enough was seen of a resource to enforce it",
-		Long: `Score whether enough was seen of a resource to enforce it: 0 to 100, in parts, with what is missing. How the parts are
-counted is in docs/evidence.md.
+		Short: "Score whether the flows of a resource suffice to enforce it",
+		Long: `Score whether the observed flows of a resource suffice to enforce it: 0 to 100, in parts, with what is missing. How the parts
+are computed is described in docs/evidence.md.
 
-With --store the flows come from there and the policies from files or the cluster, and without --resource all protected
-resources are scored. A resource is judged by the members that its class places it in: those named there, or the KubeFedClusters
-that are read with the policies, or --cluster. Without --store the portal answers, and NAME is a catalog id. The exit code is 1 when the evidence for a
-resource is not enough.`,
+With --store the flows are read from the store, and the policies from files or the cluster; without --resource all protected
+resources are scored. The score of a resource considers the members in which its class places it: those that the class names,
+or the KubeFedClusters that are read with the policies, or --cluster. Without --store the portal computes the score, and NAME
+is a catalog id. The exit code is 1 if the evidence for a resource does not suffice.`,
 		Example: `  kubectl acp evidence --store sqlite:flows.db -f policies/
   kubectl acp evidence --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --cluster m1,m2
   kubectl acp evidence --resource bobs-cluster`,
@@ -47,8 +47,8 @@ resource is not enough.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&o.resources, "resource", nil, "`NAME` of a resource; repeatable")
 	f.StringSliceVar(&o.clusters, "cluster", nil, clusterUsage)
-	f.StringVar(&o.span, "window", windowPreset, "`SPAN` before now that is looked at; with --store")
-	f.IntVar(&o.threshold, "threshold", insight.DefaultThreshold, "`SCORE` that is enough; with --store")
+	f.StringVar(&o.span, "window", windowPreset, "`SPAN` before now from which flows are considered; with --store")
+	f.IntVar(&o.threshold, "threshold", insight.DefaultThreshold, "lowest `SCORE` that suffices; with --store")
 	return cmd
 }
 

@@ -49,11 +49,12 @@ func newFlows(s Streams) *cobra.Command {
 	o := &flowsOptions{flowSource: newFlowSource(s)}
 	cmd := &cobra.Command{
 		Use:   "flows [--store STORE]",
-		Short: "List connections that were seen, the last seen first",
-		Long: `List connections that were seen, the last seen first: each edge once, with its total in the window, what the policies said
-and what the dataplane did. Several values of one flag are alternatives, several flags must all hold.
+		Short: "List observed connections, the latest first",
+		Long: `List observed connections, the latest first: each edge once, with its total in the window, the decision of the policies and
+the verdict of the dataplane. Several values of one flag are alternatives; several flags must all match.
 
-With --store the flows come from there. Without, the portal answers, with what you may see; NAMES may then be catalog ids.`,
+With --store the flows are read from the store. Without it they are read from the portal, which shows what you may see; NAMES
+may then be catalog ids.`,
 		Example: `  kubectl acp flows --store sqlite:flows.db --decision denied,default-denied --since 1h
   kubectl acp flows --store sqlite:flows.db --unattributed -o json
   kubectl acp flows --resource bobs-cluster --decision audited`,
@@ -72,10 +73,10 @@ With --store the flows come from there. Without, the portal answers, with what y
 	f.UintSliceVar(&o.ports, "port", nil, "only to these `PORTS`")
 	f.StringVar(&o.policy, "policy", "", "only decided by a statement of this `POLICY`")
 	f.StringVar(&o.sid, "sid", "", "only decided by the statement of this `SID`")
-	f.BoolVar(&o.unattributed, "unattributed", false, "only those of which an end has no name")
-	f.BoolVar(&o.disagree, "disagree", false, "only those that the dataplane did not treat as the policies say")
+	f.BoolVar(&o.unattributed, "unattributed", false, "only those with an end that has no name")
+	f.BoolVar(&o.disagree, "disagree", false, "only those in which the dataplane's verdict differs from the decision of the policies")
 	f.StringVar(&o.text, "search", "", "only with this `TEXT` in a name or source")
-	f.IntVar(&o.limit, "limit", 100, "at most so many; 0 is all")
+	f.IntVar(&o.limit, "limit", 100, "maximum number; 0 means all")
 	return cmd
 }
 

@@ -26,8 +26,8 @@ type window struct{ since, until string }
 
 func (w *window) flags(cmd *cobra.Command, preset string) {
 	w.since = preset
-	cmd.Flags().StringVar(&w.since, "since", preset, "`INSTANT|SPAN` from which on flows count: 2026-01-31T12:00:00Z, or 14d, 36h, 90m before --until")
-	cmd.Flags().StringVar(&w.until, "until", "", "`INSTANT|SPAN` up to which flows count; empty: now")
+	cmd.Flags().StringVar(&w.since, "since", preset, "`INSTANT|SPAN` at which the window begins: 2026-01-31T12:00:00Z, or 14d, 36h, 90m before --until")
+	cmd.Flags().StringVar(&w.until, "until", "", "`INSTANT|SPAN` at which the window ends (default: now)")
 }
 
 func (w *window) bounds(now time.Time) (since, until time.Time, err error) {
@@ -97,7 +97,7 @@ func (o *flowSource) flags(cmd *cobra.Command) {
 
 // storeFlags adds the flags of a command that needs no policies.
 func (o *flowSource) storeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.store, "store", "", "flow `STORE` to read: "+flowstore.Forms+"; empty: the portal answers")
+	cmd.Flags().StringVar(&o.store, "store", "", "flow `STORE` to read: "+flowstore.Forms+" (default: the portal)")
 	o.portal.flags(cmd)
 	o.flag(cmd, asTable)
 }

@@ -38,12 +38,12 @@ func newLedgerVerify(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [--file FILE | --server URL] [--anchor FILE...]",
 		Short: "Recompute the chain of the ledger and compare it with anchored heads",
-		Long: `Recompute the chain of an export, or of a portal's ledger, and compare it with anchored heads. It is done here: of the portal
-only the lines are asked, not its opinion.
+		Long: `Recompute the chain of an export, or of a portal's ledger, and compare it with anchored heads. The verification runs on
+this machine: the portal only provides the lines.
 
-Every line holds the hash of the line before it, so a line that was changed, removed, added or moved is found and named.
-Who can write the whole database could also have written another chain that fits itself; heads that were anchored
-elsewhere exclude that for the lines up to them. An anchor file has one head a line; that of the ConfigMap is printed by
+Every line contains the hash of the line before it, so a line that was changed, removed, added or moved is detected and named.
+Somebody who can write the whole database could write another consistent chain; heads that were anchored elsewhere exclude
+that for the lines up to them. An anchor file has one head per line. The heads of the ConfigMap are printed by
   kubectl -n acp-system get configmap acp-ledger-anchor -o jsonpath='{.data.heads\.jsonl}'
 
 Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is named, 2 wrong usage, 3 a file cannot be read,
@@ -54,9 +54,9 @@ Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is n
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input; empty: the portal")
+	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input (default: the portal)")
 	f.StringArrayVar(&o.anchors, "anchor", nil, "`FILE` with anchored heads; repeatable")
-	f.Int64Var(&o.from, "from", 1, "`LINE` with which to begin; what is before it is vouched for by an anchored head, or not at all")
+	f.Int64Var(&o.from, "from", 1, "first `LINE` to verify; only an anchored head can verify the lines before it")
 	o.flag(cmd, asTable)
 	o.flags(cmd)
 	return cmd

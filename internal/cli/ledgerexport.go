@@ -26,14 +26,14 @@ func newLedgerExport(s Streams) *cobra.Command {
 		Use:   "export [--out FILE]",
 		Short: "Write the ledger as JSON lines, which can be verified offline",
 		Long: `Write the ledger as JSON lines, which can be verified offline: {"seq":1,"hash":"...","text":"..."}. The text is the line itself,
-JSON whose bytes the hash covers; jq reads it with '.text | fromjson'. Only the security team and auditors may.`,
+JSON whose bytes the hash covers; jq reads it with '.text | fromjson'. Only the security team and auditors may export it.`,
 		Example: `  kubectl acp ledger export --out ledger.jsonl
   kubectl acp ledger export | jq -r '.text | fromjson | [.at, .actor, .action, .object] | @tsv'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&o.out, "out", "", "`FILE` to write; it is there only when it is whole; empty: standard output")
-	cmd.Flags().Int64Var(&o.from, "from", 1, "`LINE` to begin with")
+	cmd.Flags().StringVar(&o.out, "out", "", "`FILE` to write; it is created only when it is complete (default: standard output)")
+	cmd.Flags().Int64Var(&o.from, "from", 1, "first `LINE` to export")
 	o.flags(cmd)
 	return cmd
 }

@@ -49,12 +49,12 @@ func newLint(s Streams) *cobra.Command {
 	o := &lintOptions{source: source{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "lint [-f FILE|DIR...]",
-		Short: "Find what is invalid, not enforceable, odd or without effect",
-		Long: `Find what is invalid, not enforceable, odd or without effect.
+		Short: "Find what is invalid, not enforceable, suspicious or without effect",
+		Long: `Find what is invalid, not enforceable, suspicious or without effect.
 
-Errors: what an API server would refuse, objects that take no part, statements that no member gets. Warnings: what is
-legal but odd, and statements that are shadowed, redundant or contradictory. The exit code is 3 when something is
-invalid, and else 1 when there are findings (with --fail-on error: errors).`,
+Errors are objects that an API server would refuse, objects that are not used, and statements that no member receives.
+Warnings are valid but suspicious objects, and statements that are shadowed, redundant or contradictory. The exit code is 3 if
+an object is invalid, otherwise 1 if there are findings (with --fail-on error: errors).`,
 		Example: `  kubectl acp lint -f policies/ --strict
   kubectl acp lint -o json | jq '.[] | select(.severity == "error")'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -62,7 +62,7 @@ invalid, and else 1 when there are findings (with --fail-on error: errors).`,
 	o.flags(cmd)
 	o.output.flag(cmd, asTable)
 	o.declarations.flag(cmd)
-	cmd.Flags().StringVar(&o.failOn, "fail-on", severityWarning, "`SEVERITY` from which on the exit code is 1: warning or error")
+	cmd.Flags().StringVar(&o.failOn, "fail-on", severityWarning, "lowest `SEVERITY` for which the exit code is 1: warning or error")
 	return cmd
 }
 

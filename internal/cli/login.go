@@ -20,9 +20,9 @@ func newLogin(s Streams) *cobra.Command {
 		Use:   "login --server URL",
 		Short: "Log in to a portal with the browser",
 		Long: `Log in to a portal: the command shows a code, you open the portal in a browser (of any machine), log in there and
-agree. The login is kept in a file that only you can read, one for each portal.
+confirm. The login is stored in a file that only you can read, one for each portal.
 
-Programs do not log in: they set ` + envToken + ` to a machine token, which the portal's profile page makes.`,
+Programs do not log in: they set ` + envToken + ` to a machine token, which you create on the portal's profile page.`,
 		Example: "  kubectl acp login --server https://acp.example.com",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return remotely(r.login(cmd.Context())) },
@@ -163,7 +163,7 @@ func newWhoami(s Streams) *cobra.Command {
 	o := &whoamiOptions{remote: remote{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "whoami",
-		Short: "Who the portal takes you for, and as what",
+		Short: "Show the user and the roles of the login",
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return remotely(o.run(cmd.Context())) },
 	}

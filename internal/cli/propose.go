@@ -32,15 +32,15 @@ func newPropose(s Streams) *cobra.Command {
 	o := &proposeOptions{flowSource: newFlowSource(s)}
 	cmd := &cobra.Command{
 		Use:   "propose --resource NAME [--store STORE [-f FILE|DIR...]]",
-		Short: "Propose a policy for a resource from the clients that were seen",
-		Long: `Propose a policy for a resource from the clients that were seen, each with its evidence. Nothing is added automatically.
+		Short: "Propose a policy for a resource from its observed clients",
+		Long: `Propose a policy for a resource from its observed clients, each with its evidence. Nothing is added automatically.
 
-States: covered (a statement allows it), new (nothing is said about it), audited (passes only because of Audit), denied (is
-refused, or a deny names it). The policy of -o yaml has the clients that are new or audited; sources without a name and
-ports that no action has are listed apart, because somebody has to say what they are.
+The states are covered (a statement allows the client), new (no statement matches it), audited (it passes only because of
+Audit), and denied (it is refused, or a deny matches it). The policy of -o yaml contains the clients that are new or audited.
+Sources without a name and ports that belong to no action are listed separately, because a person has to identify them.
 
-With --store the flows come from there and the policies from files or the cluster; without, the portal answers, and NAME is
-a catalog id. The exit code is 1 when there is something to add, or a source without a name.`,
+With --store the flows are read from the store, and the policies from files or the cluster; without it the portal makes the
+proposal, and NAME is a catalog id. The exit code is 1 if there are clients to add, or sources without a name.`,
 		Example: `  kubectl acp propose --store sqlite:flows.db -f policies/ --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster -o yaml > bobs.yaml
   kubectl acp propose --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --reviewed 7d
   kubectl acp propose --resource bobs-cluster`,
@@ -51,8 +51,8 @@ a catalog id. The exit code is 1 when there is something to add, or a source wit
 	o.window.flags(cmd, windowPreset)
 	f := cmd.Flags()
 	f.StringVar(&o.resource, "resource", "", "`NAME` of the resource (required)")
-	f.StringVar(&o.reviewed, "reviewed", "", "`INSTANT|SPAN` of the last review: only what Audit lets in, and was first seen later; with --store")
-	f.Int64Var(&o.least, "min-count", 0, "leave out clients with fewer `CONNECTIONS`, unless one that was opened before is still in use; with --store")
+	f.StringVar(&o.reviewed, "reviewed", "", "`INSTANT|SPAN` of the last review: only clients that pass because of Audit and were first seen later; with --store")
+	f.Int64Var(&o.least, "min-count", 0, "leave out clients with fewer `CONNECTIONS`, except those with an older connection that is still in use; with --store")
 	return cmd
 }
 

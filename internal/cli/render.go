@@ -31,21 +31,21 @@ func newRender(s Streams) *cobra.Command {
 	o := &renderOptions{source: source{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "render [-f FILE|DIR...] [--enforcer NAME] [--cluster NAME | --federated]",
-		Short: "Print the objects that the members are given",
-		Long: `Print the objects that the members are given.
+		Short: "Print the objects for the members",
+		Long: `Print the objects for the members.
 
-A member with a mode of its own gets another spec: it is a further object with the annotation acp.io/cluster. With
---cluster, only that member's objects are printed; with --federated, the objects that KubeFed is given. Statements that
-cannot be rendered are told on standard error, and the exit code is 1.`,
+A member with a mode of its own has another spec, which is printed as a separate object with the annotation acp.io/cluster.
+With --cluster, only that member's objects are printed; with --federated, the Federated objects for KubeFed. Statements that
+cannot be rendered are reported on standard error, and then the exit code is 1.`,
 		Example: `  kubectl acp render -f policies/ --enforcer cilium
   kubectl acp render --federated -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	o.flags(cmd)
 	o.output.flag(cmd, asYAML)
-	cmd.Flags().StringVar(&o.enforcer, "enforcer", "", "`NAME`: render every unit for this one, whatever its class says; empty: those of the class")
+	cmd.Flags().StringVar(&o.enforcer, "enforcer", "", "`NAME` of the enforcer for which every unit is rendered (default: the enforcers of the class)")
 	o.declarations.flag(cmd)
-	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`NAME` of a member: only what it is given")
+	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`NAME` of a member: print only its objects")
 	cmd.Flags().BoolVar(&o.federated, "federated", false, "wrap the objects for KubeFed")
 	return cmd
 }

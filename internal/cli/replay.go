@@ -27,15 +27,16 @@ func newReplay(s Streams) *cobra.Command {
 	o := &replayOptions{flowSource: newFlowSource(s)}
 	cmd := &cobra.Command{
 		Use:   "replay --store STORE [-f OLD] -f NEW | --ticket T-N",
-		Short: "Tell what a change of policies would have done to the connections that were seen",
-		Long: `Tell what a change of policies would have done to the connections that were seen: every edge of the window is decided
-by the policies before and after, whatever was decided then.
+		Short: "Show how a change of policies would have affected the observed connections",
+		Long: `Show how a change of policies would have affected the observed connections: every edge of the window is decided by the
+policies before and after the change, regardless of the decision at its time.
 
-With two -f, the first is before and the second afterwards; with one, before is the cluster, and afterwards the cluster with
-the objects of the file or folder put over it. What cannot be known is listed as uncertain: sources that may be several, times
-that were not watched, flows that were lost. With --ticket, the portal replays what the ticket changes.
+With two -f, the first is the state before the change and the second the state after it. With one -f, the state before is the
+cluster, and the state after is the cluster with the objects of the file or folder applied. What cannot be determined is
+listed as uncertain: sources that match several names, times without observation, lost flows. With --ticket, the portal
+replays the change of the ticket.
 
-The exit code is 1 when anything is decided otherwise, or uncertain for a connection that was seen.`,
+The exit code is 1 if the decision about an observed connection changes or is uncertain.`,
 		Example: `  kubectl acp replay --store sqlite:flows.db -f main/ -f branch/
   kubectl acp replay --store sqlite:flows.db -f main/ -f branch/ --since 30d -o json | jq '.newlyDenied[].subject'
   kubectl acp replay --ticket T-42`,
@@ -47,7 +48,7 @@ The exit code is 1 when anything is decided otherwise, or uncertain for a connec
 	f := cmd.Flags()
 	f.StringArrayVar(&o.resources, "resource", nil, "only connections to this resource, by `NAME`; repeatable; with --store")
 	f.StringSliceVar(&o.clusters, "cluster", nil, clusterUsage)
-	f.IntVar(&o.lines, "lines", insight.MaxImpactLines, "at most so many lines of each kind; with --store")
+	f.IntVar(&o.lines, "lines", insight.MaxImpactLines, "maximum number of lines of each kind; with --store")
 	f.StringVar(&o.ticket, "ticket", "", "replay this ticket's change, as T-N, in the portal")
 	return cmd
 }

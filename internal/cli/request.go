@@ -28,7 +28,7 @@ func (a *asking) flags(cmd *cobra.Command) {
 	a.remote.flags(cmd)
 	a.flag(cmd, asTable)
 	f := cmd.Flags()
-	f.StringVar(&a.reason, "reason", "", "why; the approvers decide by it (required)")
+	f.StringVar(&a.reason, "reason", "", "the reason, which the approvers see (required)")
 	f.StringVar(&a.period, "for", "", "how long, such as 8h, 30d or 12w (default: until revoked)")
 	f.BoolVar(&a.dryRun, "dry-run", false, "only show who would have to approve")
 	f.BoolVar(&a.wait, "wait", false, "wait until it is effective in every member, or refused")
@@ -48,11 +48,11 @@ func newRequest(s Streams) *cobra.Command {
 	o := &requestOptions{asking: asking{remote: remote{streams: s}}}
 	cmd := &cobra.Command{
 		Use:   "request --app ID --resource ID... --action NAME... --reason TEXT",
-		Short: "Ask for access, or for a change of a resource's mode",
-		Long: `Ask for access of an application to resources, or, with --mode, for a change of the resources' mode. Names are catalog ids,
-as in the portal. --dry-run shows who would have to approve, and writes nothing.
+		Short: "Request access, or a change of a resource's mode",
+		Long: `Request access of an application to resources, or, with --mode, a change of the resources' mode. Names are catalog ids, as in
+the portal. --dry-run shows who would have to approve, without writing anything.
 
-With --wait the exit code tells the end: 0 effective, 1 refused, withdrawn or failed.`,
+With --wait the exit code is 0 if the ticket is effective, and 1 if it was refused, withdrawn or failed.`,
 		Example: `  kubectl acp request --app app-888 --resource bobs-cluster --action redis:connect --for 30d --reason 'session cache'
   kubectl acp request --resource bobs-cluster --mode Enforce --reason 'everybody has a grant'`,
 		Args: noArguments,
@@ -63,8 +63,8 @@ With --wait the exit code tells the end: 0 effective, 1 refused, withdrawn or fa
 	f.StringVar(&o.application, "app", "", "the application's catalog `ID`")
 	f.StringSliceVar(&o.resources, "resource", nil, "the resources' catalog `IDS`")
 	f.StringSliceVar(&o.actions, "action", nil, "the `ACTIONS`, such as redis:connect")
-	f.StringVar(&o.mode, "mode", "", "ask for this mode of the resources instead: Observe, Audit or Enforce")
-	f.BoolVar(&o.breakGlass, "break-glass", false, "effective at once and reviewed afterwards; only for people named for it")
+	f.StringVar(&o.mode, "mode", "", "request this mode of the resources instead: Observe, Audit or Enforce")
+	f.BoolVar(&o.breakGlass, "break-glass", false, "effective at once and reviewed afterwards; only for people who are allowed to use it")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func newExtend(s Streams) *cobra.Command {
 	o := &extendOptions{asking: asking{remote: remote{streams: s}}}
 	cmd := &cobra.Command{
 		Use:     "extend T-N --for PERIOD --reason TEXT",
-		Short:   "Ask for more time of a grant",
+		Short:   "Request the extension of a grant",
 		Example: "  kubectl acp extend T-42 --for 30d --reason 'the migration takes longer'",
 		Args:    oneArgument("the ticket, such as T-42,"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args[0])) },

@@ -31,8 +31,8 @@ func (o *source) flags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`FILE|DIR` with objects, or - for standard input; repeatable; none: the cluster")
 	f.BoolVar(&o.strict, "strict", false, "refuse kinds that are not ACP's instead of ignoring them with a warning")
 	hostClusterFlags(cmd, &o.kubeconfig, &o.context)
-	f.StringVar(&o.known, "known-names", "", "`FILE` with a name per line of what exists in the members, for prefixes such as app/team-*")
-	f.StringVar(&o.at, "at", "", "`INSTANT` of the question, as 2026-01-31T12:00:00Z; empty: now")
+	f.StringVar(&o.known, "known-names", "", "`FILE` with the names that exist in the members, one per line, for prefixes such as app/team-*")
+	f.StringVar(&o.at, "at", "", "`INSTANT` at which statements are evaluated, such as 2026-01-31T12:00:00Z (default: now)")
 }
 
 // instant returns the instant of the query.

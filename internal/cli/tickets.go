@@ -27,7 +27,7 @@ func newTickets(s Streams) *cobra.Command {
 	o := &ticketsOptions{remote: remote{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "tickets [T-N...]",
-		Short: "List tickets, or show some with their whole life",
+		Short: "List tickets, or show tickets with their history",
 		Example: `  kubectl acp tickets --view approvals
   kubectl acp tickets --view all --state pending,failed
   kubectl acp tickets T-42`,
@@ -42,7 +42,7 @@ func newTickets(s Streams) *cobra.Command {
 	f.StringVar(&o.application, "app", "", "only about this application (catalog id)")
 	f.StringVar(&o.resource, "resource", "", "only about this resource (catalog id)")
 	f.StringVar(&o.text, "search", "", "only with this `TEXT`")
-	f.IntVar(&o.limit, "limit", 50, "at most so many; 0 is all")
+	f.IntVar(&o.limit, "limit", 50, "maximum number; 0 means all")
 	return cmd
 }
 

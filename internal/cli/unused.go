@@ -29,13 +29,13 @@ func newUnused(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unused [--resource NAME...] [--store STORE [-f FILE|DIR...]]",
 		Short: "Find grants without traffic, and propose their removal",
-		Long: `Find grants without traffic, and propose their removal. Only allows that were in force for all of the quiet time are in
-the answer, and none about a resource of which a member was not watched nearly from end to end in that time. Its members are
-those that its class names, or the KubeFedClusters that are read with the policies, or --cluster. A wildcard is used when any
-resource was used through it.
+		Long: `Find grants without traffic, and propose their removal. A grant is listed if it was in force
+for the whole span and every member of its resource was observed for nearly all of it. The members of a resource are those that
+its class names, or the KubeFedClusters that are read with the policies, or --cluster. A wildcard is used if any of its
+resources was used through it.
 
-With --store the flows come from there and the policies from files or the cluster; without, the portal answers, and NAME is a
-catalog id. The exit code is 1 when there are unused grants, or nothing can be said.`,
+With --store the flows are read from the store, and the policies from files or the cluster; without it the portal answers, and
+NAME is a catalog id. The exit code is 1 if there are unused grants, or if it cannot be determined.`,
 		Example: `  kubectl acp unused --store sqlite:flows.db -f policies/ --quiet 30d
   kubectl acp unused --store sqlite:flows.db -o json | jq -r '.[].ref | .policy + "/" + .sid'
   kubectl acp unused --resource bobs-cluster`,
