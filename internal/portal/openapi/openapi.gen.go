@@ -4635,19 +4635,19 @@ type ServerInterface interface {
 	// ListAccess Who can reach what, one row per subject, resource and statement (security, auditors)
 	// (GET /access)
 	ListAccess(c *gin.Context, params ListAccessParams)
-	// GetAccessGraph The same as a graph, statements between the same two put together (security, auditors)
+	// GetAccessGraph Who can reach what as a graph, with one edge for all statements between two nodes (security, auditors)
 	// (GET /access/graph)
 	GetAccessGraph(c *gin.Context, params GetAccessGraphParams)
-	// GetAccessPath How one can reach another, directly or over others that are both client and server (security, auditors)
+	// GetAccessPath How one name can reach another, directly or through others that are both client and server (security, auditors)
 	// (GET /access/path)
 	GetAccessPath(c *gin.Context, params GetAccessPathParams)
-	// ListApplications Applications, filtered
+	// ListApplications List applications
 	// (GET /applications)
 	ListApplications(c *gin.Context, params ListApplicationsParams)
 
 	// (GET /applications/{id})
 	GetApplication(c *gin.Context, id Id)
-	// ListApplicationAccess What the application can reach, and by which statement
+	// ListApplicationAccess List what the application can reach, and by which statement
 	// (GET /applications/{id}/access)
 	ListApplicationAccess(c *gin.Context, id Id)
 	// ListApplicationConnections Recent connections from the application, rolled up
@@ -4656,22 +4656,22 @@ type ServerInterface interface {
 	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
 	// (GET /applications/{id}/unused)
 	ListApplicationUnused(c *gin.Context, id Id, params ListApplicationUnusedParams)
-	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// ListApprovalPolicies List approval policies in the order in which they are evaluated; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(c *gin.Context)
-	// GetApprovalPolicy One of them, with its YAML
+	// GetApprovalPolicy One approval policy, with its YAML
 	// (GET /approval-policies/{id})
 	GetApprovalPolicy(c *gin.Context, id Id)
-	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// GetDevice The login that the user would confirm (code not-found if no login waits with this user code)
 	// (GET /auth/device)
 	GetDevice(c *gin.Context, params GetDeviceParams)
 	// StartDevice Begin a login of a command line (RFC 8628)
 	// (POST /auth/device)
 	StartDevice(c *gin.Context)
-	// ApproveDevice The logged in user agrees to a command line login
+	// ApproveDevice Confirm a command line login
 	// (POST /auth/device/approve)
 	ApproveDevice(c *gin.Context)
-	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// PollDevice The token, after the user has confirmed the login (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(c *gin.Context)
 	// ListEntities Entities with source and state
@@ -4683,7 +4683,7 @@ type ServerInterface interface {
 	// DeleteEntity Mark an entity of the portal as removed, or delete an already removed one (security)
 	// (DELETE /catalog/entities/{kind}/{id})
 	DeleteEntity(c *gin.Context, kind string, id Id)
-	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// ListCatalogSources List the sources of the catalog, with the state of their last sync (security and auditors)
 	// (GET /catalog/sources)
 	ListCatalogSources(c *gin.Context)
 	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
@@ -4704,25 +4704,25 @@ type ServerInterface interface {
 	// EndDelegation End a delegation now
 	// (DELETE /delegations/{id})
 	EndDelegation(c *gin.Context, id Id)
-	// ResumeDowngrade End what a downgrade opened, so that the resources' own modes count again (security)
+	// ResumeDowngrade End downgrades, so that the resources' own modes apply again (security)
 	// (DELETE /downgrade)
 	ResumeDowngrade(c *gin.Context)
-	// GetDowngrade What a downgrade would open, and what is open by one (security, auditors)
+	// GetDowngrade What a downgrade would open, and what downgrades have opened (security, auditors)
 	// (GET /downgrade)
 	GetDowngrade(c *gin.Context, params GetDowngradeParams)
-	// StartDowngrade Turn everything, or all resources of a class, to temporary audit at once (security)
+	// StartDowngrade Downgrade everything, or all resources of a class, to temporary audit at once (security)
 	// (POST /downgrade)
 	StartDowngrade(c *gin.Context)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
-	// ListFindings What is not as it should be, in the whole fleet (security, auditors)
+	// ListFindings List the deviations of the whole fleet (security, auditors)
 	// (GET /findings)
 	ListFindings(c *gin.Context, params ListFindingsParams)
 	// ListFleet The member clusters as the adapter last saw them (security, auditors)
 	// (GET /fleet)
 	ListFleet(c *gin.Context)
-	// GetMember One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors)
+	// GetMember One member with its findings, the use of its identities, and the deviations there (security, auditors)
 	// (GET /fleet/{member})
 	GetMember(c *gin.Context, member string)
 	// ListFlows Connections of the window, each edge once with its total, the one seen last first
@@ -4755,7 +4755,7 @@ type ServerInterface interface {
 	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
 	// (POST /ledger/verify)
 	VerifyLedger(c *gin.Context)
-	// GetMe Who am I, and as what
+	// GetMe The caller and their roles
 	// (GET /me)
 	GetMe(c *gin.Context)
 	// ListInbox Notifications of the caller, newest first
@@ -4767,19 +4767,19 @@ type ServerInterface interface {
 	// GetPreferences How the caller is notified, and in which language and time zone
 	// (GET /me/preferences)
 	GetPreferences(c *gin.Context)
-	// PutPreferences Change them
+	// PutPreferences Change how the caller is notified
 	// (PUT /me/preferences)
 	PutPreferences(c *gin.Context)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(c *gin.Context)
-	// ListSessions Where the caller is logged in
+	// ListSessions List the sessions of the caller
 	// (GET /me/sessions)
 	ListSessions(c *gin.Context)
-	// ListTokens Machine tokens that the caller made
+	// ListTokens List the machine tokens of the caller
 	// (GET /me/tokens)
 	ListTokens(c *gin.Context)
-	// CreateToken Make a machine token; its secret is shown once
+	// CreateToken Create a machine token; its secret is shown once
 	// (POST /me/tokens)
 	CreateToken(c *gin.Context, params CreateTokenParams)
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
@@ -4788,7 +4788,7 @@ type ServerInterface interface {
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(c *gin.Context, params ListUndeliveredParams)
-	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(c *gin.Context)
 	// ListPeople People of the catalog
@@ -4797,13 +4797,13 @@ type ServerInterface interface {
 	// GetPerson A person with leader, groups and what the person owns
 	// (GET /people/{id})
 	GetPerson(c *gin.Context, id Id)
-	// ListPolicies Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors)
+	// ListPolicies List AccessControlPolicies with their authors and issues (security, auditors)
 	// (GET /policies)
 	ListPolicies(c *gin.Context, params ListPoliciesParams)
 	// GetPolicy One policy, statement by statement (security, auditors)
 	// (GET /policies/{name})
 	GetPolicy(c *gin.Context, name string)
-	// ListResources Resources, filtered
+	// ListResources List resources
 	// (GET /resources)
 	ListResources(c *gin.Context, params ListResourcesParams)
 
@@ -4815,31 +4815,31 @@ type ServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
-	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// GetResourceEvidence The evidence score of the resource, which Enforce requires (owners, security, auditors)
 	// (GET /resources/{id}/evidence)
 	GetResourceEvidence(c *gin.Context, id Id)
-	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(c *gin.Context, id Id, params GetResourceProposalParams)
-	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// EndTemporaryAudit End the temporary audit, so that the resource's own mode applies again (owners, security)
 	// (DELETE /resources/{id}/temporary-audit)
 	EndTemporaryAudit(c *gin.Context, id Id)
-	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// PutTemporaryAudit Allow all traffic to the resource until an instant, at once and without a ticket (owners, security)
 	// (PUT /resources/{id}/temporary-audit)
 	PutTemporaryAudit(c *gin.Context, id Id)
-	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// ListResourceUnused Statements about the resource without traffic in a time in which it was sufficiently observed (owners, security, auditors)
 	// (GET /resources/{id}/unused)
 	ListResourceUnused(c *gin.Context, id Id, params ListResourceUnusedParams)
-	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// ListRollout List resources with the state of their rollout (the caller's own; security and auditors see all)
 	// (GET /rollout)
 	ListRollout(c *gin.Context, params ListRolloutParams)
-	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// AdvanceRollout Request another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
 	// (POST /rollout/advance)
 	AdvanceRollout(c *gin.Context, params AdvanceRolloutParams)
 	// AnnounceRollout Announce to the owners of the clients seen that resources will be closed (owners of each resource, security)
 	// (POST /rollout/announce)
 	AnnounceRollout(c *gin.Context, params AnnounceRolloutParams)
-	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// GetRollout One resource of the rollout, with its full evidence (owners, security, auditors)
 	// (GET /rollout/{id})
 	GetRollout(c *gin.Context, id Id)
 	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
@@ -4851,7 +4851,7 @@ type ServerInterface interface {
 	// ListTickets Tickets that the caller may see, newest first
 	// (GET /tickets)
 	ListTickets(c *gin.Context, params ListTicketsParams)
-	// CreateTicket Ask for access
+	// CreateTicket Request access
 	// (POST /tickets)
 	CreateTicket(c *gin.Context, params CreateTicketParams)
 	// DecideMany One decision for many items, each with its own result
@@ -4860,7 +4860,7 @@ type ServerInterface interface {
 	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
 	// (POST /tickets/impact)
 	PreviewImpact(c *gin.Context)
-	// PreviewTicket What would happen with this request; writes nothing
+	// PreviewTicket Preview the effect of a request, without writing anything
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
 	// WhatIf Return the approvers that a request would need, without creating it (security and auditors may ask for any applicant, others only for themselves)
@@ -4887,10 +4887,10 @@ type ServerInterface interface {
 	// ReviewTicket Confirm or end a break-glass grant afterwards
 	// (POST /tickets/{id}/review)
 	ReviewTicket(c *gin.Context, id TicketId)
-	// RevokeTicket The resource's owner, the application's owner or security ends the grant
+	// RevokeTicket End a grant (owners of the resource or the application, security)
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(c *gin.Context, id TicketId)
-	// WithdrawTicket The requester withdraws a pending request
+	// WithdrawTicket Withdraw a pending request (its requester)
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(c *gin.Context, id TicketId)
 	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
@@ -4905,7 +4905,7 @@ type ServerInterface interface {
 	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(c *gin.Context)
-	// DeleteWorkload Remove one
+	// DeleteWorkload Remove a workload
 	// (DELETE /workloads/{id})
 	DeleteWorkload(c *gin.Context, id Id, params DeleteWorkloadParams)
 }
@@ -12007,19 +12007,19 @@ type StrictServerInterface interface {
 	// ListAccess Who can reach what, one row per subject, resource and statement (security, auditors)
 	// (GET /access)
 	ListAccess(ctx context.Context, request ListAccessRequestObject) (ListAccessResponseObject, error)
-	// GetAccessGraph The same as a graph, statements between the same two put together (security, auditors)
+	// GetAccessGraph Who can reach what as a graph, with one edge for all statements between two nodes (security, auditors)
 	// (GET /access/graph)
 	GetAccessGraph(ctx context.Context, request GetAccessGraphRequestObject) (GetAccessGraphResponseObject, error)
-	// GetAccessPath How one can reach another, directly or over others that are both client and server (security, auditors)
+	// GetAccessPath How one name can reach another, directly or through others that are both client and server (security, auditors)
 	// (GET /access/path)
 	GetAccessPath(ctx context.Context, request GetAccessPathRequestObject) (GetAccessPathResponseObject, error)
-	// ListApplications Applications, filtered
+	// ListApplications List applications
 	// (GET /applications)
 	ListApplications(ctx context.Context, request ListApplicationsRequestObject) (ListApplicationsResponseObject, error)
 
 	// (GET /applications/{id})
 	GetApplication(ctx context.Context, request GetApplicationRequestObject) (GetApplicationResponseObject, error)
-	// ListApplicationAccess What the application can reach, and by which statement
+	// ListApplicationAccess List what the application can reach, and by which statement
 	// (GET /applications/{id}/access)
 	ListApplicationAccess(ctx context.Context, request ListApplicationAccessRequestObject) (ListApplicationAccessResponseObject, error)
 	// ListApplicationConnections Recent connections from the application, rolled up
@@ -12028,22 +12028,22 @@ type StrictServerInterface interface {
 	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
 	// (GET /applications/{id}/unused)
 	ListApplicationUnused(ctx context.Context, request ListApplicationUnusedRequestObject) (ListApplicationUnusedResponseObject, error)
-	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// ListApprovalPolicies List approval policies in the order in which they are evaluated; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(ctx context.Context, request ListApprovalPoliciesRequestObject) (ListApprovalPoliciesResponseObject, error)
-	// GetApprovalPolicy One of them, with its YAML
+	// GetApprovalPolicy One approval policy, with its YAML
 	// (GET /approval-policies/{id})
 	GetApprovalPolicy(ctx context.Context, request GetApprovalPolicyRequestObject) (GetApprovalPolicyResponseObject, error)
-	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// GetDevice The login that the user would confirm (code not-found if no login waits with this user code)
 	// (GET /auth/device)
 	GetDevice(ctx context.Context, request GetDeviceRequestObject) (GetDeviceResponseObject, error)
 	// StartDevice Begin a login of a command line (RFC 8628)
 	// (POST /auth/device)
 	StartDevice(ctx context.Context, request StartDeviceRequestObject) (StartDeviceResponseObject, error)
-	// ApproveDevice The logged in user agrees to a command line login
+	// ApproveDevice Confirm a command line login
 	// (POST /auth/device/approve)
 	ApproveDevice(ctx context.Context, request ApproveDeviceRequestObject) (ApproveDeviceResponseObject, error)
-	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// PollDevice The token, after the user has confirmed the login (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(ctx context.Context, request PollDeviceRequestObject) (PollDeviceResponseObject, error)
 	// ListEntities Entities with source and state
@@ -12055,7 +12055,7 @@ type StrictServerInterface interface {
 	// DeleteEntity Mark an entity of the portal as removed, or delete an already removed one (security)
 	// (DELETE /catalog/entities/{kind}/{id})
 	DeleteEntity(ctx context.Context, request DeleteEntityRequestObject) (DeleteEntityResponseObject, error)
-	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// ListCatalogSources List the sources of the catalog, with the state of their last sync (security and auditors)
 	// (GET /catalog/sources)
 	ListCatalogSources(ctx context.Context, request ListCatalogSourcesRequestObject) (ListCatalogSourcesResponseObject, error)
 	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
@@ -12076,25 +12076,25 @@ type StrictServerInterface interface {
 	// EndDelegation End a delegation now
 	// (DELETE /delegations/{id})
 	EndDelegation(ctx context.Context, request EndDelegationRequestObject) (EndDelegationResponseObject, error)
-	// ResumeDowngrade End what a downgrade opened, so that the resources' own modes count again (security)
+	// ResumeDowngrade End downgrades, so that the resources' own modes apply again (security)
 	// (DELETE /downgrade)
 	ResumeDowngrade(ctx context.Context, request ResumeDowngradeRequestObject) (ResumeDowngradeResponseObject, error)
-	// GetDowngrade What a downgrade would open, and what is open by one (security, auditors)
+	// GetDowngrade What a downgrade would open, and what downgrades have opened (security, auditors)
 	// (GET /downgrade)
 	GetDowngrade(ctx context.Context, request GetDowngradeRequestObject) (GetDowngradeResponseObject, error)
-	// StartDowngrade Turn everything, or all resources of a class, to temporary audit at once (security)
+	// StartDowngrade Downgrade everything, or all resources of a class, to temporary audit at once (security)
 	// (POST /downgrade)
 	StartDowngrade(ctx context.Context, request StartDowngradeRequestObject) (StartDowngradeResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
-	// ListFindings What is not as it should be, in the whole fleet (security, auditors)
+	// ListFindings List the deviations of the whole fleet (security, auditors)
 	// (GET /findings)
 	ListFindings(ctx context.Context, request ListFindingsRequestObject) (ListFindingsResponseObject, error)
 	// ListFleet The member clusters as the adapter last saw them (security, auditors)
 	// (GET /fleet)
 	ListFleet(ctx context.Context, request ListFleetRequestObject) (ListFleetResponseObject, error)
-	// GetMember One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors)
+	// GetMember One member with its findings, the use of its identities, and the deviations there (security, auditors)
 	// (GET /fleet/{member})
 	GetMember(ctx context.Context, request GetMemberRequestObject) (GetMemberResponseObject, error)
 	// ListFlows Connections of the window, each edge once with its total, the one seen last first
@@ -12127,7 +12127,7 @@ type StrictServerInterface interface {
 	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
 	// (POST /ledger/verify)
 	VerifyLedger(ctx context.Context, request VerifyLedgerRequestObject) (VerifyLedgerResponseObject, error)
-	// GetMe Who am I, and as what
+	// GetMe The caller and their roles
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
 	// ListInbox Notifications of the caller, newest first
@@ -12139,19 +12139,19 @@ type StrictServerInterface interface {
 	// GetPreferences How the caller is notified, and in which language and time zone
 	// (GET /me/preferences)
 	GetPreferences(ctx context.Context, request GetPreferencesRequestObject) (GetPreferencesResponseObject, error)
-	// PutPreferences Change them
+	// PutPreferences Change how the caller is notified
 	// (PUT /me/preferences)
 	PutPreferences(ctx context.Context, request PutPreferencesRequestObject) (PutPreferencesResponseObject, error)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
-	// ListSessions Where the caller is logged in
+	// ListSessions List the sessions of the caller
 	// (GET /me/sessions)
 	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
-	// ListTokens Machine tokens that the caller made
+	// ListTokens List the machine tokens of the caller
 	// (GET /me/tokens)
 	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
-	// CreateToken Make a machine token; its secret is shown once
+	// CreateToken Create a machine token; its secret is shown once
 	// (POST /me/tokens)
 	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
@@ -12160,7 +12160,7 @@ type StrictServerInterface interface {
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(ctx context.Context, request ListUndeliveredRequestObject) (ListUndeliveredResponseObject, error)
-	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(ctx context.Context, request RetryUndeliveredRequestObject) (RetryUndeliveredResponseObject, error)
 	// ListPeople People of the catalog
@@ -12169,13 +12169,13 @@ type StrictServerInterface interface {
 	// GetPerson A person with leader, groups and what the person owns
 	// (GET /people/{id})
 	GetPerson(ctx context.Context, request GetPersonRequestObject) (GetPersonResponseObject, error)
-	// ListPolicies Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors)
+	// ListPolicies List AccessControlPolicies with their authors and issues (security, auditors)
 	// (GET /policies)
 	ListPolicies(ctx context.Context, request ListPoliciesRequestObject) (ListPoliciesResponseObject, error)
 	// GetPolicy One policy, statement by statement (security, auditors)
 	// (GET /policies/{name})
 	GetPolicy(ctx context.Context, request GetPolicyRequestObject) (GetPolicyResponseObject, error)
-	// ListResources Resources, filtered
+	// ListResources List resources
 	// (GET /resources)
 	ListResources(ctx context.Context, request ListResourcesRequestObject) (ListResourcesResponseObject, error)
 
@@ -12187,31 +12187,31 @@ type StrictServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
-	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// GetResourceEvidence The evidence score of the resource, which Enforce requires (owners, security, auditors)
 	// (GET /resources/{id}/evidence)
 	GetResourceEvidence(ctx context.Context, request GetResourceEvidenceRequestObject) (GetResourceEvidenceResponseObject, error)
-	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(ctx context.Context, request GetResourceProposalRequestObject) (GetResourceProposalResponseObject, error)
-	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// EndTemporaryAudit End the temporary audit, so that the resource's own mode applies again (owners, security)
 	// (DELETE /resources/{id}/temporary-audit)
 	EndTemporaryAudit(ctx context.Context, request EndTemporaryAuditRequestObject) (EndTemporaryAuditResponseObject, error)
-	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// PutTemporaryAudit Allow all traffic to the resource until an instant, at once and without a ticket (owners, security)
 	// (PUT /resources/{id}/temporary-audit)
 	PutTemporaryAudit(ctx context.Context, request PutTemporaryAuditRequestObject) (PutTemporaryAuditResponseObject, error)
-	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// ListResourceUnused Statements about the resource without traffic in a time in which it was sufficiently observed (owners, security, auditors)
 	// (GET /resources/{id}/unused)
 	ListResourceUnused(ctx context.Context, request ListResourceUnusedRequestObject) (ListResourceUnusedResponseObject, error)
-	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// ListRollout List resources with the state of their rollout (the caller's own; security and auditors see all)
 	// (GET /rollout)
 	ListRollout(ctx context.Context, request ListRolloutRequestObject) (ListRolloutResponseObject, error)
-	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// AdvanceRollout Request another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
 	// (POST /rollout/advance)
 	AdvanceRollout(ctx context.Context, request AdvanceRolloutRequestObject) (AdvanceRolloutResponseObject, error)
 	// AnnounceRollout Announce to the owners of the clients seen that resources will be closed (owners of each resource, security)
 	// (POST /rollout/announce)
 	AnnounceRollout(ctx context.Context, request AnnounceRolloutRequestObject) (AnnounceRolloutResponseObject, error)
-	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// GetRollout One resource of the rollout, with its full evidence (owners, security, auditors)
 	// (GET /rollout/{id})
 	GetRollout(ctx context.Context, request GetRolloutRequestObject) (GetRolloutResponseObject, error)
 	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
@@ -12223,7 +12223,7 @@ type StrictServerInterface interface {
 	// ListTickets Tickets that the caller may see, newest first
 	// (GET /tickets)
 	ListTickets(ctx context.Context, request ListTicketsRequestObject) (ListTicketsResponseObject, error)
-	// CreateTicket Ask for access
+	// CreateTicket Request access
 	// (POST /tickets)
 	CreateTicket(ctx context.Context, request CreateTicketRequestObject) (CreateTicketResponseObject, error)
 	// DecideMany One decision for many items, each with its own result
@@ -12232,7 +12232,7 @@ type StrictServerInterface interface {
 	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
 	// (POST /tickets/impact)
 	PreviewImpact(ctx context.Context, request PreviewImpactRequestObject) (PreviewImpactResponseObject, error)
-	// PreviewTicket What would happen with this request; writes nothing
+	// PreviewTicket Preview the effect of a request, without writing anything
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
 	// WhatIf Return the approvers that a request would need, without creating it (security and auditors may ask for any applicant, others only for themselves)
@@ -12259,10 +12259,10 @@ type StrictServerInterface interface {
 	// ReviewTicket Confirm or end a break-glass grant afterwards
 	// (POST /tickets/{id}/review)
 	ReviewTicket(ctx context.Context, request ReviewTicketRequestObject) (ReviewTicketResponseObject, error)
-	// RevokeTicket The resource's owner, the application's owner or security ends the grant
+	// RevokeTicket End a grant (owners of the resource or the application, security)
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(ctx context.Context, request RevokeTicketRequestObject) (RevokeTicketResponseObject, error)
-	// WithdrawTicket The requester withdraws a pending request
+	// WithdrawTicket Withdraw a pending request (its requester)
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(ctx context.Context, request WithdrawTicketRequestObject) (WithdrawTicketResponseObject, error)
 	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
@@ -12277,7 +12277,7 @@ type StrictServerInterface interface {
 	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
-	// DeleteWorkload Remove one
+	// DeleteWorkload Remove a workload
 	// (DELETE /workloads/{id})
 	DeleteWorkload(ctx context.Context, request DeleteWorkloadRequestObject) (DeleteWorkloadResponseObject, error)
 }

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who am I, and as what */
+        /** The caller and their roles */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Applications, filtered */
+        /** List applications */
         get: operations["listApplications"];
         put?: never;
         post?: never;
@@ -67,7 +67,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** What the application can reach, and by which statement */
+        /** List what the application can reach, and by which statement */
         get: operations["listApplicationAccess"];
         put?: never;
         post?: never;
@@ -108,7 +108,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Resources, filtered */
+        /** List resources */
         get: operations["listResources"];
         put?: never;
         post?: never;
@@ -192,7 +192,7 @@ export interface paths {
         get: operations["listTickets"];
         put?: never;
         /**
-         * Ask for access
+         * Request access
          * @description The same Idempotency-Key from the same person returns the ticket that the first call made.
          */
         post: operations["createTicket"];
@@ -211,7 +211,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What would happen with this request; writes nothing */
+        /** Preview the effect of a request, without writing anything */
         post: operations["previewTicket"];
         delete?: never;
         options?: never;
@@ -267,7 +267,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The requester withdraws a pending request */
+        /** Withdraw a pending request (its requester) */
         post: operations["withdrawTicket"];
         delete?: never;
         options?: never;
@@ -286,7 +286,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The resource's owner, the application's owner or security ends the grant */
+        /** End a grant (owners of the resource or the application, security) */
         post: operations["revokeTicket"];
         delete?: never;
         options?: never;
@@ -322,7 +322,7 @@ export interface paths {
         /** Notifications that could not be delivered and were given up, newest first (security, auditors) */
         get: operations["listUndelivered"];
         put?: never;
-        /** Put them on their way again, with as many attempts as new ones (security) */
+        /** Deliver notifications again that were given up, with as many attempts as new ones (security) */
         post: operations["retryUndelivered"];
         delete?: never;
         options?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         /** How the caller is notified, and in which language and time zone */
         get: operations["getPreferences"];
-        /** Change them */
+        /** Change how the caller is notified */
         put: operations["putPreferences"];
         post?: never;
         delete?: never;
@@ -355,11 +355,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Machine tokens that the caller made */
+        /** List the machine tokens of the caller */
         get: operations["listTokens"];
         put?: never;
         /**
-         * Make a machine token; its secret is shown once
+         * Create a machine token; its secret is shown once
          * @description The same Idempotency-Key again is refused with code conflict: the token is there, and its secret was shown.
          */
         post: operations["createToken"];
@@ -396,7 +396,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where the caller is logged in */
+        /** List the sessions of the caller */
         get: operations["listSessions"];
         put?: never;
         post?: never;
@@ -650,7 +650,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who must approve what, in the order in which they are tried; the built-in chain is last */
+        /** List approval policies in the order in which they are evaluated; the built-in chain is last */
         get: operations["listApprovalPolicies"];
         put?: never;
         post?: never;
@@ -670,7 +670,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** One of them, with its YAML */
+        /** One approval policy, with its YAML */
         get: operations["getApprovalPolicy"];
         put?: never;
         post?: never;
@@ -704,7 +704,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where the catalog comes from, with the state of the last sync (security and auditors) */
+        /** List the sources of the catalog, with the state of their last sync (security and auditors) */
         get: operations["listCatalogSources"];
         put?: never;
         post?: never;
@@ -844,7 +844,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove one */
+        /** Remove a workload */
         delete: operations["deleteWorkload"];
         options?: never;
         head?: never;
@@ -909,7 +909,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the logged in user would agree to (code not-found if nothing waits with this user code) */
+        /** The login that the user would confirm (code not-found if no login waits with this user code) */
         get: operations["getDevice"];
         put?: never;
         /**
@@ -932,7 +932,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The token, once the user has agreed (code authorization-pending until then) */
+        /** The token, after the user has confirmed the login (code authorization-pending until then) */
         post: operations["pollDevice"];
         delete?: never;
         options?: never;
@@ -949,7 +949,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The logged in user agrees to a command line login */
+        /** Confirm a command line login */
         post: operations["approveDevice"];
         delete?: never;
         options?: never;
@@ -1062,7 +1062,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The clients that were seen as a policy to review, each with its evidence (owners, security, auditors) */
+        /** Propose a policy from the observed clients, each with its evidence (owners, security, auditors) */
         get: operations["getResourceProposal"];
         put?: never;
         post?: never;
@@ -1082,7 +1082,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** How well the resource is known, as the score that Enforce needs (owners, security, auditors) */
+        /** The evidence score of the resource, which Enforce requires (owners, security, auditors) */
         get: operations["getResourceEvidence"];
         put?: never;
         post?: never;
@@ -1105,7 +1105,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** Statements about the resource without traffic, while it was watched well enough (owners, security, auditors) */
+        /** Statements about the resource without traffic in a time in which it was sufficiently observed (owners, security, auditors) */
         get: operations["listResourceUnused"];
         put?: never;
         post?: never;
@@ -1127,13 +1127,13 @@ export interface paths {
         };
         get?: never;
         /**
-         * Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+         * Allow all traffic to the resource until an instant, at once and without a ticket (owners, security)
          * @description What Enforce would refuse is reported and passes. Again: the end is set anew, which extends or shortens it. It ends by
          *     itself. Each time is one ledger line; the other owners and the security team are notified.
          */
         put: operations["putTemporaryAudit"];
         post?: never;
-        /** End it now, so that the resource's own mode counts again (owners, security) */
+        /** End the temporary audit, so that the resource's own mode applies again (owners, security) */
         delete: operations["endTemporaryAudit"];
         options?: never;
         head?: never;
@@ -1187,7 +1187,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Resources on their way from observe to enforce (the caller's own; security and auditors see all) */
+        /** List resources with the state of their rollout (the caller's own; security and auditors see all) */
         get: operations["listRollout"];
         put?: never;
         post?: never;
@@ -1224,7 +1224,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+         * Request another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
          * @description Without evidence enough, enforce is refused with code evidence for that resource, unless a security administrator overrides it.
          */
         post: operations["advanceRollout"];
@@ -1244,7 +1244,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** One card of the board, with the evidence in full (owners, security, auditors) */
+        /** One resource of the rollout, with its full evidence (owners, security, auditors) */
         get: operations["getRollout"];
         put?: never;
         post?: never;
@@ -1337,7 +1337,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors) */
+        /** One member with its findings, the use of its identities, and the deviations there (security, auditors) */
         get: operations["getMember"];
         put?: never;
         post?: never;
@@ -1372,7 +1372,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The same as a graph, statements between the same two put together (security, auditors)
+         * Who can reach what as a graph, with one edge for all statements between two nodes (security, auditors)
          * @description Edges name their ends by their place in `nodes`, which keeps ten thousand of them small.
          */
         get: operations["getAccessGraph"];
@@ -1391,7 +1391,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How one can reach another, directly or over others that are both client and server (security, auditors) */
+        /** How one name can reach another, directly or through others that are both client and server (security, auditors) */
         get: operations["getAccessPath"];
         put?: never;
         post?: never;
@@ -1408,7 +1408,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors) */
+        /** List AccessControlPolicies with their authors and issues (security, auditors) */
         get: operations["listPolicies"];
         put?: never;
         post?: never;
@@ -1445,7 +1445,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is not as it should be, in the whole fleet (security, auditors) */
+        /** List the deviations of the whole fleet (security, auditors) */
         get: operations["listFindings"];
         put?: never;
         post?: never;
@@ -1462,18 +1462,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a downgrade would open, and what is open by one (security, auditors) */
+        /** What a downgrade would open, and what downgrades have opened (security, auditors) */
         get: operations["getDowngrade"];
         put?: never;
         /**
-         * Turn everything, or all resources of a class, to temporary audit at once (security)
+         * Downgrade everything, or all resources of a class, to temporary audit at once (security)
          * @description Each resource that some member enforces gets the same temporary audit. What has one that ends later keeps it. The answer comes
          *     when all are written, or after a few seconds, and the rest goes on; ask GET for its progress. Calling it again with the
          *     same end does what is left and nothing twice. A single resource is opened by its own temporary audit.
          */
         post: operations["startDowngrade"];
         /**
-         * End what a downgrade opened, so that the resources' own modes count again (security)
+         * End downgrades, so that the resources' own modes apply again (security)
          * @description Temporary audits that owners began by themselves stay. Calling it again does what is left.
          */
         delete: operations["resumeDowngrade"];
