@@ -397,7 +397,7 @@ func verifyLedger(t *testing.T, o options, heads string) {
 	}
 	restored, _, err := lines.List(t.Context(), ledger.Filter{Action: "portal.restored"})
 	if err != nil || len(restored) != 1 {
-		t.Errorf("the ledger tells of the restore once: %v %v", restored, err)
+		t.Errorf("the ledger contains the restore other than once: %v %v", restored, err)
 	}
 }
 

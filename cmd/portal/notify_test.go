@@ -106,7 +106,7 @@ func TestReplicasNotifyOnce(t *testing.T) {
 		defer mu.Unlock()
 		for what, times := range got {
 			if times != 1 {
-				t.Errorf("%s was told %d times", what, times)
+				t.Errorf("%s was notified %d times", what, times)
 			}
 		}
 		if st, err := os.Stat(heads); err != nil || st.Size() == 0 {

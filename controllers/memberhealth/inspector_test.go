@@ -371,7 +371,7 @@ func TestDowngradeMark(t *testing.T) {
 		{"what stops KubeFed for all counts more", func() {
 			facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, message.Message{}, preflight.NotServed
 		}, []string{"hold m1"}},
-		{"and less when it is mended", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
+		{"and less when it is fixed", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
 		{"the mark is gone", func() { facts.Mark = nil }, []string{"release m1"}},
 		{"a member without a mark is nobody's business", func() {}, nil},
 	} {

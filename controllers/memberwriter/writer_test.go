@@ -43,7 +43,7 @@ func TestPatch(t *testing.T) {
 		{"what the template has, onto what was seen", "m1", seen("old", "old"), sent{}, template},
 		{"a member may have something else", "m2", seen("old", "old"), sent{}, override},
 		{"it is there", "m1", seen("new", "new"), sent{}, ""},
-		{"a hand changed it, which KubeFed mends", "m1", seen("old", "changed"), sent{}, ""},
+		{"it was changed manually, which KubeFed reverts", "m1", seen("old", "changed"), sent{}, ""},
 		{"it says nothing of itself", "m1", seen("", ""), sent{}, ""},
 		{"it is not ours", "m1", foreign, sent{}, ""},
 		{"KubeFed makes new ones", "m1", federation.Observation{Registered: true, Reachable: true}, sent{}, ""},

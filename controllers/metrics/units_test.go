@@ -86,7 +86,7 @@ func TestMember(t *testing.T) {
 			"0 0", "0 0", 2,
 		},
 		{
-			"a drift that the process before told of was counted by it", seen(drifted, "a", "x", true),
+			"a drift that the previous process reported was counted by it", seen(drifted, "a", "x", true),
 			[]look{{0, seen(drifted, "a", "x", true)}}, "0 0", "0 0", 0,
 		},
 	} {

@@ -110,7 +110,7 @@ func TestDeferralLimit(t *testing.T) {
 	}{
 		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstStatusDelay},
 		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstStatusDelay},
-		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), 0},
+		{"it was reported already as being propagated", pending, pending, members(v1alpha1.MemberPending), 0},
 		{
 			"it was refused until now, which is not so any more",
 			conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0,

@@ -32,7 +32,7 @@ func TestBreakGlass(t *testing.T) {
 		duration time.Duration
 		code     approval.Code
 	}{
-		"in doubt":  {"nobody can tell whether the policy is about it", []*v1alpha1.ApprovalPolicy{broken}, time.Hour, approval.CodeNoApprover},
+		"in doubt":  {"it is unknown whether the policy matches", []*v1alpha1.ApprovalPolicy{broken}, time.Hour, approval.CodeNoApprover},
 		"no policy": {"with nobody named, nobody can", nil, time.Hour, approval.CodeForbidden},
 		"not named": {"others are", []*v1alpha1.ApprovalPolicy{glass("bob")}, time.Hour, approval.CodeForbidden},
 		"nobody":    {"an empty list names nobody", []*v1alpha1.ApprovalPolicy{glass()}, time.Hour, approval.CodeForbidden},
@@ -56,7 +56,7 @@ func TestBreakGlass(t *testing.T) {
 			return err
 		}
 		if err := review("alice", "fine"); approval.CodeOf(err) != approval.CodeForbidden {
-			t.Errorf("nobody reviews himself: %v", err)
+			t.Errorf("a requester reviewed their own access: %v", err)
 		}
 		if err := review("erin", ""); approval.CodeOf(err) != approval.CodeInvalid {
 			t.Errorf("a review says what it found: %v", err)

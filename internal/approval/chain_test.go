@@ -82,7 +82,7 @@ func TestResolveChain(t *testing.T) {
 		"top":         {reason: "says what to do", owner: "user:bob", requester: "zoe", refused: "acp.io/leader"},
 		"no security": {reason: "high without a security team", owner: "user:bob", sensitivity: "high", requester: "alice", refused: `"security"`},
 		"requester is sec": {
-			reason: "not in his own request", owner: "user:bob", sensitivity: "high", security: []string{"dave"},
+			reason: "not in their own request", owner: "user:bob", sensitivity: "high", security: []string{"dave"},
 			people: map[string]string{"dave": "zoe", "zoe": "", "bob": ""}, requester: "dave", refused: `"security"`,
 		},
 		"one security, twice": {

@@ -28,9 +28,9 @@ func TestReviewEndsWhatExtends(t *testing.T) {
 		t.Fatalf("the second extends the first: %+v", target)
 	}
 	for name, tc := range map[string]struct{ reason, who, comment string }{
-		"requester":  {"nobody reviews himself", "alice", "fine"},
-		"stranger":   {"he does not review", "dan", "no"},
-		"auditor":    {"he only reads", "otto", "no"},
+		"requester":  {"requesters do not review their own access", "alice", "fine"},
+		"stranger":   {"dan is no reviewer", "dan", "no"},
+		"auditor":    {"auditors only read", "otto", "no"},
 		"no comment": {"a review says what it found", "erin", " "},
 	} {
 		if _, err := m.svc.Review(t.Context(), m.actorOf(tc.who), first.Number, 0, false, tc.comment); err == nil {

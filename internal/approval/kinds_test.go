@@ -97,7 +97,7 @@ func TestRevocationTicket(t *testing.T) {
 	if _, err := m.svc.Submit(
 		t.Context(), m.actorOf("bob"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"},
 	); approval.CodeOf(err) != approval.CodeConflict {
-		t.Errorf("an owner revokes himself: %v", err)
+		t.Errorf("an owner revokes directly: %v", err)
 	}
 	if _, err := m.svc.Submit(t.Context(), m.actorOf("frank"), approval.Request{Kind: ask.Kind, Items: ask.Items, Reason: "r"}); err == nil {
 		t.Error("so does the security team")
@@ -200,7 +200,7 @@ func TestProtection(t *testing.T) {
 		r   approval.Request
 	}{
 		"not onboarded":      {"bob", ask(approval.KindMode, v1alpha1.ModeAudit)},
-		"not his":            {"zoe", ask(approval.KindOnboard, v1alpha1.ModeAudit)},
+		"not the owner":      {"zoe", ask(approval.KindOnboard, v1alpha1.ModeAudit)},
 		"no such mode":       {"bob", ask(approval.KindOnboard, "Open")},
 		"nothing to let go":  {"bob", ask(approval.KindOffboard, "")},
 		"no such thing":      {"bob", approval.Request{Kind: approval.KindMode, Items: []approval.RequestItem{{Resource: "x"}}}},

@@ -178,7 +178,7 @@ func broken(before, after *approval.Ticket, err error) string {
 	}
 	if len(after.Events) < len(before.Events) ||
 		(before.State() != after.State() && len(after.Events) == len(before.Events) && after.State() != approval.StateApplying) {
-		return "the timeline does not tell of the change"
+		return "the timeline does not contain the change"
 	}
 	seen := map[string]bool{}
 	for _, s := range after.Items[0].Steps {

@@ -26,7 +26,7 @@ func (m *model) timeline(was, t *approval.Ticket) {
 		from, to := was.Items[i].State, t.Items[i].State
 		quiet := from == to || to == approval.StateApplying // that it waits is told in its message
 		if !quiet && len(t.Events) == len(was.Events) {
-			m.fail("%s became %s, and the timeline does not tell", t.Items[i].SID, to)
+			m.fail("%s became %s, and the timeline does not contain it", t.Items[i].SID, to)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (m *model) ledgerAgrees(now map[int64]*approval.Ticket) {
 			}
 		}
 		if !slices.Equal(want, have[t.ID()]) {
-			m.fail("the ledger tells of %s %q, and its timeline %q", t.ID(), have[t.ID()], want)
+			m.fail("the ledger contains %s %q, and its timeline %q", t.ID(), have[t.ID()], want)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (m *model) votes(t *approval.Ticket, it approval.Item, s approval.Step) {
 	}
 	for _, v := range s.Votes {
 		if v.Person == t.Requester || v.OnBehalfOf == t.Requester {
-			m.fail("%s decided his own request %s", t.Requester, it.SID)
+			m.fail("%s decided their own request %s", t.Requester, it.SID)
 		}
 		who := v.Person
 		if v.OnBehalfOf != "" {

@@ -257,7 +257,7 @@ func TestDelegation(t *testing.T) {
 		who, to    string
 		from, till time.Duration
 	}{
-		"to himself": {"bob", "bob", 0, day}, "to nobody": {"bob", "nobody", 0, day},
+		"to themselves": {"bob", "bob", 0, day}, "to nobody": {"bob", "nobody", 0, day},
 		"no time": {"bob", "dan", day, day}, "over": {"bob", "dan", -2 * day, -day},
 		"too long": {"bob", "dan", 0, 91 * day}, "an auditor": {"otto", "dan", 0, day},
 	} {
@@ -277,11 +277,11 @@ func TestDelegation(t *testing.T) {
 	}
 	m.approve(x.Number, "carol")
 	if got := try("dan"); got != approval.CodeNotFound {
-		t.Errorf("before it begins he sees nothing: %s", got)
+		t.Errorf("the delegate sees a ticket before the delegation begins: %s", got)
 	}
 	m.now = m.now.Add(2 * time.Hour)
 	if got := try("alice"); got != approval.CodeForbidden {
-		t.Errorf("no delegation lets anybody decide his own request: %s", got)
+		t.Errorf("a delegation lets a requester decide their own request: %s", got)
 	}
 	if got := try("zoe"); got != approval.CodeNotFound {
 		t.Errorf("nor does one from the requester: %s", got)
@@ -294,7 +294,7 @@ func TestDelegation(t *testing.T) {
 		t.Errorf("for erin, too, would be two steps of one person: %s", got)
 	}
 	if got := try("otto"); got != approval.CodeForbidden {
-		t.Errorf("an auditor decides nothing, whoever asks him: %s", got)
+		t.Errorf("an auditor decides through a delegation: %s", got)
 	}
 	m.now = m.now.Add(day)
 	m.approve(x.Number, "erin")
@@ -302,7 +302,7 @@ func TestDelegation(t *testing.T) {
 	y := m.submit("alice", approval.Request{Items: []approval.RequestItem{{Application: "a", Resource: "high", Actions: []string{"x:write"}}}})
 	m.approve(y.Number, "carol")
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("dan"), y.Number, 0, m.version(y.Number), true, ""); err == nil {
-		t.Error("after its end he decides no more")
+		t.Error("the delegate decides after the end of the delegation")
 	}
 	d, err := delegate("bob", "dan", 0, day)
 	if err != nil {
@@ -333,7 +333,7 @@ func TestGrowth(t *testing.T) {
 	m.host.Grow("allow port 22")
 	got, err := m.svc.Decide(t.Context(), m.actorOf("bob"), x.Number, 0, m.version(x.Number), true, "")
 	if approval.CodeOf(err) != approval.CodeStale {
-		t.Fatalf("he is told to look again: %v", err)
+		t.Fatalf("the error does not require another review: %v", err)
 	}
 	if it := got.Items[0]; it.Current() != 0 || len(it.Steps[0].Votes) != 0 {
 		t.Errorf("everybody is asked again: %+v", it.Steps)

@@ -190,8 +190,8 @@ func TestMembersAreReadDirectly(t *testing.T) {
 	}{
 		"Same":    {"it is about the same", "r1", someMembers(50), 50},
 		"Another": {"it is about another revision", "r0", someMembers(50), 3},
-		"Lagging": {"it has not told of all members yet", "r1", someMembers(50, 7), 3},
-		"Nothing": {"it tells nothing", "", nil, 3},
+		"Lagging": {"it does not list all members yet", "r1", someMembers(50, 7), 3},
+		"Nothing": {"it lists no members", "", nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

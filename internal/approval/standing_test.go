@@ -75,7 +75,7 @@ func TestApproverWhoLostTheirRole(t *testing.T) {
 	}{
 		"nothing":   {"the chain as it was resolved", "", "", nil, "carol", ""},
 		"leader":    {"carol does not lead alice any more", "acp.io/lead: carol", "acp.io/lead: erin", nil, "carol", approval.CodeForbidden},
-		"owner":     {"bob gave his server away", `owner: "user:bob"`, `owner: "user:erin"`, []string{"carol"}, "bob", approval.CodeForbidden},
+		"owner":     {"bob transferred the resource", `owner: "user:bob"`, `owner: "user:erin"`, []string{"carol"}, "bob", approval.CodeForbidden},
 		"security":  {"dave left the team", "members: [dave]", "members: [erin]", []string{"carol", "bob"}, "dave", approval.CodeForbidden},
 		"requester": {"alice gave the application away", `owner: "user:alice"`, `owner: "user:erin"`, nil, "carol", approval.CodeConflict},
 		"resource": {
@@ -140,7 +140,7 @@ func TestIdempotencyKeyOfAnotherRequest(t *testing.T) {
 		"duration": func(r *approval.Request) { r.Items[0].Duration = 2 * time.Hour },
 	} {
 		if _, err := submit(change); approval.CodeOf(err) != approval.CodeConflict {
-			t.Errorf("other %s: the caller would believe that he asked for it: %v", name, err)
+			t.Errorf("other %s: the caller would assume that they requested it: %v", name, err)
 		}
 	}
 }

@@ -249,7 +249,7 @@ func TestRefusedJobDoesNotBlockOthers(t *testing.T) {
 	w.drain(x)
 	got, err := w.store.Get(t.Context(), bad)
 	if err != nil || got.State() != approval.StateFailed || !strings.Contains(got.Items[0].Message.Text, "quota") {
-		t.Fatalf("a refusal is told in its own words: %+v, %v", got, err)
+		t.Fatalf("the message of the refusal is not that of the host: %+v, %v", got, err)
 	}
 	if got := w.state(good); got != approval.StateApplying {
 		t.Errorf("the next ticket of the resource does not wait for it: %s", got)
@@ -297,7 +297,7 @@ func TestExpiryRemovesEmptyPolicies(t *testing.T) {
 	if ticket, err := w.store.Get(t.Context(), n); err != nil || !slices.ContainsFunc(ticket.Events, func(e approval.Event) bool {
 		return e.Kind == approval.EventRealized && e.Cluster == "m1" && !e.At.IsZero()
 	}) {
-		t.Errorf("the timeline tells when the member was seen without it: %+v, %v", ticket, err)
+		t.Errorf("the timeline does not contain when the member was seen without it: %+v, %v", ticket, err)
 	}
 	if got := w.state(n); got != approval.StateExpired {
 		t.Errorf("every member was seen without it: %s", got)

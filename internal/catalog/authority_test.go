@@ -134,7 +134,7 @@ func TestEditorsCannotGrantThemselvesAuthority(t *testing.T) {
 			"security administrators change the authority of others",
 			func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, "",
 		},
-		"less for him": {"an actor may give up authority", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
+		"less for them": {"an actor may give up authority", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -188,7 +188,7 @@ func TestSyncOfAFolder(t *testing.T) {
 	}
 	file("more.yaml", "kind: User\nmetadata: {name: newer}\n")
 	if sync(); len(w.GoneEntities()) != 1 || w.GoneEntities()[0].ID != "new" {
-		t.Errorf("a mended one does: %+v", w.GoneEntities())
+		t.Errorf("a corrected source does: %+v", w.GoneEntities())
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

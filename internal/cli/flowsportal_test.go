@@ -97,7 +97,7 @@ func TestFlowsFromThePortal(t *testing.T) {
 				"bobs      observed  24 of 40  Flows of m1 were watched for 8d of 14d: wait until the window is full.\n", ""},
 		},
 		"Unused": {
-			reason:  "what was not watched is told, because silence reads like nothing unused",
+			reason:  "members that were not watched are listed, because an empty result would mean that nothing is unused",
 			args:    []string{"unused", "--app", "a1", "--quiet", "10d"},
 			answers: map[string][]answerOf{"GET /applications/a1/unused": {ok(json.RawMessage(answerUnused))}},
 			asked:   []string{"quietDays=10"},
@@ -129,7 +129,7 @@ func TestFlowsFromThePortal(t *testing.T) {
 			want:    outcome{ExitFailed, "", "error: the portal cannot read its flow store now: try again in a moment\n"},
 		},
 		"Forbidden": {
-			reason:  "what the portal refuses is told in its words",
+			reason:  "a refusal is printed with the portal's text",
 			args:    []string{"evidence", "--resource", "bobs"},
 			answers: map[string][]answerOf{"GET /resources/bobs/evidence": {problem(http.StatusForbidden, "forbidden", "Only its owners see it.")}},
 			asked:   []string{""},

@@ -30,7 +30,7 @@ func TestOpened(t *testing.T) {
 		{"only those that are there", "{rules: [{}]}", cilium, []map[string]string{risk, web}, false, true},
 		{"by a label that others have", "{selector: {matchLabels: {app: web}}, rules: [{}]}", cilium, []map[string]string{fraud, risk, web}, false, false},
 		{"by one that no identity has", "{selector: {matchLabels: {version: v1}}, rules: [{}]}", cilium, []map[string]string{fraud, web}, true, false},
-		{"identities without namespaces do not tell where their pods are", "{rules: [{}]}", cilium, []map[string]string{{key: "fraud"}}, true, false},
+		{"identities without namespaces do not contain where their pods are", "{rules: [{}]}", cilium, []map[string]string{{key: "fraud"}}, true, false},
 		{
 			"without identities it may be any that the selector does not rule out",
 			"{selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{}]}", cilium, nil, true, false,

@@ -29,7 +29,7 @@ func TestLastWriter(t *testing.T) {
 			"kubectl-edit (Update) at 1970-01-01T00:02:40Z",
 		},
 		{
-			"in whatever order they are told",
+			"in any order of the entries",
 			[]metav1.ManagedFieldsEntry{entry("kubectl-edit", `{"f:spec":{"f:ingress":{}}}`, "", at(160)), pushed},
 			"kubectl-edit (Update) at 1970-01-01T00:02:40Z",
 		},

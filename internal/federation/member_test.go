@@ -93,7 +93,7 @@ func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
 	}
 	until("the object is read", func(o Observation) bool { return o.Reachable && o.Object != nil })
 	server.set(true)
-	until("what nobody can read any more is not told as the present", func(o Observation) bool { return !o.Reachable && !o.Message.IsZero() })
+	until("an unreadable state is not reported as the current one", func(o Observation) bool { return !o.Reachable && !o.Message.IsZero() })
 	server.set(false)
 	until("it is read again", func(o Observation) bool { return o.Reachable && o.Object != nil })
 }

@@ -40,7 +40,7 @@ func TestRootNamespaceIsCorrected(t *testing.T) {
 		right  bool
 	}{
 		"Right": {"nothing is wrong", func(*unstructured.Unstructured) {}, true},
-		"More": {"who adds an annotation of his own takes nothing away", func(u *unstructured.Unstructured) {
+		"More": {"an additional annotation removes nothing", func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{"kubefed.io/orphan": "true", "a": "b"})
 		}, true},
 		"Narrowed": {"an empty list of clusters is none", func(u *unstructured.Unstructured) { u.Object["spec"] = narrowed }, false},
@@ -65,7 +65,7 @@ func TestRootNamespaceIsCorrected(t *testing.T) {
 				t.Errorf("%s: right %t, %v", tc.reason, state.right, err)
 			}
 			if again, err := r.parse(r.corrected(u)); err != nil || !again.right {
-				t.Errorf("what was mended is not right: %v", err)
+				t.Errorf("what was corrected is not right: %v", err)
 			}
 		})
 	}

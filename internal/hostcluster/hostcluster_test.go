@@ -118,7 +118,7 @@ func TestAffectsDecisionsAboutMembers(t *testing.T) {
 		"other finding": {"most findings alter no decision", with(), with(v1alpha1.MemberFinding{Code: "OldServer"}), false},
 		"same":          {"it lacked them before", with(none), with(v1alpha1.MemberFinding{Code: "OldServer"}, none), false},
 		"no requests":   {"allows of requests are not enforced there any more", with(), with(none), true},
-		"mended":        {"and then they are again", with(none), with(), true},
+		"fixed":         {"and then they are again", with(none), with(), true},
 		"Istio": {"what its Istio can express", with(), func() *v1alpha1.MemberCluster {
 			m := with()
 			m.Status.Istio = `{"dataplane": "none"}`

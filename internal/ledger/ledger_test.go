@@ -86,7 +86,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 2, "form of the ledger",
 		},
 		"replaced": {"another line of the same ledger in its place", func(l []Line) []Line { l[2] = l[1]; return l }, 3, "line 2 stands in its place"},
-		"renumbered": {"a copy that was given the number is told by its text", func(l []Line) []Line {
+		"renumbered": {"a copy with another number is detected by its text", func(l []Line) []Line {
 			l[2] = l[1]
 			l[2].Seq = 3
 			return l

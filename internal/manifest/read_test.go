@@ -74,7 +74,7 @@ func TestIssues(t *testing.T) {
 			want: []string{"-:1 (document 1): warning: ConfigMap/x: v1 is not one of ACP's kinds and is ignored"}},
 		"OtherGroupStrict": {reason: "strict wants nothing else", strict: true, failed: true, text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
 			want: []string{"-:1 (document 1): ConfigMap/x: v1 is not one of ACP's kinds and is ignored"}},
-		"UnknownKind": {reason: "a misspelt kind is told", text: strings.Replace(goodClass, "SubjectClass", "SubjectKlass", 1),
+		"UnknownKind": {reason: "a misspelt kind is reported", text: strings.Replace(goodClass, "SubjectClass", "SubjectKlass", 1),
 			want: []string{"-:1 (document 1): warning: SubjectKlass/application: acp.io/v1alpha1 has no such kind; it is ignored"}},
 		"OtherVersion": {reason: "it would be ignored although it means something", failed: true, text: strings.Replace(goodClass, "v1alpha1", "v1", 1),
 			want: []string{"-:1 (document 1): SubjectClass/application: acp.io/v1 is not served: write acp.io/v1alpha1"}},

@@ -161,7 +161,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		t.Errorf("the text of an older server became %+v, %v", got, err)
 	}
 	if (Message{}).Encode() != "" || !Decode("").IsZero() {
-		t.Error("nothing to tell did not stay nothing")
+		t.Error("the zero message did not stay zero")
 	}
 }
 

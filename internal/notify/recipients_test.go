@@ -101,7 +101,7 @@ func TestMessagesForTicket(t *testing.T) {
 		people company
 		story  []act
 	}{
-		"the whole way": {"each in his turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+		"the whole way": {"each in their turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, third, fourth,
 			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "decided-by-colleague/step-approved"}},
 			{
@@ -163,7 +163,7 @@ func TestMessagesForTicket(t *testing.T) {
 			{func(t *approval.Ticket) error { return t.Comment("requester", "because", start) },
 				map[string]string{"leader": "comment/comment", "owner": "comment/comment", "owner2": "comment/comment", "owner3": "comment/comment"}},
 		}},
-		"break-glass": {"reviewers are asked; everybody concerned is told; the requester knows", func() *approval.Ticket {
+		"break-glass": {"reviewers and all other people concerned are notified, except the requester", func() *approval.Ticket {
 			it := item("cache")
 			it.Steps, it.Review = nil, &approval.Step{Name: "review", Approvers: []string{"sec1", "leader"}, Quorum: 1}
 			t := approval.NewTicket(approval.Draft{
@@ -180,7 +180,7 @@ func TestMessagesForTicket(t *testing.T) {
 			},
 				map[string]string{"requester": "decided/reviewed", "leader": "decided-by-colleague/reviewed", "app-owner": "revoked/revoke-requested"}},
 		}},
-		"grown": {"the approvals are void: who had approved is told so, the rest of those who are asked again are asked",
+		"grown": {"the approvals are void: those who had approved are informed, and the other approvers are notified again",
 			func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 				first, second, third, {func(t *approval.Ticket) error { t.Void(0, approval.NewShown([]string{"more"}), start); return nil },
 					map[string]string{"requester": "voided/voided", "leader": "voided/voided", "owner": "voided/voided"}},

@@ -199,7 +199,7 @@ func TestCompare(t *testing.T) {
 		"Enforced": {reason: "a mode, at every port", old: audited, new: enforced, want: []told{
 			{app888, bobs, "redis:admin", "", Audited, DefaultDenied}, {"*", bobs, "redis:admin", "", Audited, DefaultDenied},
 			connect("*", Audited, DefaultDenied), {app888, bobs, "", "", Audited, DefaultDenied}, {"*", bobs, "", "", Audited, DefaultDenied}}},
-		"Member": {reason: "a member's own mode is told apart, where it is otherwise", old: enforced,
+		"Member": {reason: "a member's own mode is reported separately, where it differs", old: enforced,
 			new: []any{protect(bobs, v1alpha1.ModeEnforce, in("m1", v1alpha1.ModeAudit)), enforced[1]}, want: []told{
 				{app888, bobs, "redis:admin", "m1", DefaultDenied, Audited}, {"*", bobs, "redis:admin", "m1", DefaultDenied, Audited},
 				{"*", bobs, "redis:connect", "m1", DefaultDenied, Audited},

@@ -551,7 +551,7 @@ func TestDecide(t *testing.T) {
 			by:     refs{a},
 		},
 		"HTTPAuditOther": {
-			reason: "in Audit alone, other requests are let through and told",
+			reason: "in Audit alone, other requests are let through and reported",
 			world:  list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit)},
 			query:  ask(requesting("PUT", "/orders")),
 			want:   Audited,

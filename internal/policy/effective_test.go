@@ -111,7 +111,7 @@ func TestDecideEffective(t *testing.T) {
 			world:  []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}},
 			query:  ask(by(teamApp)), word: Allowed, written: Allowed,
 		},
-		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is told",
+		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is reported",
 			world: []any{say("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
 			query: ask(on(bobs, shop), at(80)), word: DefaultDenied, written: DefaultDenied, waiting: []Ref{{"p-a", "a"}}},
 	} {

@@ -247,7 +247,7 @@ func TestCompareNatural(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if strings.Compare("t-10-1", "t-2-1") > 0 {
-		t.Error("the case does not tell natural order from plain")
+		t.Error("the case does not distinguish natural order from plain")
 	}
 }
 

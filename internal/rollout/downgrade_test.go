@@ -163,7 +163,7 @@ func TestDowngradeOpensAndCloses(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string][]string{"downgrade": {"bob"}, "downgrade-ended": {"bob"}}, w.told()); diff != "" {
-		t.Errorf("the owners are told, and not who did it: %s", diff)
+		t.Errorf("the owners are notified, and not the actor: %s", diff)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestWhoMayDowngrade(t *testing.T) {
 	}{
 		"owner":      {"of one resource is not of all", bob, rollout.Scope{}, hour, approval.CodeForbidden},
 		"stranger":   {"no", erin, rollout.Scope{}, hour, approval.CodeForbidden},
-		"auditor":    {"looks on, whatever else he is", otto, rollout.Scope{}, hour, approval.CodeForbidden},
+		"auditor":    {"an auditor may not, whatever other roles they have", otto, rollout.Scope{}, hour, approval.CodeForbidden},
 		"reasonless": {"everybody concerned reads it", sam, rollout.Scope{}, rollout.Audit{Until: hour.Until, Reason: " "}, approval.CodeInvalid},
 		"past":       {"would be no end", sam, rollout.Scope{}, rollout.Audit{Until: w.now, Reason: "x"}, approval.CodeInvalid},
 		"long": {
@@ -243,7 +243,7 @@ func TestDowngradesDoNotCross(t *testing.T) {
 	h.gate = make(chan struct{})
 	d.Patience = time.Millisecond
 	if r, err := d.Begin(t.Context(), sam, rollout.Scope{}, hour); err != nil || !r.FinishedAt.IsZero() || r.Total != 3 {
-		t.Fatalf("who is impatient is told how far it is: %+v %v", r, err)
+		t.Fatalf("a concurrent call gets the progress: %+v %v", r, err)
 	}
 	if _, err := d.Resume(t.Context(), sam, rollout.Scope{Class: "redis"}, "no, wait"); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("the opposite waits: %v", err)

@@ -57,7 +57,7 @@ func TestGuardReportsUnwatchedMembersOnce(t *testing.T) {
 			got[what] = len(people)
 		}
 		if diff := cmp.Diff(s.told, got); diff != "" {
-			t.Errorf("%s: told -want +got\n%s", s.reason, diff)
+			t.Errorf("%s: notified -want +got\n%s", s.reason, diff)
 		}
 		actions := w.actions()[lines:]
 		want := []string{}

@@ -64,7 +64,7 @@ func TestStages(t *testing.T) {
 			rollout.StageRefine, rollout.CodeAnnounce, 1,
 		},
 		"announced": {
-			"the owners were told", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough, State: announced},
+			"the owners were notified", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough, State: announced},
 			rollout.StageAnnounced, rollout.CodeEnforce, 0,
 		},
 		"somebody new": {

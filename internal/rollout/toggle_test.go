@@ -39,11 +39,11 @@ func TestTemporaryAudit(t *testing.T) {
 		},
 		"security": {"may everywhere", sam, v1alpha1.ModeEnforce, in(time.Hour), "an outage", "", nil, false, "", []string{"resource.temporary-audit"}},
 		"auditor": {
-			"changes nothing, whatever else he is", otto, v1alpha1.ModeEnforce,
+			"an auditor changes nothing, whatever other roles they have", otto, v1alpha1.ModeEnforce,
 			in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{},
 		},
 		"client": {
-			"whose application is refused opens nothing himself", erin, v1alpha1.ModeEnforce,
+			"the owner of a refused application opens nothing", erin, v1alpha1.ModeEnforce,
 			in(time.Hour), "an outage", "", nil, false, approval.CodeForbidden, []string{},
 		},
 		"past": {"would be no end", bob, v1alpha1.ModeEnforce, in(0), "an outage", "", nil, false, approval.CodeInvalid, []string{}},
@@ -123,7 +123,7 @@ func TestTemporaryAuditIsAnnouncedAndEnds(t *testing.T) {
 	}
 	want := map[string][]string{"temporary-audit": {"sam", "sam", "sam"}, "temporary-audit-ended": {"bob"}}
 	if diff := cmp.Diff(want, w.told()); diff != "" {
-		t.Errorf("the other side is told, and not who did it: %s", diff)
+		t.Errorf("the other side is notified, and not the actor: %s", diff)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAnnounce(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string][]string{"announced": {"alice", "erin"}}, w.told()); diff != "" {
-		t.Errorf("the clients' owners are told: %s", diff)
+		t.Errorf("the clients' owners are notified: %s", diff)
 	}
 	for range 3 {
 		if _, err := w.Announce(t.Context(), bob, w.entity(), rollout.Notice{Message: "buy now"}, clients); approval.CodeOf(err) != approval.CodeConflict {

@@ -150,7 +150,7 @@ func TestConfigurationIsChecked(t *testing.T) {
 			t.Errorf("%q: fine is %v, got %v", raw, fine, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error contains the password: %v", err)
 		}
 	}
 	for name, text := range map[string]string{

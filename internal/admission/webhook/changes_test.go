@@ -189,7 +189,7 @@ func TestEventsNameTheUserWhoChangedAnObject(t *testing.T) {
 	}
 	clients := kubernetes.NewForConfigOrDie(server.Config)
 	var got []event.Change
-	until(t, "three changes are told", func() bool {
+	until(t, "three changes are reported", func() bool {
 		list, err := clients.EventsV1().
 			Events(event.Namespace).
 			List(ctx, metav1.ListOptions{FieldSelector: "reason=" + event.Reason + ",regarding.uid=" + base.UID})

@@ -93,7 +93,7 @@ func TestHandle(t *testing.T) {
 			"no SubjectClass covers it",
 		},
 		"Unreadable": {
-			"it fails open, and tells nothing of what is inside",
+			"it fails open, and reveals nothing internal",
 			broken,
 			broken,
 			review(t, admissionv1.Create, "AccessControlPolicy", nil, unknown),
@@ -137,7 +137,7 @@ func TestHandle(t *testing.T) {
 				told += got.Result.Message
 			}
 			if got.Allowed == tc.denied || !strings.Contains(told, tc.told) || strings.Contains(told, "secret address") {
-				t.Errorf("%s: allowed %v, told %q; want denied %v, %q", tc.reason, got.Allowed, told, tc.denied, tc.told)
+				t.Errorf("%s: allowed %v, message %q; want denied %v, %q", tc.reason, got.Allowed, told, tc.denied, tc.told)
 			}
 		})
 	}

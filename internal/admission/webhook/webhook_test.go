@@ -262,7 +262,7 @@ func TestAgainstAnAPIServer(t *testing.T) {
 		{"a class with overlapping pattern", func() error { return c.Create(ctx, overlapping.DeepCopy()) }, "overlaps with", ""},
 		{"the policy, now that both classes are there", func() error { return c.Create(ctx, policy.DeepCopy()) }, "", ""},
 		{"an unknown action", func() error { return c.Create(ctx, grant("flying", bad)) }, "redis:fly", ""},
-		{"a resource that nobody is allowed to reach is fine, and told", func() error { return c.Create(ctx, enforced.DeepCopy()) }, "", ""},
+		{"a resource that no client may reach is accepted with a warning", func() error { return c.Create(ctx, enforced.DeepCopy()) }, "", ""},
 		{"a second object for the resource", func() error {
 			second := enforced.DeepCopy()
 			second.Name = "bobs-again"

@@ -81,7 +81,7 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		},
 		"stands for his own":  {"requesters do not decide their own requests", approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
 		"decided by delegate": {"the delegate decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
-		"decided for":         {"and so was decided for him", approval.Filter{DecidedBy: "erin"}, []int64{n}},
+		"decided for":         {"the represented person decided, too", approval.Filter{DecidedBy: "erin"}, []int64{n}},
 		"escalation":          {"whom it may escalate to sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, []int64{n}},
 		"delegate sees": {
 			"what the people whom they represent have to decide",

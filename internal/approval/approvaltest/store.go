@@ -225,7 +225,7 @@ func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			"the step that is current, not one that she decided",
 			approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}}, []int64{three.Number, one},
 		},
-		"waits bob":   {"only the ticket that came to him", approval.Filter{WaitsFor: &approval.Waits{Person: "bob"}}, []int64{two}},
+		"waits bob":   {"only the ticket that waits for bob", approval.Filter{WaitsFor: &approval.Waits{Person: "bob"}}, []int64{two}},
 		"decided":     {"what carol decided", approval.Filter{DecidedBy: "carol"}, []int64{two}},
 		"state":       {"none is rejected", approval.Filter{States: []approval.State{approval.StateRejected}}, nil},
 		"application": {"by catalog id", approval.Filter{Application: "b"}, []int64{two}},

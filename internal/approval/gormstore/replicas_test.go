@@ -71,7 +71,7 @@ func TestTwoApproversAtTheSameInstant(t *testing.T) {
 		}
 		wg.Wait()
 		if (results[0] == nil) == (results[1] == nil) || approval.CodeOf(errors.Join(results...)) != approval.CodeStale {
-			t.Fatalf("one of them decides and the other is told that it is stale: %v", results)
+			t.Fatalf("one of them decides and the other gets an error about a stale version: %v", results)
 		}
 		got, err := stores[1].Get(t.Context(), x.Number)
 		if err != nil || got.Version != 3 || got.State() != approval.StateApproved {
@@ -198,7 +198,7 @@ func TestNoJobIsDoneTwice(t *testing.T) {
 			t.Errorf("job %d of a lost worker was done %d times after its lease", j.ID, done[j.ID])
 		}
 		if _, err := stores[i].Finish(t.Context(), j, func(*approval.Ticket) error { return nil }); !errors.Is(err, approval.ErrLeaseLost) {
-			t.Errorf("who comes back after his lease has lost the job, got %v", err)
+			t.Errorf("a worker whose lease expired has lost the job, got %v", err)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestSearchReturnsVisibleTickets(t *testing.T) {
 						t.Errorf("%q, in pages, with %+v, %+v: (-want +got)\n%s", text, limits, f, d)
 					}
 				}
-				for i, way := range []string{"through what he may see", "through those with the word"} {
+				for i, way := range []string{"through what they may see", "through those with the word"} {
 					if d := cmp.Diff(want, got[i], cmpopts.EquateEmpty()); d != "" {
 						t.Errorf("%q, %s, %+v: (-want +got)\n%s", text, way, f, d)
 					}

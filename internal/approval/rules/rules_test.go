@@ -106,13 +106,13 @@ func TestDoubtDenies(t *testing.T) {
 		t.Fatal(problems)
 	}
 	if yes, err := p.Matches(example()); yes || err == nil {
-		t.Error("a policy that cannot tell whether it matches says so")
+		t.Error("a policy whose match cannot be evaluated does not report it")
 	}
 	if yes, err := p.Needed(0, example()); !yes || err == nil {
-		t.Error("a step that cannot tell whether it is needed is")
+		t.Error("a step whose condition cannot be evaluated is not needed")
 	}
 	if yes, err := p.Auto(0, example()); yes || err == nil {
-		t.Error("a step that cannot tell whether it approves by itself does not")
+		t.Error("a step whose autoApprove cannot be evaluated approves automatically")
 	}
 	p, problems = Compile(object("", v1alpha1.ApprovalStep{Name: "s"}))
 	if len(problems) > 0 {

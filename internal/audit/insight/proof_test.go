@@ -169,7 +169,7 @@ func TestProposeThenReplay(t *testing.T) {
 	}
 	if kept < 1000 || cut < 100 || refused < 20 || dropped < 20 || never < 1000 {
 		t.Errorf(
-			"%d kept, %d told apart, %d refused by a deny, %d dropped with one that is refused, %d never seen: too few to notice a mistake",
+			"%d kept, %d listed separately, %d refused by a deny, %d dropped with one that is refused, %d never seen: too few to notice a mistake",
 			kept,
 			cut,
 			refused,
@@ -222,7 +222,7 @@ func TestReplayAgreesWithDeciding(t *testing.T) {
 			unsure += u.Count
 		}
 		if sum := im.Allowed.Connections + im.Denied.Connections + im.ReasonChangedTotal.Connections + im.Unchanged + unsure; sum != all {
-			t.Fatalf("seed %d: %d of %d connections are told about: %+v", seed, sum, all, im)
+			t.Fatalf("seed %d: %d of %d connections are reported: %+v", seed, sum, all, im)
 		}
 		for what, pair := range map[string][2]int64{"allowed": {im.Allowed.Connections, allowed}, "denied": {im.Denied.Connections, denied},
 			"otherwise": {im.ReasonChangedTotal.Connections, otherwise}, "unchanged": {im.Unchanged, unchanged}} {

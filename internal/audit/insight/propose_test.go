@@ -47,7 +47,7 @@ func TestProposeStates(t *testing.T) {
 			want:     []string{"1 redis:admin covered p-a/a", "1 redis:connect audited"},
 		},
 		"DefaultDenied": {
-			reason:   "refused today, so nobody proposes it by himself",
+			reason:   "refused today, so it is not proposed automatically",
 			policies: with(world(), protect(bobs, v1alpha1.ModeEnforce)),
 			flows:    []*audit.Batch{flows(edge(app+"1", bobs, 6379, policy.DefaultDenied), 1, 1)},
 			want:     []string{"1 redis:connect denied"},

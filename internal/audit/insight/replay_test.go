@@ -146,7 +146,7 @@ func TestReplay(t *testing.T) {
 			edge:   edge(vm, bobs, 6379, policy.DefaultDenied),
 		},
 		"MachineChangesHands": {
-			reason: "half of the addresses become another's, so the name of then does not tell",
+			reason: "half of the addresses become another's, so the earlier name does not decide",
 			before: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", vm, "redis:connect", bobs)},
 			after: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", vm, "redis:connect", bobs), func(in *policy.Input) {
 				in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{

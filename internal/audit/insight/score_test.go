@@ -117,7 +117,7 @@ func TestEvidence(t *testing.T) {
 			says: []string{"1 of 10 clients came only in the later half of the window (0.1 a day)"},
 		},
 		"CoveredNewcomers": {
-			reason: "whoever asked before he came says nothing about those who did not",
+			reason: "requests made in advance are no evidence about other clients",
 			flows:  []*audit.Batch{full, flows(edge(app+"ok", bobs, 6380, policy.Allowed), 1, 2)},
 			want:   "40 20 10 10 10 10", enough: true,
 		},

@@ -46,7 +46,7 @@ func TestUnused(t *testing.T) {
 			flows:  []*audit.Batch{month, flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 1, 29)},
 		},
 		"LongAgo": {
-			reason: "the last use is told, however old",
+			reason: "the last use is reported, however old",
 			add:    []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs)},
 			flows:  []*audit.Batch{month, flows(edge(app+"1", bobs, 6379, policy.Allowed), 1, 45, 60)},
 			want:   []string{"p-a/a Last used 45d 1h ago, though the last 30d were watched: propose its removal."},

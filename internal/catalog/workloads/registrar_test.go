@@ -166,7 +166,7 @@ func TestPutRefuses(t *testing.T) {
 			workloads.Workload{ID: "a", Subject: app1, Addresses: []string{"10.5.0.7"}, Description: "a\nb"}, "one line",
 		},
 		"taken":         {"none of the two could connect", platform, vm("a", app1, "10.9.0.1"), "is registered for " + app2},
-		"not the owner": {"he does not speak for it", alice, vm("a", app2, "10.5.0.7"), "you do not own"},
+		"not the owner": {"alice does not own it", alice, vm("a", app2, "10.5.0.7"), "you do not own"},
 		"owner of a db": {"a resource is no client", alice, vm("a", "trnv1:rsc:trip-com:mysql:clusters:db", "10.5.0.7"), "you do not own"},
 		"unknown app":   {"nobody owns it", alice, vm("a", "trnv1:rsc:trip-com:iam:sa:app/9", "10.5.0.7"), "you do not own"},
 		"within":        {"the longer prefix would take it from them", alice, vm("a", app1, "10.9.1.3"), "10.9.1.3/32 is registered for another application"},
@@ -216,7 +216,7 @@ func TestCallsAreRefused(t *testing.T) {
 			return err
 		}, workloads.ErrInvalid},
 		"sync by a person": {
-			"he speaks for his applications only",
+			"owners register for their applications only",
 			func() error { _, err := w.PreviewSync(ctx, alice, "", one); return err }, workloads.ErrForbidden,
 		},
 		"huge sync": {"bounded", func() error {
@@ -274,7 +274,7 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	if got, err := w.Remove(ctx, bob, "", []string{"laptop"}); err != nil || outcomes(got) != "refused" {
-		t.Errorf("not his: %+v, %v", got, err)
+		t.Errorf("another owner's: %+v, %v", got, err)
 	}
 	if _, err := w.Remove(ctx, bob, "vms", []string{"a"}); !errors.Is(err, workloads.ErrForbidden) {
 		t.Errorf("what a platform registers it removes itself: %v", err)

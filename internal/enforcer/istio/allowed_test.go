@@ -122,7 +122,7 @@ func TestAllowedWithin(t *testing.T) {
 		{"a wider range", own, `{rules: [{from: [{source: {ipBlocks: [10.4.0.0/15], notPrincipals: ["*"]}}], to: [{operation: {ports: ["9000"]}}]}]}`, false},
 		{"no range", own, `{rules: [{from: [{source: {ipBlocks: [everywhere], notPrincipals: ["*"]}}], to: [{operation: {ports: ["9000"]}}]}]}`, false},
 		{
-			"addresses that a proxy tells", own,
+			"addresses that a proxy reports", own,
 			`{rules: [{from: [{source: {remoteIpBlocks: [10.5.1.0/24], notPrincipals: ["*"]}}], to: [{operation: {ports: ["9000"]}}]}]}`,
 			false,
 		},

@@ -82,7 +82,7 @@ func TestFleetNeedsEveryMember(t *testing.T) {
 	m3.Ranges = nil
 	c.Members["m3"] = m3
 	if got := fleetOf(c); got != nil {
-		t.Errorf("%v: a member that does not tell may have pods anywhere", got)
+		t.Errorf("%v: a member without a declaration may have pods anywhere", got)
 	}
 }
 

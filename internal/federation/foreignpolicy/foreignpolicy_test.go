@@ -337,7 +337,7 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 	*pods = append(*pods, pod("app=prometheus", namespaceKey+"=ns-1"))
 	if by := d.Find(in).OpenedBy(redisKey, "ns-1"); by == "" {
-		t.Error("a new client that is not allowed is let in, and not told")
+		t.Error("a new client that is not allowed is let in, and not reported")
 	}
 	*pods = (*pods)[:len(*pods)-1]
 	if by := d.Find(in).OpenedBy(redisKey, "ns-1"); by != "" {

@@ -254,7 +254,7 @@ func TestWritersAreRefused(t *testing.T) {
 			})
 		}
 	}
-	t.Run("agents tell how a policy fares", func(t *testing.T) {
+	t.Run("agents write the status of a policy", func(t *testing.T) {
 		o, err := m.admin.Resource(policies).Get(ctx, "acp-old", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

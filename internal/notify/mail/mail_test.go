@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 		"full":      {"the mailbox is full for now", map[string]error{"rcpt": &smtp.SMTPError{Code: 452, Message: "full"}}, false},
 		"spam":      {"the mail itself is refused", map[string]error{"data": &smtp.SMTPError{Code: 554, Message: "spam"}}, true},
 		"greylist":  {"later", map[string]error{"data": &smtp.SMTPError{Code: 451, Message: "later"}}, false},
-		"no sender": {"the configuration is wrong, which an operator mends", map[string]error{"mail": &smtp.SMTPError{Code: 553, Message: "who?"}}, false},
+		"no sender": {"the configuration is wrong, which an operator corrects", map[string]error{"mail": &smtp.SMTPError{Code: 553, Message: "who?"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := sender(t, start(t, &server{refuse: tc.refuse}, TLSStart)).Send(t.Context(), parcel())

@@ -110,7 +110,7 @@ func TestAnswers(t *testing.T) {
 		after     time.Duration
 	}{
 		"nobody":    {"Slack does not know the address", &workspace{lookup: `{"ok":false,"error":"users_not_found"}`}, true, 0},
-		"revoked":   {"the token is mended by an operator", &workspace{lookup: `{"ok":false,"error":"token_revoked"}`}, false, 0},
+		"revoked":   {"the token is replaced by an operator", &workspace{lookup: `{"ok":false,"error":"token_revoked"}`}, false, 0},
 		"no blocks": {"the message is wrong", &workspace{lookup: `{"ok":true}`, post: `{"ok":false,"error":"invalid_blocks"}`}, true, 0},
 		"throttled": {"Slack says when", &workspace{status: http.StatusTooManyRequests}, false, 3 * time.Second},
 		"broken":    {"a proxy answers", &workspace{lookup: `<html>`}, false, 0},

@@ -215,7 +215,7 @@ func TestRefusedWithOthers(t *testing.T) {
 	}
 	v.Refuse(policy.NewSnapshot(in), in, nil, approval.KindGrant, []approval.Item{grant("t-1-1")}, at)
 	if !told(v) {
-		t.Errorf("the deny is hidden, and what it takes is not told; refused: %q", v.Refused)
+		t.Errorf("the deny is hidden, and what it removes is not reported; refused: %q", v.Refused)
 	}
 }
 

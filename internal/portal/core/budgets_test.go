@@ -20,10 +20,10 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	if l.allow(b, "a") || !l.allow(b, "b") || !l.allow(Budget{name: "y", per: 1, Burst: 1}, "a") {
-		t.Error("who has used his burst waits; others do not, and neither does he with what is counted apart")
+		t.Error("a caller who has used the burst waits; others do not, and neither does the caller with what is counted separately")
 	}
 	if now = now.Add(time.Second); !l.allow(b, "a") {
-		t.Error("a second later he goes on")
+		t.Error("a second later the caller continues")
 	}
 	now = now.Add(time.Hour)
 	if l.allow(b, "c"); len(l.buckets) != 1 {
@@ -47,7 +47,7 @@ func TestAddress(t *testing.T) {
 		"no proxy":             {"the peer is who calls", "192.0.2.1:1", nil, "192.0.2.1"},
 		"invented":             {"nobody believes a stranger's header", "192.0.2.1:1", []string{"198.51.100.1"}, "192.0.2.1"},
 		"proxy":                {"the proxy wrote who called it", "10.0.0.5:1", []string{"198.51.100.1"}, "198.51.100.1"},
-		"invented and proxied": {"what the caller wrote himself stands further left", "10.0.0.5:1", []string{"127.0.0.1, 198.51.100.1"}, "198.51.100.1"},
+		"invented and proxied": {"what the caller wrote stands further left", "10.0.0.5:1", []string{"127.0.0.1, 198.51.100.1"}, "198.51.100.1"},
 		"two headers":          {"they are one list", "10.0.0.5:1", []string{"127.0.0.1", "198.51.100.1"}, "198.51.100.1"},
 		"two proxies":          {"one behind the other", "10.0.0.5:1", []string{"198.51.100.1, 10.0.0.6"}, "198.51.100.1"},
 		"all proxies":          {"the furthest that is known", "10.0.0.5:1", []string{"10.0.0.7, 10.0.0.6"}, "10.0.0.7"},

@@ -34,7 +34,7 @@ func TestHubSendsAVersionOnce(t *testing.T) {
 		got = append(got, n.ticket.Version)
 	}
 	if len(got) != 3 || got[2] != 3 {
-		t.Errorf("what another replica told is not told again: %v", got)
+		t.Errorf("what another replica sent is sent again: %v", got)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestInboxesAreFollowed(t *testing.T) {
 		{"the store is away", func() { s.people[8], s.err = "bob", errors.New("away") }, nil, true},
 		{"and is back", func() { s.err = nil }, []string{"bob"}, false},
 		{"more than the overlap", func() { s.people[900] = "dave" }, []string{"dave"}, false},
-		{"what is older than the overlap is not told again", func() {}, nil, false},
+		{"what is older than the overlap is not sent again", func() {}, nil, false},
 	} {
 		step.change()
 		told, err := look()
@@ -75,6 +75,6 @@ func TestInboxEventsAreForOnePerson(t *testing.T) {
 		got = append(got, n)
 	}
 	if len(got) != 1 || got[0].inbox != "bob" {
-		t.Errorf("bob is told of his own only: %+v", got)
+		t.Errorf("bob gets events of other inboxes: %+v", got)
 	}
 }

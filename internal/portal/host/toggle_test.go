@@ -75,7 +75,7 @@ func TestToggleMeanwhile(t *testing.T) {
 		want    error
 	}{
 		"any":   {"read again", func(*host.Writer) string { return "" }, nil},
-		"named": {"he did not see it", func(w *host.Writer) string { return current(t, w).ResourceVersion }, rollout.ErrChanged},
+		"named": {"the caller did not see it", func(w *host.Writer) string { return current(t, w).ResourceVersion }, rollout.ErrChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeEnforce, nil))

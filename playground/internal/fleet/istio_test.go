@@ -100,7 +100,7 @@ func TestIstio(t *testing.T) {
 		x := x.in(t)
 		client := f.Applier("m1").Client.Resource(authorizationResource).Namespace(istioRoot)
 		// KubeFed repairs the change about ten seconds after its last check, which may be now, so the change is repeated.
-		x.until("the drift is not told", func() error {
+		x.until("the drift is not reported", func() error {
 			if _, err := client.Patch(
 				ctx,
 				x.unit.object,
@@ -133,7 +133,7 @@ func TestIstio(t *testing.T) {
 			x.must(err)
 		}
 		write("ALLOW")
-		x.until("it is not told", func() error {
+		x.until("it is not reported", func() error {
 			return x.told(x.unit, "m1", v1alpha1.MemberOverridden, "AuthorizationPolicy default/beside is not of ACP and lets more in")
 		})
 		x.state(x.unit, "m2", v1alpha1.MemberRealized)
@@ -175,7 +175,7 @@ func TestIstio(t *testing.T) {
 		x.policy("m2", "nobody", "ALLOW")
 		x.policy("m1", "the other grant", "ALLOW", both[1])
 		x.state(x.unit, "m2", v1alpha1.MemberPending)
-		x.until("the refusal is not told", func() error {
+		x.until("the refusal is not reported", func() error {
 			o, err := f.Applier(Host).Client.Resource(policyResource).Get(ctx, "meshed", metav1.GetOptions{})
 			if err != nil {
 				return err

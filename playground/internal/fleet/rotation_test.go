@@ -61,7 +61,7 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 		app++
 	}
 	t.Logf(
-		"KubeFed was told %s after the Secret was replaced; %d changes meanwhile, the slowest %s",
+		"KubeFed was notified %s after the Secret was replaced; %d changes meanwhile, the slowest %s",
 		time.Since(began).Round(time.Millisecond),
 		app-2,
 		slowest.Round(time.Millisecond),
@@ -146,7 +146,7 @@ func told(t *testing.T, ctx context.Context, f *Fleet, member string) string {
 
 func waitTold(t *testing.T, ctx context.Context, f *Fleet, member, token string) {
 	t.Helper()
-	if err := poll(ctx, "KubeFed was not told of the token", func(ctx context.Context) error {
+	if err := poll(ctx, "the token was not announced to KubeFed", func(ctx context.Context) error {
 		if told(t, ctx, f, member) != tokens.Fingerprint(token) {
 			return errors.New("not yet")
 		}

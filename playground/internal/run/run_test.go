@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"a program does not come up with what was kept", fmt.Errorf("start: %w", exited), true, true},
 		{"nothing was kept, so nothing kept is damaged", exited, false, false},
-		{"a slow start is not mended by forgetting", context.DeadlineExceeded, true, false},
+		{"a slow start is not fixed by deleting the state", context.DeadlineExceeded, true, false},
 	} {
 		got := explain(tc.err, tc.kept, "/state")
 		if !errors.Is(got, tc.err) || strings.Contains(got.Error(), "clean --state-dir /state") != tc.want {

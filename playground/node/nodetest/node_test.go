@@ -302,7 +302,7 @@ func TestNeedsRoot(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "needs root") || strings.Count(string(out), "\n") != 1 {
-		t.Errorf("a user without rights must be told so in one line: %v: %s", err, out)
+		t.Errorf("a user without rights must get an error of one line: %v: %s", err, out)
 	}
 }
 
