@@ -14,7 +14,7 @@ export interface Result {
   err: string;
 }
 
-/** The command line of one person: his login is in a file of his own, and nothing of the machine's user is read. */
+/** The command line of one person: the login is in a separate file, and nothing of the machine's user is read. */
 export class CommandLine {
   private readonly dir = mkdtempSync(join(tmpdir(), 'acp-e2e-cli-'));
   readonly credentials = join(this.dir, 'credentials.yaml');

@@ -64,7 +64,7 @@ function board(search: URLSearchParams) {
   return { ...page(found.filter((each) => wanted.length === 0 || wanted.includes(each.stage ?? '')), search), stages: counts, flowsAvailable: true, threshold: 70, windowSeconds: 1_209_600 };
 }
 
-/** What the access map and the board ask for. */
+/** The calls of the access map and the board. */
 export const crowd: Answers = {
   '/me': () => ({ person: { id: 'dave', displayName: 'Dave Okafor' }, roles: ['requester', 'security'], groups: [], pendingApprovals: 0, sessionExpiresAt: '2036-11-20T20:00:00Z' }),
   '/classes': () => ({ items: classes.map((name) => ({ kind: 'ResourceClass', name })) }),

@@ -5,7 +5,7 @@ import { shot } from './shots.js';
 
 const reachable = 'application=app-888&resource=bobs-cluster';
 
-/** Every kind of ticket, each asked for and decided where people do it. */
+/** Every kind of ticket, requested and decided in the UI. */
 test('several resources at once are one ticket, decided in bulk and item by item', async ({ browser }) => {
   const [alice, bob, carol, frank] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol'), logIn(browser, 'frank')]);
   const ticket = await ask(alice, `${reachable}&resource=orders-cache`, 'The new checkout reads both', async (page) => {

@@ -3,7 +3,7 @@ import { expect, test, type Browser, type Page } from '@playwright/test';
 import { logIn, type Person } from './people.js';
 import { shot } from './shots.js';
 
-/** How somebody has set up his portal. */
+/** The language and the colour scheme of a person. */
 export interface Look {
   language: 'en' | 'zh';
   colorScheme: 'light' | 'dark';

@@ -1,7 +1,7 @@
 import { expect, type Browser, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { ready } from './fleet.js';
 
-/** A person of the demo in a browser of his own. */
+/** A person of the demo with a separate browser. */
 export interface Person {
   name: string;
   context: BrowserContext;

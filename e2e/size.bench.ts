@@ -95,7 +95,7 @@ async function slowest(page: Page, act: () => Promise<void>): Promise<number> {
   return page.evaluate(() => Math.max(16, ...(window as unknown as { seen: number[] }).seen));
 }
 
-/** The longest frame while something moves, which no event tells. */
+/** The longest frame during an animation, for which there is no event. */
 async function frames(page: Page, act: () => Promise<void>): Promise<number> {
   await page.evaluate(() => {
     const w = window as unknown as { longest: number };

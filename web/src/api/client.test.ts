@@ -26,7 +26,7 @@ describe("unwrap", () => {
     expect([error.code, error.status]).toEqual(["internal", 502]);
   });
 
-  it("tells whoever listens that the session is over", async () => {
+  it("notifies the listeners of the end of the session", async () => {
     serve({ "GET /me": () => problem(401, "unauthenticated") });
     const listener = vi.fn();
     const stop = onSignedOut(listener);

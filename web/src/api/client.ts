@@ -44,12 +44,12 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError("internal", 0, error instanceof Error ? error.message : String(error));
 }
 
-/** Refused for what was asked and by whom: the same again gets the same answer. */
+/** isFinal returns whether the same call by the same person would be refused again. */
 export function isFinal(error: unknown): boolean {
   const { status, code } = asApiError(error);
   if (status < 400 || status >= 500) return false;
-  // Asked too slowly or too often, or about something that changed meanwhile; a login helps a 401; and an answer
-  // without a code is not the portal's, so nobody knows what it means.
+  // A timeout, a rate limit or a concurrent change may pass, and a 401 is solved by a login. An answer without a code
+  // is not the portal's, so its meaning is unknown.
   return ![401, 408, 425, 429].includes(status) && !["stale", "conflict", "internal"].includes(code);
 }
 

@@ -62,7 +62,7 @@ export interface Scope {
   class?: string;
 }
 
-/** While something is being switched, its progress is asked for often. */
+/** While a downgrade begins or ends, its progress is read often. */
 export function useDowngrade(scope: Scope, enabled = true) {
   return useQuery({
     queryKey: keys.downgrade.of(scope),

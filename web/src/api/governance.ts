@@ -17,7 +17,7 @@ export function useApprovalPolicy(id: string, enabled = true) {
   });
 }
 
-/** Who would have to approve the request; asked only once it is complete enough to mean something. */
+/** The people who would have to approve the request. It is read only when the request is complete enough. */
 export function useWhatIf(request: NewTicket | undefined, as: string) {
   return useQuery({
     queryKey: keys.whatIf(request, as),
@@ -153,7 +153,7 @@ export function useLedger(filter: LedgerFilter) {
   });
 }
 
-/** Reads the whole ledger: only when it is asked for. */
+/** Verifies the whole ledger, which takes long: it runs only on demand. */
 export function useVerifyLedger() {
   return useMutation({ mutationFn: () => unwrap(client.POST("/ledger/verify")) });
 }

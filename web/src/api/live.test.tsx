@@ -131,7 +131,7 @@ describe("the live stream", () => {
     expect(result.current).toBe("lost");
   });
 
-  it("closes when nobody looks any more", () => {
+  it("closes when the last component is unmounted", () => {
     const { at, unmount, streams } = start();
     unmount();
     expect(at(0).closed).toBe(true);

@@ -1,6 +1,6 @@
 /**
  * The live stream. Events are hints: each makes the objects it names be read
- * again. EventSource reconnects by itself after a broken connection but gives up
+ * again. EventSource reconnects after a broken connection but gives up
  * after an error answer, and it does not notice a silent one; both are handled here.
  */
 import { useEffect, useState } from "react";
@@ -19,7 +19,7 @@ export type OpenStream = () => Stream;
 
 const openEventSource: OpenStream = () => new EventSource("/api/v1/events");
 
-/** The server pings every 15 s; two missed pings and a bit mean that nobody is there. */
+/** The server pings every 15 s; after two missed pings and a margin, the connection counts as lost. */
 const silence = 40_000;
 const firstRetry = 1_000;
 const longestRetry = 30_000;
@@ -41,7 +41,7 @@ function refreshTicket(cache: QueryClient, data: string) {
   void cache.invalidateQueries({ queryKey: keys.home });
   void cache.invalidateQueries({ queryKey: keys.me });
   void cache.invalidateQueries({ queryKey: keys.access.all });
-  // What is next for a resource depends on what is asked for already; the hint names the ticket alone.
+  // The next step of a resource depends on its open requests; the event names only the ticket.
   void cache.invalidateQueries({ queryKey: keys.rollout.cards });
 }
 
@@ -64,7 +64,7 @@ function refreshEarlier(cache: QueryClient) {
   void cache.invalidateQueries({ predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
 }
 
-/** Follows the stream while mounted and tells whether it is there. */
+/** Follows the stream while mounted and returns whether it is connected. */
 export function useLiveStream(enabled: boolean, open: OpenStream = openEventSource): LiveState {
   const cache = useQueryClient();
   const [state, setState] = useState<LiveState>("connecting");

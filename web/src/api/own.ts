@@ -109,7 +109,7 @@ export function useEndDelegation() {
   });
 }
 
-/** What waits with a user code. Each look counts against how often codes may be tried, so it is asked once. */
+/** The login that is waiting for a user code. Each call counts towards the limit of attempts, so it is made once. */
 export function useDevice(userCode: string) {
   return useQuery({
     queryKey: keys.device(userCode),

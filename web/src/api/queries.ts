@@ -17,12 +17,12 @@ export function useMe() {
     queryKey: keys.me,
     queryFn: ({ signal }) => unwrap(client.GET("/me", { signal })),
     staleTime: 10_000,
-    // No event tells of a host cluster that stopped answering, so this is asked for now and then.
+    // There is no event for a host cluster that stops answering, so this is polled.
     refetchInterval: useFallback() || 15_000,
   });
 }
 
-/** Auditors read everything and ask for nothing; the server refuses them too. Unknown people are offered nothing yet. */
+/** Returns whether the person may submit requests. Auditors may not, and the server refuses them too. Before the person is known, the result is false. */
 export function useMayRequest(): boolean {
   const me = useMe().data;
   return me !== undefined && !me.roles.includes("auditor");
@@ -231,7 +231,7 @@ export function useTicketLedger(id: string) {
   });
 }
 
-/** What would happen with the request; asked only once the request is complete enough to mean something. */
+/** The preview of a request. It is read only when the request is complete enough. */
 export function usePreview(request: NewTicket | undefined) {
   return useQuery({
     queryKey: keys.preview(request),

@@ -13,7 +13,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Asks before something of the reader's own ends. An action that concerns others asks for a reason, too: ReasonDialog. */
+/** ConfirmDialog confirms an action that concerns only the reader. ReasonDialog, for actions that concern others, also requires a reason. */
 export function ConfirmDialog({ title, text, confirm, danger = false, pending, error, testId, onConfirm, onClose }: Props) {
   const submit = () => {
     onConfirm();

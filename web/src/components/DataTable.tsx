@@ -199,7 +199,7 @@ function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataT
 }
 /* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */
 
-/** The rows in the order that the URL asks for. */
+/** The rows in the order of the URL. */
 function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<DataTableProps<Row>, "partial">) {
   const { i18n } = useTranslation();
   const [search, change] = useFilters();

@@ -113,7 +113,7 @@ describe("the decision bar", () => {
     await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 3 }]));
   });
 
-  it("decides about one item alone when told to", async () => {
+  it("decides about one selected item", async () => {
     const { writes } = start(two, { decision: () => ({ body: { ...two, version: 4 } }) });
     await userEvent.click(await screen.findByTestId("decision-about"));
     await userEvent.click(await screen.findByRole("option", { name: "Payments API to Orders" }));
@@ -133,7 +133,7 @@ describe("the decision bar", () => {
     await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ reason: "Retired.", item: 1 }]));
   });
 
-  it("says that somebody decides in another’s place", async () => {
+  it("shows that a delegate decides", async () => {
     start(ticketOf("pending", { steps: [step("leader", "current", [bob])], can: decides }));
     expect(await screen.findByText("You decide as leader, as a delegate.")).toBeVisible();
   });
@@ -145,7 +145,7 @@ describe("the decision bar", () => {
     await waitFor(() => expect(writes().map((call) => [call.path, call.body])).toEqual([["/tickets/T-42/comments", { comment: "Which port?" }]]));
   });
 
-  it("asks for more time with the reason that held so far", async () => {
+  it("requests an extension with the previous reason", async () => {
     const effective = ticketOf("effective", { can: { ...nothing, extend: true } });
     const { calls } = start(effective);
     await userEvent.click(await screen.findByTestId("extend-button"));

@@ -72,7 +72,7 @@ function EntitySelect({ value, onChange, found, typed, nothingFound, testId, ...
 
 const named = ({ id, title, name }: { id: string; title: string; name: string }): Choice => ({ id, title, hint: shortName(name) });
 
-/** With `mine`, only applications that the person may ask for. */
+/** With `mine`, only applications for which the person may request access. */
 export function ApplicationSelect({ mine = false, ...props }: Props & { mine?: boolean }) {
   const detail = useApplication(props.value).data;
   const chosen = detail && named(detail);

@@ -48,7 +48,7 @@ describe("further pages", () => {
     expect(router.state.location.search).toBe("?pages=3");
   });
 
-  it("are read again when somebody comes to an address with more of them, as from a saved view", async () => {
+  it("are read again for an address with several, such as that of a saved view", async () => {
     const router = show("/", 5);
     await waitFor(() => expect(pages()).toBe("1"));
     await router.navigate("/?pages=2");

@@ -9,7 +9,7 @@ interface Props {
   param?: string;
 }
 
-/** The maximum number of pages that are read again because a URL asks for them. */
+/** The maximum number of pages that are read again for a URL. */
 export const mostRestored = 20;
 
 function pagesOf(value: string | null): number {
@@ -23,7 +23,7 @@ export function LoadMore({ query, param = "pages" }: Props) {
   const [search, change] = useFilters();
   const inUrl = pagesOf(search.get(param));
   const read = query.data?.pages.length ?? 0;
-  // What this component wrote last, or read and complied with; another number is one that somebody navigated to.
+  // The number of pages that this component last wrote to the URL or read from it. A different number means that the reader navigated to another URL.
   const settled = useRef(1);
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = query;
   useEffect(() => {

@@ -22,7 +22,7 @@ describe("a person", () => {
     expect(screen.queryByTestId("person-card")).toBeNull();
   });
 
-  it("still has a name when nobody knows more", async () => {
+  it("shows the id if there is no other name", async () => {
     serve({ "GET /people/bob": () => problem(404, "not-found") });
     show();
     await userEvent.click(screen.getByTestId("person-bob"));

@@ -46,7 +46,7 @@ describe("a ticket in detail", () => {
     expect(within(screen.getByTestId("timeline")).getAllByRole("listitem").length).toBeLessThan(60);
   });
 
-  it("says how many members nobody lists", () => {
+  it("counts the members that are not listed", () => {
     show(ticketOf("applying", { steps: decided, clusters: [cluster("m1", "Realized")], members: { total: 40, targeted: 40, waiting: 7, listed: 1, states: { Realized: 33, Pending: 7 } } }));
     expect(screen.getByTestId("member-summary")).toHaveTextContent("7 Pending33 Realized Members: 40. Counted, but not listed: 39.");
   });
@@ -164,7 +164,7 @@ describe("a ticket in detail", () => {
     expect(within(screen.getByTestId("item-1")).getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "current");
   });
 
-  it("shows what changes, and what the approvals are bound to, once it is asked for", async () => {
+  it("shows on demand what changes, and what the approvals are bound to", async () => {
     show(ticketOf("pending", { brings: ["app/888 -> bobs-cluster 6379/TCP"] }), {
       "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: [{ code: "verbatim", params: { text: "nothing enforces UDP" }, text: "nothing enforces UDP" }] } }),
     });

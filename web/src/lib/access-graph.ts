@@ -1,6 +1,6 @@
 /**
  * The picture of who reaches what: clients on the left, servers on the right, at one of three zoom levels. Pure, and
- * the same for the same answer, so that nothing moves when it is asked again.
+ * the same for the same answer, so that nothing moves when it is read again.
  */
 import type { AccessGraph, AccessNode, Mode } from "../api/types";
 
@@ -13,7 +13,7 @@ export type Focus = { subject: string } | { resource: string } | { team: string 
 export interface PictureNode {
   key: string;
   side: "client" | "server";
-  /** `resource`, `application`, `team`, or one of the groups of what nobody owns. */
+  /** `resource`, `application`, `team`, or one of the groups of names without an owner. */
   kind: AccessNode["kind"] | "team" | "none";
   /** Empty for the groups, which have words of their own. */
   title: string;

@@ -1,4 +1,4 @@
-/** `Firefox, Linux` out of what a browser says of itself; undefined when it says nothing that people would know. Pure. */
+/** `Firefox, Linux` from the User-Agent of a browser; undefined if neither is recognised. Pure. */
 const browsers: [string, RegExp][] = [
   ["Edge", /\bEdg(?:e|A|iOS)?\//],
   ["Opera", /\bOPR\//],

@@ -2,7 +2,7 @@
 const marks = '[aria-invalid="true"], .mantine-InputWrapper-error';
 const inputs = "input:not([type=hidden], :disabled), textarea:not(:disabled), select:not(:disabled)";
 
-/** Lets a dialog's focus trap begin at the first field below `container`, unless an element asks for it already. */
+/** Lets a dialog's focus trap begin at the first field below `container`, unless an element has the focus attribute already. */
 export function focusFirstField(container: HTMLElement): void {
   if (!container.querySelector("[data-autofocus]")) container.querySelector(inputs)?.setAttribute("data-autofocus", "true");
 }

@@ -19,7 +19,7 @@ describe("folding connections", () => {
     ]);
   });
 
-  it("keeps what can be asked for apart from a port that cannot", () => {
+  it("separates connections for which access can be requested from ports without an action", () => {
     const rows = fold([connection({ lastSeen: seen(1) }), connection({ action: undefined, port: 9121, lastSeen: seen(2) })]);
     expect(rows.map((row) => row.action)).toEqual(["redis:connect", undefined]);
   });

@@ -19,7 +19,7 @@ export interface FoldedConnection {
   action: string | undefined;
   /** `6379/TCP`, each once, in order. */
   ports: string[];
-  /** Each once; a deny that somebody wrote comes before the default. */
+  /** Each once; a deny by a statement comes before a default deny. */
   decisions: Decision[];
   verdicts: Connection["verdict"][];
   /** How many of the refused ones the dataplane still let through. */
@@ -43,7 +43,7 @@ function addTo<T>(list: T[], value: T) {
 
 const endOf = (ref: CatalogRef): string => ref.name || ref.title;
 
-/** What is refused is one matter, however it is refused; everything else is told apart by what decided. */
+/** All refusals form one group; other connections are grouped by their decision. */
 function keyOf(c: Connection): string {
   const decided = isRefused(c.decision) ? "refused" : [c.decision, c.policy, c.sid].join("/");
   return [endOf(c.subject), endOf(c.resource), c.action ?? `${c.port}/${c.protocol}`, decided].join("|");
@@ -62,7 +62,7 @@ function addShare(row: FoldedConnection, c: Connection) {
 
 const minute = (row: FoldedConnection) => Math.floor(Date.parse(row.lastSeen) / 60_000);
 
-/** The newest first, by the minute: rows that are all busy must not change places at every look. Then what can be asked for. */
+/** Newest first, by the minute, so that busy rows do not change places at every update; then by whether access can be requested. */
 function byUse(a: FoldedConnection, b: FoldedConnection): number {
   return minute(b) - minute(a) || Number(b.action !== undefined) - Number(a.action !== undefined) || b.count - a.count || a.key.localeCompare(b.key);
 }

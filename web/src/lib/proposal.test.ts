@@ -42,7 +42,7 @@ describe("the request", () => {
     });
   });
 
-  it("is none when nothing of it can be asked for", () => {
+  it("is none if no line can be requested", () => {
     expect(adoptBody("r", [client("a", { state: "covered" })], undefined)).toBeUndefined();
   });
 

@@ -5,7 +5,7 @@ import type { Draftable } from "./request";
 
 export const lineKey = ({ subject, action }: ProposalLine): string => `${subject.name || subject.title}|${action}`;
 
-/** Whether a line can become part of a request: nothing allows it yet, and the catalog knows who it is. */
+/** Whether a line can become part of a request: nothing allows it yet, and its client is in the catalog. */
 export const isAdoptable = ({ state, grantable, subject }: ProposalLine): boolean => state !== "covered" && grantable !== false && subject.id !== undefined;
 
 /** What an enforced resource would refuse or refuses, before what is allowed already; within that the busiest first. */

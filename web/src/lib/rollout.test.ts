@@ -65,7 +65,7 @@ describe("a selection", () => {
     expect(usualTarget([...cards])).toBe(want);
   });
 
-  it("counts those without evidence enough, and those of which nobody knows", () => {
+  it("counts those without enough evidence, and those with unknown evidence", () => {
     expect(ids(lacking([of("a", { score: 81, enough: false }), of("b", { score: 70, enough: true }), of("c", { score: undefined, enough: undefined })]))).toEqual(["a", "c"]);
   });
 

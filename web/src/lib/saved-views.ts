@@ -1,4 +1,4 @@
-/** Filters that somebody named, kept in this browser. An address says the same, so losing them loses little. */
+/** Named filters, stored in this browser only. A bookmark of the address has the same content. */
 export interface SavedView {
   name: string;
   search: string;

@@ -9,10 +9,10 @@ const loginPage = "/login";
 
 export function toLogin(router: Pick<Router, "state" | "navigate">, cache: QueryClient): void {
   const { location, navigation } = router.state;
-  // Views that ask at the same time are refused at the same time; the first one told it all, and the login page may
-  // still be loading. A later one knows no more who was in.
+  // Calls of several views are refused at the same time. The first one navigates to the login page, which may still be
+  // loading; the later ones must not, because the cache no longer contains the person.
   if (location.pathname === loginPage || navigation.location?.pathname === loginPage) return;
-  // Whoever was in is told that the session ended; whoever comes for the first time is just asked to sign in.
+  // The login page reports the end of a session only to a person who was signed in.
   const wasIn = cache.getQueryData(keys.me) !== undefined;
   const search = new URLSearchParams({ returnTo: location.pathname + location.search });
   if (wasIn) search.set("error", "expired");

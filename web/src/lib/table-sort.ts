@@ -8,7 +8,7 @@ export interface Sort {
   descending: boolean;
 }
 
-/** The sort that a URL asks for, if it names one of the columns. */
+/** The sort of a URL, if it names one of the columns. */
 export function parseSort(value: string | null, keys: readonly string[]): Sort | undefined {
   const descending = value?.startsWith("-") ?? false;
   const key = descending ? value?.slice(1) : value;

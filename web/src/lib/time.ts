@@ -1,7 +1,7 @@
 /** Formats times in the person's zone and language. Pure: the current time is an argument. */
 
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [
-  // Weeks and months are told in days: when a grant ends should not have to be guessed.
+  // Weeks and months are shown in days, so that the end of a grant is exact.
   ["year", 365 * 86_400_000],
   ["day", 86_400_000],
   ["hour", 3_600_000],

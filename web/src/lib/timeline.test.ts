@@ -116,7 +116,7 @@ describe("timeline", () => {
     expect(nodes[1]?.votes?.map((vote) => vote.person.id)).toEqual(["carol"]);
   });
 
-  it("puts a step that approved by itself before the approval", () => {
+  it("places an automatically approved step before the approval", () => {
     const auto = step("leader", "approved", [], { auto: true });
     expect(outline(ticketOf("approved", { steps: [auto, approved("owner", bob)] }, { events: [event("submitted", 0), event("step-approved", 5, { step: "owner", actor: bob }), event("approved", 5)] }))).toEqual([
       "submitted:done", "step(owner):done", "step(leader):done", "approved:done", "effective:waiting",

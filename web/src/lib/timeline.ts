@@ -55,7 +55,7 @@ export interface TimelineNode {
   actor?: Person;
   onBehalfOf?: Person;
   comment?: string;
-  /** Why the portal made the entry, when nobody else did. */
+  /** The reason of an entry that was made by the portal. */
   message?: Message;
   revision?: string;
   step?: Step;
@@ -171,7 +171,7 @@ class Line {
       const made: TimelineNode = { key: `step-${step.name}`, kind: "step", status, phase: "grant", step, votes: step.votes };
       const at = step.votes.at(-1)?.at;
       if (at) made.at = at;
-      // A step that approved by itself has no event; it stands before the approval that it led to.
+      // An automatically approved step has no event; it is placed before the approval that it led to.
       const approved = this.nodes.findIndex((each) => each.kind === "approved");
       if (approved >= 0) this.nodes.splice(approved, 0, made);
       else this.nodes.push(made);

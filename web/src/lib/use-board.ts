@@ -1,4 +1,4 @@
-/** The columns of the board. Up to a hundred resources are one answer; of more, each column is asked for by itself, so that none looks empty that is not. */
+/** The columns of the board. Up to a hundred resources are read with one call. If there are more, each column is read separately, so that no column with resources looks empty. */
 import { useRollout } from "../api/flows";
 import type { RolloutFilter } from "../api/flows";
 import type { RolloutCard, RolloutStage } from "../api/types";

@@ -36,7 +36,7 @@ describe("initials", () => {
 describe("times", () => {
   const now = new Date("2026-11-20T10:00:00.000Z");
   const before = (ms: number) => relativeTime(new Date(now.getTime() - ms), now, "en");
-  it("are told in the largest unit that fits, cut and not rounded up", () => {
+  it("are shown in the largest unit that fits, rounded down", () => {
     expect([before(0), before(59_999), before(119_000), before(3_600_000), before(86_400_000), before(-29.5 * 86_400_000)]).toEqual([
       "now", "59 seconds ago", "1 minute ago", "1 hour ago", "yesterday", "in 29 days",
     ]);

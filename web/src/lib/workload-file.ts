@@ -1,4 +1,4 @@
-/** Workloads out of a CSV or JSON text that somebody has. Pure; the server checks every one of them again. */
+/** Parses workloads from a CSV or JSON text. Pure; the server validates all of them again. */
 import type { Workload } from "../api/types";
 
 /** What is wrong, as a key of the catalogue with its values. */

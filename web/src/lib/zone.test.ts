@@ -24,7 +24,7 @@ describe("times of day in a zone", () => {
     expect(instantOf(wallTime(at, zone), zone)).toEqual(at);
   });
 
-  it("knows what is a zone", () => {
+  it("recognises time zones", () => {
     expect(["Asia/Shanghai", "UTC", "Nowhere/Town", ""].map(isZone)).toEqual([true, true, false, false]);
   });
 });

@@ -32,7 +32,7 @@ function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
   );
 }
 
-/** What ends soon is told by its end; of the others the server says more than the word. */
+/** An expiring statement is shown with its end, the other issues with the message of the server. */
 function Issue({ issue }: { issue: StatementIssue }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -62,7 +62,7 @@ describe("an application", () => {
     expect(within(screen.getByTestId("connection-row")).queryByTestId("request-access")).toBeNull();
   });
 
-  it("offers to ask for exactly what was refused", async () => {
+  it("offers to request exactly what was refused", async () => {
     start(nothingGranted);
     const row = within(await screen.findByTestId("connection-row"));
     expect(row.getByTestId("decision-badge")).toHaveAttribute("data-value", "default-denied");
@@ -95,7 +95,7 @@ describe("an application", () => {
     expect(screen.queryByTestId("request-access")).toBeNull();
   });
 
-  it("asks for refused connections first, and for all when told to", async () => {
+  it("reads refused connections first, and all on demand", async () => {
     const { calls } = start();
     await screen.findByTestId("connection-row");
     await userEvent.click(screen.getByRole("radio", { name: "All" }));

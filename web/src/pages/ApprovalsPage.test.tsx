@@ -37,7 +37,7 @@ describe("approvals", () => {
     await press("k", "T-1");
   });
 
-  it("brings a to Approve, r to Reject and c to the comment, and decides nothing by itself", async () => {
+  it("moves the focus with a to Approve, r to Reject and c to the comment, without deciding", async () => {
     const { calls } = start("/approvals?ticket=T-2");
     await screen.findByTestId("approve-button");
     await userEvent.keyboard("a");
@@ -101,7 +101,7 @@ describe("approvals", () => {
     expect(router.state.location.search).toBe("?ticket=T-2");
   });
 
-  it("says so when nothing waits", async () => {
+  it("shows that no request is waiting", async () => {
     start("/approvals", []);
     expect(await screen.findByTestId("approvals-empty")).toHaveTextContent("No request is waiting for your decision.");
   });

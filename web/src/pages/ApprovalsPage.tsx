@@ -58,7 +58,7 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: Retu
 
 function useSelection(tickets: Ticket[]) {
   const [selection, setSelection] = useState<ReadonlySet<string>>(new Set());
-  // Tickets that left the list were decided by somebody else.
+  // Tickets that left the list were decided by another person.
   const selected = tickets.filter(({ id }) => selection.has(id));
   const toggle = (id: string) =>
     setSelection((before) => {

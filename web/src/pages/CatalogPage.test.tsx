@@ -109,7 +109,7 @@ describe("catalog sources", () => {
 });
 
 describe("catalog entities", () => {
-  it("ask for what the address says", async () => {
+  it("read the filters of the address", async () => {
     const { calls } = start("/catalog/entities?q=nine&kind=application&source=company&gone=yes");
     await screen.findByTestId("entity-application-app-9");
     const search = calls.find((call) => call.path === "/catalog/entities")?.search;

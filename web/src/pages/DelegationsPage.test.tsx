@@ -38,7 +38,7 @@ async function fill() {
 }
 
 describe("delegations", () => {
-  it("tells those that were given from those that were taken", async () => {
+  it("separates given from received delegations", async () => {
     start([delegation(), delegation({ id: "8", from: bob, to: alice, active: false, endedAt: "2026-11-21T10:00:00Z", canEnd: false })]);
     expect(await within(await screen.findByTestId("delegations-from-me")).findByTestId("delegation-7")).toHaveTextContent("Carol Wu");
     const taken = within(screen.getByTestId("delegations-to-me"));
@@ -97,7 +97,7 @@ describe("delegations", () => {
     expect(calls.find((call) => call.path === "/delegations" && call.search.get("all") === "true")).toBeDefined();
   });
 
-  it("does not ask for everybody's as a requester, whatever the address says", async () => {
+  it("does not read all delegations for a requester, whatever the address contains", async () => {
     const { calls } = start([], { at: "/delegations?scope=all" });
     await screen.findByTestId("delegations-from-me");
     expect(calls.filter((call) => call.path === "/delegations").map((call) => call.search.get("all"))).toEqual([null]);

@@ -60,7 +60,7 @@ describe("the login of a command line", () => {
     expect(await screen.findByTestId("device-asked")).toBeVisible();
   });
 
-  it("asks for eight letters", async () => {
+  it("requires eight letters", async () => {
     const calls = serve({});
     renderPage(<DevicePage />, { path: "/device", at: "/device" });
     await userEvent.type(await screen.findByTestId("device-code"), "abc");

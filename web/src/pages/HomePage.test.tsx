@@ -25,7 +25,7 @@ describe("home", () => {
     expect(calls.map((call) => call.path)).toEqual(["/home"]);
   });
 
-  it("tells who owns resources what these need next, the farthest first", async () => {
+  it("shows owners the next steps of their resources, the most advanced first", async () => {
     const items = [card({ stage: "initial", resource: { id: "a", name: "a", title: "A" } }), card({ stage: "announced", hint: { code: "enforce", message: verbatim("Ask for Enforce.") } })];
     start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items, stages: { observe: 3 }, flowsAvailable: true } }) });
     const [first] = within(await screen.findByTestId("closing")).getAllByRole("listitem");
@@ -33,26 +33,26 @@ describe("home", () => {
     expect(screen.getByTestId("closing-bobs-cluster")).toHaveAttribute("href", "/resources/bobs-cluster");
   });
 
-  it("tells them where to begin when nothing is in audit", async () => {
+  it("shows owners where to begin if no resource is in audit", async () => {
     start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items: [], stages: { observe: 3 }, flowsAvailable: true } }) });
     expect(await screen.findByTestId("closing")).toHaveTextContent("3 of your resources are in Observe");
   });
 
-  it("says so where nothing is, and leaves out what is the exception", async () => {
+  it("shows that sections are empty, and leaves out exceptional ones", async () => {
     start();
     expect(await within(await screen.findByTestId("waits-for-me")).findByText("No request is waiting for your decision.")).toBeVisible();
     expect(screen.queryByTestId("reviews")).toBeNull();
     expect(screen.queryByTestId("expiring")).toBeNull();
   });
 
-  it("offers each refused access, and says why the rest cannot be asked for", async () => {
+  it("offers each refused access, and explains why the rest cannot be requested", async () => {
     start({ denied: [denied, { ...denied, action: undefined, port: 9121 }] });
     const rows = (await screen.findAllByTestId("connection-row")).map((row) => within(row));
     expect(rows.map((row) => row.queryAllByTestId("request-access").map((link) => link.getAttribute("href")))).toEqual([["/requests/new?application=app-888&resource=bobs-cluster&action=redis%3Aconnect"], []]);
     expect(rows.map((row) => row.queryAllByTestId("cannot-ask").length)).toEqual([0, 1]);
   });
 
-  it("points to the request that asks for it already", async () => {
+  it("links to the open request for the same access", async () => {
     start({ denied: [denied], underWay: [ticket({ id: "T-9" })] });
     expect(await screen.findByTestId("asked")).toHaveTextContent("Requested in T-9");
     expect(screen.queryByTestId("request-access")).toBeNull();
@@ -92,7 +92,7 @@ describe("home", () => {
     expect(await within(await screen.findByTestId("reviews")).findByTestId("break-glass-badge")).toBeVisible();
   });
 
-  it("shows an auditor what everybody asked for, and nothing to ask for", async () => {
+  it("shows an auditor all requests, and offers none", async () => {
     const { calls } = start({}, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
     expect(await within(await screen.findByTestId("latest")).findByTestId("ticket-row-T-42")).toBeVisible();
     expect(screen.queryByTestId("new-request")).toBeNull();

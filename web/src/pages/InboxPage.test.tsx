@@ -41,20 +41,20 @@ describe("notifications", () => {
     expect(calls.filter((call) => call.method === "POST").map((call) => call.body)).toEqual([{ ids: ["1"], read: false }, { read: true }]);
   });
 
-  it("shows only what is unread when the address says so", async () => {
+  it("shows only unread notifications for an address with that filter", async () => {
     mailbox([notice(), notice({ id: "2", read: true })]);
     renderPage(<InboxPage />, { path: "/inbox", at: "/inbox?show=unread" });
     await screen.findByTestId("notice-1");
     expect(screen.queryByTestId("notice-2")).toBeNull();
   });
 
-  it("says so when there is nothing", async () => {
+  it("shows that there are no notifications", async () => {
     mailbox([]);
     renderPage(<InboxPage />, { path: "/inbox", at: "/inbox" });
     expect(await screen.findByText(/There are no notifications yet/)).toBeVisible();
   });
 
-  it("has a kind that it does not know", async () => {
+  it("shows a notification of an unknown kind", async () => {
     mailbox([notice({ kind: "something-new" })]);
     renderPage(<InboxPage />, { path: "/inbox", at: "/inbox" });
     expect(await screen.findByTestId("notice-1")).toHaveTextContent("Notification");

@@ -49,7 +49,7 @@ describe("the ledger", () => {
     expect(within(whole).getByRole("link", { name: "T-42" })).toHaveAttribute("href", "/tickets/T-42");
   });
 
-  it("asks for what the address says, in the person's zone", () => {
+  it("reads the filters of the address, in the person's time zone", () => {
     const search = new URLSearchParams("actor=bob&action=ticket.approved&object=T-42&from=2026-11-20T08:00&to=soon");
     expect(ledgerFilterOf(search, "Asia/Shanghai")).toEqual({ actor: "bob", action: "ticket.approved", object: "T-42", from: "2026-11-20T00:00:00.000Z" });
   });

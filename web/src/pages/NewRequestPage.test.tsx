@@ -103,7 +103,7 @@ describe("a new request", () => {
     expect(await screen.findByText("redis:connect is not an action of this class any more")).toBeVisible();
   });
 
-  it("brings back what was typed when the page comes again, and forgets it once submitted", async () => {
+  it("restores the input when the page is opened again, and drops it after the submission", async () => {
     start(prefilled);
     await userEvent.click(await screen.findByRole("radio", { name: "7 days" }));
     await userEvent.type(screen.getByTestId("request-reason"), "Half a sentence");
@@ -148,24 +148,24 @@ describe("a new request", () => {
     expect(screen.queryByTestId("request-form")).toBeNull();
   });
 
-  it("says to an auditor that there is nothing to ask for", async () => {
+  it("shows an auditor that they cannot submit requests", async () => {
     start(prefilled, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
     expect(await screen.findByTestId("request-auditor")).toBeVisible();
     expect(screen.queryByTestId("request-form")).toBeNull();
   });
 
-  it("leads to the ticket that already asks for the same", async () => {
+  it("links to the ticket that already requests the same", async () => {
     start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, duplicate: "T-44" }] } }) });
     const notice = within(await screen.findByTestId("preview-duplicate"));
     expect(notice.getByRole("link")).toHaveAttribute("href", "/tickets/T-44");
   });
 
-  it("says why a resource without a class cannot be asked for", async () => {
+  it("explains why access to a resource without a class cannot be requested", async () => {
     start(prefilled, { "GET /resources/bobs-cluster": () => ({ body: resource({ class: undefined, actions: [] }) }) });
     expect(await screen.findByText(/No resource class covers this resource/)).toBeVisible();
   });
 
-  it("asks for several resources at once, and says for each who decides", async () => {
+  it("requests several resources at once, and shows the approvers of each", async () => {
     const { calls, router } = start(prefilled, {
       "POST /tickets/preview": ({ body }) => ({
         body: { items: (body as { items: unknown[] }).items.map((_, position) => ({ ...planned, position, steps: position === 0 ? planned.steps : [step("owner", "waiting", [bob, carol], { quorum: 2 })] })) },
@@ -191,7 +191,7 @@ describe("a new request", () => {
     ]);
   });
 
-  it("says that more time is asked for when the access is there already", async () => {
+  it("shows that existing access is extended", async () => {
     start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, kind: "extend", target: { ticket: "T-12", item: 0 } }] } }) });
     expect(await screen.findByTestId("preview-extends")).toHaveTextContent("T-12");
   });
@@ -220,7 +220,7 @@ describe("a new request", () => {
     expect(screen.queryByTestId("break-glass")).toBeNull();
   });
 
-  it("breaks glass only after saying who is told, for how long, and being sure", async () => {
+  it("uses break-glass only after the reviewers, the duration and a confirmation", async () => {
     const glass = { items: [{ ...planned, steps: [], review: { ...planned.steps[0], name: "review", approvers: [{ id: "dave", displayName: "Dave Okafor" }] } }], breakGlass: true, maxDurationSeconds: 14_400 };
     const { calls } = start(prefilled, { "POST /tickets/preview": ({ body }) => ({ body: (body as { breakGlass?: boolean }).breakGlass ? glass : { ...preview, breakGlass: true } }) });
     await screen.findByTestId("break-glass");
@@ -267,7 +267,7 @@ describe("other requests", () => {
     expect(await send(calls)).toEqual({ kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce", clusterModes: { m2: "Audit" } }], reason: "Because." });
   });
 
-  it("onboards in audit unless told otherwise, and takes out again", async () => {
+  it("onboards in Audit by default, and offboards", async () => {
     const { calls } = start("/requests/new?kind=onboard&resource=bobs-cluster");
     await screen.findByTestId("mode-Audit");
     expect(await send(calls)).toEqual({ kind: "onboard", items: [{ resource: "bobs-cluster", mode: "Audit" }], reason: "Because." });
@@ -288,7 +288,7 @@ describe("other requests", () => {
     expect(await send(calls)).toEqual({ kind: "class", items: [{ object: { kind: "ResourceClass", name: "redis", verb: "update", spec: `${yaml}more: b` } }], reason: "Because." });
   });
 
-  it("asks for the end of a grant", async () => {
+  it("requests the end of a grant", async () => {
     const { calls } = start("/requests/new?kind=revoke&target=T-12%2F0", { "GET /tickets/T-12": () => ({ body: ticket({ id: "T-12", state: "effective" }) }) });
     expect(await screen.findByText(/can then no longer reach Bob’s cluster/)).toBeVisible();
     expect(await send(calls)).toEqual({ kind: "revoke", items: [{ target: { ticket: "T-12", item: 0 } }], reason: "Because." });
@@ -309,7 +309,7 @@ describe("a request for a workload", () => {
     expect(posted(calls)[0]?.body).toEqual({ kind: "workload", reason: "The new rack.", items: [{ application: "app-888", workload: { id: "rack-7", addresses: ["10.0.0.0/24"], description: "new rack" } }] });
   });
 
-  it("lists several, and asks for no more than a ticket can have", async () => {
+  it("lists several, and requests at most as many as a ticket can have", async () => {
     const { router } = start("/", { "POST /tickets/preview": () => ({ body: owners }) });
     await router.navigate("/requests/new?kind=workload", { state: { workloads: Array.from({ length: 60 }, (_, n) => ({ application: app888.id, id: `rack-${n}`, addresses: [`10.0.${n}.0/24`], description: "" })) } });
     expect(await screen.findByText(/at most 50 workloads/)).toBeVisible();

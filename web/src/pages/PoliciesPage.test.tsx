@@ -106,7 +106,7 @@ describe("what if", () => {
     return calls;
   }
 
-  it("asks as somebody else, and names who would decide", async () => {
+  it("asks as another person, and names who would decide", async () => {
     const calls = ask(["security"]);
     await userEvent.click(await screen.findByTestId("what-if-as"));
     await userEvent.click(await screen.findByRole("option", { name: /Bob Li/ }));

@@ -69,7 +69,7 @@ describe("the profile", () => {
     expect(await screen.findByRole("heading", { name: "个人设置" })).toBeVisible();
   });
 
-  it("does not offer channels that nobody set up", async () => {
+  it("does not offer channels that are not set up", async () => {
     start({ stored: { ...preferences, available: ["inbox"] } });
     expect(await screen.findByText(/No other channel is set up/)).toBeVisible();
     expect(screen.queryByTestId("notice-matrix")).toBeNull();

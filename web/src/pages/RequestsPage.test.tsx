@@ -12,7 +12,7 @@ function start(at: string, list: (call: Call) => Answer = () => ({ body: { items
 }
 
 describe("requests", () => {
-  it("asks for what the address says", async () => {
+  it("reads the filters of the address", async () => {
     const { calls } = start("/requests?view=all&state=effective&state=revoked&resource=bobs-cluster");
     await screen.findByTestId("ticket-row-T-42");
     const search = calls.find((call) => call.path === "/tickets")?.search;
@@ -48,7 +48,7 @@ describe("requests", () => {
     expect(calls.map((call) => call.search.get("cursor"))).toEqual([null, "c2"]);
   });
 
-  it("tells each ticket in one line of steps and clusters", async () => {
+  it("shows each ticket in one line of steps and clusters", async () => {
     start("/requests", () => ({ body: { items: [ticketOf("applying", { steps: [approved("leader", carol)], clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable")] })] } }));
     const line = await screen.findByTestId("live-line-T-42");
     expect([...line.children].map((item) => [item.textContent, item.getAttribute("data-value")])).toEqual([

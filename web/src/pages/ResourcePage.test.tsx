@@ -47,7 +47,7 @@ describe("protection", () => {
   const asks = () => ["mode", "offboard", "onboard", "class"].filter((kind) => screen.queryByTestId(`ask-${kind}`));
 
   it.each([
-    ["its owner may ask for another mode or its end", { mine: true, protection: { ...protection, clusters: [...protection.clusters] } }, ["requester"], ["mode", "offboard"]],
+    ["its owner may request another mode or its end", { mine: true, protection: { ...protection, clusters: [...protection.clusters] } }, ["requester"], ["mode", "offboard"]],
     ["its owner may have it onboarded", { mine: true }, ["requester"], ["onboard"]],
     ["security may, too", {}, ["requester", "security"], ["onboard", "class"]],
     ["others may not", {}, ["requester"], []],
@@ -94,7 +94,7 @@ describe("the next step", () => {
     expect(await screen.findByTestId("announce-message")).toBeVisible();
   });
 
-  it("is not asked for twice", async () => {
+  it("is not requested twice", async () => {
     open({ stage: "observe", hint: { code: "propose", next: "initial", message: verbatim("Ask for Audit.") }, ticket: "T-5" });
     const waits = within(await screen.findByTestId("next-waits"));
     expect(waits.getByRole("link", { name: "T-5" })).toHaveAttribute("href", "/tickets/T-5");
@@ -102,7 +102,7 @@ describe("the next step", () => {
     expect(screen.queryByTestId("next-hint")).toBeNull();
   });
 
-  it("says who would decide it before it is asked for", async () => {
+  it("names the approvers before it is requested", async () => {
     open({ stage: "observe", hint: { code: "propose", next: "initial", message: verbatim("Ask for Audit.") } }, { mine: true }, { "POST /tickets/preview": () => ({ body: { items: [{ position: 0, steps: [step("owner", "waiting", [carol])] }] } }) });
     await userEvent.click(await screen.findByTestId("next-advance"));
     expect(await screen.findByTestId("planned-deciders")).toHaveTextContent("Carol Wu");
@@ -114,7 +114,7 @@ describe("the next step", () => {
     expect(screen.queryByTestId("next-advance")).toBeNull();
   });
 
-  it("is nobody’s who does not answer for the resource", async () => {
+  it("is not offered to people who are not responsible for the resource", async () => {
     const calls = open({}, { mine: false });
     await screen.findByTestId("protection");
     expect(calls.some(({ path }) => path === "/rollout/bobs-cluster")).toBe(false);

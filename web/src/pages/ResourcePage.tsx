@@ -115,7 +115,7 @@ export function ResourcePage() {
   const { id = "" } = useParams();
   const query = useResource(id);
   const resource = query.data;
-  // Who owns the resource and no application has nobody to ask for; everybody else may at least learn how to.
+  // Owners of the resource who own no application cannot request access; all others get the link, whose page explains who can.
   const ownsApplication = useMe().data?.roles.includes("application-owner") ?? false;
   const offers = resource?.class !== undefined && (!resource.mine || ownsApplication);
   return (

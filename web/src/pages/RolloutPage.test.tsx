@@ -36,7 +36,7 @@ describe("the board", () => {
     expect(screen.queryByTestId("card-menu-foreign")).toBeNull();
   });
 
-  it("asks for what the address says", async () => {
+  it("reads the filters of the address", async () => {
     const { calls } = start([redis], {}, "/rollout?class=redis&stage=refine&stage=none");
     await screen.findByTestId("board");
     const search = calls.find(({ path }) => path === "/rollout")?.search;
@@ -49,7 +49,7 @@ describe("the board of very many", () => {
   const many = (stage: RolloutCard["stage"], from: number, to: number) => Array.from({ length: to - from }, (_, i) => card({ resource: { id: `${stage}-${from + i}`, name: `${stage}-${from + i}`, title: `${stage} ${from + i}` }, stage, score: 90 }));
   const stages = { observe: 9_900, refine: 230 };
 
-  it("asks for each column by itself, so that none looks empty that is not, and for more of it on demand", async () => {
+  it("reads each column separately, and more of a column on demand", async () => {
     const { calls } = start([], {
       "GET /rollout": ({ search }) => {
         const at = Number(search.get("cursor") ?? 0);
@@ -94,7 +94,7 @@ describe("several at once", () => {
     expect(sent?.headers.get("Idempotency-Key")).toMatch(/^\w{16,}$/);
   });
 
-  it("are sent in parts that the server takes, and what is shown of fewer says so", async () => {
+  it("are sent in parts of the size that the server accepts, and an incomplete preview is marked", async () => {
     const many = Array.from({ length: 120 }, (_, i) => card({ resource: { id: `r-${i}`, name: `r-${i}`, title: `R ${i}` } }));
     const none = { connections: 0, clients: 0 };
     let parts = 0;

@@ -56,7 +56,7 @@ describe("undelivered notifications", () => {
     expect(calls.find((call) => call.method === "POST")?.body).toEqual({});
   });
 
-  it("lets auditors look, and nobody else", async () => {
+  it("is read-only for auditors, and hidden from others", async () => {
     start([letter(), letter({ id: "8" })], ["auditor"]);
     await screen.findByTestId("undelivered-7");
     expect(screen.queryByTestId("retry-7")).toBeNull();

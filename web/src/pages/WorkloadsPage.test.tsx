@@ -35,7 +35,7 @@ async function paste(text: string) {
 }
 
 describe("workloads", () => {
-  it("asks for what the address says", async () => {
+  it("reads the filters of the address", async () => {
     const { calls } = start({ at: "/workloads?q=vm&application=app-888&source=cmdb" });
     await screen.findByTestId("workload-vm-1");
     const search = calls.find((call) => call.path === "/workloads")?.search;
@@ -80,7 +80,7 @@ describe("workloads", () => {
     expect(screen.queryByTestId("ask-owners") !== null).toBe(offered);
   });
 
-  it("offers to ask for those of many that need it", async () => {
+  it("offers to request approval for those of many that need it", async () => {
     start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-1" ? { id, outcome: "created" } : { id, outcome: "refused", message: verbatim("too many"), needsApproval: true, application: "app-888" })) } }) });
     await paste(JSON.stringify([workload({ id: "vm-1" }), workload({ id: "vm-2" }), workload({ id: "vm-3" })]));
     await userEvent.click(screen.getByTestId("upload-send"));
@@ -113,7 +113,7 @@ describe("workloads", () => {
     expect(screen.getByTestId("upload-send")).toBeDisabled();
   });
 
-  it("says that a part may be in when it broke off", async () => {
+  it("reports that a part may be registered after an interruption", async () => {
     start({ put: () => problem(503, "unavailable") });
     await paste(JSON.stringify([workload()]));
     await userEvent.click(screen.getByTestId("upload-send"));

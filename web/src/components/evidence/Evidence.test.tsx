@@ -102,7 +102,7 @@ describe("a proposal", () => {
     await waitFor(() => expect(screen.queryByText("The approval policy allows at most 180 days.")).toBeNull());
   });
 
-  it("offers nothing that cannot be asked for", async () => {
+  it("offers no line that cannot be requested", async () => {
     show(proposal());
     await screen.findByTestId("choose-app-888");
     expect(screen.getAllByRole("checkbox").map((box) => box.getAttribute("data-testid"))).toEqual(["choose-all", "choose-app-888"]);
@@ -120,7 +120,7 @@ describe("a proposal", () => {
     expect(screen.getByTestId("unknown-ports")).toHaveTextContent("Ask the security team");
   });
 
-  it("says that enforcing would cut nobody off", async () => {
+  it("reports that Enforce would cut off no client", async () => {
     show(proposal({ lines: proposal().lines.slice(2) }));
     expect(await screen.findByTestId("proposal-empty")).toHaveTextContent("All clients that were seen are allowed already");
   });

@@ -66,7 +66,7 @@ function Figures({ impact }: { impact: ImpactData }) {
   );
 }
 
-/** Lists the periods in which flows were lost or not watched. The replay knows nothing about them. */
+/** Lists the periods in which flows were lost or not watched. The replay does not contain them. */
 function Uncertain({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -1,4 +1,4 @@
-/** The forms that ask for something. */
+/** The request forms. */
 export const request = {
   request: {
     titles: {

@@ -48,7 +48,7 @@ export const flows = {
     noApprovers: "没有批准记录。",
     disagreesHelp: "数据面的处置与策略不一致。",
     disagree: {
-      dropped: "策略允许，但数据面丢弃了。有人在没有任何决定的情况下被断开：请检查成员集群里还有什么策略。",
+      dropped: "策略允许，但数据面丢弃了。有客户端在没有相应决定的情况下被断开：请检查该成员集群中的其他策略。",
       forwarded: "策略拒绝，但数据面放行了。成员集群里有东西放开了未经批准的访问。",
     },
     only: { subject: "只看此应用", resource: "只看此资源", statement: "只看此语句", raw: "查看逐条流量" },
