@@ -99,7 +99,7 @@ func TestFleetOnRealNodes(t *testing.T) {
 	eventually(t, time.Minute, "what Cilium refuses is reported", func(ctx context.Context) error { return refusedFlows(ctx, state) })
 
 	nodes := filepath.Join(state, "data", "nodes", "state")
-	access := newFleetAccess(t, policies, members, nodes)
+	access := newFleetAccess(t, demoNames, policies, members, "com.trip/redis-cluster=bobs-cluster", nodes)
 	t.Run("statements", access.testStatements)
 	t.Run("a temporary audit", access.testTemporaryAudit)
 	t.Run("a killed agent", func(t *testing.T) { access.testKilledAgent(t, "m1", "m2", firstProcess(t, nodes, "m1")) })

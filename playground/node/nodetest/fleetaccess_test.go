@@ -17,34 +17,52 @@ import (
 )
 
 const (
-	// application and cluster are the heads of names in the demo.
-	application = "trnv1:rsc:trip-com:iam:sa:app/"
-	redis       = "trnv1:rsc:trip-com:redis:clusters:"
-
-	// reportsVM is the address of an ExternalWorkload of the demo, and strangeVM one without a workload.
+	// reportsVM is the address of an ExternalWorkload, and strangeVM one of nobody.
 	reportsVM = "172.20.4.17"
 	strangeVM = "10.5.0.7"
 )
 
 var protectedResources = schema.GroupVersionResource{Group: "acp.io", Version: "v1alpha1", Resource: "protectedresources"}
 
-// fleetAccess makes connections in all members of the demo.
+// accessNames are the names of a resource in Enforce and of its clients.
+type accessNames struct {
+	// protected is the name of the ProtectedResource, resource that of its resource, and class the head of the names of its class.
+	protected, resource, class string
+	// application is the head of the names of applications, and cidr that of the names of ranges of addresses.
+	application, cidr string
+	// granted is a pod with a grant, and refused a pod without one; grantedID and refusedID are the ids of their applications.
+	granted, grantedID string
+	refused, refusedID string
+	// externalID is the id of the application of the ExternalWorkload with the address reportsVM.
+	externalID string
+}
+
+// demoNames are the names of the demo.
+var demoNames = accessNames{
+	protected: "bobs-cluster", resource: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster", class: "trnv1:rsc:trip-com:redis:clusters:",
+	application: "trnv1:rsc:trip-com:iam:sa:app/", cidr: "trnv1:rsc:trip-com:net:cidr:",
+	granted: "billing-0", grantedID: "777", refused: "checkout-0", refusedID: "888", externalID: "676",
+}
+
+// fleetAccess makes connections to one resource in all members.
 type fleetAccess struct {
+	accessNames
 	host    dynamic.Interface
 	members map[string]*wire
-	// servers are the addresses of bob's cluster, by member.
+	// servers are the addresses of the resource's pods, by member.
 	servers map[string]netip.Addr
 	outside *outside
 }
 
-// newFleetAccess makes connections from outside of the fleet possible, too. State is the folder of the state of the nodes.
-func newFleetAccess(t *testing.T, host dynamic.Interface, members map[string]*wire, state string) *fleetAccess {
+// newFleetAccess makes connections from outside of the fleet possible, too. State is the folder of the state of the nodes, and selector selects
+// the pods of the resource.
+func newFleetAccess(t *testing.T, names accessNames, host dynamic.Interface, members map[string]*wire, selector, state string) *fleetAccess {
 	t.Helper()
-	f := &fleetAccess{host: host, members: members, servers: map[string]netip.Addr{}, outside: enterOutside(t, state)}
+	f := &fleetAccess{accessNames: names, host: host, members: members, servers: map[string]netip.Addr{}, outside: enterOutside(t, state)}
 	for name, w := range members {
-		pods, err := w.client.CoreV1().Pods(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{LabelSelector: "com.trip/redis-cluster=bobs-cluster"})
+		pods, err := w.client.CoreV1().Pods(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 		if err != nil || len(pods.Items) == 0 {
-			t.Fatalf("the pods of bob's cluster in %s: %v, %v", name, pods, err)
+			t.Fatalf("the pods of %s in %s: %v, %v", names.resource, name, pods, err)
 		}
 		f.servers[name] = netip.MustParseAddr(pods.Items[0].Status.PodIP)
 		f.outside.routeTo(t, w.client)
@@ -55,7 +73,7 @@ func newFleetAccess(t *testing.T, host dynamic.Interface, members map[string]*wi
 	return f
 }
 
-// check returns a check of a connection to bob's cluster in a member, from an address outside or from a pod.
+// check returns a check of a connection to the resource in a member, from an address outside or from a pod.
 func (f *fleetAccess) check(member, from string, want bool) func(context.Context) error {
 	server := f.servers[member]
 	if address, err := netip.ParseAddr(from); err == nil {
@@ -94,39 +112,38 @@ func (f *fleetAccess) write(t *testing.T, effect, subject, resource string) (rem
 	}
 }
 
-// base is what the demo's own policies let connect to bob's cluster, which is in Enforce.
-func base() map[string]bool {
-	return map[string]bool{"billing-0": true, "checkout-0": false, reportsVM: false, strangeVM: false}
+// base returns which sources can connect without a further statement.
+func (f *fleetAccess) base() map[string]bool {
+	return map[string]bool{f.granted: true, f.refused: false, reportsVM: false, strangeVM: false}
 }
 
 // testStatements writes statements of every kind to the host cluster, one after another, and makes the connections that they are about.
 func (f *fleetAccess) testStatements(t *testing.T) {
-	const bobs = redis + "bobs-cluster"
-	f.reached(t, "before", base())
+	f.reached(t, "before", f.base())
 	for _, c := range []struct {
 		reason, effect, subject, resource string
 		// changed are the sources with another result than base.
 		changed map[string]bool
 	}{
-		{"a deny is stronger than an allow", "Deny", application + "777", bobs, map[string]bool{"billing-0": false}},
-		{"an allow of all resources of a class", "Allow", application + "888", redis + "*", map[string]bool{"checkout-0": true}},
-		{"a deny of all resources of a class", "Deny", application + "777", redis + "*", map[string]bool{"billing-0": false}},
-		{"an allow of a whole class has its external workloads", "Allow", application + "*", bobs, map[string]bool{"checkout-0": true, reportsVM: true}},
-		{"a range has no pods and no external workloads elsewhere", "Allow", "trnv1:rsc:trip-com:net:cidr:10.0.0.0/8", bobs, map[string]bool{strangeVM: true}},
-		{"a range does not reach beyond its end", "Allow", "trnv1:rsc:trip-com:net:cidr:10.5.0.8/29", bobs, nil},
-		{"an external workload", "Allow", application + "676", bobs, map[string]bool{reportsVM: true}},
-		{"everyone", "Allow", "*", bobs, map[string]bool{"checkout-0": true, reportsVM: true, strangeVM: true}},
-		{"nobody", "Deny", "*", bobs, map[string]bool{"billing-0": false}},
+		{"a deny is stronger than an allow", "Deny", f.application + f.grantedID, f.resource, map[string]bool{f.granted: false}},
+		{"an allow of all resources of a class", "Allow", f.application + f.refusedID, f.class + "*", map[string]bool{f.refused: true}},
+		{"a deny of all resources of a class", "Deny", f.application + f.grantedID, f.class + "*", map[string]bool{f.granted: false}},
+		{"an allow of a whole class has its external workloads", "Allow", f.application + "*", f.resource, map[string]bool{f.refused: true, reportsVM: true}},
+		{"a range has no pods and no external workloads elsewhere", "Allow", f.cidr + "10.0.0.0/8", f.resource, map[string]bool{strangeVM: true}},
+		{"a range does not reach beyond its end", "Allow", f.cidr + "10.5.0.8/29", f.resource, nil},
+		{"an external workload", "Allow", f.application + f.externalID, f.resource, map[string]bool{reportsVM: true}},
+		{"everyone", "Allow", "*", f.resource, map[string]bool{f.refused: true, reportsVM: true, strangeVM: true}},
+		{"nobody", "Deny", "*", f.resource, map[string]bool{f.granted: false}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			want := base()
+			want := f.base()
 			for from, may := range c.changed {
 				want[from] = may
 			}
 			remove := f.write(t, c.effect, c.subject, c.resource)
 			f.reached(t, "with the statement", want)
 			remove()
-			f.reached(t, "without it", base())
+			f.reached(t, "without it", f.base())
 		})
 	}
 }
@@ -141,17 +158,17 @@ func (f *fleetAccess) testTemporaryAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.host.Resource(protectedResources).Patch(t.Context(), "bobs-cluster", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := f.host.Resource(protectedResources).Patch(t.Context(), f.protected, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.reached(t, "in Audit for a time", map[string]bool{"billing-0": true, "checkout-0": true, reportsVM: true, strangeVM: true})
+	f.reached(t, "in Audit for a time", map[string]bool{f.granted: true, f.refused: true, reportsVM: true, strangeVM: true})
 	if time.Now().After(until) {
 		t.Fatalf("it opened only after %s", duration)
 	}
 	for member := range f.members {
-		eventually(t, duration+wireTimeout, "the time is over in "+member, f.check(member, "checkout-0", false))
+		eventually(t, duration+wireTimeout, "the time is over in "+member, f.check(member, f.refused, false))
 	}
-	f.reached(t, "when the time is over", base())
+	f.reached(t, "when the time is over", f.base())
 }
 
 // testKilledAgent kills the agent of a member, and changes access before it is back. First is the first process of the
@@ -162,17 +179,17 @@ func (f *fleetAccess) testKilledAgent(t *testing.T, member, other string, first 
 		t.Fatal(err)
 	}
 	began := time.Now()
-	remove := f.write(t, "Allow", application+"888", redis+"bobs-cluster")
-	eventually(t, wireTimeout, "a grant in the member with an agent", f.check(other, "checkout-0", true))
+	remove := f.write(t, "Allow", f.application+f.refusedID, f.resource)
+	eventually(t, wireTimeout, "a grant in the member with an agent", f.check(other, f.refused, true))
 	// Until the agent has read the grant, clients without a grant are refused and clients with one are admitted, as before.
 	var opened time.Duration
 	eventually(t, restartTimeout, "a grant in the member whose agent was killed", func(ctx context.Context) error {
-		for from, want := range map[string]bool{"billing-0": true, strangeVM: false, reportsVM: false} {
+		for from, want := range map[string]bool{f.granted: true, strangeVM: false, reportsVM: false} {
 			if err := f.check(member, from, want)(ctx); err != nil {
 				t.Errorf("%.1f s after the agent was killed: %v", time.Since(began).Seconds(), err)
 			}
 		}
-		err := f.check(member, "checkout-0", true)(ctx)
+		err := f.check(member, f.refused, true)(ctx)
 		opened = time.Since(began)
 		return err
 	})
@@ -181,5 +198,5 @@ func (f *fleetAccess) testKilledAgent(t *testing.T, member, other string, first 
 	}
 	t.Logf("a grant that was written without an agent holds %.1f s after the agent was killed", opened.Seconds())
 	remove()
-	f.reached(t, "with the new agent", base())
+	f.reached(t, "with the new agent", f.base())
 }

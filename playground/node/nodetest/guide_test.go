@@ -12,30 +12,46 @@ import (
 	"time"
 )
 
-// guide runs the commands of docs/install.md as a reader does, in a folder that has the repository's charts and in the network of the
+// guide runs the commands of the documentation as a reader does, in a folder that has the repository's charts and in the network of the
 // clusters, where API servers have the same addresses for the reader as for pods.
 type guide struct {
-	dir string
+	document // docs/install.md
+	// members is docs/operations/members.md.
+	members document
+	dir     string
 	// process is one of the network; env is that of commands there, and outside the same for commands in the machine's own network.
 	process      int
 	env, outside []string
-	blocks       []string
+}
+
+// document is a page of the documentation: its name, and its blocks of commands and files.
+type document struct {
+	name   string
+	blocks []string
 }
 
 var fenced = regexp.MustCompile("(?s)\n *```[a-z]*\n(.*?)\n *```")
+
+// readDocument reads a page below docs.
+func readDocument(t *testing.T, repo, name string) document {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repo, "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document{name: name}
+	for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
+		d.blocks = append(d.blocks, block[1])
+	}
+	return d
+}
 
 // newGuide reads the guide of the repository. The kubeconfigs are for the network of the process and for the machine's own; tools are folders
 // with helm, kubectl and kubectl-acp.
 func newGuide(t *testing.T, repo string, process int, inside, outside string, tools ...string) *guide {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repo, "docs", "install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &guide{dir: t.TempDir(), process: process}
-	for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
-		g.blocks = append(g.blocks, block[1])
-	}
+	g := &guide{document: readDocument(t, repo, "install.md"), members: readDocument(t, repo, filepath.Join("operations", "members.md")),
+		dir: t.TempDir(), process: process}
 	if err := os.Symlink(filepath.Join(repo, "deploy"), filepath.Join(g.dir, "deploy")); err != nil {
 		t.Fatal(err)
 	}
@@ -46,20 +62,20 @@ func newGuide(t *testing.T, repo string, process int, inside, outside string, to
 }
 
 // block returns the only block with this text, in which each old text was replaced by the new one after it.
-func (g *guide) block(t *testing.T, text string, replacements ...string) string {
+func (d document) block(t *testing.T, text string, replacements ...string) string {
 	t.Helper()
 	var found []string
-	for _, b := range g.blocks {
+	for _, b := range d.blocks {
 		if strings.Contains(b, text) {
 			found = append(found, b)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("docs/install.md has %d blocks with %q, want one", len(found), text)
+		t.Fatalf("docs/%s has %d blocks with %q, want one", d.name, len(found), text)
 	}
 	for i := 0; i < len(replacements); i += 2 {
 		if !strings.Contains(found[0], replacements[i]) {
-			t.Fatalf("docs/install.md has no %q beside %q", replacements[i], text)
+			t.Fatalf("docs/%s has no %q beside %q", d.name, replacements[i], text)
 		}
 	}
 	return strings.NewReplacer(replacements...).Replace(found[0])

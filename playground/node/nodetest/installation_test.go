@@ -105,6 +105,7 @@ func TestInstallation(t *testing.T) {
 	t.Run("idle", in.measureMemory)
 	in.join(t)
 	in.declare(t)
+	in.installNodeReporter(t)
 	t.Run("the webhook answers", in.testWebhook)
 	in.openPortal(t)
 	t.Run("a request becomes a connection", in.testStory)
@@ -112,12 +113,20 @@ func TestInstallation(t *testing.T) {
 	in.checkPods(t)
 	in.mode(t, "Enforce") // also if an earlier part failed
 	in.reaches(t, "a resource in Enforce is closed", map[string]bool{"shop": false, "other": false})
+	t.Run("statements", in.testStatements)
+	t.Run("a pod of another cluster", in.testForeignPod)
+	t.Run("a drained node of the member", in.testDrainedMember)
+	t.Run("the nodes of the member", in.testNodes)
 	stop := in.watchClosed(t, "other")
 	t.Run("flows", in.testFlows)
+	t.Run("a killed agent", in.testKilledAgent)
 	t.Run("a killed leader", in.testLeader)
+	in.checkPods(t)
+	t.Run("a drained node of the host", in.testDrainedHost)
 	in.checkPods(t)
 	t.Run("the life of a release", in.testRelease)
 	stop()
+	t.Run("flows in Audit", in.testAuditedFlows)
 	in.checkPods(t)
 	belonged := belongingsOf(t, state, programs)
 	in.stopForward()
@@ -149,13 +158,9 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 	built := buildParts(t, repo)
 	in.node = up(t, state, "--clusters", "host,m1", "--config", file)
 	fmt.Printf("bench nodes_ready_2 %s s\n", in.node.readyAfter())
-	load := []string{"load", "--state-dir", state, "host"}
-	layouts, err := filepath.Glob(filepath.Join(images, "*", "oci-layout"))
-	if err != nil || len(layouts) != 3 {
-		t.Fatalf("there are %d images in %s, want those of portal, acp-adapter and flow-collector (%v)", len(layouts), images, err)
-	}
-	for _, l := range layouts {
-		load = append(load, filepath.Dir(l))
+	load := map[string][]string{"host": nil, "m1": {layout(t, images, "acp-node")}}
+	for _, name := range []string{"portal", "acp-adapter", "flow-collector"} {
+		load["host"] = append(load["host"], layout(t, images, name))
 	}
 	provider := filepath.Join(t.TempDir(), "oidcpod")
 	build := exec.Command("go", "build", "-o", provider, "./internal/oidc/oidcpod")
@@ -172,10 +177,12 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 		if err := image.Write(file, reference, path, "65532:65532"); err != nil {
 			t.Fatal(err)
 		}
-		load = append(load, file)
+		load["host"] = append(load["host"], file)
 	}
-	if out, err := exec.Command(program, load...).CombinedOutput(); err != nil {
-		t.Fatalf("load the images: %v: %s", err, out)
+	for cluster, files := range load {
+		if out, err := exec.Command(program, append([]string{"load", "--state-dir", state, cluster}, files...)...).CombinedOutput(); err != nil {
+			t.Fatalf("load the images of %s: %v: %s", cluster, err, out)
+		}
 	}
 	in.host, in.member = in.node.client(t, "host"), in.node.client(t, "m1")
 	t.Cleanup(func() {
@@ -190,6 +197,16 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 	process, inside := in.network(t)
 	in.guide = newGuide(t, repo, process, inside, filepath.Join(state, "host", "kubeconfig"), bin, built[parts.KubernetesNode])
 	return in
+}
+
+// layout returns the folder of an image among those that were built.
+func layout(t *testing.T, images, name string) string {
+	t.Helper()
+	dir := filepath.Join(images, name)
+	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
+		t.Fatalf("the image %s was not built: %v", name, err)
+	}
+	return dir
 }
 
 func buildParts(t *testing.T, repo string) parts.Built {
@@ -376,11 +393,17 @@ func (in *installation) testNetworkPolicies(t *testing.T) {
 	}
 }
 
-// measureMemory prints what idle pods use, as the kubelet counts it.
+// measureMemory prints what the pods of the host use while nobody uses them.
 func (in *installation) measureMemory(t *testing.T) {
+	measureMemory(t, in.host, "host", map[string]int{"acp-system": 2, "kube-federation-system": 1})
+}
+
+// measureMemory prints what pods use, as the kubelet of the node counts it. Programs are how many programs the namespaces have.
+func measureMemory(t *testing.T, client kubernetes.Interface, node string, programs map[string]int) {
+	t.Helper()
 	since := time.Now()
 	eventually(t, 3*time.Minute, "the kubelet counts the memory of the pods", func(ctx context.Context) error {
-		data, err := in.host.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/host/proxy/stats/summary").DoRaw(ctx)
+		data, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + node + "/proxy/stats/summary").DoRaw(ctx)
 		if err != nil {
 			return err
 		}
@@ -397,18 +420,29 @@ func (in *installation) measureMemory(t *testing.T) {
 			return err
 		}
 		used := map[string]int64{}
-		for _, p := range summary.Pods {
-			if p.PodRef.Namespace != "acp-system" && p.PodRef.Namespace != "kube-federation-system" {
-				continue
+		for namespace, want := range programs {
+			pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
 			}
-			if p.Memory.WorkingSetBytes == nil || p.Memory.Time.Before(since) {
-				return fmt.Errorf("%s was not counted since %s", p.PodRef.Name, since)
+			program := map[string]string{}
+			found := map[string]bool{}
+			for _, p := range pods.Items {
+				program[p.Name] = p.Labels["app.kubernetes.io/name"]
 			}
-			program := p.PodRef.Name[:strings.LastIndex(p.PodRef.Name[:strings.LastIndex(p.PodRef.Name, "-")], "-")]
-			used[program] = max(used[program], *p.Memory.WorkingSetBytes)
-		}
-		if len(used) != 3 {
-			return fmt.Errorf("%d programs are counted", len(used))
+			for _, p := range summary.Pods {
+				if p.PodRef.Namespace != namespace {
+					continue
+				}
+				if p.Memory.WorkingSetBytes == nil || p.Memory.Time.Before(since) {
+					return fmt.Errorf("%s was not counted since %s", p.PodRef.Name, since)
+				}
+				name := program[p.PodRef.Name]
+				used[name], found[name] = max(used[name], *p.Memory.WorkingSetBytes), true
+			}
+			if len(found) != want || found[""] {
+				return fmt.Errorf("the kubelet counts %v in %s, want %d programs", found, namespace, want)
+			}
 		}
 		for program, bytes := range used {
 			fmt.Printf("bench pod_memory_%s %.0f MB\n", strings.ReplaceAll(program, "-", "_"), float64(bytes)/(1<<20))
@@ -440,6 +474,12 @@ func (in *installation) join(t *testing.T) {
 func (in *installation) declare(t *testing.T) {
 	t.Helper()
 	in.run(t, in.block(t, "kind: SubjectClass"))
+	in.startApps(t)
+}
+
+// startApps starts the pods of the resource and of its clients in the member.
+func (in *installation) startApps(t *testing.T) {
+	t.Helper()
 	for name, labels := range map[string]map[string]string{
 		"redis": {"example.com/redis": "orders"}, "shop": {"example.com/app": "shop"}, "other": {"example.com/app": "other"},
 	} {
@@ -592,24 +632,30 @@ type moments struct {
 func (in *installation) checkPods(t *testing.T) {
 	t.Helper()
 	for _, namespace := range []string{"acp-system", "kube-federation-system"} {
-		pods, err := in.host.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
+		checkPodsOf(t, in.host, namespace)
+	}
+}
+
+// checkPodsOf checks the pods of one namespace.
+func checkPodsOf(t *testing.T, client kubernetes.Interface, namespace string) {
+	t.Helper()
+	pods, err := client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		for _, c := range p.Status.ContainerStatuses {
+			if c.RestartCount > 0 {
+				t.Errorf("%s was restarted %d times: %+v", p.Name, c.RestartCount, c.LastTerminationState)
+			}
 		}
-		for _, p := range pods.Items {
-			for _, c := range p.Status.ContainerStatuses {
-				if c.RestartCount > 0 {
-					t.Errorf("%s was restarted %d times: %+v", p.Name, c.RestartCount, c.LastTerminationState)
-				}
-			}
-			log, err := in.host.CoreV1().Pods(namespace).GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			for line := range strings.Lines(string(log)) {
-				if strings.Contains(strings.ToLower(line), "forbidden") {
-					t.Errorf("%s: %s", p.Name, line)
-				}
+		log, err := client.CoreV1().Pods(namespace).GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(strings.ToLower(line), "forbidden") {
+				t.Errorf("%s: %s", p.Name, line)
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,34 +21,7 @@ import (
 // watchClosed tries to connect to the resource without any grant until stop is called, which fails the test if it ever succeeded.
 func (in *installation) watchClosed(t *testing.T, app string) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	var attempts int
-	var opened []string
-	var done sync.WaitGroup
-	done.Go(func() {
-		for ctx.Err() == nil {
-			data, err := in.member.CoreV1().
-				Pods("default").
-				ProxyGet("http", app, "8080", "connect", map[string]string{"to": in.apps["redis"] + ":6379"}).
-				DoRaw(ctx)
-			var result struct{ Connected bool }
-			if err != nil || json.Unmarshal(data, &result) != nil {
-				continue
-			}
-			attempts++
-			if result.Connected {
-				opened = append(opened, time.Now().Format(time.RFC3339Nano))
-			}
-		}
-	})
-	return func() {
-		t.Helper()
-		cancel()
-		done.Wait()
-		if len(opened) > 0 || attempts == 0 {
-			t.Errorf("of %d attempts without a grant, %d connected: %s", attempts, len(opened), strings.Join(opened, ", "))
-		}
-	}
+	return in.wire.watch(t, in.apps["redis"]+":6379", map[string]bool{app: false})
 }
 
 // testFlows lets a collector read the member's Hubble, and finds its flows in the portal.
@@ -72,28 +44,49 @@ func (in *installation) testFlows(t *testing.T) {
 	alice, bob, carol := in.browsers.login(t, "alice"), in.browsers.login(t, "bob"), in.browsers.login(t, "carol")
 	asked := bob.approve(t, carol.approve(t, alice.request(t, "shop", "orders")))
 	in.reaches(t, "a grant while flows are collected", map[string]bool{"shop": true, "other": false})
-	for app, want := range map[string]string{"shop": "allowed", "other": "default-denied"} {
-		eventually(t, 2*time.Minute, "a flow of "+app+" is in the portal", func(ctx context.Context) error {
-			// Each attempt makes a flow, because the collector may not have been connected at the time of the one before.
-			if err := in.wire.connects(app, in.apps["redis"]+":6379", want == "allowed")(ctx); err != nil {
-				return err
-			}
-			var list struct {
-				Available bool
-				Items     []json.RawMessage
-			}
-			query := url.Values{"resource": {"orders"}, "subject": {"trnv1:rsc:example-com:iam:sa:app/" + app}, "decision": {want}, "cluster": {"m1"}}
-			if err := bob.call(ctx, http.MethodGet, "/flows?"+query.Encode(), nil, &list); err != nil {
-				return err
-			}
-			if !list.Available || len(list.Items) == 0 {
-				return fmt.Errorf("%d %s flows, and the store is available: %t", len(list.Items), want, list.Available)
-			}
-			return nil
-		})
-	}
+	in.flow(t, bob, "shop", "allowed", true)
+	in.flow(t, bob, "other", "default-denied", false)
+	in.write(t, "denial.yaml", denial)
+	in.run(t, "kubectl apply -f denial.yaml")
+	in.reaches(t, "a denial while flows are collected", map[string]bool{"shop": false})
+	in.flow(t, bob, "shop", "denied", false)
+	in.run(t, "kubectl delete -f denial.yaml")
+	in.reaches(t, "without the denial", map[string]bool{"shop": true})
 	bob.revoke(t, asked)
 	eventually(t, wireTimeout, "the ticket is revoked", bob.is(asked, "revoked"))
+}
+
+// flow waits until the portal has a connection of an application with a decision. The connections are made here, and succeed or not.
+func (in *installation) flow(t *testing.T, as *person, app, decision string, succeeds bool) {
+	t.Helper()
+	eventually(t, 2*time.Minute, "a flow of "+app+" is "+decision+" in the portal", func(ctx context.Context) error {
+		// Each attempt makes a flow, because the collector may not have been connected at the time of the one before.
+		if err := in.wire.connects(app, in.apps["redis"]+":6379", succeeds)(ctx); err != nil {
+			return err
+		}
+		var list struct {
+			Available bool
+			Items     []json.RawMessage
+		}
+		query := url.Values{"resource": {"orders"}, "subject": {installedNames.application + app}, "decision": {decision}, "cluster": {"m1"}}
+		if err := as.call(ctx, http.MethodGet, "/flows?"+query.Encode(), nil, &list); err != nil {
+			return err
+		}
+		if !list.Available || len(list.Items) == 0 {
+			return fmt.Errorf("%d %s flows, and the store is available: %t", len(list.Items), decision, list.Available)
+		}
+		return nil
+	})
+}
+
+// testAuditedFlows puts the resource into Audit: a connection without a grant succeeds, and the portal shows it as audited.
+func (in *installation) testAuditedFlows(t *testing.T) {
+	bob := in.browsers.login(t, "bob")
+	in.mode(t, "Audit")
+	in.reaches(t, "a resource in Audit is open", map[string]bool{"other": true})
+	in.flow(t, bob, "other", "audited", true)
+	in.mode(t, "Enforce")
+	in.reaches(t, "a resource in Enforce is closed", map[string]bool{"other": false})
 }
 
 // upgrade returns the guide's command.

@@ -38,14 +38,33 @@ func TestNodeReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := startReporter(t, n, objects)
+	standing := func(what, revision string, want nodereport.Standing) {
+		t.Helper()
+		eventually(t, reportTimeout, what, reports(objects, name, revision, want))
+	}
+	before := writeReported(t, objects, "6379")
+	standing("the agent enforces the policy", before, nodereport.Realized)
+	after := writeReported(t, objects, "6380")
+	standing("the agent enforces the changed policy", after, nodereport.Realized)
+	standing("the agent no longer has the policy of before", before, nodereport.Lagging)
+	if err := syscall.Kill(processOf(t, firstProcess(t, n.state, "node"), "cilium-agent"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	standing("nothing is known of a killed agent", after, nodereport.Unknown)
+	eventually(t, restartTimeout, "the restarted agent is reported", reports(objects, name, after, nodereport.Realized))
+}
+
+// startReporter runs the reporter of acp-node beside the node "node" until the test ends, and returns the name of its report.
+func startReporter(t *testing.T, n *node, objects dynamic.Interface) (name string) {
+	t.Helper()
 	installNodeReports(t, objects)
 	list, err := n.client(t, "node").CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d nodes, %v", len(list.Items), err)
 	}
-	name, first := list.Items[0].Name, firstProcess(t, n.state, "node")
-	agent := ciliumagent.New(fmt.Sprintf("/proc/%d/root/run/cilium/cilium.sock", first))
-	defer agent.Close()
+	name = list.Items[0].Name
+	agent := ciliumagent.New(fmt.Sprintf("/proc/%d/root/run/cilium/cilium.sock", firstProcess(t, n.state, "node")))
 	r := reporter.New(reporter.Config{Node: name, Agent: agent, Writer: reporter.ObjectWriter{Client: objects}, Log: slog.New(slog.DiscardHandler),
 		Interval: time.Second, Heartbeat: 10 * time.Second, Now: time.Now})
 	ctx, stop := context.WithCancel(t.Context())
@@ -54,38 +73,18 @@ func TestNodeReports(t *testing.T) {
 		defer close(done)
 		r.Run(ctx)
 	}()
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		<-done
-	}()
-	standing := func(what, revision string, want nodereport.Standing) {
-		t.Helper()
-		eventually(t, reportTimeout, what, func(ctx context.Context) error {
-			u, err := objects.Resource(nodereport.Resource).Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			report, err := nodereport.Parse(u)
-			if err != nil {
-				return err
-			}
-			if got := report.Of(reportedPolicy, revision, time.Now()); got != want {
-				return fmt.Errorf("%v, want %v: %+v", got, want, report)
-			}
-			return nil
-		})
-	}
-	before := writeReported(t, objects, "6379")
-	standing("the agent enforces the policy", before, nodereport.Realized)
-	after := writeReported(t, objects, "6380")
-	standing("the agent enforces the changed policy", after, nodereport.Realized)
-	standing("the agent no longer has the policy of before", before, nodereport.Lagging)
-	if err := syscall.Kill(processOf(t, first, "cilium-agent"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	standing("nothing is known of a killed agent", after, nodereport.Unknown)
-	eventually(t, restartTimeout, "the restarted agent is reported", func(ctx context.Context) error {
-		u, err := objects.Resource(nodereport.Resource).Get(ctx, name, metav1.GetOptions{})
+		agent.Close()
+	})
+	return name
+}
+
+// reports returns a check of what the report of a node says about reportedPolicy.
+func reports(objects dynamic.Interface, node, revision string, want nodereport.Standing) func(context.Context) error {
+	return func(ctx context.Context) error {
+		u, err := objects.Resource(nodereport.Resource).Get(ctx, node, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -93,11 +92,11 @@ func TestNodeReports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if report.Of(reportedPolicy, after, time.Now()) != nodereport.Realized {
-			return fmt.Errorf("%+v", report)
+		if got := report.Of(reportedPolicy, revision, time.Now()); got != want {
+			return fmt.Errorf("%v, want %v: %+v", got, want, report)
 		}
 		return nil
-	})
+	}
 }
 
 // installNodeReports installs the kind of the reports.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -285,6 +286,43 @@ func (w *wire) connects(from, to string, want bool) func(context.Context) error 
 			return fmt.Errorf("%s cannot connect to %s: %s", from, to, result.Error)
 		default:
 			return fmt.Errorf("%s can connect to %s", from, to)
+		}
+	}
+}
+
+// watch connects from pods again and again until stop is called, which fails the test if a result was ever another one.
+func (w *wire) watch(t *testing.T, to string, may map[string]bool) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	var mu sync.Mutex
+	attempts, wrong := map[string]int{}, map[string]int{}
+	for app, want := range may {
+		done.Go(func() {
+			for ctx.Err() == nil {
+				data, err := w.client.CoreV1().Pods(w.namespace).ProxyGet("http", app, w.port, "connect", map[string]string{"to": to}).DoRaw(ctx)
+				var result struct{ Connected bool }
+				if err != nil || json.Unmarshal(data, &result) != nil {
+					continue // the pod was not asked
+				}
+				mu.Lock()
+				attempts[app]++
+				if result.Connected != want {
+					wrong[app]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() {
+		t.Helper()
+		cancel()
+		done.Wait()
+		t.Logf("attempts: %v", attempts)
+		for app, want := range may {
+			if attempts[app] == 0 || wrong[app] > 0 {
+				t.Errorf("%s: of %d attempts, %d had another result than connected=%t", app, attempts[app], wrong[app], want)
+			}
 		}
 	}
 }
