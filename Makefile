@@ -113,7 +113,7 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 
 .PHONY: test-node
 test-node: root node-parts ## Tests on real nodes: Cilium enforces, and nothing is left behind (needs root on Linux; not part of test)
-	@cd $(NODE) && go test -count=1 -v -timeout=30m -skip '^(TestInstallation|TestConformanceOnWire)$$' ./... | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)|\[no test files\]' || true; }
+	@cd $(NODE) && go test -count=1 -v -timeout=30m -skip '^(TestInstallation|TestConformanceOnWire|TestCiliumUpgrade)$$' ./... | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)|\[no test files\]' || true; }
 
 CLUSTER_IMAGES := $(BIN)/cluster-images
 
@@ -126,6 +126,11 @@ test-cluster: root node-parts web $(BIN)/acp-release ## Install ACP with Helm as
 	@cd $(CHARTS) && ../../hack/step "helm" go build -o $(BIN)/ helm.sh/helm/v4/cmd/helm
 	@cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) \
 		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+
+.PHONY: test-cilium-upgrade
+test-cilium-upgrade: root node-parts ## Upgrade a real node's Cilium from the previous minor version while pods connect (needs root on Linux; not part of test)
+	@$(BIN)/acp-playground parts cilium-previous
+	@cd $(NODE) && go test -count=1 -v -timeout=15m -run '^TestCiliumUpgrade$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 .PHONY: test-bench
 test-bench: ## Tests that the engines which are measured answer alike

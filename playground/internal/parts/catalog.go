@@ -42,6 +42,8 @@ const (
 	// These are the parts of a real node; see ForNodes.
 	KubernetesNode = "kubernetes-node"
 	Cilium         = "cilium"
+	// CiliumPrevious is the previous minor version of Cilium, from which a test upgrades.
+	CiliumPrevious = "cilium-previous"
 	CoreDNS        = "coredns"
 	NodeImages     = "node-images"
 	NodePackages   = "node-packages"
@@ -83,7 +85,23 @@ func ForTests() []Part {
 		Dir:      "playground/parts/konnectivity",
 		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
 		Expect:   "about 1 min the first time",
-	}}
+	}, ciliumPart(CiliumPrevious)}
+}
+
+// ciliumPart returns the part with the version of Cilium that the module of this name selects.
+func ciliumPart(name string) Part {
+	return Part{
+		Name: name,
+		Dir:  "playground/parts/" + name,
+		Programs: map[string]string{
+			CiliumAgent: "github.com/cilium/cilium/daemon", CiliumOperator: "github.com/cilium/cilium/operator",
+			CiliumCNI: "github.com/cilium/cilium/plugins/cilium-cni", CiliumDebug: "github.com/cilium/cilium/cilium-dbg",
+			CiliumHealthResponder: "github.com/cilium/cilium/cilium-health/responder",
+		},
+		Expect: "about 5 min the first time",
+		Stamp:  stampCilium,
+		After:  copyCiliumBPF,
+	}
 }
 
 // ForNodes returns the parts that a real Kubernetes node needs in addition to the part Kubernetes.
@@ -115,18 +133,7 @@ func ForNodes() []Part {
 			Expect: "about 5 min the first time",
 			Stamp:  stampKubernetes,
 		},
-		{
-			Name: Cilium,
-			Dir:  "playground/parts/cilium",
-			Programs: map[string]string{
-				CiliumAgent: "github.com/cilium/cilium/daemon", CiliumOperator: "github.com/cilium/cilium/operator",
-				CiliumCNI: "github.com/cilium/cilium/plugins/cilium-cni", CiliumDebug: "github.com/cilium/cilium/cilium-dbg",
-				CiliumHealthResponder: "github.com/cilium/cilium/cilium-health/responder",
-			},
-			Expect: "about 5 min the first time",
-			Stamp:  stampCilium,
-			After:  copyCiliumBPF,
-		},
+		ciliumPart(Cilium),
 		{
 			Name:     CoreDNS,
 			Dir:      "playground/parts/coredns",

@@ -29,7 +29,7 @@ var clusterName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,20}[a-z0-9])?$`)
 func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	f := folderFlags(flags)
 	names := flags.String("clusters", "node", "names of the clusters, separated by commas")
-	file := flags.String("config", "", "YAML file with options of clusters: name to apiPort, authority, tokenFile, hubble (see docs/real-nodes.md)")
+	file := flags.String("config", "", "YAML file with options of clusters: name to apiPort, authority, tokenFile, hubble, previousCilium (docs/real-nodes.md)")
 	ready := flags.String("ready-file", "", "file that is written when all clusters are ready")
 	keep := flags.Bool("keep-state", false, "keep the disks and logs of the nodes at the end")
 	var images []string
@@ -59,7 +59,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("this machine cannot run a node: %w", err)
 	}
 	printer := &run.Printer{Out: os.Stdout}
-	built, err := ensureParts(ctx, repo, &run.Printer{Out: os.Stdout, TTY: isTerminal(os.Stdout)})
+	built, err := ensureParts(ctx, repo, configs, &run.Printer{Out: os.Stdout, TTY: isTerminal(os.Stdout)})
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,16 @@ func configure(names []string, options map[string]cluster.Options) ([]cluster.Co
 }
 
 // ensureParts builds the programs and images that nodes need, unless they are cached.
-func ensureParts(ctx context.Context, repo string, progress parts.Progress) (parts.Built, error) {
+func ensureParts(ctx context.Context, repo string, configs []cluster.Config, progress parts.Progress) (parts.Built, error) {
 	dir, err := parts.DefaultDir()
 	if err != nil {
 		return nil, err
 	}
-	needed, err := parts.Select(parts.Kubernetes)
+	names := []string{parts.Kubernetes}
+	if slices.ContainsFunc(configs, func(c cluster.Config) bool { return c.PreviousCilium }) {
+		names = append(names, parts.CiliumPrevious)
+	}
+	needed, err := parts.Select(names...)
 	if err != nil {
 		return nil, err
 	}

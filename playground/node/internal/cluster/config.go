@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/acp-io/acp/playground/internal/parts"
 )
 
 // MaxClusters is the maximum number of clusters at one switch. Addresses are derived from the numbers of clusters.
@@ -30,6 +32,16 @@ type Options struct {
 	TokenFile string `json:"tokenFile,omitempty"`
 	// Hubble exposes the flows of the agent on the machine; nil does not.
 	Hubble *Hubble `json:"hubble,omitempty"`
+	// PreviousCilium starts the node with the part cilium-previous. A test upgrades it while the node runs.
+	PreviousCilium bool `json:"previousCilium,omitempty"`
+}
+
+// Cilium returns the name of the part with the version of Cilium with which the node starts.
+func (o Options) Cilium() string {
+	if o.PreviousCilium {
+		return parts.CiliumPrevious
+	}
+	return parts.Cilium
 }
 
 // Pair names the files of a certificate and its key.
@@ -91,6 +103,9 @@ const (
 	cniDraftDir = "/run/cilium-cni"
 	cniBinDir   = "/opt/cni/bin"
 
+	// ciliumPrograms is a link to the part with the version of Cilium that runs. Processes that start again use what it leads to then.
+	ciliumPrograms = "/run/cilium-programs"
+
 	containerdSocket = "/run/containerd/containerd.sock"
 	ciliumSocket     = "/run/cilium/cilium.sock"
 )
@@ -101,7 +116,7 @@ const PartsDir = "/parts"
 // Environment returns the environment variables of every program in a node.
 func Environment() []string {
 	return []string{
-		"PATH=/parts/kubernetes:/parts/kubernetes-node:/parts/cilium:/usr/local/bin:/usr/sbin:/usr/bin",
+		"PATH=/parts/kubernetes:/parts/kubernetes-node:" + ciliumPrograms + ":/usr/local/bin:/usr/sbin:/usr/bin",
 		"HOME=/root", "LC_ALL=C.UTF-8", "KUBECONFIG=" + adminKubeconfig,
 		"CONTAINERD_ADDRESS=" + containerdSocket, "CONTAINERD_NAMESPACE=k8s.io",
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/playground/internal/parts"
 )
 
 var (
@@ -55,8 +57,8 @@ func storageManifest(c Config) (string, error) {
 	return out, nil
 }
 
-// ciliumVersion is the version of the part Cilium.
-const ciliumVersion = "v1.20.2"
+// ciliumVersions are the versions of the parts.
+var ciliumVersions = map[string]string{parts.Cilium: "v1.20.2", parts.CiliumPrevious: "v1.19.6"}
 
 // ciliumManifest returns the ConfigMap and the DaemonSet that Cilium's chart creates. Because the agent of this cluster is a process
 // and not a pod, the ConfigMap repeats its arguments, and the DaemonSet selects no node.
@@ -82,7 +84,7 @@ func ciliumManifest(c Config) (string, error) {
 					"metadata": map[string]any{"labels": labels},
 					"spec": map[string]any{
 						"nodeSelector": map[string]any{"acp.io/agents": "processes-of-the-node"},
-						"containers":   []any{map[string]any{"name": "cilium-agent", "image": "quay.io/cilium/cilium:" + ciliumVersion}},
+						"containers":   []any{map[string]any{"name": "cilium-agent", "image": "quay.io/cilium/cilium:" + ciliumVersions[c.Cilium()]}},
 					},
 				},
 			},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,13 +54,15 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The version is read by those who ask a member what enforces there.
-func TestCiliumVersionIsThatOfThePart(t *testing.T) {
-	module, err := os.ReadFile("../../../parts/cilium/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(module), "\tgithub.com/cilium/cilium "+ciliumVersion+" ") {
-		t.Errorf("playground/parts/cilium/go.mod does not require %s", ciliumVersion)
+// The versions are read by those who ask a member what enforces there.
+func TestCiliumVersionsAreThoseOfTheParts(t *testing.T) {
+	for part, version := range ciliumVersions {
+		module, err := os.ReadFile(filepath.Join("../../../parts", part, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(module), "github.com/cilium/cilium "+version) {
+			t.Errorf("playground/parts/%s/go.mod does not require %s", part, version)
+		}
 	}
 }

@@ -109,7 +109,7 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+kubeletHealthz+"/healthz") },
 		},
 		{
-			Name: ciliumOperator, Path: part(parts.Cilium, parts.CiliumOperator),
+			Name: ciliumOperator, Path: filepath.Join(ciliumPrograms, parts.CiliumOperator),
 			Args: []string{
 				"--k8s-kubeconfig-path=" + pki("cilium.kubeconfig"), "--ipam=kubernetes", "--cluster-name=" + c.Name, "--cluster-id=" + fmt.Sprint(c.Number),
 				"--operator-api-serve-addr=127.0.0.1:" + operatorHealth, "--enable-metrics=false", "--kube-proxy-replacement=true",
@@ -117,7 +117,7 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+operatorHealth+"/healthz") },
 		},
 		{
-			Name: ciliumAgent, Path: part(parts.Cilium, parts.CiliumAgent), Args: agentArgs(c, pki("cilium.kubeconfig")),
+			Name: ciliumAgent, Path: filepath.Join(ciliumPrograms, parts.CiliumAgent), Args: agentArgs(c, pki("cilium.kubeconfig")),
 			Env: []string{"K8S_NODE_NAME=" + c.Name, "CILIUM_K8S_NAMESPACE=kube-system"},
 			// The agent compiles its datapath while it starts.
 			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+agentHealthPort+"/healthz") },
@@ -216,7 +216,10 @@ func writeFiles(c Config) error {
 	if err := os.WriteFile(kubeletConfig, k, 0o600); err != nil {
 		return err
 	}
-	if err := os.CopyFS(filepath.Join(ciliumLibDir, parts.CiliumBPF), os.DirFS(part(parts.Cilium, parts.CiliumBPF))); err != nil {
+	if err := os.Symlink(part(c.Cilium(), ""), ciliumPrograms); err != nil {
+		return err
+	}
+	if err := os.CopyFS(filepath.Join(ciliumLibDir, parts.CiliumBPF), os.DirFS(part(c.Cilium(), parts.CiliumBPF))); err != nil {
 		return fmt.Errorf("copy the sources of Cilium's datapath: %w", err)
 	}
 	// In an ordinary installation the agent is a container in which the namespaces of pods are mounted at this path.
@@ -228,7 +231,7 @@ func writeFiles(c Config) error {
 	if err != nil {
 		return fmt.Errorf("find the CNI plugins: %w", err)
 	}
-	links := map[string]string{"cilium-cni": part(parts.Cilium, parts.CiliumCNI)}
+	links := map[string]string{parts.CiliumCNI: filepath.Join(ciliumPrograms, parts.CiliumCNI)}
 	for _, p := range plugins {
 		links[p.Name()] = filepath.Join(packaged, p.Name())
 	}
