@@ -256,7 +256,7 @@ func TestLintOfAllObjects(t *testing.T) {
 	in.Policies = []*v1alpha1.AccessControlPolicy{grant("Allow", app888, site)}
 	notes := func() (out []string) {
 		for _, n := range Lint(policy.NewSnapshot(in), in, now) {
-			out = append(out, n.Message)
+			out = append(out, n.Message.Text)
 		}
 		return out
 	}
@@ -303,7 +303,7 @@ func TestOddDefaultMode(t *testing.T) {
 			tc.change(&in)
 			var notes []string
 			for _, n := range Lint(policy.NewSnapshot(in), in, now) {
-				notes = append(notes, n.Message)
+				notes = append(notes, n.Message.Text)
 			}
 			expect(t, tc.reason, "notes", notes, tc.want)
 		})

@@ -2,13 +2,13 @@ package admission
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -23,7 +23,7 @@ type Note struct {
 	// Kind and Name identify the object. Ref is set if the note is about one statement.
 	Kind, Name string
 	Ref        policy.Ref
-	Message    string
+	Message    message.Message
 }
 
 // Lint returns notes about all objects, sorted by kind, name and statement.
@@ -53,14 +53,11 @@ func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time
 	var out []Note
 	for i := range p.Spec.Statements {
 		st := &p.Spec.Statements[i]
-		note := func(format string, args ...any) {
-			out = append(
-				out,
-				Note{Kind: "AccessControlPolicy", Name: p.Name, Ref: policy.Ref{Policy: p.Name, SID: st.SID}, Message: fmt.Sprintf(format, args...)},
-			)
+		note := func(m message.Message) {
+			out = append(out, Note{Kind: "AccessControlPolicy", Name: p.Name, Ref: policy.Ref{Policy: p.Name, SID: st.SID}, Message: m})
 		}
 		if st.NotAfter != nil && !at.Before(st.NotAfter.Time) {
-			note("it expired at %s and does nothing: remove it", st.NotAfter.UTC().Format(time.RFC3339))
+			note(message.LintExpired(st.NotAfter.UTC().Format(time.RFC3339)))
 			continue
 		}
 		anyone := slices.Contains(st.Subjects, v1alpha1.Subject("*"))
@@ -68,32 +65,27 @@ func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time
 			slices.ContainsFunc(st.Resources, func(n v1alpha1.ResourceName) bool { return strings.HasSuffix(string(n), "*") })
 		switch {
 		case anyone && st.Effect == v1alpha1.EffectAllow:
-			note("it allows anyone, also from outside the fleet")
+			note(message.LintAllowsAnyone())
 		case anyone:
-			note("it denies everyone, whatever other statements allow")
+			note(message.LintDeniesEveryone())
 		}
 		if wild && st.Effect == v1alpha1.EffectAllow && st.NotAfter == nil {
-			note("it is a wildcard that never expires: set notAfter, or name what is meant")
+			note(message.LintWildcardWithoutEnd())
 		}
 		for _, subject := range st.Subjects {
 			if n, err := policy.ParseName(string(subject)); err == nil && n.IsPrefix() && broad(n.ID) {
-				note("%s is a very large part of all addresses", n.ID)
+				note(message.LintBroadSubject(n.ID))
 			}
 		}
 		for _, r := range st.Resources {
 			if mode := notOnboarded(s, p.Name, string(r)); mode != "" {
-				note(
-					"%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: "+
-						"defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource",
-					r,
-					mode,
-				)
+				note(message.LintNotOnboarded(string(r), string(mode)))
 			}
 		}
 		if st.Effect == v1alpha1.EffectDeny {
 			for _, r := range st.Resources {
 				if mode, ineffective := ineffectiveDeny(s, string(r), at); ineffective {
-					note("the deny refuses nothing while %s is in %s", r, mode)
+					note(message.LintDenyWithoutEffect(string(r), string(mode)))
 				}
 			}
 		}
@@ -119,19 +111,17 @@ func ineffectiveDeny(s *policy.Snapshot, resource string, at time.Time) (v1alpha
 
 func lintResource(s *policy.Snapshot, r *v1alpha1.ProtectedResource, at time.Time) []Note {
 	var out []Note
-	note := func(format string, args ...any) {
-		out = append(out, Note{Kind: "ProtectedResource", Name: r.Name, Message: fmt.Sprintf(format, args...)})
-	}
+	note := func(m message.Message) { out = append(out, Note{Kind: "ProtectedResource", Name: r.Name, Message: m}) }
 	name := string(r.Spec.Resource)
 	if u, ok := s.CompileResource(name, at); ok && u.Mode == v1alpha1.ModeEnforce && !allowed(s, name, at) {
-		note("%s is in Enforce and no statement allows anyone: it is closed", name)
+		note(message.LintResourceClosed(name))
 	}
 	if t := r.Spec.TemporaryAudit; t != nil {
 		switch {
 		case !at.Before(t.Until.Time):
-			note("the temporary audit was over at %s: remove it", t.Until.UTC().Format(time.RFC3339))
+			note(message.LintTemporaryAuditOver(t.Until.UTC().Format(time.RFC3339)))
 		case strictest(r) != v1alpha1.ModeEnforce:
-			note("a temporary audit changes nothing in %s", strictest(r))
+			note(message.LintTemporaryAuditWithoutEffect(string(strictest(r))))
 		}
 	}
 	return out
@@ -144,19 +134,17 @@ func allowed(s *policy.Snapshot, resource string, at time.Time) bool {
 // lintResourceClass also reports what an update removes; old is nil for a class that is not being changed.
 func lintResourceClass(old, c *v1alpha1.ResourceClass) []Note {
 	var out []Note
-	note := func(format string, args ...any) {
-		out = append(out, Note{Kind: "ResourceClass", Name: c.Name, Message: fmt.Sprintf(format, args...)})
-	}
+	note := func(m message.Message) { out = append(out, Note{Kind: "ResourceClass", Name: c.Name, Message: m}) }
 	if c.Spec.OtherPorts == v1alpha1.OtherPortsAllow && (old == nil || old.Spec.OtherPorts != v1alpha1.OtherPortsAllow) {
-		note("otherPorts: Allow opens every port that no action names for everyone, also while a resource is in Enforce")
+		note(message.LintOtherPortsOpen())
 	}
 	if p := c.Spec.Placement.Clusters; p != nil && len(*p) == 0 {
-		note("its placement is no cluster: nothing of it is enforced anywhere")
+		note(message.LintPlacementEmpty())
 	}
 	if old != nil {
 		for _, a := range old.Spec.Actions {
 			if !slices.ContainsFunc(c.Spec.Actions, func(b v1alpha1.ClassAction) bool { return a.Name == b.Name }) {
-				note("action %s is gone: statements that name it are refused from now on", a.Name)
+				note(message.LintActionRemoved(string(a.Name)))
 			}
 		}
 	}
@@ -167,14 +155,7 @@ func lintWorkload(w *v1alpha1.ExternalWorkload) []Note {
 	var out []Note
 	for _, a := range w.Spec.Addresses {
 		if broad(a) {
-			out = append(
-				out,
-				Note{
-					Kind:    "ExternalWorkload",
-					Name:    w.Name,
-					Message: a + " is a very large part of all addresses: all of them act as " + string(w.Spec.Subject),
-				},
-			)
+			out = append(out, Note{Kind: "ExternalWorkload", Name: w.Name, Message: message.LintBroadWorkload(a, string(w.Spec.Subject))})
 		}
 	}
 	return out

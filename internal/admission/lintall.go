@@ -1,12 +1,11 @@
 package admission
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -37,15 +36,7 @@ func waitingRequests(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 				for _, ref := range rule.From {
 					if !seen[ref] {
 						seen[ref] = true
-						out = append(out, Note{
-							Kind: "AccessControlPolicy",
-							Name: ref.Policy,
-							Ref:  ref,
-							Message: fmt.Sprintf(
-								"while %s is in Audit, its allow of requests does not count on workloads that a resource of another class closes",
-								u.Resource,
-							),
-						})
+						out = append(out, Note{Kind: "AccessControlPolicy", Name: ref.Policy, Ref: ref, Message: message.LintRequestsWait(u.Resource)})
 					}
 				}
 			}
@@ -75,14 +66,7 @@ func sharedKeys(in policy.Input) []Note {
 			for _, name := range names {
 				if len(names) > 1 {
 					others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
-					out = append(
-						out,
-						Note{
-							Kind:    kind,
-							Name:    name,
-							Message: fmt.Sprintf("label key %s is that of %s, too: a pod with it has a name of each class", key, strings.Join(others, ", ")),
-						},
-					)
+					out = append(out, Note{Kind: kind, Name: name, Message: message.LintLabelKeyShared(key, others)})
 				}
 			}
 		}

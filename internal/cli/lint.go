@@ -156,7 +156,7 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		)
 	}
 	for _, n := range admission.Lint(snapshot, set.Input, at) {
-		f := finding{Severity: severityWarning, Kind: "odd", Message: message.Verbatim(n.Message)}
+		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}
 		if n.Ref != (policy.Ref{}) {
 			out = append(out, about(set, n.Ref, f))
 			continue

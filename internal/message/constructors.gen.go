@@ -1652,14 +1652,94 @@ func LedgerOtherNumber(line int) Message {
 	return build("ledger.other-number", param{"line", line})
 }
 
+// LintActionRemoved is "action {action} is gone: statements that name it are refused from now on".
+func LintActionRemoved(action string) Message {
+	return build("lint.action-removed", param{"action", action})
+}
+
+// LintAllowsAnyone is "it allows anyone, also from outside the fleet".
+func LintAllowsAnyone() Message {
+	return Message{Code: "lint.allows-anyone", Text: "it allows anyone, also from outside the fleet"}
+}
+
+// LintBroadSubject is "{range} is a very large part of all addresses".
+func LintBroadSubject(range_ string) Message {
+	return build("lint.broad-subject", param{"range", range_})
+}
+
+// LintBroadWorkload is "{range} is a very large part of all addresses: all of them act as {subject}".
+func LintBroadWorkload(range_ string, subject string) Message {
+	return build("lint.broad-workload", param{"range", range_}, param{"subject", subject})
+}
+
+// LintDeniesEveryone is "it denies everyone, whatever other statements allow".
+func LintDeniesEveryone() Message {
+	return Message{Code: "lint.denies-everyone", Text: "it denies everyone, whatever other statements allow"}
+}
+
+// LintDenyWithoutEffect is "the deny refuses nothing while {resource} is in {mode}".
+func LintDenyWithoutEffect(resource string, mode string) Message {
+	return build("lint.deny-without-effect", param{"mode", mode}, param{"resource", resource})
+}
+
+// LintExpired is "it expired at {at} and does nothing: remove it".
+func LintExpired(at string) Message {
+	return build("lint.expired", param{"at", at})
+}
+
+// LintLabelKeyShared is "label key {key} is that of {classes}, too: a pod with it has a name of each class".
+func LintLabelKeyShared(key string, classes []string) Message {
+	return build("lint.label-key-shared", param{"classes", classes}, param{"key", key})
+}
+
+// LintNotOnboarded is "{resource} is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode {mode} of its class onboards only what the portal grants; create a ProtectedResource".
+func LintNotOnboarded(resource string, mode string) Message {
+	return build("lint.not-onboarded", param{"mode", mode}, param{"resource", resource})
+}
+
+// LintOtherPortsOpen is "otherPorts: Allow opens every port that no action names for everyone, also while a resource is in Enforce".
+func LintOtherPortsOpen() Message {
+	return Message{Code: "lint.other-ports-open", Text: "otherPorts: Allow opens every port that no action names for everyone, also while a resource is in Enforce"}
+}
+
+// LintPlacementEmpty is "its placement is no cluster: nothing of it is enforced anywhere".
+func LintPlacementEmpty() Message {
+	return Message{Code: "lint.placement-empty", Text: "its placement is no cluster: nothing of it is enforced anywhere"}
+}
+
 // LintRefused is "{kind}: {reason}".
 func LintRefused(kind string, reason Message) Message {
 	return build("lint.refused", param{"kind", kind}, param{"reason", reason})
 }
 
+// LintRequestsWait is "while {resource} is in Audit, its allow of requests does not count on workloads that a resource of another class closes".
+func LintRequestsWait(resource string) Message {
+	return build("lint.requests-wait", param{"resource", resource})
+}
+
+// LintResourceClosed is "{resource} is in Enforce and no statement allows anyone: it is closed".
+func LintResourceClosed(resource string) Message {
+	return build("lint.resource-closed", param{"resource", resource})
+}
+
+// LintTemporaryAuditOver is "the temporary audit was over at {at}: remove it".
+func LintTemporaryAuditOver(at string) Message {
+	return build("lint.temporary-audit-over", param{"at", at})
+}
+
+// LintTemporaryAuditWithoutEffect is "a temporary audit changes nothing in {mode}".
+func LintTemporaryAuditWithoutEffect(mode string) Message {
+	return build("lint.temporary-audit-without-effect", param{"mode", mode})
+}
+
 // LintWhere is "{where}: {finding}".
 func LintWhere(where string, finding Message) Message {
 	return build("lint.where", param{"finding", finding}, param{"where", where})
+}
+
+// LintWildcardWithoutEnd is "it is a wildcard that never expires: set notAfter, or name what is meant".
+func LintWildcardWithoutEnd() Message {
+	return Message{Code: "lint.wildcard-without-end", Text: "it is a wildcard that never expires: set notAfter, or name what is meant"}
 }
 
 // ListMineIsYours is "The view mine has no requester but you.".
