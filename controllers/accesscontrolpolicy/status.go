@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/controllers/statusfields"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -53,8 +54,7 @@ func (f *facts) relevantReports() []statuscache.Report {
 	return out
 }
 
-var notOnboarded = statusfields.False("", v1alpha1.ReasonNotOnboarded,
-	"the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything")
+var notOnboarded = statusfields.False("", v1alpha1.ReasonNotOnboarded, message.ConditionNotOnboarded().Text)
 
 // isRelevant reports whether the unit belongs to the status: it contains statements of the policy, or a member may still
 // have them, so that a revocation is visible until it is done.

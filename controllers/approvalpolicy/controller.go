@@ -6,7 +6,6 @@ package approvalpolicy
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,14 +62,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // Accepted returns the condition Accepted of a policy. A policy for which it is False still counts: what cannot be
 // evaluated counts against requests.
 func Accepted(o *v1alpha1.ApprovalPolicy) metav1.Condition {
-	p, problems := rules.Compile(o)
-	if len(problems) > 0 {
-		texts := make([]string, len(problems))
-		for i, x := range problems {
-			texts[i] = x.String()
-		}
-		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
-			"the policy counts for every request that it might match, because it cannot be evaluated: "+strings.Join(texts, "; "))
+	accepted, m := rules.Acceptance(o)
+	if !accepted {
+		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid, m.Text)
 	}
-	return statusfields.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, strings.Join(p.Warnings(), "; "))
+	return statusfields.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, m.Text)
 }

@@ -16,11 +16,11 @@ import (
 func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
 	if o.DeletionTimestamp != nil && requiresProtection(o) {
 		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
-			"a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected")
+			message.ConditionDeleteFromObserve().Text)
 	}
 	ok := ""
 	if o.DeletionTimestamp != nil {
-		ok = "it is being removed from the members"
+		ok = message.ConditionBeingRemoved().Text
 	}
 	return statusfields.Accepted(problems, ok)
 }
@@ -45,4 +45,4 @@ func compiled(r *statuscache.Report) metav1.Condition {
 }
 
 // nothing is the condition of propagation and realization while no member must have anything.
-var nothing = statusfields.False("", v1alpha1.ReasonObserve, "no member has to have anything")
+var nothing = statusfields.False("", v1alpha1.ReasonObserve, message.ConditionNothingRequired().Text)

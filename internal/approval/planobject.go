@@ -211,7 +211,7 @@ func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 		if _, problems := rules.Compile(&v1alpha1.ApprovalPolicy{Spec: s}); len(problems) > 0 {
-			return nil, message.Verbatim(problems[0].String()).Err()
+			return nil, problems[0].Message().Err()
 		}
 		return text, nil
 	}

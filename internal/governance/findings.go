@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,6 +89,10 @@ func SortFindings(in []Finding) []Finding {
 func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	var out []Finding
 	known := map[string]bool{}
+	problems := sync.OnceValue(func() []policy.Problem { return policy.NewSnapshot(in).Problems() }) // needed only if an object is rejected
+	rejected := func(kind, name, resource string, conditions []metav1.Condition) {
+		out = append(out, rejected(problems, kind, name, resource, conditions)...)
+	}
 	for _, m := range members {
 		known[m.Name] = true
 		out = append(out, ofMember(m)...)
@@ -96,7 +101,7 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 		for c := range r.Status.All() {
 			out = append(out, ofState(string(r.Spec.Resource), &c, known)...)
 		}
-		out = append(out, rejected("ProtectedResource/"+r.Name, string(r.Spec.Resource), r.Status.Conditions)...)
+		rejected("ProtectedResource", r.Name, string(r.Spec.Resource), r.Status.Conditions)
 	}
 	for _, p := range in.Policies {
 		for i := range p.Status.Units {
@@ -132,14 +137,14 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 			)
 		}
 		if len(p.Status.Refused) == 0 {
-			out = append(out, rejected("AccessControlPolicy/"+p.Name, "", p.Status.Conditions)...)
+			rejected("AccessControlPolicy", p.Name, "", p.Status.Conditions)
 		}
 	}
 	for _, c := range in.ResourceClasses {
-		out = append(out, rejected("ResourceClass/"+c.Name, "", c.Status.Conditions)...)
+		rejected("ResourceClass", c.Name, "", c.Status.Conditions)
 	}
 	for _, c := range in.SubjectClasses {
-		out = append(out, rejected("SubjectClass/"+c.Name, "", c.Status.Conditions)...)
+		rejected("SubjectClass", c.Name, "", c.Status.Conditions)
 	}
 	return out
 }
@@ -178,7 +183,8 @@ func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) [
 	return []Finding{f}
 }
 
-func rejected(object, resource string, conditions []metav1.Condition) []Finding {
+// rejected returns a finding if an object is not accepted. The condition has no code, so the message is computed again.
+func rejected(problems func() []policy.Problem, kind, name, resource string, conditions []metav1.Condition) []Finding {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
@@ -187,12 +193,24 @@ func rejected(object, resource string, conditions []metav1.Condition) []Finding 
 		{
 			Kind:     Rejected,
 			Severity: v1alpha1.FindingFails,
-			Message:  message.Verbatim(c.Message),
+			Message:  AcceptanceOf(problems(), kind, name, c.Message),
 			Resource: resource,
-			Object:   object,
+			Object:   kind + "/" + name,
 			Since:    c.LastTransitionTime.Time,
 		},
 	}
+}
+
+// AcceptanceOf returns the message of the condition Accepted of an object, which has only a text: the problem of a snapshot that has this
+// text, or else the text without a code.
+func AcceptanceOf(problems []policy.Problem, kind, name, text string) message.Message {
+	candidates := []message.Message{message.ConditionDeleteFromObserve()}
+	for i := range problems {
+		if p := &problems[i]; p.Kind == kind && p.Name == name {
+			candidates = append(candidates, p.Message)
+		}
+	}
+	return message.OfText(text, candidates...)
 }
 
 // codes are the finding codes that do not come from the preflight.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -481,5 +482,19 @@ func TestUses(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]time.Time{"exact": at, "wide": at.Add(time.Minute), "net": at.Add(2 * time.Minute)}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestRejectedHasACode checks that the finding about an object that is not accepted has the code of the problem, which the condition lacks.
+func TestRejectedHasACode(t *testing.T) {
+	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
+	twin := in.Resources[0].DeepCopy()
+	twin.Name = "twin"
+	in.Resources = append(in.Resources, twin)
+	want := message.ProblemResourceTwice(2, string(twin.Spec.Resource))
+	twin.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: want.Text}}
+	got := Findings(in, nil)
+	if len(got) != 1 || got[0].Message != want || got[0].Object != "ProtectedResource/twin" {
+		t.Errorf("findings %+v, want one with the message %+v", got, want)
 	}
 }

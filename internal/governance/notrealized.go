@@ -16,7 +16,7 @@ const (
 
 // NotRealized returns the reasons why the worst members are not Realized. text is the message of the condition Realized,
 // which has no code: it is composed of the messages of the members, so it is composed again from those. If the status
-// lists no member with a message, the text is returned.
+// lists no member with a message, the text says why no member has to have anything, or is returned as it is.
 func NotRealized(states []v1alpha1.ClusterState, text string) message.Message {
 	var parts []message.Message
 	length := 0
@@ -29,7 +29,7 @@ func NotRealized(states []v1alpha1.ClusterState, text string) message.Message {
 		}
 	}
 	if len(parts) == 0 {
-		return message.Verbatim(text)
+		return message.OfText(text, message.ConditionNothingRequired(), message.ConditionNotOnboarded())
 	}
 	return message.Parts(parts)
 }

@@ -607,9 +607,39 @@ func ChangeResourcesNotShown(count int, limit int) Message {
 	return build("change.resources-not-shown", param{"count", count}, param{"limit", limit})
 }
 
+// ChangeSpecUnreadable is "the spec of {object} cannot be read".
+func ChangeSpecUnreadable(object string) Message {
+	return build("change.spec-unreadable", param{"object", object})
+}
+
 // CommentEmpty is "Write something.".
 func CommentEmpty() Message {
 	return Message{Code: "comment.empty", Text: "Write something."}
+}
+
+// ConditionApprovalPolicyInvalid is "the policy counts for every request that it might match, because it cannot be evaluated: {problems}".
+func ConditionApprovalPolicyInvalid(problems []Message) Message {
+	return build("condition.approval-policy-invalid", param{"problems", problems})
+}
+
+// ConditionBeingRemoved is "it is being removed from the members".
+func ConditionBeingRemoved() Message {
+	return Message{Code: "condition.being-removed", Text: "it is being removed from the members"}
+}
+
+// ConditionDeleteFromObserve is "a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected".
+func ConditionDeleteFromObserve() Message {
+	return Message{Code: "condition.delete-from-observe", Text: "a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected"}
+}
+
+// ConditionNotOnboarded is "the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything".
+func ConditionNotOnboarded() Message {
+	return Message{Code: "condition.not-onboarded", Text: "the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything"}
+}
+
+// ConditionNothingRequired is "no member has to have anything".
+func ConditionNothingRequired() Message {
+	return Message{Code: "condition.nothing-required", Text: "no member has to have anything"}
 }
 
 // DatabaseBusy is "The database is busy. Nothing was changed; try again.".
@@ -3192,6 +3222,66 @@ func RolloutReasonLength(limit int) Message {
 	return build("rollout.reason-length", param{"limit", limit})
 }
 
+// RuleAtMostADay is "it must be at most 24h, which counts whatever is written".
+func RuleAtMostADay() Message {
+	return Message{Code: "rule.at-most-a-day", Text: "it must be at most 24h, which counts whatever is written"}
+}
+
+// RuleAtPosition is "line {line}, column {column}: {reason}".
+func RuleAtPosition(line int, column int, reason Message) Message {
+	return build("rule.at-position", param{"column", column}, param{"line", line}, param{"reason", reason})
+}
+
+// RuleConditionNever is "its condition is false for every request that the policy matches, so it is never needed".
+func RuleConditionNever() Message {
+	return Message{Code: "rule.condition-never", Text: "its condition is false for every request that the policy matches, so it is never needed"}
+}
+
+// RuleCountNeeded is "quorum Count needs count".
+func RuleCountNeeded() Message {
+	return Message{Code: "rule.count-needed", Text: "quorum Count needs count"}
+}
+
+// RuleField is "{field}: {reason}".
+func RuleField(field string, reason Message) Message {
+	return build("rule.field", param{"field", field}, param{"reason", reason})
+}
+
+// RuleMatchNever is "spec.match is false for every request, so the policy never counts".
+func RuleMatchNever() Message {
+	return Message{Code: "rule.match-never", Text: "spec.match is false for every request, so the policy never counts"}
+}
+
+// RuleNoApprovers is "no request of kind {kinds} has such approvers, so nobody can fill it".
+func RuleNoApprovers(kinds []string) Message {
+	return build("rule.no-approvers", param{"kinds", kinds})
+}
+
+// RuleNoWildcard is "there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by request.kind == \"class\"".
+func RuleNoWildcard() Message {
+	return Message{Code: "rule.no-wildcard", Text: "there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by request.kind == \"class\""}
+}
+
+// RuleNotBoolean is "it is a {type}, and must be true or false".
+func RuleNotBoolean(type_ string) Message {
+	return build("rule.not-boolean", param{"type", type_})
+}
+
+// RulePositive is "it must be more than nothing".
+func RulePositive() Message {
+	return Message{Code: "rule.positive", Text: "it must be more than nothing"}
+}
+
+// RuleStep is "{field} ({step}): {reason}".
+func RuleStep(field string, step string, reason Message) Message {
+	return build("rule.step", param{"field", field}, param{"reason", reason}, param{"step", step})
+}
+
+// RuleTooFewPeople is "it needs {count} approvals and names {people} people, so they cannot fill it".
+func RuleTooFewPeople(count int, people int) Message {
+	return build("rule.too-few-people", param{"count", count}, param{"people", people})
+}
+
 // Sentence is "{text:sentence}.".
 func Sentence(text Message) Message {
 	return build("sentence", param{"text", text})
@@ -4065,4 +4155,9 @@ func WriteRefusedWorkloadNotNormal() Message {
 // WriteRefusedWorkloadUnreadable is "the approved workload cannot be read".
 func WriteRefusedWorkloadUnreadable() Message {
 	return Message{Code: "write-refused.workload-unreadable", Text: "the approved workload cannot be read"}
+}
+
+// WriteKindNotChanged is "objects of kind \"{kind}\" are not changed by tickets".
+func WriteKindNotChanged(kind string) Message {
+	return build("write.kind-not-changed", param{"kind", kind})
 }

@@ -113,3 +113,17 @@ func withText(v any, nested *bool) (any, bool) {
 	}
 	return v, true
 }
+
+// OfText returns the candidate that has a text which a store keeps without its code, such as the message of a condition. The text may be
+// the beginning of the candidate's, followed by "...". A text that no candidate has, such as one of another version, is Verbatim.
+func OfText(text string, candidates ...Message) Message {
+	for _, m := range candidates {
+		if m.Text == text {
+			return m
+		}
+		if begin, cut := strings.CutSuffix(text, "..."); cut && begin != "" && strings.HasPrefix(m.Text, begin) {
+			return m
+		}
+	}
+	return Verbatim(text)
+}

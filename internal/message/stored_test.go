@@ -92,3 +92,21 @@ func BenchmarkBuild(b *testing.B) {
 		StateQueued(StateNotThereYet(ObjectThePolicy()))
 	}
 }
+
+// TestOfText checks that the text of a condition gets its code back, also when it was shortened, and that no other text does.
+func TestOfText(t *testing.T) {
+	m, other := SpecTooLarge(9, 8), SpecTrailing()
+	for text, want := range map[string]Message{
+		"":                       {},
+		m.Text:                   m,
+		m.Text[:12] + "...":      m,
+		"...":                    Verbatim("..."),
+		"the text of another":    Verbatim("the text of another"),
+		m.Text[:12]:              Verbatim(m.Text[:12]),
+		"the text of another...": Verbatim("the text of another..."),
+	} {
+		if got := OfText(text, other, m); got != want {
+			t.Errorf("%q is %+v, want %+v", text, got, want)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 const (
@@ -58,7 +60,7 @@ func compile(text string) (Expression, error) {
 
 func programs(text string) (whole, partial cel.Program, err error) {
 	if len(text) > maxLength {
-		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), maxLength)
+		return nil, nil, message.SpecTooLarge(len(text), maxLength).Err()
 	}
 	env, err := environment()
 	if err != nil {
@@ -69,7 +71,7 @@ func programs(text string) (whole, partial cel.Program, err error) {
 		return nil, nil, located(issues)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, nil, fmt.Errorf("it is a %s, and must be true or false", ast.OutputType())
+		return nil, nil, message.RuleNotBoolean(ast.OutputType().String()).Err()
 	}
 	whole, err = env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost))
 	if err != nil {
@@ -85,12 +87,11 @@ func programs(text string) (whole, partial cel.Program, err error) {
 // located returns the first error with its position.
 func located(issues *cel.Issues) error {
 	first := issues.Errors()[0]
-	message := strings.Join(strings.Fields(first.Message), " ")
-	if strings.Contains(message, "undefined field 'wildcard'") {
-		message = `there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by ` +
-			`request.kind == "class"`
+	reason := message.Verbatim(strings.Join(strings.Fields(first.Message), " "))
+	if strings.Contains(reason.Text, "undefined field 'wildcard'") {
+		reason = message.RuleNoWildcard()
 	}
-	return fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
+	return message.RuleAtPosition(first.Location.Line(), first.Location.Column()+1, reason).Err()
 }
 
 // Eval evaluates the expression over a request. An error means that the result is unknown: the expression refers to something absent,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Policy is an approval policy with its expressions compiled.
@@ -22,9 +23,15 @@ type step struct{ condition, auto Expression }
 const MaxBreakGlass = 24 * time.Hour
 
 // Problem is an error in a policy.
-type Problem struct{ Field, Message string }
+type Problem struct {
+	Field  string
+	Reason message.Message
+}
 
-func (p Problem) String() string { return p.Field + ": " + p.Message }
+// Message returns the field and the reason.
+func (p Problem) Message() message.Message { return message.RuleField(p.Field, p.Reason) }
+
+func (p Problem) String() string { return p.Message().Text }
 
 // Compile compiles a policy. The result is never nil. Where an expression does not compile, the policy matches, the step is required,
 // and nothing is approved automatically.
@@ -34,7 +41,7 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	expression := func(field, text string) Expression {
 		e, err := compile(text)
 		if err != nil {
-			problems = append(problems, Problem{field, err.Error()})
+			problems = append(problems, Problem{field, message.Of(err)})
 		}
 		return e
 	}
@@ -43,21 +50,38 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 		at := fmt.Sprintf("spec.steps[%d]", i)
 		p.steps = append(p.steps, step{condition: expression(at+".condition", s.Condition), auto: expression(at+".autoApprove", s.AutoApprove)})
 		if s.Quorum == "Count" && s.Count == nil {
-			problems = append(problems, Problem{at + ".count", "quorum Count needs count"})
+			problems = append(problems, Problem{at + ".count", message.RuleCountNeeded()})
 		}
 		if t := s.Timeout; t != nil && t.After.Duration <= 0 {
-			problems = append(problems, Problem{at + ".timeout.after", "it must be more than nothing"})
+			problems = append(problems, Problem{at + ".timeout.after", message.RulePositive()})
 		}
 	}
 	if d := o.Spec.MaxDuration; d != nil && d.Duration <= 0 {
-		problems = append(problems, Problem{"spec.maxDuration", "it must be more than nothing"})
+		problems = append(problems, Problem{"spec.maxDuration", message.RulePositive()})
 	}
 	if b := o.Spec.BreakGlass; b != nil && b.MaxDuration.Duration <= 0 {
-		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be more than nothing"})
+		problems = append(problems, Problem{"spec.breakGlass.maxDuration", message.RulePositive()})
 	} else if b != nil && b.MaxDuration.Duration > MaxBreakGlass {
-		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be at most 24h, which counts whatever is written"})
+		problems = append(problems, Problem{"spec.breakGlass.maxDuration", message.RuleAtMostADay()})
 	}
 	return p, problems
+}
+
+// Acceptance reports whether a policy can be evaluated, and which message the condition Accepted of its status has: the problems or the
+// warnings. Without either, the message is zero.
+func Acceptance(o *v1alpha1.ApprovalPolicy) (bool, message.Message) {
+	p, problems := Compile(o)
+	if len(problems) > 0 {
+		reasons := make([]message.Message, len(problems))
+		for i, x := range problems {
+			reasons[i] = x.Message()
+		}
+		return false, message.ConditionApprovalPolicyInvalid(reasons)
+	}
+	if warnings := p.Warnings(); len(warnings) > 0 {
+		return true, message.Parts(warnings)
+	}
+	return true, message.Message{}
 }
 
 // Matches reports whether the policy applies to a request. With an error this is unknown, and the caller must not decide by it.
@@ -86,7 +110,7 @@ func (p *Policy) Auto(i int, r *Request) (bool, error) {
 }
 
 // Warnings returns valid but suspicious parts: a policy that matches nothing, or a step that no person can fill.
-func (p *Policy) Warnings() []string {
+func (p *Policy) Warnings() []message.Message {
 	var matched []string
 	for kind := range kinds {
 		if !p.match.neverFor(kind) {
@@ -95,36 +119,36 @@ func (p *Policy) Warnings() []string {
 	}
 	slices.Sort(matched)
 	if len(matched) == 0 {
-		return []string{"spec.match is false for every request, so the policy never counts"}
+		return []message.Message{message.RuleMatchNever()}
 	}
-	var out []string
+	var out []message.Message
 	for i, s := range p.Object.Spec.Steps {
-		if why := unfillable(s, slices.DeleteFunc(slices.Clone(matched), p.steps[i].condition.neverFor)); why != "" {
-			out = append(out, fmt.Sprintf("spec.steps[%d] (%s): %s", i, s.Name, why))
+		if why := unfillable(s, slices.DeleteFunc(slices.Clone(matched), p.steps[i].condition.neverFor)); !why.IsZero() {
+			out = append(out, message.RuleStep(fmt.Sprintf("spec.steps[%d]", i), string(s.Name), why))
 		}
 	}
 	return out
 }
 
 // unfillable returns the reason why no person, or too few, can ever fill a step.
-func unfillable(s v1alpha1.ApprovalStep, matched []string) string {
+func unfillable(s v1alpha1.ApprovalStep, matched []string) message.Message {
 	if len(matched) == 0 {
-		return "its condition is false for every request that the policy matches, so it is never needed"
+		return message.RuleConditionNever()
 	}
 	if !slices.ContainsFunc(matched, func(kind string) bool {
 		return slices.ContainsFunc(s.Approvers, func(a v1alpha1.Approver) bool { return canBe(a, kind) })
 	}) {
-		return fmt.Sprintf("no request of kind %s has such approvers, so nobody can fill it", strings.Join(matched, ", "))
+		return message.RuleNoApprovers(matched)
 	}
 	people := 0
 	for _, a := range s.Approvers {
 		if !strings.HasPrefix(string(a), "person:") {
-			return ""
+			return message.Message{}
 		}
 		people++
 	}
 	if s.Count != nil && int(*s.Count) > people {
-		return fmt.Sprintf("it needs %d approvals and names %d people, so they cannot fill it", *s.Count, people)
+		return message.RuleTooFewPeople(int(*s.Count), people)
 	}
-	return ""
+	return message.Message{}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 func example() *Request {
@@ -191,7 +192,7 @@ func TestWarnings(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			got := strings.Join(p.Warnings(), "; ")
+			got := message.Parts(p.Warnings()).Text
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
-	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -63,7 +63,7 @@ func classInfo(
 		if cond.Type == v1alpha1.ConditionAccepted {
 			out.Accepted = new(cond.Status == metav1.ConditionTrue)
 			if !*out.Accepted {
-				out.Message = core.OptionalMessage(problemOf(problems, string(kind), name, cond.Message))
+				out.Message = core.OptionalMessage(governance.AcceptanceOf(problems, string(kind), name, cond.Message))
 			}
 		}
 	}
@@ -74,15 +74,4 @@ func classInfo(
 		}
 	}
 	return out
-}
-
-// problemOf returns why an object is not accepted. The condition of its status has only a text; if a problem that the
-// portal finds in the same objects has this text, the message has its code, too.
-func problemOf(problems []policy.Problem, kind, name, text string) message.Message {
-	for i := range problems {
-		if p := &problems[i]; p.Kind == kind && p.Name == name && p.Message.Text == text {
-			return p.Message
-		}
-	}
-	return message.Verbatim(text)
 }

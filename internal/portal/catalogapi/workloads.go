@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -79,7 +80,7 @@ func (a *API) workloadViews(list []workloads.Registered) []openapi.Workload {
 			Description: core.Optional(x.Description),
 			Source:      core.Optional(x.Source),
 			Accepted:    x.Accepted,
-			Message:     core.OptionalMessage(problemOf(problems, "ExternalWorkload", x.Object, x.Message)),
+			Message:     core.OptionalMessage(governance.AcceptanceOf(problems, "ExternalWorkload", x.Object, x.Message)),
 		}
 		if !x.Managed {
 			v.Id, v.Source = x.Object, nil

@@ -115,10 +115,10 @@ func sides(
 				units[it.ResourceName] = true
 			}
 			if err := apply(&before, it.Change, it.Change.Before); err != nil {
-				notes = []message.Message{message.Verbatim(err.Error())}
+				notes = []message.Message{message.Of(err)}
 			}
 			if err := apply(&after, it.Change, it.Change.After); err != nil {
-				notes = []message.Message{message.Verbatim(err.Error())}
+				notes = []message.Message{message.Of(err)}
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func put[T metav1.Object](list *[]T, o T, raw json.RawMessage, into any) error {
 	})
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, into); err != nil {
-			return fmt.Errorf("the spec of %s cannot be read", o.GetName())
+			return message.ChangeSpecUnreadable(o.GetName()).Wrap(err)
 		}
 		out = append(out, o)
 	}

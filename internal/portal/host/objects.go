@@ -14,7 +14,9 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -85,7 +87,7 @@ func kindOf(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, fmt.Errorf("objects of kind %q are not changed by tickets", name)
+	return kind{}, message.WriteKindNotChanged(name).Err()
 }
 
 // protectionReady reports whether every targeted member was read back in the requested mode.
@@ -112,6 +114,18 @@ func accepted(conditions []metav1.Condition) (ready bool, refused, waits string)
 		return false, c.Message, ""
 	}
 	return c.Status == metav1.ConditionTrue, "", c.Message
+}
+
+// acceptance returns the message of a condition's text: conditions have no codes, so the message is computed from the object again.
+func acceptance(o client.Object, text string) message.Message {
+	switch o := o.(type) {
+	case *v1alpha1.ApprovalPolicy:
+		_, m := rules.Acceptance(o)
+		return message.OfText(text, m)
+	case *v1alpha1.ProtectedResource:
+		return message.OfText(text, message.ConditionDeleteFromObserve())
+	}
+	return message.Verbatim(text)
 }
 
 // specOf returns the spec of an object for tickets, without a temporary audit, which begins and ends without a ticket.
@@ -170,7 +184,10 @@ func Seen(ctx context.Context, c client.Reader, name, object string) (approval.O
 	}
 	seen := approval.ObjectSeen{Exists: true, UID: string(o.GetUID()), Generation: o.GetGeneration(), Observed: k.observed(o), Spec: specOf(k, o)}
 	ready, refused, waits := k.ready(o)
-	seen.Ready, seen.Refused, seen.Waits = ready, message.Verbatim(refused), message.Verbatim(waits)
+	seen.Ready, seen.Refused, seen.Waits = ready, acceptance(o, refused), acceptance(o, waits)
+	if p, ok := o.(*v1alpha1.ProtectedResource); ok && waits != "" {
+		seen.Waits = governance.NotRealized(p.Status.States(), waits)
+	}
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
 		seen.Revision, seen.Clusters = p.Status.Revision, p.Status.States()
 		n := p.Status.Counts()
@@ -212,7 +229,7 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 	defer cancel()
 	k, err := kindOf(c.Kind)
 	if err != nil {
-		return nil, &approval.RefusedError{Message: message.Verbatim(err.Error()), Final: true}
+		return nil, &approval.RefusedError{Message: message.Of(err), Final: true}
 	}
 	for range maxConflicts {
 		o := k.empty()
