@@ -104,7 +104,7 @@ func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterSta
 	silent := slices.IndexFunc(f.Check.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
 	switch {
 	case f.Cluster.Quarantined && f.Cluster.Downgrade == nil:
-		return v1alpha1.MemberClusterQuarantined, message.MemberKeptApart(f.quarantineReason())
+		return v1alpha1.MemberClusterQuarantined, message.MemberKeptApart(f.Cluster.QuarantineReason)
 	case mark != nil:
 		return v1alpha1.MemberClusterDowngraded, turnedToAudit(mark)
 	case f.Cluster.Leaving:
@@ -144,17 +144,6 @@ func guardState(s guard.State) v1alpha1.GuardState {
 		return v1alpha1.GuardChanged
 	}
 	return v1alpha1.GuardUnknown
-}
-
-// quarantineReason returns why the member is quarantined. The registration holds the text only; while the check finds
-// the same, its message has the code, too.
-func (f *facts) quarantineReason() message.Message {
-	for _, p := range f.Check.Findings {
-		if p.Message.Text == f.Cluster.QuarantineReason {
-			return p.Message
-		}
-	}
-	return message.Verbatim(f.Cluster.QuarantineReason)
 }
 
 func turnedToAudit(d *v1alpha1.MemberDowngrade) message.Message {

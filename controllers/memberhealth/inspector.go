@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Timing is the timing of the checks.
@@ -45,7 +46,7 @@ type Inspector struct {
 	AfterCheck func()
 	// Registrations quarantines and releases members.
 	Registrations interface {
-		Suspend(ctx context.Context, cluster, why string) error
+		Suspend(ctx context.Context, cluster string, why message.Message) error
 		SuspendDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error
 		Resume(ctx context.Context, cluster string) error
 	}
@@ -170,7 +171,7 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 	return again
 }
 
-func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string, mark *guard.Downgrade) error {
+func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why message.Message, mark *guard.Downgrade) error {
 	var err error
 	switch do {
 	case actionQuarantine:
@@ -182,7 +183,7 @@ func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, wh
 		if c.Downgrade != nil && c.Downgrade.Same(*mark) {
 			return nil
 		}
-		why, err = mark.String(), i.Registrations.SuspendDowngraded(ctx, c.Name, *mark)
+		why, err = mark.Message(), i.Registrations.SuspendDowngraded(ctx, c.Name, *mark)
 	case actionResume:
 		err = i.Registrations.Resume(ctx, c.Name)
 	case actionNone:
@@ -192,9 +193,9 @@ func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, wh
 	case apierrors.IsConflict(err):
 		return err // KubeFed writes its status there, too
 	case err != nil:
-		i.Log.Error(err, "Member's registration cannot be changed; KubeFed may stop for every member", "member", c.Name, "to", do, "because", why)
+		i.Log.Error(err, "Member's registration cannot be changed; KubeFed may stop for every member", "member", c.Name, "to", do, "because", why.Text)
 		return err
 	}
-	i.Log.Info("Changed a member's registration", "member", c.Name, "to", do, "because", why)
+	i.Log.Info("Changed a member's registration", "member", c.Name, "to", do, "because", why.Text)
 	return nil
 }

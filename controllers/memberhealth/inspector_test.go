@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			next, do, why := decide(c.before, c.held, c.findings)
-			if next != c.next || do != c.do || (do == actionQuarantine) != (why != "") {
+			if next != c.next || do != c.do || (do == actionQuarantine) == why.IsZero() {
 				t.Errorf("%+v, %q because %q; want %+v, %q", next, do, why, c.next, c.do)
 			}
 		})
@@ -94,7 +94,7 @@ func (h *host) called() []string {
 	return slices.Clone(h.calls)
 }
 
-func (h *host) set(call, cluster string, held bool, why string) error {
+func (h *host) set(call, cluster string, held bool, why message.Message) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = append(h.calls, call+" "+cluster)
@@ -109,7 +109,7 @@ func (h *host) set(call, cluster string, held bool, why string) error {
 	return nil
 }
 
-func (h *host) Suspend(_ context.Context, cluster, why string) error {
+func (h *host) Suspend(_ context.Context, cluster string, why message.Message) error {
 	if err := h.set("hold", cluster, true, why); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (h *host) Suspend(_ context.Context, cluster, why string) error {
 }
 
 func (h *host) SuspendDowngraded(_ context.Context, cluster string, mark guard.Downgrade) error {
-	if err := h.set("spare", cluster, true, mark.String()); err != nil {
+	if err := h.set("spare", cluster, true, mark.Message()); err != nil {
 		return err
 	}
 	return h.mark(cluster, &mark)
@@ -135,7 +135,7 @@ func (h *host) mark(cluster string, mark *guard.Downgrade) error {
 }
 
 func (h *host) Resume(_ context.Context, cluster string) error {
-	if err := h.set("release", cluster, false, ""); err != nil {
+	if err := h.set("release", cluster, false, message.Message{}); err != nil {
 		return err
 	}
 	return h.mark(cluster, nil)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // confirmations is the number of consecutive checks with the same result that are necessary before it has consequences.
@@ -44,22 +45,22 @@ func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 }
 
 // decide computes what one check leads to, and why. It is pure.
-func decide(h history, quarantined bool, findings []preflight.Finding) (next history, do action, why string) {
+func decide(h history, quarantined bool, findings []preflight.Finding) (next history, do action, why message.Message) {
 	i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.Stops })
 	if i >= 0 && findings[i].Code == preflight.Unreachable {
 		// KubeFed's own health check detects this, so the member stops no other; and nothing is known about the kinds.
-		return history{}, actionNone, ""
+		return history{}, actionNone, message.Message{}
 	}
 	if i < 0 {
 		next = history{Good: h.Good + 1}
 		if quarantined && next.Good >= confirmations {
-			return next, actionResume, ""
+			return next, actionResume, message.Message{}
 		}
-		return next, actionNone, ""
+		return next, actionNone, message.Message{}
 	}
 	next = history{Bad: h.Bad + 1}
 	if findings[i].Code != preflight.KindFails || next.Bad >= confirmations || quarantined {
-		return next, actionQuarantine, findings[i].Message.Text
+		return next, actionQuarantine, findings[i].Message
 	}
-	return next, actionNone, ""
+	return next, actionNone, message.Message{}
 }

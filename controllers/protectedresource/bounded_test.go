@@ -108,7 +108,7 @@ func (c *crowd) worst(states ...int) {
 				o.Object = &federation.Observed{Name: "x", Revision: has, Label: "other", LastWriter: federation.LastWriter{Manager: long}}
 			}
 		case 3: // quarantined
-			c.clusters[i].Quarantined, c.clusters[i].QuarantineReason = true, long
+			c.clusters[i].Quarantined, c.clusters[i].QuarantineReason = true, message.Verbatim(long)
 			c.odd[name] = func(o *federation.Observation) {
 				o.Object = &federation.Observed{Name: "x", Revision: has, Label: has}
 			}

@@ -133,7 +133,7 @@ func (f *facts) suspended(cluster string) bool {
 // quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
 func (f *facts) quarantined(cluster string) message.Message {
 	if c := f.cluster(cluster); c != nil && c.Quarantined && c.Downgrade == nil {
-		return message.MemberQuarantined(cluster, message.Verbatim(c.QuarantineReason))
+		return message.MemberQuarantined(cluster, c.QuarantineReason)
 	}
 	return message.Message{}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Cluster is a member as its KubeFedCluster registers it.
@@ -34,7 +35,7 @@ type Cluster struct {
 	Secret string
 	// Quarantined reports that KubeFed is kept away from the member, for QuarantineReason.
 	Quarantined      bool
-	QuarantineReason string
+	QuarantineReason message.Message
 	// Downgrade is the downgrade mark that caused the quarantine, or nil if there is none or another reason.
 	Downgrade *guard.Downgrade
 	// Istio is the member's declaration about its Istio; "" means that no Istio there can enforce policies.
@@ -82,7 +83,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Leaving:          c.Annotations[AnnotationLeaving] != "",
 		Secret:           secret,
 		Quarantined:      held,
-		QuarantineReason: c.Annotations[AnnotationQuarantineReason],
+		QuarantineReason: message.OfText(c.Annotations[AnnotationQuarantineReason], message.Decode(c.Annotations[AnnotationQuarantineMessage])),
 		Istio:            c.Annotations[AnnotationIstio],
 		Mesh:             mesh,
 		Enforcer:         c.Annotations[AnnotationEnforcer],

@@ -138,8 +138,11 @@ const (
 	// AnnotationQuarantinedSecret contains the name of the Secret that KubeFed used before the quarantine. See
 	// Registrations.
 	AnnotationQuarantinedSecret = "acp.io/quarantined-secret" //nolint:gosec // the name of an annotation
-	// AnnotationQuarantineReason contains the reason of the quarantine.
+	// AnnotationQuarantineReason contains the reason of the quarantine in English.
 	AnnotationQuarantineReason = "acp.io/quarantined-because"
+	// AnnotationQuarantineMessage contains the reason of the quarantine as message.Message.Encode returns it, for programs. It
+	// counts only if its text is that of AnnotationQuarantineReason.
+	AnnotationQuarantineMessage = "acp.io/quarantined-because-message"
 	// AnnotationDowngraded is the content of the downgrade mark in the member, if the mark is the reason of the
 	// quarantine.
 	AnnotationDowngraded = "acp.io/downgraded"

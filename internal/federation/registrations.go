@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // quarantineSecret is the Secret name of a quarantined member. No Secret of that name exists, and none may be created.
@@ -29,11 +30,12 @@ type Registrations struct {
 }
 
 // Suspend quarantines a member and records the reason.
-func (r Registrations) Suspend(ctx context.Context, cluster, why string) error {
+func (r Registrations) Suspend(ctx context.Context, cluster string, why message.Message) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
 		return quarantineSecret, map[string]any{
 				AnnotationQuarantinedSecret: c.Secret,
-				AnnotationQuarantineReason:  why,
+				AnnotationQuarantineReason:  why.Text,
+				AnnotationQuarantineMessage: why.Encode(),
 				AnnotationDowngraded:        nil,
 			}, !c.Quarantined || c.QuarantineReason != why ||
 				c.Downgrade != nil
@@ -52,6 +54,7 @@ func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, ma
 		return quarantineSecret, map[string]any{
 				AnnotationQuarantinedSecret: c.Secret,
 				AnnotationQuarantineReason:  mark.String(),
+				AnnotationQuarantineMessage: mark.Message().Encode(),
 				AnnotationDowngraded:        string(text),
 			},
 			!c.Quarantined || c.Downgrade == nil ||
@@ -62,7 +65,12 @@ func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, ma
 // Resume ends the quarantine of a member.
 func (r Registrations) Resume(ctx context.Context, cluster string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return c.Secret, map[string]any{AnnotationQuarantinedSecret: nil, AnnotationQuarantineReason: nil, AnnotationDowngraded: nil}, c.Quarantined
+		return c.Secret, map[string]any{
+			AnnotationQuarantinedSecret: nil,
+			AnnotationQuarantineReason:  nil,
+			AnnotationQuarantineMessage: nil,
+			AnnotationDowngraded:        nil,
+		}, c.Quarantined
 	})
 }
 
