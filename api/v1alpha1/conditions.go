@@ -2,14 +2,14 @@ package v1alpha1
 
 // Condition types. Each applies to the generation in its observedGeneration.
 const (
-	// ConditionAccepted: the object is valid. If it is False, the message states whether the object, or only a part of it, is
+	// ConditionAccepted means that the object is valid. If the condition is False, the message states whether the object, or only a part of it, is
 	// left out of decisions and compilation, and what to correct.
 	ConditionAccepted = "Accepted"
-	// ConditionCompiled: every statement is part of a unit, and the unit was written for KubeFed.
+	// ConditionCompiled means that every statement is part of a unit, and the unit was written for KubeFed.
 	ConditionCompiled = "Compiled"
-	// ConditionPropagated: every targeted member has the current generation, as KubeFed reports or as was read back.
+	// ConditionPropagated means that every targeted member has the current generation, as KubeFed reports or as was read back.
 	ConditionPropagated = "Propagated"
-	// ConditionRealized: every listed member is in the state Realized, and there is at least one.
+	// ConditionRealized means that every listed member is in the state Realized, and there is at least one.
 	ConditionRealized = "Realized"
 	// ConditionReady is the condition of a MemberCluster. Its reason is the state.
 	ConditionReady = "Ready"
@@ -17,56 +17,56 @@ const (
 
 // Reasons of conditions.
 const (
-	// ReasonAccepted: the object itself is valid.
+	// ReasonAccepted means that the object itself is valid.
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid: the object violates a rule that the API server cannot check; the message names it.
+	// ReasonInvalid means that the object violates a rule that the API server cannot check; the message names it.
 	ReasonInvalid = "Invalid"
-	// ReasonNoClass: no class covers the object's name.
+	// ReasonNoClass means that no class covers the object's name.
 	ReasonNoClass = "NoClass"
-	// ReasonOverlap: another class covers some of the same names.
+	// ReasonOverlap means that another class covers some of the same names.
 	ReasonOverlap = "PatternOverlap"
-	// ReasonDuplicate: another ProtectedResource names the same resource; the strictest mode counts.
+	// ReasonDuplicate means that another ProtectedResource names the same resource; the strictest mode counts.
 	ReasonDuplicate = "DuplicateResource"
-	// ReasonCompiled: everything was compiled.
+	// ReasonCompiled means that everything was compiled.
 	ReasonCompiled = "Compiled"
-	// ReasonStatementsRefused: some statements were left out; status.refused names them.
+	// ReasonStatementsRefused means that some statements were left out; status.refused names them.
 	ReasonStatementsRefused = "StatementsRefused"
-	// ReasonWriteFailed: the federated object could not be written; it is retried.
+	// ReasonWriteFailed means that the federated object could not be written; it is retried.
 	ReasonWriteFailed = "WriteFailed"
-	// ReasonNotOnboarded: the policy has no statement in force about a resource in Audit or Enforce, so no member needs an
+	// ReasonNotOnboarded means that the policy has no statement in force about a resource in Audit or Enforce, so no member needs an
 	// object.
 	ReasonNotOnboarded = "NotOnboarded"
-	// ReasonObserve: the resource is in Observe, so no member needs an object.
+	// ReasonObserve means that the resource is in Observe, so no member needs an object.
 	ReasonObserve = "Observe"
-	// ReasonPropagated: KubeFed reports success for every targeted member, or the objects were read back there.
+	// ReasonPropagated means that KubeFed reports success for every targeted member, or the objects were read back there.
 	ReasonPropagated = "Propagated"
-	// ReasonPropagating: KubeFed has not finished the current generation.
+	// ReasonPropagating means that KubeFed has not finished the current generation.
 	ReasonPropagating = "Propagating"
-	// ReasonNoPropagator: KubeFed or its Federated kind is not installed in the host cluster.
+	// ReasonNoPropagator means that KubeFed or its Federated kind is not installed in the host cluster.
 	ReasonNoPropagator = "PropagatorMissing"
-	// ReasonRealized: every listed member is in the state Realized.
+	// ReasonRealized means that every listed member is in the state Realized.
 	ReasonRealized = "Realized"
-	// ReasonNotRealized: at least one member is in another state than Realized; the message names it.
+	// ReasonNotRealized means that at least one member is in another state than Realized; the message names it.
 	ReasonNotRealized = "NotRealized"
-	// ReasonNoTarget: the placement selects no member, so nothing can be enforced.
+	// ReasonNoTarget means that the placement selects no member, so nothing can be enforced.
 	ReasonNoTarget = "NoTarget"
 )
 
 // Reasons for which a statement is refused.
 const (
-	// RefusedUnknownSubject: no SubjectClass covers the subject.
+	// RefusedUnknownSubject means that no SubjectClass covers the subject.
 	RefusedUnknownSubject = "UnknownSubjectClass"
-	// RefusedUnknownResource: no ResourceClass covers the resource.
+	// RefusedUnknownResource means that no ResourceClass covers the resource.
 	RefusedUnknownResource = "UnknownResourceClass"
-	// RefusedUnknownAction: the resource's class has no such action.
+	// RefusedUnknownAction means that the resource's class has no such action.
 	RefusedUnknownAction = "UnknownAction"
-	// RefusedInvalidName: a name cannot be a label value, or is malformed.
+	// RefusedInvalidName means that a name cannot be a label value, or is malformed.
 	RefusedInvalidName = "InvalidName"
-	// RefusedUnsupported: the enforcer cannot express the statement.
+	// RefusedUnsupported means that the enforcer cannot express the statement.
 	RefusedUnsupported = "Unsupported"
-	// RefusedShadowingDeny: an allow was left out because a deny that could override it is refused.
+	// RefusedShadowingDeny means that an allow was left out because a deny that could override it is refused.
 	RefusedShadowingDeny = "OverriddenByRefusedDeny"
-	// RefusedTooMany: with the statement, the rules of the resource would not fit into the policy map of a workload.
+	// RefusedTooMany means that, with the statement, the rules of the resource would not fit into the policy map of a workload.
 	RefusedTooMany = "PolicyMapFull"
 )
 

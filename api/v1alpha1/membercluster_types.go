@@ -9,16 +9,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type MemberClusterState string
 
 const (
-	// MemberClusterReady: the member can be reached, and objects that are placed in it are written.
+	// MemberClusterReady means that the member can be reached, and objects that are placed in it are written.
 	MemberClusterReady MemberClusterState = "Ready"
-	// MemberClusterUnreachable: the member cannot be read. It continues to enforce what it has, and gets no changes.
+	// MemberClusterUnreachable means that the member cannot be read. It continues to enforce what it has, and gets no changes.
 	MemberClusterUnreachable MemberClusterState = "Unreachable"
-	// MemberClusterQuarantined: the member failed its preflight in a way that would stop KubeFed for the other members, so it is
+	// MemberClusterQuarantined means that the member failed its preflight in a way that would stop KubeFed for the other members, so it is
 	// not propagated to.
 	MemberClusterQuarantined MemberClusterState = "Quarantined"
-	// MemberClusterDowngraded: an operator switched the member to audit without the control plane. Nothing is written to it.
+	// MemberClusterDowngraded means that an operator switched the member to audit without the control plane. Nothing is written to it.
 	MemberClusterDowngraded MemberClusterState = "Downgraded"
-	// MemberClusterLeaving: the member is being removed from the fleet.
+	// MemberClusterLeaving means that the member is being removed from the fleet.
 	MemberClusterLeaving MemberClusterState = "Leaving"
 )
 
@@ -28,13 +28,13 @@ const (
 type GuardState string
 
 const (
-	// GuardPresent: the guard exists as ACP wrote it.
+	// GuardPresent means that the guard exists as ACP wrote it.
 	GuardPresent GuardState = "Present"
-	// GuardMissing: there is no guard. Manual changes are detected and repaired, but not refused.
+	// GuardMissing means that there is no guard. Manual changes are detected and repaired, but not refused.
 	GuardMissing GuardState = "Missing"
-	// GuardChanged: there is a guard that differs from what ACP wrote.
+	// GuardChanged means that there is a guard that differs from what ACP wrote.
 	GuardChanged GuardState = "Changed"
-	// GuardUnknown: the guard could not be read.
+	// GuardUnknown means that the guard could not be read.
 	GuardUnknown GuardState = "Unknown"
 )
 
@@ -44,25 +44,25 @@ const (
 type FindingSeverity string
 
 const (
-	// FindingStops: KubeFed would stop propagating a kind to every member while it counts this member as ready.
+	// FindingStops means that KubeFed would stop propagating a kind to every member while it counts this member as ready.
 	FindingStops FindingSeverity = "Stops"
-	// FindingFails: policies that are written would not be enforced, or would be enforced with another meaning.
+	// FindingFails means that policies that are written would not be enforced, or would be enforced with another meaning.
 	FindingFails FindingSeverity = "Fails"
-	// FindingWarns: the finding has no effect on enforcement now.
+	// FindingWarns means that the finding has no effect on enforcement now.
 	FindingWarns FindingSeverity = "Warns"
 )
 
 // Codes of the findings that the adapter adds to those of the preflight.
 const (
-	// FindingIdentitiesFilling: more than 70 % of the member's identities are used.
+	// FindingIdentitiesFilling means that more than 70 % of the member's identities are used.
 	FindingIdentitiesFilling = "IdentitiesFilling"
-	// FindingIdentitiesFull: more than 90 % of the member's identities are used. New pods without an identity get no network.
+	// FindingIdentitiesFull means that more than 90 % of the member's identities are used. New pods without an identity get no network.
 	FindingIdentitiesFull = "IdentitiesFull"
-	// FindingPolicyMapFilling: the largest unit fills more than half of the policy map of a workload.
+	// FindingPolicyMapFilling means that the largest unit fills more than half of the policy map of a workload.
 	FindingPolicyMapFilling = "PolicyMapFilling"
-	// FindingOrphan: a policy has a name or label of ACP's, and no object on the host requires it.
+	// FindingOrphan means that a policy has a name or label of ACP's, and no object on the host requires it.
 	FindingOrphan = "Orphan"
-	// FindingNoHTTP: Cilium does not enforce rules about requests in the member, so they are refused there. It is a finding of
+	// FindingNoHTTP means that Cilium does not enforce rules about requests in the member, so they are refused there. It is a finding of
 	// the preflight.
 	FindingNoHTTP = "NoHTTP"
 )

@@ -8,11 +8,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Mode string
 
 const (
-	// ModeObserve: nothing is written to the members, and flows are recorded.
+	// ModeObserve means that nothing is written to the members, and flows are recorded.
 	ModeObserve Mode = "Observe"
-	// ModeAudit: all connections are allowed, and those that Enforce would refuse are reported.
+	// ModeAudit means that all connections are allowed, and those that Enforce would refuse are reported.
 	ModeAudit Mode = "Audit"
-	// ModeEnforce: only connections that statements allow are let in.
+	// ModeEnforce means that only connections that statements allow are let in.
 	ModeEnforce Mode = "Enforce"
 )
 
@@ -74,23 +74,23 @@ type ProtectedResourceSpec struct {
 type MemberState string
 
 const (
-	// MemberPending: the member does not have the desired revision yet, or has it and does not enforce it as intended; the
+	// MemberPending means that the member does not have the desired revision yet, or has it and does not enforce it as intended; the
 	// message states why.
 	MemberPending MemberState = "Pending"
-	// MemberRealized: the member has the desired revision, or correctly has none, and nothing known prevents its intended
+	// MemberRealized means that the member has the desired revision, or correctly has none, and nothing known prevents its intended
 	// effect.
 	MemberRealized MemberState = "Realized"
-	// MemberDrifted: the object differs from what ACP wrote.
+	// MemberDrifted means that the object differs from what ACP wrote.
 	MemberDrifted MemberState = "Drifted"
-	// MemberUnreachable: the member cannot be read.
+	// MemberUnreachable means that the member cannot be read.
 	MemberUnreachable MemberState = "Unreachable"
-	// MemberLeaked: the object exists although it must not.
+	// MemberLeaked means that the object exists although it must not.
 	MemberLeaked MemberState = "Leaked"
-	// MemberOverridden: a policy that is not ACP's allows more on the workloads of the resource.
+	// MemberOverridden means that a policy that is not ACP's allows more on the workloads of the resource.
 	MemberOverridden MemberState = "Overridden"
-	// MemberQuarantined: the member failed its preflight, so nothing is propagated to it.
+	// MemberQuarantined means that the member failed its preflight, so nothing is propagated to it.
 	MemberQuarantined MemberState = "Quarantined"
-	// MemberDowngraded: the member was manually downgraded to audit, and nothing is written to it until it is resumed.
+	// MemberDowngraded means that the member was manually downgraded to audit, and nothing is written to it until it is resumed.
 	MemberDowngraded MemberState = "Downgraded"
 )
 

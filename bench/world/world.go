@@ -16,9 +16,10 @@ import (
 const (
 	appHead   = "trnv1:rsc:trip-com:iam:sa:app/"
 	redisHead = "trnv1:rsc:trip-com:redis:clusters:"
-	// Action is the action of every question, and Port its port.
+	// Action is the action of every question.
 	Action = "redis:connect"
-	Port   = 6379
+	// Port is the port of Action.
+	Port = 6379
 	// perResource is the average number of grants of a resource; appTeams times appsPerTeam is the number of
 	// applications.
 	perResource = 10

@@ -69,8 +69,10 @@ type Outbox interface {
 }
 
 const (
-	// LongestRetry is the longest wait of a job before it is tried again, LongestParked that of a parked job.
-	LongestRetry, LongestParked = 5 * time.Second, 10 * time.Minute
+	// LongestRetry is the longest time after which a job that failed is tried again.
+	LongestRetry = 5 * time.Second
+	// LongestParked is the longest time after which a parked job is tried again.
+	LongestParked = 10 * time.Minute
 	// ClockTolerance is the largest difference of the replicas' clocks at which leases are respected.
 	ClockTolerance = time.Minute
 )

@@ -33,12 +33,12 @@ type Settings struct {
 	groups         []*group
 	all            *pflag.FlagSet
 	// origins maps the name of a setting that was not given on the command line to where its value was read.
-	origins map[string]string
-	allowed map[string][]string
-	hints   map[string]string
-	file    string
-	show    bool
-	asked   bool
+	origins     map[string]string
+	allowed     map[string][]string
+	hints       map[string]string
+	file        string
+	show        bool
+	showVersion bool
 }
 
 type group struct {
@@ -83,7 +83,7 @@ func (s *Settings) Parse(args, environ []string, out io.Writer) error {
 		"YAML `file` with settings; its keys are the names of the flags. A flag overrides the environment, which overrides the file",
 	)
 	general.BoolVar(&s.show, printFlag, false, "print the effective settings as such a file, with where each comes from, and exit")
-	general.BoolVar(&s.asked, versionFlag, false, "print the version and exit")
+	general.BoolVar(&s.showVersion, versionFlag, false, "print the version and exit")
 	for _, g := range s.groups {
 		s.all.AddFlagSet(g.flags)
 	}
@@ -92,7 +92,7 @@ func (s *Settings) Parse(args, environ []string, out io.Writer) error {
 	} else if err != nil {
 		return s.explainUnknown(err)
 	}
-	if s.asked {
+	if s.showVersion {
 		return s.answer(out, s.program+" "+s.version()+"\n")
 	}
 	if s.all.NArg() > 0 {

@@ -12,6 +12,7 @@ import (
 
 // Exit codes of the programs.
 const (
+	// ExitOK is the code after success.
 	ExitOK = iota
 	// ExitError is the code after an error.
 	ExitError

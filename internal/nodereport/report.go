@@ -64,11 +64,11 @@ type Policy struct {
 type Standing int
 
 const (
-	// Unknown: there is no usable report, or it does not say. It must never count as realized.
+	// Unknown means that there is no usable report, or it does not say. It must never count as realized.
 	Unknown Standing = iota
-	// Lagging: the agent does not have the revision, or not every endpoint enforces it yet.
+	// Lagging means that the agent does not have the revision, or not every endpoint enforces it yet.
 	Lagging
-	// Realized: the agent has the revision, and every endpoint of the node enforces it.
+	// Realized means that the agent has the revision, and every endpoint of the node enforces it.
 	Realized
 )
 

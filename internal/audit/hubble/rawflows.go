@@ -6,10 +6,12 @@ import "github.com/acp-io/acp/internal/audit"
 type RawFlows string
 
 const (
+	// RawFlowsNone selects no flows.
 	RawFlowsNone RawFlows = "none"
 	// RawFlowsRefused selects flows that the dataplane dropped or that the policies deny.
 	RawFlowsRefused RawFlows = "refused"
-	RawFlowsAll     RawFlows = "all"
+	// RawFlowsAll selects all flows.
+	RawFlowsAll RawFlows = "all"
 )
 
 func (k RawFlows) includes(r *decision) bool {

@@ -12,11 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Accounts in a member, both in Namespace.
+// Accounts in a member.
 const (
+	// Namespace is the namespace of both accounts.
 	Namespace = "acp-system"
-	// Pusher is the account with which KubeFed writes, and Reader the one with which the adapter reads back.
+	// Pusher is the account with which KubeFed writes.
 	Pusher = "acp-pusher"
+	// Reader is the account with which the adapter reads back.
 	Reader = "acp-adapter"
 )
 

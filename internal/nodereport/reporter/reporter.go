@@ -101,7 +101,7 @@ func (r *Reporter) step(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil && ctx.Err() == nil && r.problem == nil {
-		r.config.Log.Error("The report cannot be written; it is tried again", "error", err)
+		r.config.Log.Error("The report cannot be written; retrying", "error", err)
 	}
 	if r.problem = err; err == nil {
 		r.written = &report

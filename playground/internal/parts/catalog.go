@@ -39,7 +39,10 @@ const (
 	KubeFed      = "kubefed"
 	Dataplane    = "dataplane"
 	Konnectivity = "konnectivity"
-	// These are the parts of a real node; see ForNodes.
+)
+
+// These are the names of the parts of a real node; see ForNodes.
+const (
 	KubernetesNode = "kubernetes-node"
 	Cilium         = "cilium"
 	// CiliumPrevious is the previous minor version of Cilium, from which a test upgrades.

@@ -22,8 +22,9 @@ import (
 const (
 	// ListFile names the images and their digests.
 	ListFile = "images.json"
-	// KeyFile and DevelopmentKeyFile have the public key; the second that of a key that was made for one run.
-	KeyFile            = "cosign.pub"
+	// KeyFile contains the public key.
+	KeyFile = "cosign.pub"
+	// DevelopmentKeyFile contains the public key, instead of KeyFile, if the key was made for one run.
 	DevelopmentKeyFile = "cosign-development.pub"
 )
 
@@ -60,7 +61,7 @@ func Build(ctx context.Context, o Options) ([]Built, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder for images: %w", err)
 	}
-	// What an earlier run left would be pushed, too.
+	// Images of an earlier run would be pushed, too.
 	if err := clean(o.Dir); err != nil {
 		return nil, err
 	}
