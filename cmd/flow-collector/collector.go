@@ -126,7 +126,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 	); err != nil {
 		return err
 	}
-	if c.auditLog, err = c.o.tap.open(stdout, c.log, reg); err != nil {
+	if c.auditLog, err = c.o.auditLog.open(stdout, c.log, reg); err != nil {
 		return err
 	}
 	if c.o.shareAs != "" {

@@ -173,7 +173,7 @@ func TestKilledCollectorsCountOnce(t *testing.T) {
 	dir := t.TempDir()
 	events, db := filepath.Join(dir, "events.log"), filepath.Join(dir, "flows.db")
 	args := []string{"--kubeconfig=" + emptyHost(t), "--store=sqlite:" + db, "--exporter=m1=" + events, "--spool=" + filepath.Join(dir, "spool"),
-		"--tap=file:" + filepath.Join(dir, "audit.jsonl"), "--flows=refused"}
+		"--audit-log=file:" + filepath.Join(dir, "audit.jsonl"), "--flows=refused"}
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
 	written := 0
 	write := func(n int) {
@@ -303,7 +303,7 @@ func TestRunsConfined(t *testing.T) {
 	p := begin(
 		t,
 		testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--data-dir="+data, "--store=sqlite:flows.db", "--spool=spool",
-			"--tap=file:audit.jsonl", "--exporter=m1="+filepath.Join(folder, "events.log")),
+			"--audit-log=file:audit.jsonl", "--exporter=m1="+filepath.Join(folder, "events.log")),
 	)
 	for p.position(t).Before(at.Add((written - 1) * time.Millisecond)) {
 		time.Sleep(time.Millisecond)

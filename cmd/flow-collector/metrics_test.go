@@ -16,8 +16,8 @@ import (
 func TestMetricsAreDocumented(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse(
-		arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig), "spool", filepath.Join(dir, "spool"), "tap", "file:"+filepath.Join(dir, "tap"),
-			"share-as", "one")),
+		arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig), "spool", filepath.Join(dir, "spool"),
+			"audit-log", "file:"+filepath.Join(dir, "audit-log"), "share-as", "one")),
 		io.Discard,
 	)
 	if err != nil {

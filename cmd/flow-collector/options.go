@@ -39,7 +39,7 @@ type options struct {
 	flowRetention      time.Duration
 	spoolDir           string
 	spoolBytes         int64
-	tap                tapOptions
+	auditLog           auditLogOptions
 	shareAs            string
 	logFormat          string
 	logLevel           slog.Level
@@ -94,7 +94,7 @@ func settings(o *options, g *given) *configuration.Settings {
 		&g.dataDir,
 		"data-dir",
 		".",
-		"`folder` in which relative paths of --store, --spool and --tap are; the collector writes nowhere else, except to the folder for temporary files",
+		"`folder` in which relative paths of --store, --spool and --audit-log are; the collector writes nowhere else, except to the folder for temporary files",
 	)
 	f.StringVar(
 		&g.store,
@@ -115,10 +115,10 @@ func settings(o *options, g *given) *configuration.Settings {
 	f.StringVar(&g.spoolSize, "spool-size", "1Gi", "most `bytes` that the spool may hold")
 
 	f = s.Group("Audit log")
-	f.StringVar(&o.tap.to, "tap", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; not written if empty")
-	s.SecretsBelong("tap", "give the token with --tap-token-file")
-	f.StringVar(&o.tap.fileSize, "tap-file-size", "100Mi", "`size` at which the tap's file is rotated; five are kept")
-	f.StringVar(&o.tap.tokenFile, "tap-token-file", "", "`file` with the bearer token of the tap's webhook")
+	f.StringVar(&o.auditLog.to, "audit-log", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; not written if empty")
+	s.SecretsBelong("audit-log", "give the token with --audit-log-token-file")
+	f.StringVar(&o.auditLog.fileSize, "audit-log-file-size", "100Mi", "`size` at which the audit log's file is rotated; five are kept")
+	f.StringVar(&o.auditLog.tokenFile, "audit-log-token-file", "", "`file` with the bearer token of the audit log's webhook")
 
 	f = s.Group("Listening")
 	f.StringVar(
@@ -177,11 +177,11 @@ func (o *options) take(g given) (err error) {
 	if o.spoolBytes, err = size("spool-size", g.spoolSize); err != nil {
 		return err
 	}
-	if o.tap.bytes, err = size("tap-file-size", o.tap.fileSize); err != nil {
+	if o.auditLog.bytes, err = size("audit-log-file-size", o.auditLog.fileSize); err != nil {
 		return err
 	}
 	o.spoolDir = configuration.InFolder(g.dataDir, "", g.spoolDir)
-	o.tap.to = configuration.InFolder(g.dataDir, tapFilePrefix, o.tap.to)
+	o.auditLog.to = configuration.InFolder(g.dataDir, auditLogFilePrefix, o.auditLog.to)
 	if o.flows = hubble.RawFlows(g.flows); g.flows == "" {
 		o.flows = defaultRawFlows(o.store)
 	}
@@ -222,7 +222,7 @@ func (o *options) validate() error {
 	if o.flowRetention < time.Hour || o.flowRetention > o.retention {
 		return fmt.Errorf("--flow-retention %s: keep at least one hour, and no longer than --retention %s", o.flowRetention, o.retention)
 	}
-	return o.tap.validate()
+	return o.auditLog.validate()
 }
 
 func (o *options) validateTLS() error {

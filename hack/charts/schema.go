@@ -41,6 +41,9 @@ var passed = map[string][]string{
 		"workers",
 	},
 	"flow-collector": {
+		"audit-log",
+		"audit-log-file-size",
+		"audit-log-token-file",
 		"flow-retention",
 		"flows",
 		"log-format",
@@ -48,9 +51,6 @@ var passed = map[string][]string{
 		"retention",
 		"shutdown-grace",
 		"spool-size",
-		"tap",
-		"tap-file-size",
-		"tap-token-file",
 	},
 }
 

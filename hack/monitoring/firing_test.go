@@ -69,7 +69,7 @@ acp_flow_losses_joined_total{cluster="m1"} 3x60
 acp_flow_store_failures_total 2x60
 acp_flow_store_dropped_total{cluster="m1"} 1x60
 acp_flow_spool_refused_total 1x60
-acp_flow_tap_dropped_total{reason="full"} 1x60
+acp_flow_audit_log_dropped_total{reason="full"} 1x60
 `
 
 // wrong contains, for each alert, the series that make it fire, in place of healthy ones. A series without values is removed.
@@ -112,7 +112,7 @@ var wrong = map[string]string{
 	"ACPFlowStoreFails":    `acp_flow_store_failures_total 0+1x60`,
 	"ACPFlowStoreDropped":  `acp_flow_store_dropped_total{cluster="m1"} 0+1x60`,
 	"ACPSpoolFull":         `acp_flow_spool_refused_total 0+1x60`,
-	"ACPAuditLogDropped":   `acp_flow_tap_dropped_total{reason="full"} 0+1x60`,
+	"ACPAuditLogDropped":   `acp_flow_audit_log_dropped_total{reason="full"} 0+1x60`,
 }
 
 func TestAlertsFire(t *testing.T) {

@@ -65,10 +65,10 @@ func New(cfg Config) (*Writer, error) {
 		cfg:   cfg,
 		queue: make(chan audit.Flow, cfg.Queue),
 		written: prometheus.NewCounter(
-			prometheus.CounterOpts{Name: "acp_flow_tap_written_total", Help: "Lines of the audit log that were written to its output."},
+			prometheus.CounterOpts{Name: "acp_flow_audit_log_written_total", Help: "Lines of the audit log that were written to its output."},
 		),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "acp_flow_tap_dropped_total",
+			Name: "acp_flow_audit_log_dropped_total",
 			Help: "Lines of the audit log that were dropped because the queue was full or the output failed. The flow store has the connections.",
 		}, []string{"reason"}),
 	}
