@@ -192,11 +192,11 @@ func TestRefusedWriteIsRetriedWhileValid(t *testing.T) {
 		"nothing changed": {"it is written", func(*world) {}, approval.StateApplying, "waiting for the adapter"},
 		"the requester left": {
 			"nobody asks for it any more", func(w *world) { w.records[4].Owners = ownedBy("dan") },
-			approval.StateFailed, "the requester may not ask for it any more",
+			approval.StateFailed, "the requester may not request it any more",
 		},
 		"the resource went": {
 			"nobody speaks for it", func(w *world) { w.records = w.records[:6] },
-			approval.StateFailed, "the catalog does not know the resource any more",
+			approval.StateFailed, "the catalog does not contain the resource any more",
 		},
 		"the resource is other": {"the security team was not asked", func(w *world) {
 			w.records[6].Sensitivity = catalog.SensitivityHigh
@@ -336,7 +336,7 @@ func TestPolicyDeletedDuringRevocation(t *testing.T) {
 	}
 }
 
-// What is in force is compared page by page, and no ticket falls between two pages.
+// TestSyncReachesEveryPage checks that the full comparison, which reads tickets page by page, leaves out no ticket.
 func TestSyncReachesEveryPage(t *testing.T) {
 	w := newWorld(t)
 	var all []int64

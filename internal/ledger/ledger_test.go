@@ -85,7 +85,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			"no other form is taken, whatever its hash",
 			func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 2, "form of the ledger",
 		},
-		"replaced": {"another line of the same ledger in its place", func(l []Line) []Line { l[2] = l[1]; return l }, 3, "line 2 stands in its place"},
+		"replaced": {"another line of the same ledger in its place", func(l []Line) []Line { l[2] = l[1]; return l }, 3, "line 2 is in its place"},
 		"renumbered": {"a copy with another number is detected by its text", func(l []Line) []Line {
 			l[2] = l[1]
 			l[2].Seq = 3

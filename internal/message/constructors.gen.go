@@ -82,7 +82,7 @@ func AdoptNotByBreakGlass() Message {
 	return Message{Code: "adopt.not-by-break-glass", Text: "Clients that were seen are adopted with an ordinary request, not with break-glass access."}
 }
 
-// AdoptNotSeen is "{application} was not seen at {resource} lately: its owner has to ask for access.".
+// AdoptNotSeen is "{application} was not seen at {resource} lately: its owner has to request access.".
 func AdoptNotSeen(application string, resource string) Message {
 	return build("adopt.not-seen", param{"application", application}, param{"resource", resource})
 }
@@ -102,7 +102,7 @@ func AnnounceJustAnnounced(resource string) Message {
 	return build("announce.just-announced", param{"resource", resource})
 }
 
-// AnnounceObserve is "{resource} is in Observe: ask for Audit first, so that what would be refused is reported.".
+// AnnounceObserve is "{resource} is in Observe: request Audit first, so that what would be refused is reported.".
 func AnnounceObserve(resource string) Message {
 	return build("announce.observe", param{"resource", resource})
 }
@@ -152,9 +152,9 @@ func CallBodyFieldTwice() Message {
 	return Message{Code: "call.body-field-twice", Text: "The body's JSON has a field twice."}
 }
 
-// CallBodyFieldUnknown is "The body has a field that the API does not know.".
+// CallBodyFieldUnknown is "The body has a field that the API does not have.".
 func CallBodyFieldUnknown() Message {
-	return Message{Code: "call.body-field-unknown", Text: "The body has a field that the API does not know."}
+	return Message{Code: "call.body-field-unknown", Text: "The body has a field that the API does not have."}
 }
 
 // CallBodyMissing is "The body did not arrive.".
@@ -227,9 +227,9 @@ func CallIdempotencyKeyOfAnother() Message {
 	return Message{Code: "call.idempotency-key-of-another", Text: "The Idempotency-Key belongs to another call of yours: use a new key."}
 }
 
-// CallIdempotencyKeyUnderWay is "A call with this Idempotency-Key is under way: ask again in a second.".
+// CallIdempotencyKeyUnderWay is "A call with this Idempotency-Key is under way: retry in a second.".
 func CallIdempotencyKeyUnderWay() Message {
-	return Message{Code: "call.idempotency-key-under-way", Text: "A call with this Idempotency-Key is under way: ask again in a second."}
+	return Message{Code: "call.idempotency-key-under-way", Text: "A call with this Idempotency-Key is under way: retry in a second."}
 }
 
 // CallInternal is "Something went wrong here. Look what is there before you try again, and report it with the request id.".
@@ -542,9 +542,9 @@ func CatalogSourceNotConfigured(source string) Message {
 	return build("catalog.source-not-configured", param{"source", source})
 }
 
-// CatalogSourceUnreadable is "The source cannot be read now; the log says why.".
+// CatalogSourceUnreadable is "The source cannot be read now; the log contains the reason.".
 func CatalogSourceUnreadable() Message {
-	return Message{Code: "catalog.source-unreadable", Text: "The source cannot be read now; the log says why."}
+	return Message{Code: "catalog.source-unreadable", Text: "The source cannot be read now; the log contains the reason."}
 }
 
 // CatalogTextInvalid is "the {field} of {entity}: {reason}".
@@ -567,9 +567,9 @@ func CatalogTooManyOwners(entity string, count int, limit int) Message {
 	return build("catalog.too-many-owners", param{"count", count}, param{"entity", entity}, param{"limit", limit})
 }
 
-// CatalogUnknown is "The catalog does not know it.".
+// CatalogUnknown is "The catalog does not contain it.".
 func CatalogUnknown() Message {
-	return Message{Code: "catalog.unknown", Text: "The catalog does not know it."}
+	return Message{Code: "catalog.unknown", Text: "The catalog does not contain it."}
 }
 
 // CatalogWouldBeOrphan is "Nobody could decide for {entity} any more.".
@@ -687,7 +687,7 @@ func DecideCommentNeeded() Message {
 	return Message{Code: "decide.comment-needed", Text: "Say why: a rejection needs a comment."}
 }
 
-// DecideEntityUnknown is "The catalog does not know {entity} any more: reject the request.".
+// DecideEntityUnknown is "The catalog does not contain {entity} any more: reject the request.".
 func DecideEntityUnknown(entity string) Message {
 	return build("decide.entity-unknown", param{"entity", entity})
 }
@@ -727,7 +727,7 @@ func DecideOwnRequest() Message {
 	return Message{Code: "decide.own-request", Text: "People cannot decide their own requests."}
 }
 
-// DecideRequesterNotOwner is "{person} does not own {entity} any more: reject the request, and let an owner ask again.".
+// DecideRequesterNotOwner is "{person} does not own {entity} any more: reject the request; an owner can submit it again.".
 func DecideRequesterNotOwner(person string, entity string) Message {
 	return build("decide.requester-not-owner", param{"entity", entity}, param{"person", person})
 }
@@ -897,9 +897,9 @@ func DeviceCodeUnknown() Message {
 	return Message{Code: "device.code-unknown", Text: "No command line waits with this code: check it, or begin the login again."}
 }
 
-// DeviceNotAgreedYet is "The user has not agreed yet: ask again after the interval.".
+// DeviceNotAgreedYet is "The user has not approved the login yet: retry after the interval.".
 func DeviceNotAgreedYet() Message {
-	return Message{Code: "device.not-agreed-yet", Text: "The user has not agreed yet: ask again after the interval."}
+	return Message{Code: "device.not-agreed-yet", Text: "The user has not approved the login yet: retry after the interval."}
 }
 
 // DeviceRefused is "The user did not agree.".
@@ -957,7 +957,7 @@ func EnforceEvidenceTooLow(resource string, evidence int, needed int) Message {
 	return build("enforce.evidence-too-low", param{"evidence", evidence}, param{"needed", needed}, param{"resource", resource})
 }
 
-// EnforceFlowsUnreadable is "The flows of {resource} cannot be read now, so nobody knows whom Enforce would cut off; try again, or let a security administrator override it with a reason.".
+// EnforceFlowsUnreadable is "The flows of {resource} cannot be read now, so it is not known whom Enforce would cut off; try again, or let a security administrator override it with a reason.".
 func EnforceFlowsUnreadable(resource string) Message {
 	return build("enforce.flows-unreadable", param{"resource", resource})
 }
@@ -1027,9 +1027,9 @@ func EvidencePlacedNowhere() Message {
 	return Message{Code: "evidence.placed-nowhere", Text: "The resource is placed in no member, so nothing is known: look at its class."}
 }
 
-// EvidencePlacementUnknown is "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report.".
+// EvidencePlacementUnknown is "It is not known in which members the resource is placed, so it is not known whether they are watched: check its class and the members that report.".
 func EvidencePlacementUnknown() Message {
-	return Message{Code: "evidence.placement-unknown", Text: "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report."}
+	return Message{Code: "evidence.placement-unknown", Text: "It is not known in which members the resource is placed, so it is not known whether they are watched: check its class and the members that report."}
 }
 
 // EvidenceSourcesWithoutName is "{count} connections ({share}) come from sources without a name that nothing allows: find out who they are.".
@@ -1282,9 +1282,9 @@ func FindingFlowsNotWatched() Message {
 	return Message{Code: "finding.flows-not-watched", Text: "The flows of this member are not watched: resources that are placed here have no evidence, and the guard does not see what is refused here. Let the flow collector follow it."}
 }
 
-// FindingFlowsUnknown is "The flow store cannot be read now, so nobody knows whether the flows of this member are watched.".
+// FindingFlowsUnknown is "The flow store cannot be read now, so it is not known whether the flows of this member are watched.".
 func FindingFlowsUnknown() Message {
-	return Message{Code: "finding.flows-unknown", Text: "The flow store cannot be read now, so nobody knows whether the flows of this member are watched."}
+	return Message{Code: "finding.flows-unknown", Text: "The flow store cannot be read now, so it is not known whether the flows of this member are watched."}
 }
 
 // FindingOverridden is "where its resources are enforced it never allows anything, because of {statements}: remove one of them".
@@ -1302,9 +1302,9 @@ func FindingReasonLeftOut() Message {
 	return Message{Code: "finding.reason-left-out", Text: "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."}
 }
 
-// FindingRefusalLeftOut is "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it.".
+// FindingRefusalLeftOut is "The statement is refused. The policy's status has no room for the reason; kubectl acp lint shows it.".
 func FindingRefusalLeftOut() Message {
-	return Message{Code: "finding.refusal-left-out", Text: "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it."}
+	return Message{Code: "finding.refusal-left-out", Text: "The statement is refused. The policy's status has no room for the reason; kubectl acp lint shows it."}
 }
 
 // FlowsQuestionUnanswerable is "The flow store cannot answer this question: use another window, step or cursor.".
@@ -1402,7 +1402,7 @@ func HostNamespacesUnreadable(namespace string) Message {
 	return build("host.namespaces-unreadable", param{"namespace", namespace})
 }
 
-// HostNoNamespace is "the host has no FederatedNamespace {namespace} yet; the adapter's log says why it cannot make it".
+// HostNoNamespace is "the host has no FederatedNamespace {namespace} yet; the adapter's log contains the reason why it cannot be created".
 func HostNoNamespace(namespace string) Message {
 	return build("host.no-namespace", param{"namespace", namespace})
 }
@@ -1642,7 +1642,7 @@ func LedgerHashDiffers() Message {
 	return Message{Code: "ledger.hash-differs", Text: "its hash is not that of its text: one of them was changed"}
 }
 
-// LedgerLineInPlace is "line {line} stands in its place".
+// LedgerLineInPlace is "line {line} is in its place".
 func LedgerLineInPlace(line int) Message {
 	return build("ledger.line-in-place", param{"line", line})
 }
@@ -1677,7 +1677,7 @@ func LedgerNotJSON() Message {
 	return Message{Code: "ledger.not-json", Text: "its text is not JSON"}
 }
 
-// LedgerOtherNumber is "its text says that it is line {line}".
+// LedgerOtherNumber is "its text contains the line number {line}".
 func LedgerOtherNumber(line int) Message {
 	return build("ledger.other-number", param{"line", line})
 }
@@ -2122,7 +2122,7 @@ func PolicyAsksNobody(policy string) Message {
 	return build("policy.asks-nobody", param{"policy", policy})
 }
 
-// PolicyDurationLimit is "The approval policy {policy} allows at most {limit}: ask for no more.".
+// PolicyDurationLimit is "The approval policy {policy} allows at most {limit}: request no more.".
 func PolicyDurationLimit(policy string, limit string) Message {
 	return build("policy.duration-limit", param{"limit", limit}, param{"policy", policy})
 }
@@ -2142,12 +2142,12 @@ func PolicyTooFewPeople(policy string) Message {
 	return build("policy.too-few-people", param{"policy", policy})
 }
 
-// PolicyTotalLimit is "The approval policy {policy} allows at most {limit} from the first grant on: ask for at most {left}.".
+// PolicyTotalLimit is "The approval policy {policy} allows at most {limit} from the first grant on: request at most {left}.".
 func PolicyTotalLimit(policy string, limit string, left string) Message {
 	return build("policy.total-limit", param{"left", left}, param{"limit", limit}, param{"policy", policy})
 }
 
-// PolicyTotalUsedUp is "The approval policy {policy} allows at most {limit} from the first grant on, and that is used up: ask again when the access has ended.".
+// PolicyTotalUsedUp is "The approval policy {policy} allows at most {limit} from the first grant on, and that is used up: submit a new request when the access has ended.".
 func PolicyTotalUsedUp(policy string, limit string) Message {
 	return build("policy.total-used-up", param{"limit", limit}, param{"policy", policy})
 }
@@ -2892,14 +2892,14 @@ func ReplaySourceRange() Message {
 	return Message{Code: "replay.source-range", Text: "The source is known only as a range of addresses, and not all of them are decided alike."}
 }
 
-// RequestApplicationNotOwner is "Only an owner of {application} can ask for its access: ask {owners}.".
+// RequestApplicationNotOwner is "Only an owner of {application} can request its access: ask {owners}.".
 func RequestApplicationNotOwner(application string, owners string) Message {
 	return build("request.application-not-owner", param{"application", application}, param{"owners", owners})
 }
 
-// RequestAsAnother is "Only the security team and auditors can ask in another's place.".
+// RequestAsAnother is "Only the security team and auditors can check a request of another person.".
 func RequestAsAnother() Message {
-	return Message{Code: "request.as-another", Text: "Only the security team and auditors can ask in another's place."}
+	return Message{Code: "request.as-another", Text: "Only the security team and auditors can check a request of another person."}
 }
 
 // RequestBreakGlassAccessOnly is "Only access can be granted by break-glass.".
@@ -2912,9 +2912,9 @@ func RequestBreakGlassPeople() Message {
 	return Message{Code: "request.break-glass-people", Text: "Only people whom the approval policy names for it may use break-glass access: request access in the usual way."}
 }
 
-// RequestDuplicate is "A ticket under way already asks for this access.".
+// RequestDuplicate is "A ticket under way already requests this access.".
 func RequestDuplicate() Message {
-	return Message{Code: "request.duplicate", Text: "A ticket under way already asks for this access."}
+	return Message{Code: "request.duplicate", Text: "A ticket under way already requests this access."}
 }
 
 // RequestDurationRange is "Ask for at least 5 minutes and at most 366 days, or leave it out.".
@@ -2927,17 +2927,17 @@ func RequestExtendNotEffective(ticket string, state string) Message {
 	return build("request.extend-not-effective", param{"state", state}, param{"ticket", ticket})
 }
 
-// RequestExtensionLimit is "An extension lasts no longer than the grant, which was for {limit}: ask for no more.".
+// RequestExtensionLimit is "An extension lasts no longer than the grant, which was for {limit}: request no more.".
 func RequestExtensionLimit(limit string) Message {
 	return build("request.extension-limit", param{"limit", limit})
 }
 
-// RequestHasAccess is "{application} has this access already, until it is revoked: there is nothing to ask for.".
+// RequestHasAccess is "{application} has this access already, until it is revoked: no request is needed.".
 func RequestHasAccess(application string) Message {
 	return build("request.has-access", param{"application", application})
 }
 
-// RequestHasLongerAccess is "{application} has this access already, and for longer: ask for more time than is left.".
+// RequestHasLongerAccess is "{application} has this access already, and for longer: request more time than is left.".
 func RequestHasLongerAccess(application string) Message {
 	return build("request.has-longer-access", param{"application", application})
 }
@@ -2962,7 +2962,7 @@ func RequestNameTheGrant() Message {
 	return Message{Code: "request.name-the-grant", Text: "Name the grant: its ticket and the item."}
 }
 
-// RequestNamesChanged is "The catalog means something else by these names now than {ticket} does: ask for new access.".
+// RequestNamesChanged is "The catalog means something else by these names now than {ticket} does: request new access.".
 func RequestNamesChanged(ticket string) Message {
 	return build("request.names-changed", param{"ticket", ticket})
 }
@@ -2992,12 +2992,12 @@ func RequestNoSuchGrant(ticket string) Message {
 	return build("request.no-such-grant", param{"ticket", ticket})
 }
 
-// RequestNotOnboarded is "{resource} is not onboarded: ask for that first.".
+// RequestNotOnboarded is "{resource} is not onboarded: request that first.".
 func RequestNotOnboarded(resource string) Message {
 	return build("request.not-onboarded", param{"resource", resource})
 }
 
-// RequestObjectExists is "There is a {kind} {name} already: ask to update it.".
+// RequestObjectExists is "There is a {kind} {name} already: request its update.".
 func RequestObjectExists(kind string, name string) Message {
 	return build("request.object-exists", param{"kind", kind}, param{"name", name})
 }
@@ -3022,12 +3022,12 @@ func RequestObjectVerb() Message {
 	return Message{Code: "request.object-verb", Text: "Use create, update or delete."}
 }
 
-// RequestObserveFirst is "{resource} is in {mode}: ask for Observe everywhere first.".
+// RequestObserveFirst is "{resource} is in {mode}: request Observe everywhere first.".
 func RequestObserveFirst(resource string, mode string) Message {
 	return build("request.observe-first", param{"mode", mode}, param{"resource", resource})
 }
 
-// RequestOnboardedAlready is "{resource} is onboarded already: ask for another mode.".
+// RequestOnboardedAlready is "{resource} is onboarded already: request another mode.".
 func RequestOnboardedAlready(resource string) Message {
 	return build("request.onboarded-already", param{"resource", resource})
 }
@@ -3037,7 +3037,7 @@ func RequestReasonLength(limit int) Message {
 	return build("request.reason-length", param{"limit", limit})
 }
 
-// RequestResourceNotOwner is "Only an owner of {resource} or the security team can ask for this: ask {owners}.".
+// RequestResourceNotOwner is "Only an owner of {resource} or the security team can request this: ask {owners}.".
 func RequestResourceNotOwner(resource string, owners string) Message {
 	return build("request.resource-not-owner", param{"owners", owners}, param{"resource", resource})
 }
@@ -3047,9 +3047,9 @@ func RequestRevokeYourself(ticket string) Message {
 	return build("request.revoke-yourself", param{"ticket", ticket})
 }
 
-// RequestSecurityOnly is "Only the security team can ask for this.".
+// RequestSecurityOnly is "Only the security team can request this.".
 func RequestSecurityOnly() Message {
-	return Message{Code: "request.security-only", Text: "Only the security team can ask for this."}
+	return Message{Code: "request.security-only", Text: "Only the security team can request this."}
 }
 
 // RequestSpecInvalid is "The spec cannot be used: {reason}.".
@@ -3057,7 +3057,7 @@ func RequestSpecInvalid(reason Message) Message {
 	return build("request.spec-invalid", param{"reason", reason})
 }
 
-// RequestTicketAddresses is "A ticket is about at most {limit} addresses, not {count}: ask for them in several tickets.".
+// RequestTicketAddresses is "A ticket is about at most {limit} addresses, not {count}: request them in several tickets.".
 func RequestTicketAddresses(limit int, count int) Message {
 	return build("request.ticket-addresses", param{"count", count}, param{"limit", limit})
 }
@@ -3152,9 +3152,9 @@ func RolloutHintDone() Message {
 	return Message{Code: "rollout-hint.done", Text: "Every member enforces. Look at unused grants from time to time."}
 }
 
-// RolloutHintEnforce is "Everything is known and announced: ask for Enforce, one member first if you like.".
+// RolloutHintEnforce is "Everything is known and announced: request Enforce, one member first if you like.".
 func RolloutHintEnforce() Message {
-	return Message{Code: "rollout-hint.enforce", Text: "Everything is known and announced: ask for Enforce, one member first if you like."}
+	return Message{Code: "rollout-hint.enforce", Text: "Everything is known and announced: request Enforce, one member first if you like."}
 }
 
 // RolloutHintEvidenceLow is "The evidence is {value} of {threshold}: wait until more was seen.".
@@ -3362,7 +3362,7 @@ func StateMayMatchNothing(reason Message) Message {
 	return build("state.may-match-nothing", param{"reason", reason})
 }
 
-// StateMeaningChanged is "the policy is there, and the member does not do what it says: {reason}".
+// StateMeaningChanged is "the policy is there, but the member does not enforce it as written: {reason}".
 func StateMeaningChanged(reason Message) Message {
 	return build("state.meaning-changed", param{"reason", reason})
 }
@@ -3397,7 +3397,7 @@ func StateOlderOf(object Message) Message {
 	return build("state.older-of", param{"object", object})
 }
 
-// StateOpenedBy is "{policy} is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants".
+// StateOpenedBy is "{policy} is not of ACP and lets more in: ask its author to remove it, and request grants for the access that it is needed for".
 func StateOpenedBy(policy string) Message {
 	return build("state.opened-by", param{"policy", policy})
 }
@@ -3672,7 +3672,7 @@ func TicketResourceNotProtected(resource string) Message {
 	return build("ticket.resource-not-protected", param{"resource", resource})
 }
 
-// TicketRestoredEnded is "The portal was restored from a backup of {at}, and the ledger says that this ended later.".
+// TicketRestoredEnded is "The portal was restored from a backup of {at}. According to the ledger, this ended later.".
 func TicketRestoredEnded(at string) Message {
 	return build("ticket.restored-ended", param{"at", at})
 }
@@ -3692,9 +3692,9 @@ func TicketRolloutStopped(reason Message) Message {
 	return build("ticket.rollout-stopped", param{"reason", reason})
 }
 
-// TicketStatementAltered is "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed.".
+// TicketStatementAltered is "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and request it again if it is still needed.".
 func TicketStatementAltered() Message {
-	return Message{Code: "ticket.statement-altered", Text: "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."}
+	return Message{Code: "ticket.statement-altered", Text: "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and request it again if it is still needed."}
 }
 
 // TicketStatementNotEnforced is "The statement is not enforced: {reason}".
@@ -3817,9 +3817,9 @@ func UnitNameTaken(object string, resource string) Message {
 	return build("unit.name-taken", param{"object", object}, param{"resource", resource})
 }
 
-// UnitNoKubefed is "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices".
+// UnitNoKubefed is "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter continues as soon as they are installed".
 func UnitNoKubefed() Message {
-	return Message{Code: "unit.no-kubefed", Text: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices"}
+	return Message{Code: "unit.no-kubefed", Text: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter continues as soon as they are installed"}
 }
 
 // UnitNotWritten is "the federated object {object} could not be written; it is tried again, and the adapter's log has the error".
@@ -4082,7 +4082,7 @@ func WorkloadTooManyUnapproved(count int, limit int) Message {
 	return build("workload.too-many-unapproved", param{"count", count}, param{"limit", limit})
 }
 
-// WorkloadTooWide is "\"{address}\" is wider than /{bits}: register machines; ask for access of a network by a request".
+// WorkloadTooWide is "\"{address}\" is wider than /{bits}: register machines; request access for a network with a request for the range".
 func WorkloadTooWide(address string, bits int) Message {
 	return build("workload.too-wide", param{"address", address}, param{"bits", bits})
 }
@@ -4122,14 +4122,14 @@ func WriteRefusedObjectNotOfPortal(kind string, name string) Message {
 	return build("write-refused.object-not-of-portal", param{"kind", kind}, param{"name", name})
 }
 
-// WriteRefusedRequester is "the requester may not ask for it any more".
+// WriteRefusedRequester is "the requester may not request it any more".
 func WriteRefusedRequester() Message {
-	return Message{Code: "write-refused.requester", Text: "the requester may not ask for it any more"}
+	return Message{Code: "write-refused.requester", Text: "the requester may not request it any more"}
 }
 
-// WriteRefusedResourceUnknown is "the catalog does not know the resource any more".
+// WriteRefusedResourceUnknown is "the catalog does not contain the resource any more".
 func WriteRefusedResourceUnknown() Message {
-	return Message{Code: "write-refused.resource-unknown", Text: "the catalog does not know the resource any more"}
+	return Message{Code: "write-refused.resource-unknown", Text: "the catalog does not contain the resource any more"}
 }
 
 // WriteRefusedRolloutStopped is "the rollout of the resource was stopped".
@@ -4137,9 +4137,9 @@ func WriteRefusedRolloutStopped() Message {
 	return Message{Code: "write-refused.rollout-stopped", Text: "the rollout of the resource was stopped"}
 }
 
-// WriteRefusedStatusFull is "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it".
+// WriteRefusedStatusFull is "it is refused, and the policy's status has no room for the reason; kubectl acp lint shows it".
 func WriteRefusedStatusFull() Message {
-	return Message{Code: "write-refused.status-full", Text: "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it"}
+	return Message{Code: "write-refused.status-full", Text: "it is refused, and the policy's status has no room for the reason; kubectl acp lint shows it"}
 }
 
 // WriteRefusedTooManyPolicies is "the resource has as many policies of the portal as it can have ({limit})".

@@ -22,9 +22,6 @@ const (
 	Chinese Language = "zh"
 )
 
-// Languages returns every language of the catalogue.
-func Languages() []Language { return []Language{English, Chinese} }
-
 // LanguageOf returns the language of a locale such as zh_CN.UTF-8; English where there is no catalogue for it.
 func LanguageOf(locale string) Language {
 	if strings.HasPrefix(strings.ToLower(locale), string(Chinese)) {

@@ -32,14 +32,11 @@ var foreignTexts = map[string]string{
 // uncodedTexts are the functions that make a message of a text of ACP's own that has lost its code, or never had one. The value says
 // why. Nothing may be added; whoever gives such a text a code removes its entry.
 var uncodedTexts = map[string]string{
-	"controllers/membercluster/status.go facts.quarantineReason": "the registration of the member keeps the text of the finding only",
-	"controllers/protectedresource/facts.go facts.quarantined":   "the registration of the member keeps the text of the finding only",
-	"internal/cli/lint.go lint":                                  "the issues of files that cannot be read have no codes",
-	"internal/policy/refuse.go describe":                         "a text that is shortened loses its code",
-	"internal/portal/catalogapi/sources.go sentenceProblem":      "an error about a workload that has no code",
-	"internal/portal/governanceapi/policies.go policySummary":    "the adapter accepts every policy, so this is the text of another version",
-	"internal/portal/host/objects.go acceptance":                 "the conditions of classes and external workloads depend on other objects",
-	"internal/rollout/guard.go Watcher.checkResource":            "a temporary audit keeps the text of the guard's reason only",
+	"internal/cli/lint.go lint":                               "the issues of files that cannot be read have no codes",
+	"internal/policy/refuse.go describe":                      "a text that is shortened loses its code",
+	"internal/portal/governanceapi/policies.go policySummary": "the adapter accepts every policy, so this is the text of another version",
+	"internal/portal/host/objects.go acceptance":              "the conditions of classes and external workloads depend on other objects",
+	"internal/rollout/guard.go Watcher.checkResource":         "a temporary audit keeps the text of the guard's reason only",
 }
 
 // TestOnlyForeignTextsAreVerbatim fails if a text of ACP's own is sent without a code: it finds every use of Verbatim in programs, which

@@ -2,6 +2,8 @@ package workloads
 
 import (
 	"strings"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Query selects registered workloads. Empty fields are no condition.
@@ -17,7 +19,7 @@ type Query struct {
 // List returns one page, sorted by the names of the objects. People see the workloads of their applications.
 func (r *Registrar) List(a Actor, q Query) (out []Registered, next string, err error) {
 	if a.ID == "" {
-		return nil, "", ErrForbidden
+		return nil, "", message.CallLoginFirst().WithKind(ErrForbidden)
 	}
 	if err := r.known(); err != nil {
 		return nil, "", err

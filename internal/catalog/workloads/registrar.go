@@ -204,7 +204,7 @@ func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []st
 func (r *Registrar) authorize(a Actor, source string) (string, error) {
 	switch {
 	case a.ID == "":
-		return "", ErrForbidden
+		return "", message.CallLoginFirst().WithKind(ErrForbidden)
 	case !a.Machine:
 		if source != "" && source != Portal {
 			return "", message.WorkloadPeopleSource(Portal, source).Wrap(ErrForbidden)
@@ -258,8 +258,8 @@ func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, err
 func (r *Registrar) covered() func(string) (bool, error) {
 	known := map[string]bool{}
 	return func(subject string) (bool, error) {
-		yes, asked := known[subject]
-		if asked {
+		yes, cached := known[subject]
+		if cached {
 			return yes, nil
 		}
 		yes, err := r.Covered(subject)

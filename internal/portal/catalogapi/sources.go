@@ -223,12 +223,8 @@ func catalogProblem(err error) error {
 	return err
 }
 
-// sentenceProblem makes a sentence of an error that is in words for people, without the sentinel that it ends with.
-func sentenceProblem(p core.Problem, err, kind error) error {
-	text := message.Verbatim(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
-	if coded := (*message.Error)(nil); errors.As(err, &coded) {
-		text = coded.Message
-	}
-	p.Message = message.Sentence(text)
+// sentenceProblem makes a sentence of the message of an error.
+func sentenceProblem(p core.Problem, err error) error {
+	p.Message = message.Sentence(message.Of(err))
 	return &p
 }

@@ -205,7 +205,7 @@ func workloadProblem(err error) error {
 		workloads.ErrUnknown: {Status: http.StatusServiceUnavailable, Code: "unavailable"},
 	} {
 		if errors.Is(err, kind) {
-			return sentenceProblem(p, err, kind)
+			return sentenceProblem(p, err)
 		}
 	}
 	return err

@@ -11,11 +11,11 @@ const show = (error: ApiError) => renderPage(<ErrorState error={error} onRetry={
 
 describe("an error", () => {
   it.each([
-    { reason: "not theirs to ask for", error: refused(403, "forbidden", "Only an owner of app/888 can ask for its access: ask Alice Zhang."), want: "Only an owner of app/888 can ask for its access: ask Alice Zhang." },
+    { reason: "not theirs to request", error: refused(403, "forbidden", "Only an owner of app/888 can request its access: ask Alice Zhang."), want: "Only an owner of app/888 can request its access: ask Alice Zhang." },
     { reason: "not theirs to see", error: refused(403, "forbidden"), want: "Trying again does not help: ask one of them." },
     { reason: "not there", error: refused(404, "not-found"), want: "Check the address" },
     { reason: "wrong", error: refused(400, "invalid", "No such action."), want: "Correct it, then send it again." },
-    { reason: "asked for already", error: refused(409, "duplicate", "A ticket under way already asks for this access."), want: "already asks for this access" },
+    { reason: "requested already", error: refused(409, "duplicate", "A ticket under way already requests this access."), want: "already requests this access" },
     { reason: "nobody could approve", error: refused(422, "no-approver", "Name an approver."), want: "Name an approver." },
   ])("that a retry cannot change says what to do instead: $reason", ({ error, want }) => {
     show(error);

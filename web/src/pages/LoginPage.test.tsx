@@ -25,7 +25,7 @@ describe("login", () => {
     { code: "denied", want: /cancelled or refused/ },
     { code: "expired", want: /session has ended/ },
     { code: "invalid", want: /could not be verified/ },
-    { code: "unknown-person", want: /catalog does not know you/ },
+    { code: "unknown-person", want: /not in ACP’s catalog/ },
     { code: "provider-unavailable", want: /does not answer/ },
     { code: "provider-unset", want: /not configured/ },
     { code: "signed-out", want: /You are signed out/ },

@@ -87,7 +87,7 @@ export const catalog = {
     default: "nothing allows it",
     granted: "Granted since by",
     noAction: "No action of this resource covers this port.",
-    notInCatalog: "The catalog does not know this resource.",
+    notInCatalog: "The catalog does not contain this resource.",
     letThrough: "{{number}} of them let through",
     letThroughAll: "let through",
     letThroughHelp: "The policies refuse these, and the member’s dataplane let them pass.",

@@ -192,7 +192,7 @@ export const common = {
       denied: "The sign-in was cancelled or refused. Try again; if it is refused again, ask your administrator for an account.",
       expired: "Your session has ended. Sign in again to continue.",
       invalid: "The sign-in could not be verified, often because it took too long or was opened twice. Start again.",
-      "unknown-person": "You are signed in at your company, but ACP’s catalog does not know you. Ask the catalog’s maintainers to add you, then try again.",
+      "unknown-person": "You are signed in at your company, but you are not in ACP’s catalog. Ask the catalog’s maintainers to add you, then try again.",
       "provider-unavailable": "The company’s sign-in service does not answer. Wait a minute and try again; nothing is lost.",
       "provider-unset": "Sign-in is not configured yet. An operator has to set the company’s OIDC provider in the portal’s settings (oidc-issuer).",
       "signed-out": "You are signed out.",

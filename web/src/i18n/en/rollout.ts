@@ -76,7 +76,7 @@ export const rollout = {
       audited: "It passes in audit, and Enforce would refuse it.",
       denied: "It is refused.",
     },
-    notGrantable: "The catalog does not know it as an application of a class, so access cannot be requested for it.",
+    notGrantable: "It is not an application of a class in the catalog, so access cannot be requested for it.",
     empty: "No client was seen in this window.",
     allCovered: "All clients that were seen are allowed already. Enforce would cut off none of them.",
     covered_one: "{{count}} line that is allowed already",
