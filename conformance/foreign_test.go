@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whatever policies of others let in beside ACP's is reported, and nothing else.
+// TestForeignPolicies checks that the detector reports exactly what policies of others let in beyond ACP's policies.
 func TestForeignPolicies(t *testing.T) {
 	tally, over := NewForeignTally(), 0
 	for seed := *firstSeed; seed < *firstSeed+max(1, *worlds/2); seed++ {

@@ -32,7 +32,7 @@ for (const look of looks) {
       await shot(page, `page-change-${language}-${colorScheme}-390`);
       await page.setViewportSize({ width: 1280, height: 860 });
       expect(await serious(page), 'the diff at 1280').toEqual([]);
-      // What a window of 1280 shows at 200 %.
+      // This is the size of a window of 1280 pixels at a zoom of 200 %.
       await page.setViewportSize({ width: 640, height: 430 });
       expect(await overflow(page), 'the diff scrolls sideways at 200 %').toBeLessThanOrEqual(0);
     });

@@ -27,7 +27,7 @@ export default class PlainReporter implements Reporter {
   }
 
   onEnd(result: FullResult): void {
-    // What never ran did not pass: a failed global set-up must not look like an empty success.
+    // Tests that did not run count as failed, so that a failed global set-up is not reported as success.
     const missing = Math.max(this.started - this.passed - this.failed, result.status === 'passed' ? 0 : this.failed ? 0 : 1);
     console.log(`${this.passed} passed, ${this.failed + missing} failed`);
   }

@@ -18,8 +18,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// What is read from a cluster means the same as the files that it was made from; and what the files' reader refuses,
-// the API server refuses.
+// TestOnACluster checks that objects read from a cluster mean the same as the files they were created from, and that the API server
+// rejects the same objects as the reader of files.
 func TestOnACluster(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds"}})
 	scheme := runtime.NewScheme()

@@ -149,7 +149,8 @@ func TestDecideReportsUnexpectedVerdictsAndInvalidQueries(t *testing.T) {
 	}
 }
 
-// What the members have is not what the statements mean where one is refused; the answer says both, and why.
+// TestDecideReportsTheEffectOfRefusals checks that, if a statement is refused, decide reports the decision in the members, the decision
+// by the statements as written, and the reason of the difference.
 func TestDecideReportsTheEffectOfRefusals(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "objects.yaml"), []byte(`

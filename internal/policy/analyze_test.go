@@ -131,8 +131,8 @@ func drop(in Input, ref Ref) Input {
 	return in
 }
 
-// What is called redundant or shadowed can be removed without any connection noticing, as long as everything is enforced;
-// and every example shows what it is said to show.
+// TestFindingsAreTrue checks that the removal of a redundant or shadowed statement changes no decision while everything is enforced, and
+// that the example of each finding demonstrates it.
 func TestFindingsAreTrue(t *testing.T) {
 	seen := map[FindingKind]int{}
 	for seed := range uint64(2500) {

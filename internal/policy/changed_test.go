@@ -36,7 +36,7 @@ func differing(a, b map[string]string) (names []string) {
 	return sortedUnique(names)
 }
 
-// Whatever changes, every unit that differs is named; and where little changes, few are.
+// TestChangedMissesNothing checks that ChangedUnits names every unit that differs, and few others after small changes.
 func TestChangedMissesNothing(t *testing.T) {
 	var differ, named int
 	for seed := range uint64(400) {

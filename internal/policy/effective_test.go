@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// What the units let through is exactly what DecideEffective lets through, whatever is refused.
+// TestEffectiveIsWhatUnitsLetThrough checks that DecideEffective lets through exactly what the units let through, also with refusals.
 func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 	same, differ := 0, map[string]int{}
 	for seed := range uint64(2500) {
@@ -131,7 +131,7 @@ func TestDecideEffective(t *testing.T) {
 	}
 }
 
-// What does not fit into a workload's policy map is in no member.
+// TestEffectiveWithoutCapacity checks that allows that do not fit into a workload's policy map are effective in no member.
 func TestEffectiveWithoutCapacity(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce))
 	in.Members = 100
@@ -169,7 +169,7 @@ func TestEffectiveWithNamesUnknown(t *testing.T) {
 	}
 }
 
-// Where the class is not placed no member has anything of it.
+// A member in which the class is not placed has nothing of it.
 func TestPlacement(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce), protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", allRedis))
 	in.Clusters = []Cluster{{Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m2", Labels: map[string]string{"zone": "b"}}}

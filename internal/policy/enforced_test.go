@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// What the statements alone say is what is decided once all of a pod's resources are in Enforce.
+// TestDecideEnforcedIsDecideInEnforce checks that DecideEnforced returns what Decide returns once all resources of a pod are in Enforce.
 func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
 	differ := 0
 	for seed := range uint64(1500) {

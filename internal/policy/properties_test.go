@@ -149,7 +149,7 @@ func (d dataplane) isPeer(r *Rule, labels map[string]string, address netip.Addr)
 	})
 }
 
-// What the units let through must be what the statements mean; where nothing is refused, the other way round, too.
+// TestUnitsNeverAllowMoreThanDecide checks that the units let through nothing that Decide refuses and, without refusals, the same.
 func TestUnitsNeverAllowMoreThanDecide(t *testing.T) {
 	same, less, outside := 0, 0, 0
 	for seed := range uint64(4000) {

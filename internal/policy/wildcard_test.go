@@ -177,7 +177,7 @@ func TestExternalGroupsAreLongestPrefixes(t *testing.T) {
 	}
 }
 
-// What works goes on working when a policy map fills up; the youngest grants are what is refused.
+// TestGrowthIsRefused checks that, when a policy map fills up, the newest grants are refused and older ones stay in force.
 func TestGrowthIsRefused(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce))
 	old, young := acp("z-old"), acp("a-young")

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// What is made of a pushed spec is what the unit would have been rendered as.
+// TestAuditedIsWhatAuditRenders checks that AuditSpec of a pushed spec equals the spec that the unit is rendered to in Audit.
 func TestAuditedIsWhatAuditRenders(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {

@@ -65,8 +65,8 @@ func covered(rules, others any) bool {
 		for _, peer := range peersOf(r) {
 			in := byPeer[peer]
 			key := fmt.Sprint(in)
-			has, asked := known[key]
-			if !asked {
+			has, cached := known[key]
+			if !cached {
 				has = wanted.in(there, in)
 				known[key] = has
 			}

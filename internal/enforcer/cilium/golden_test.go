@@ -142,7 +142,7 @@ func write(t *testing.T, out *bytes.Buffer, comment string, o enforcer.Object) {
 	out.Write(text)
 }
 
-// What an agent must never be given, whatever the case.
+// TestGoldenInvariants checks the rules that every rendered object must obey.
 func TestGoldenInvariants(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil {

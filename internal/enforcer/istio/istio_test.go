@@ -78,7 +78,7 @@ func TestRenderIsDeterministic(t *testing.T) {
 	}
 }
 
-// What outgrows an object of Istio, or a request to a host, is spread over several.
+// TestLimits checks that content that exceeds the size of an Istio object is divided among several.
 func TestLimits(t *testing.T) {
 	tcp := func(port int32) policy.UnitAction {
 		return policy.UnitAction{Name: "a:b", Ports: []v1alpha1.Port{{Port: port, Protocol: v1alpha1.ProtocolTCP}}}

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What one request puts into its session is not in that of the next one until it is stored.
+// TestCodecReadsEachSessionAnew checks that values that one request puts into its session are not visible to the next request before they
+// are stored.
 func TestCodecReadsEachSessionAnew(t *testing.T) {
 	x := newCodec()
 	end := time.Now().UTC().Truncate(time.Second)

@@ -25,7 +25,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
-// What others change in a real host cluster gets lines; what the portal changes itself gets none.
+// TestChangesOutsideOfThePortal checks in a real host cluster that the ledger gets lines for changes by others, and none for the
+// portal's own changes.
 func TestChangesOutsideOfThePortal(t *testing.T) {
 	config := portaltest.APIServer(t, true)
 	clients := kubernetes.NewForConfigOrDie(config)

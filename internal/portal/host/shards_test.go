@@ -122,7 +122,7 @@ func TestFullPolicyContinuesInAnother(t *testing.T) {
 				t.Errorf("dropped by the name %s: %+v %v", name, got, err)
 			}
 		}
-		// What becomes free is used before another policy is begun.
+		// Freed room is used before another policy is created.
 		if _, err := w.Drop(t.Context(), base, shardedResource, []string{approval.SID(1, 7)}, always); err != nil {
 			t.Fatal(err)
 		}

@@ -229,7 +229,7 @@ func TestGrantsOf(t *testing.T) {
 	}
 }
 
-// What was changed since it was seen is not deleted; only a new status does not matter.
+// TestWorkloadsAreDeletedAsTheyWereSeen checks that an object that changed since it was read is not deleted, unless only its status changed.
 func TestWorkloadsAreDeletedAsTheyWereSeen(t *testing.T) {
 	x := newRegistration(t)
 	ctx := t.Context()

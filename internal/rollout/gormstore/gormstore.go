@@ -146,7 +146,7 @@ func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time
 		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&leadRow{Name: guardLead}).Error; err != nil {
 			return err
 		}
-		// What ends later than any lease that is given now was given by a clock that was ahead.
+		// A lease that ends later than any lease that is granted now was granted by a clock that was ahead.
 		n, err := database.Exec(
 			tx,
 			"UPDATE rollout_lead SET holder = ?, lease_until = ? WHERE name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)",

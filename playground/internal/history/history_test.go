@@ -44,7 +44,7 @@ func generated(t *testing.T) []audit.Rollup {
 	return out
 }
 
-// What each feature of the portal has to find, it must find in the demo's own past.
+// TestDemoHasSomethingForEveryFeature checks that the generated past contains data for each feature of the portal.
 func TestDemoHasSomethingForEveryFeature(t *testing.T) {
 	type pair struct{ subject, resource string }
 	days := map[pair]map[string]bool{}

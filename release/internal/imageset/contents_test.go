@@ -283,7 +283,7 @@ func checkSBOM(t *testing.T, document json.RawMessage, o Options, p build.Progra
 			t.Errorf("%s is related to nothing", id)
 		}
 	}
-	// What the Go command says is linked, for the packages of this program: independent of the build information that the document was made from.
+	// The expected modules come from `go list`, independently of the build information from which the document was made.
 	if o.Source.Root == repositoryRoot {
 		list := exec.CommandContext(
 			t.Context(),

@@ -27,7 +27,7 @@ export function delegationErrors({ to, start, end, reason }: DelegationForm, zon
   if (!until) errors.end = "end";
   else if (until <= now) errors.end = "past";
   else if (from && until <= from) errors.end = "order";
-  // What began in the past begins now.
+  // A beginning in the past counts as now.
   else if (from && until.getTime() - Math.max(from.getTime(), now.getTime()) > longest) errors.end = "long";
   if (reason.trim() === "") errors.reason = "reason";
   return errors;

@@ -102,7 +102,7 @@ describe("workloads", () => {
     await userEvent.click(screen.getByTestId("upload-send"));
     expect(await screen.findByTestId("upload-sum")).toHaveTextContent("1,499 new, 0 changed, 0 unchanged, 1 refused");
     expect(calls.filter((call) => call.method === "POST").map((call) => (call.body as { items: unknown[] }).items.length)).toEqual([1_000, 500]);
-    // What was refused is first, however many there are.
+    // Refused workloads are listed first, regardless of their number.
     expect(screen.getByTestId("result-vm-7")).toBeInTheDocument();
   });
 
