@@ -25,7 +25,7 @@ m = r.act == p.act && (r.sub == p.sub || g(r.sub, p.sub))
 
 // newCasbin creates an enforcer for each resource of the questions that holds only the lines of this resource, because
 // Casbin evaluates every line of an enforcer. Wildcards are roles, which all enforcers share.
-func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error), error) {
+func newCasbin(w *world.World, queries []world.Question) (func(int) (bool, error), error) {
 	f := factsOf(w)
 	roles := defaultrolemanager.NewRoleManager(4)
 	for a, facts := range f.apps {
@@ -43,8 +43,8 @@ func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error),
 		}
 	}
 	byResource := map[world.Redis]*casbin.Enforcer{}
-	enforcers := make([]*casbin.Enforcer, len(asked))
-	for i, q := range asked {
+	enforcers := make([]*casbin.Enforcer, len(queries))
+	for i, q := range queries {
 		if byResource[q.Redis] == nil {
 			e, err := casbinFor(f.redis[q.Redis], q.Redis)
 			if err != nil {
@@ -55,7 +55,7 @@ func newCasbin(w *world.World, asked []world.Question) (func(int) (bool, error),
 		}
 		enforcers[i] = byResource[q.Redis]
 	}
-	return func(i int) (bool, error) { return enforcers[i].Enforce(asked[i].Subject, "connect") }, nil
+	return func(i int) (bool, error) { return enforcers[i].Enforce(queries[i].Subject, "connect") }, nil
 }
 
 func casbinFor(facts *redisFacts, r world.Redis) (*casbin.Enforcer, error) {

@@ -16,7 +16,7 @@ permit (principal, action == Action::"connect", resource) when { principal.every
 forbid (principal, action == Action::"connect", resource) when { resource.denied.contains(principal) };
 `
 
-func newCedar(w *world.World, asked []world.Question) (func(int) (bool, error), error) {
+func newCedar(w *world.World, queries []world.Question) (func(int) (bool, error), error) {
 	policies, err := cedar.NewPolicySetFromBytes("acp.cedar", []byte(cedarPolicies))
 	if err != nil {
 		return nil, err
@@ -35,8 +35,8 @@ func newCedar(w *world.World, asked []world.Question) (func(int) (bool, error), 
 		entities[uid] = types.Entity{UID: uid, Attributes: types.NewRecord(types.RecordMap{
 			"team": types.Long(r.Team), "readers": uids(facts.allow, app), "denied": uids(facts.deny, app), "readerTeams": longs(facts.appTeams)})}
 	}
-	requests := make([]cedar.Request, len(asked))
-	for i, q := range asked {
+	requests := make([]cedar.Request, len(queries))
+	for i, q := range queries {
 		requests[i] = cedar.Request{Principal: app(q.App), Action: types.NewEntityUID("Action", "connect"), Resource: redis(q.Redis)}
 	}
 	return func(i int) (bool, error) {

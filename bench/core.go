@@ -73,11 +73,11 @@ func nsEach(n int, answer func(from, to int)) float64 {
 }
 
 // decide answers every question and counts the allowed ones, so that the compiler cannot remove the calls.
-func decide(s *policy.Snapshot, asked []world.Question) (allowed int) {
+func decide(s *policy.Snapshot, queries []world.Question) (allowed int) {
 	var refs [8]policy.Ref
 	query := policy.Query{Protocol: v1alpha1.ProtocolTCP, At: world.Now}
-	for i := range asked {
-		q := &asked[i]
+	for i := range queries {
+		q := &queries[i]
 		query.Subjects, query.Resources, query.Port = q.SubjectList, q.ResourceList, q.Port
 		d := s.DecideInto(&query, refs[:])
 		if d.Verdict == policy.Allowed && len(d.Statements) > 0 {
@@ -87,17 +87,17 @@ func decide(s *policy.Snapshot, asked []world.Question) (allowed int) {
 	return allowed
 }
 
-func measureDecide(s *policy.Snapshot, asked []world.Question) float64 {
-	return nsEach(len(asked), func(from, to int) { decide(s, asked[from:to]) })
+func measureDecide(s *policy.Snapshot, queries []world.Question) float64 {
+	return nsEach(len(queries), func(from, to int) { decide(s, queries[from:to]) })
 }
 
-func measureResolved(s *policy.Snapshot, asked []world.Question) float64 {
+func measureResolved(s *policy.Snapshot, queries []world.Question) float64 {
 	type resolved struct {
 		subject  policy.SubjectHandle
 		resource policy.ResourceHandle
 	}
-	handles := make([]resolved, len(asked))
-	for i, q := range asked {
+	handles := make([]resolved, len(queries))
+	for i, q := range queries {
 		handles[i] = resolved{s.ResolveSubject(q.Subject), s.ResolveResource(q.Resource)}
 	}
 	q := policy.Query{Protocol: v1alpha1.ProtocolTCP, Port: world.Port, At: world.Now}
@@ -114,7 +114,7 @@ func measureResolved(s *policy.Snapshot, asked []world.Question) float64 {
 
 // measureMap measures the lower bound for the machine: the same questions answered by a plain map of maps of the exact
 // grants, without wildcards and reasons.
-func measureMap(w *world.World, asked []world.Question) float64 {
+func measureMap(w *world.World, queries []world.Question) float64 {
 	grants := map[string]map[string]bool{}
 	for _, g := range w.Grants {
 		name := g.Redis.Name()
@@ -124,9 +124,9 @@ func measureMap(w *world.World, asked []world.Question) float64 {
 		grants[name][g.App.Name()] = !g.Deny
 	}
 	allowed := 0
-	return nsEach(len(asked), func(from, to int) {
+	return nsEach(len(queries), func(from, to int) {
 		for i := from; i < to; i++ {
-			if grants[asked[i].Resource][asked[i].Subject] {
+			if grants[queries[i].Resource][queries[i].Subject] {
 				allowed++
 			}
 		}
@@ -154,13 +154,13 @@ func core(seed uint64) (*policy.Snapshot, world.World, error) {
 	if refused := s.Refusals(); len(refused) > 0 {
 		return nil, w, fmt.Errorf("the world has a statement that is refused: %+v", refused[0])
 	}
-	asked := w.Questions(seed, questions)
-	ns := measureDecide(s, asked)
+	queries := w.Questions(seed, questions)
+	ns := measureDecide(s, queries)
 	report("decide_100k", ns, "ns")
-	yardstick := measureMap(&w, asked)
+	yardstick := measureMap(&w, queries)
 	report("decide_100k_map_of_maps", yardstick, "ns")
 	report("decide_100k_vs_map_of_maps", ns/yardstick, "x")
-	report("decide_100k_resolved", measureResolved(s, asked), "ns")
+	report("decide_100k_resolved", measureResolved(s, queries), "ns")
 	report("decide_growth", ns/ofFew, "x")
 	report("snapshot_heap_100k", float64(after-before)/(1<<20), "MB")
 	report("load_100k", ms(fastest(5, func() { policy.NewSnapshot(w.Input) })), "ms")

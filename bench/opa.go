@@ -28,7 +28,7 @@ allowed if {
 }
 `
 
-func newOPA(w *world.World, asked []world.Question) (func(int) (bool, error), error) {
+func newOPA(w *world.World, queries []world.Question) (func(int) (bool, error), error) {
 	ctx := context.Background()
 	apps, redis := map[string]any{}, map[string]any{}
 	f := factsOf(w)
@@ -47,8 +47,8 @@ func newOPA(w *world.World, asked []world.Question) (func(int) (bool, error), er
 	if err != nil {
 		return nil, err
 	}
-	inputs := make([]ast.Value, len(asked))
-	for i, q := range asked {
+	inputs := make([]ast.Value, len(queries))
+	for i, q := range queries {
 		inputs[i] = ast.NewObject(
 			ast.Item(ast.StringTerm("subject"), ast.StringTerm(q.Subject)),
 			ast.Item(ast.StringTerm("resource"), ast.StringTerm(q.Resource)),

@@ -25,9 +25,9 @@ var allPeers = []peer{
 // comparePeers evaluates in each engine the queries that the snapshot evaluates, checks that the answers agree, and reports the
 // ratio of its time to that of the snapshot.
 func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
-	asked := w.Questions(seed, questions)
+	queries := w.Questions(seed, questions)
 	for _, p := range allPeers {
-		some := asked[:p.questions]
+		some := queries[:p.questions]
 		ask, err := p.prepare(w, some)
 		if err != nil {
 			return fmt.Errorf("prepare %s: %w", p.name, err)

@@ -73,7 +73,7 @@ func (e *ending) run(ctx context.Context) error {
 	e.probes.Stopping()
 	ctx, cancel := context.WithTimeout(ctx, e.grace)
 	defer cancel()
-	e.log.Info("the portal ends", "delay", e.delay, "grace", e.grace)
+	e.log.Info("stopping", "delay", e.delay, "grace", e.grace)
 	if e.delay > 0 {
 		wait := time.NewTimer(e.delay)
 		defer wait.Stop()

@@ -128,7 +128,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
-			log.Error("the database was not closed well", "error", err)
+			log.Error("the database was not closed cleanly", "error", err)
 		}
 	}()
 	store := gormstore.New(db)
@@ -322,7 +322,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() {
 		if err := h.FollowMemberEvents(ctx, recordMemberEvents(db)); err != nil {
-			log.Error("what happens in members does not come into the ledger", "error", err)
+			log.Error("events about members cannot be followed, so they are not recorded in the ledger", "error", err)
 		}
 	})
 	for _, run := range notifier(notifications, store, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
@@ -342,7 +342,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	go func() { served <- entry.Serve() }() //nolint:contextcheck // it ends by Shutdown, in order
 	started()
 	probes.Started()
-	log.Info("portal is served", "address", o.publicURL)
+	log.Info("serving the portal", "address", o.publicURL)
 
 	end := ending{
 		delay:       o.shutdownDelay,

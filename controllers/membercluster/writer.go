@@ -123,7 +123,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := w.writeAll(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
-			w.Log.Error(err, "MemberClusters cannot be written; they are tried again")
+			w.Log.Error(err, "MemberClusters cannot be written; retrying")
 		}
 		// Many members may trigger an update at once.
 		rest := w.Pauses.NewTimer(w.Interval / 10)

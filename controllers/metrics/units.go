@@ -70,9 +70,9 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 }
 
 // RecordMember records the state of a unit in a member at an instant. before is the last reported state, by this
-// process or the previous one. pushed reports whether the member has the unit according to KubeFed. asked is when the
+// process or the previous one. pushed reports whether the member has the unit according to KubeFed. requestedAt is when the
 // change was requested; zero means now.
-func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.ClusterState, pushed bool, at, asked time.Time) {
+func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.ClusterState, pushed bool, at, requestedAt time.Time) {
 	cluster := string(now.Name)
 	if now.State == v1alpha1.MemberDrifted && before.State != v1alpha1.MemberDrifted {
 		m.drift.WithLabelValues(cluster).Inc()
@@ -91,10 +91,10 @@ func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.Cluster
 		if waits = !there; !waits {
 			return // the member had it already
 		}
-		if asked.IsZero() || asked.After(at) {
-			asked = at
+		if requestedAt.IsZero() || requestedAt.After(at) {
+			requestedAt = at
 		}
-		w = wait{desired: now.DesiredRevision, since: asked}
+		w = wait{desired: now.DesiredRevision, since: requestedAt}
 	}
 	if !waits {
 		return

@@ -145,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 	switch {
 	case !out.decided():
 	case out.conflicted():
-		log.FromContext(ctx).V(1).Info("Deciding again", "because", out.Err.Error())
+		log.FromContext(ctx).V(1).Info("The object changed meanwhile; reconciling again", "because", out.Err.Error())
 	default: // a failure is reported before the retry
 		r.report(ctx, &out)
 		r.trace(ctx, &out)

@@ -103,7 +103,8 @@ func (u *Units) RequeueAll() {
 // logMember logs that a member was lost or found, which the statuses report, too.
 func (u *Units) logMember(cluster string) {
 	o := u.Fleet.Observe(cluster, "")
-	u.Log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
+	u.Log.Info("The reachability or registration of a member changed",
+		"member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
 
 // policyClusters converts the registered clusters to the form that policies are compiled for, by name.

@@ -59,8 +59,8 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 		m.Review = it.Reviewing()
 		m.Reject = !m.Review
 		if m.Reject {
-			_, stranded := it.strands(deciders(a.ID, onBehalfOf)...)
-			m.Approve = !stranded && standing(c, t, i, deciders(a.ID, onBehalfOf)[0]) == nil
+			_, stranded := it.blockedStep(deciders(a.ID, onBehalfOf)...)
+			m.Approve = !stranded && checkAgainstCatalog(c, t, i, deciders(a.ID, onBehalfOf)[0]) == nil
 		}
 	}
 	m.Withdraw = t.Requester == a.ID && it.State == StatePending
@@ -120,10 +120,10 @@ func deciders(person, onBehalfOf string) []string {
 	return []string{onBehalfOf, person}
 }
 
-// standing checks an approval against the current catalog, because days may have passed since the submission: the
+// checkAgainstCatalog checks an approval against the current catalog, because days may have passed since the submission: the
 // requester must still be permitted to ask, and the approver must still fill the waiting step. Rejections are not
 // checked, because they open nothing.
-func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
+func checkAgainstCatalog(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 	it := &t.Items[i]
 	resource, ok := c.ByName(it.ResourceName)
 	if !ok && it.ResourceName != "" {

@@ -46,7 +46,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 				if void {
 					continue
 				}
-				more, err := s.demands(t, i)
+				more, err := s.restartIfStricter(t, i)
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 				return err
 			}
 		}
-		return stillKnown(t, items, evidence)
+		return requireEvidence(t, items, evidence)
 	})
 	if err == nil && grew {
 		err = fail(CodeStale, message.DecideBringsMore())
@@ -135,7 +135,7 @@ func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) 
 		return err
 	}
 	if approve {
-		if err := standing(s.Catalog(), t, i, deciders(a.ID, onBehalfOf)[0]); err != nil {
+		if err := checkAgainstCatalog(s.Catalog(), t, i, deciders(a.ID, onBehalfOf)[0]); err != nil {
 			return err
 		}
 	}

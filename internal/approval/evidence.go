@@ -156,7 +156,7 @@ func (s *Service) evidenceNow(ctx context.Context, number int64) (map[int]error,
 		case e.refused != nil:
 			out[i] = e.refused
 		case it.Override == nil && e.lacks != nil:
-			out[i] = notAnyMore(e.lacks)
+			out[i] = evidenceLost(e.lacks)
 		default:
 			out[i] = nil
 		}
@@ -164,8 +164,8 @@ func (s *Service) evidenceNow(ctx context.Context, number int64) (map[int]error,
 	return out, nil
 }
 
-// notAnyMore returns the error for a request whose evidence was sufficient at submission and no longer is.
-func notAnyMore(why error) error {
+// evidenceLost returns the error for a request whose evidence was sufficient at submission and no longer is.
+func evidenceLost(why error) error {
 	var e *Error
 	if !errors.As(why, &e) {
 		return why
@@ -175,9 +175,9 @@ func notAnyMore(why error) error {
 	return &now
 }
 
-// stillKnown returns an error if an item that closes a resource was just approved without sufficient evidence, or without
+// requireEvidence returns an error if an item that closes a resource was just approved without sufficient evidence, or without
 // evidence that was read.
-func stillKnown(t *Ticket, waited []int, evidence map[int]error) error {
+func requireEvidence(t *Ticket, waited []int, evidence map[int]error) error {
 	if evidence == nil {
 		return nil // no evidence is required here
 	}

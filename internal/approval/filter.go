@@ -49,8 +49,8 @@ func (t *Ticket) Words() []string {
 
 // mentions reports whether each typed word is the beginning of a word of the ticket.
 func mentions(t *Ticket, typed string) bool {
-	asked := tokenize.Prefixes(typed)
-	return len(asked) > 0 && tokenize.Match(t.Words(), asked)
+	prefixes := tokenize.Prefixes(typed)
+	return len(prefixes) > 0 && tokenize.Match(t.Words(), prefixes)
 }
 
 func (f Filter) matchesItem(it Item) bool {

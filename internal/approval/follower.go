@@ -84,7 +84,7 @@ func (f *Follower) Run(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			f.Log.Error("tickets could not be followed; it is tried again", "error", err)
+			f.Log.Error("tickets could not be compared with their policies; retrying", "error", err)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (f *Follower) follow(ctx context.Context, policy string) error {
 	if err := f.compare(ctx, tickets, policy, map[string]*v1alpha1.AccessControlPolicy{}); err != nil {
 		return err
 	}
-	return f.strays(ctx, policy, tickets)
+	return f.findRestored(ctx, policy, tickets)
 }
 
 // compare compares items with their policies; with a name, only those of that policy. live caches what was read from the
@@ -180,15 +180,15 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 			live[it.Policy] = p
 		}
 	}
-	if p, err = f.whole(ctx, it, p); err != nil {
+	if p, err = f.withAllMembers(ctx, it, p); err != nil {
 		return err
 	}
-	return f.one(ctx, t, i, p)
+	return f.applyIfChanged(ctx, t, i, p)
 }
 
-// whole returns the policy with all members of the item's unit. If its status has no room for them, they are read from the
+// withAllMembers returns the policy with all members of the item's unit. If its status has no room for them, they are read from the
 // ProtectedResource, provided that it reports the same revision and the same counts; otherwise only the counts are known.
-func (f *Follower) whole(ctx context.Context, it Item, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
+func (f *Follower) withAllMembers(ctx context.Context, it Item, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
 	u, ok := Unit(p, it.ResourceName)
 	kind, name, named := strings.Cut(u.Details, "/")
 	if !ok || u.Unlisted() == 0 || !named || kind != ObjectProtectedResource {
@@ -228,8 +228,8 @@ func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {
 	return err
 }
 
-// strays finds statements of items that have ended: a revoked grant must not be restored outside of the portal unnoticed.
-func (f *Follower) strays(ctx context.Context, policy string, known []*Ticket) error {
+// findRestored finds statements of items that have ended: a revoked grant must not be restored outside of the portal unnoticed.
+func (f *Follower) findRestored(ctx context.Context, policy string, known []*Ticket) error {
 	p, ok := f.Policies.Cached(policy)
 	if !ok {
 		return nil
@@ -272,7 +272,7 @@ func (f *Follower) stray(ctx context.Context, number int64, sid string, p *v1alp
 	if err != nil {
 		return err
 	}
-	return f.one(ctx, t, i, live)
+	return f.applyIfChanged(ctx, t, i, live)
 }
 
 // tampered reports whether a policy differs from what the item recorded about it.
@@ -280,8 +280,8 @@ func (it Item) tampered(p *v1alpha1.AccessControlPolicy) bool {
 	return Vanished(it, p) || Altered(it, p) || Returned(it, p)
 }
 
-// one applies the transition to a copy first, because most notifications change nothing and writes are expensive.
-func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy) error {
+// applyIfChanged applies the transition to a copy first, because most notifications change nothing and writes are expensive.
+func (f *Follower) applyIfChanged(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy) error {
 	move := func(t *Ticket) error {
 		now, it, was := f.Service.Now(), t.Items[i], seen.Items[i]
 		switch {

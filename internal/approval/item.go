@@ -76,7 +76,7 @@ type Item struct {
 	Adopt                        bool          `json:",omitempty"` // requested by an owner of the resource or the security team
 	Override                     *Override     `json:",omitempty"` // only of a change that closes the resource
 
-	// Who decides.
+	// The following fields determine who decides.
 	Approval  string // the ApprovalPolicy of the chain; empty for the built-in chain
 	ManySteps bool   // one person may fill several steps
 	Steps     []Step
@@ -101,11 +101,11 @@ type Earlier struct {
 
 // Total returns the duration of the access from the first grant on, if the item begins when it is requested; 0: until
 // revoked.
-func (it *Item) Total(asked time.Time) time.Duration {
+func (it *Item) Total(requestedAt time.Time) time.Duration {
 	if it.Duration == 0 || it.Earlier.Since.IsZero() {
 		return it.Duration
 	}
-	return asked.Add(it.Duration).Sub(it.Earlier.Since)
+	return requestedAt.Add(it.Duration).Sub(it.Earlier.Since)
 }
 
 // Target identifies an item of another ticket.

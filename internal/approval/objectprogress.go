@@ -36,17 +36,17 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	case !bytes.Equal(seen.Spec, it.Change.After):
 		t.Fail(i, message.TicketObjectAltered(), now)
 	case seen.Observed < generation:
-		t.leaving(i, seen.Clusters, now)
+		t.recordLeaving(i, seen.Clusters, now)
 		t.waits(i, message.Message{}, now)
 	case !seen.Refused.IsZero():
 		t.Fail(i, message.TicketChangeNotInForce(seen.Refused), now)
 	case seen.Ready:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
-		t.left(i, seen.Clusters, now)
+		t.recordRemoved(i, seen.Clusters, now)
 		t.objectEffective(i, now)
 	default:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
-		t.left(i, seen.Clusters, now)
+		t.recordRemoved(i, seen.Clusters, now)
 		if members := seen.unrealized(); !members.IsZero() && it.State == StateApplying {
 			t.say(i, now, message.TicketWaitingForMembers(members))
 			return
@@ -69,9 +69,9 @@ func (s ObjectSeen) unrealized() message.Message {
 	return message.Message{}
 }
 
-// leaving records the members from which the change removes something, while the status still describes the state before
+// recordLeaving records the members from which the change removes something, while the status still describes the state before
 // the change. Only for these members it is known later that they were seen without it.
-func (t *Ticket) leaving(i int, clusters []v1alpha1.ClusterState, now time.Time) {
+func (t *Ticket) recordLeaving(i int, clusters []v1alpha1.ClusterState, now time.Time) {
 	it := &t.Items[i]
 	var after v1alpha1.ProtectedResourceSpec
 	if it.Change.Kind != ObjectProtectedResource || json.Unmarshal(it.Change.After, &after) != nil {
@@ -89,8 +89,8 @@ func (t *Ticket) leaving(i int, clusters []v1alpha1.ClusterState, now time.Time)
 	}
 }
 
-// left adds an event for each member that the adapter does not list any more, because it was seen without the object.
-func (t *Ticket) left(i int, clusters []v1alpha1.ClusterState, now time.Time) {
+// recordRemoved adds an event for each member that the adapter does not list any more, because it was seen without the object.
+func (t *Ticket) recordRemoved(i int, clusters []v1alpha1.ClusterState, now time.Time) {
 	it := &t.Items[i]
 	var still []string
 	for _, name := range it.Leaving {

@@ -131,19 +131,19 @@ func (x *planner) item(r RequestItem, path string, claimed map[Claim]int, at int
 	if p.Shown, err = x.shown(kind, p.Item); err != nil {
 		return PlanItem{}, err
 	}
-	if p.Item, err = x.decidedBy(kind, p.Item); err != nil {
+	if p.Item, err = x.addChain(kind, p.Item); err != nil {
 		return p, err // includes the approval policy that refuses it
 	}
-	return x.begun(kind, p), nil
+	return x.startChain(kind, p), nil
 }
 
-// decidedBy adds the chain to an item.
-func (x *planner) decidedBy(kind Kind, it Item) (Item, error) {
+// addChain adds the chain to an item.
+func (x *planner) addChain(kind Kind, it Item) (Item, error) {
 	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it, x.Now())
 }
 
-// begun sets the chain to its state right after the submission.
-func (x *planner) begun(kind Kind, p PlanItem) PlanItem {
+// startChain sets the chain to its state right after the submission.
+func (x *planner) startChain(kind Kind, p PlanItem) PlanItem {
 	p.Item = NewTicket(Draft{Kind: kind, Requester: x.actor.ID, BreakGlass: x.request.BreakGlass, Items: []Item{p.Item}}, x.Now()).Items[0]
 	return p
 }

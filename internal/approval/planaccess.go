@@ -20,7 +20,7 @@ func (x *planner) grant(r RequestItem, path string) (PlanItem, error) {
 	if err != nil || target == nil {
 		return PlanItem{Item: it}, err
 	}
-	if err := x.later(had, it, path); err != nil {
+	if err := x.checkLaterEnd(had, it, path); err != nil {
 		return PlanItem{}, err
 	}
 	it.Target = target
@@ -100,11 +100,11 @@ func (x *planner) covering(it *Item) (Item, *Target, error) {
 				!slices.ContainsFunc(it.Actions, given) {
 				continue
 			}
-			if err := x.follows(it, t, i); err != nil {
+			if err := x.continueGrant(it, t, i); err != nil {
 				return Item{}, nil, err
 			}
 			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) })
-			if had.State == StateEffective && !missing && (target == nil || lasts(had, best)) {
+			if had.State == StateEffective && !missing && (target == nil || endsLater(had, best)) {
 				best, target = had, &Target{t.Number, i}
 			}
 		}
@@ -115,8 +115,8 @@ func (x *planner) covering(it *Item) (Item, *Target, error) {
 // mostExtensions bounds the search for the first grant of tickets that do not record when it began.
 const mostExtensions = 1000
 
-// follows records in an item that it continues a grant.
-func (x *planner) follows(it *Item, t *Ticket, i int) error {
+// continueGrant records in an item that it continues a grant.
+func (x *planner) continueGrant(it *Item, t *Ticket, i int) error {
 	had := t.Items[i]
 	earlier := Earlier{Since: t.granted(i), Length: had.Duration}
 	if t.BreakGlass {
@@ -162,13 +162,13 @@ func (t *Ticket) granted(i int) time.Time {
 	return t.CreatedAt
 }
 
-// lasts reports whether a grant ends after another one.
-func lasts(a, b Item) bool {
+// endsLater reports whether a grant ends after another one.
+func endsLater(a, b Item) bool {
 	return !b.ExpiresAt.IsZero() && (a.ExpiresAt.IsZero() || a.ExpiresAt.After(b.ExpiresAt))
 }
 
-// later checks that an extension ends after what it extends.
-func (x *planner) later(had, it Item, path string) error {
+// checkLaterEnd checks that an extension ends after what it extends.
+func (x *planner) checkLaterEnd(had, it Item, path string) error {
 	if had.ExpiresAt.IsZero() {
 		return fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
@@ -194,14 +194,14 @@ func (x *planner) extension(r RequestItem, path string) (Item, error) {
 	if it.ApplicationName != had.ApplicationName || it.ResourceName != had.ResourceName {
 		return Item{}, fail(CodeConflict, message.RequestNamesChanged(t.ID()))
 	}
-	if err := x.later(had, it, path); err != nil {
+	if err := x.checkLaterEnd(had, it, path); err != nil {
 		return Item{}, err
 	}
 	if _, _, err := x.covering(&it); err != nil {
 		return Item{}, err
 	}
 	it.Target = r.Target
-	return it, x.follows(&it, t, r.Target.Item)
+	return it, x.continueGrant(&it, t, r.Target.Item)
 }
 
 // revocation plans the end of a grant for a requester who may not revoke it directly.

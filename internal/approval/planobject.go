@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Values of Change.Kind.
+// Values of Change.Kind: the kinds of objects that a ticket can change.
 const (
 	ObjectProtectedResource = "ProtectedResource"
 	ObjectResourceClass     = "ResourceClass"
@@ -54,12 +54,12 @@ func (x *planner) change(r RequestItem, path string) (Item, error) {
 	if it.Override, err = x.mayClose(it.Change); err != nil {
 		return it, err
 	}
-	return it, x.tried(it.Change, path)
+	return it, x.dryRun(it.Change, path)
 }
 
-// tried makes a dry run of a change, so that the approved spec contains the API server's defaults, and a change that the
+// dryRun makes a dry run of a change, so that the approved spec contains the API server's defaults, and a change that the
 // API server refuses is refused at once.
-func (x *planner) tried(c *Change, path string) error {
+func (x *planner) dryRun(c *Change, path string) error {
 	spec, err := x.Host.DryRun(x.ctx, *c)
 	var refused *RefusedError
 	switch {

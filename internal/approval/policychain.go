@@ -39,18 +39,18 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 }
 
 // resolve sets the item's chain, or its review, by the policy that applies to it.
-func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, asked time.Time) (Item, error) {
+func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, requestedAt time.Time) (Item, error) {
 	p, err := firstMatch(all, r)
 	if err != nil &&
 		(kind != KindApprovalPolicy || breakGlass) { // otherwise a policy with an error could not be corrected: the security team decides about that
 		return it, err
 	}
 	if breakGlass {
-		return a.breakGlass(it, p, asked)
+		return a.breakGlass(it, p, requestedAt)
 	}
 	it.Latest = time.Time{}
 	if kind.Access() {
-		if it.Latest, err = latest(&it, p, asked); err != nil {
+		if it.Latest, err = latest(&it, p, requestedAt); err != nil {
 			if p != nil {
 				it.Approval = p.Object.Name
 			}
@@ -71,7 +71,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 
 // latest returns the latest permitted end of an item; zero if there is none. MaxDuration of the policy counts from the
 // first grant. Without it, an extension lasts at most as long as the first grant.
-func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
+func latest(it *Item, p *rules.Policy, requestedAt time.Time) (time.Time, error) {
 	since := it.Earlier.Since
 	if p == nil || p.Object.Spec.MaxDuration == nil {
 		if length := it.Earlier.Length; it.Target != nil && length > 0 && (it.Duration == 0 || it.Duration > length) {
@@ -80,12 +80,12 @@ func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	name, limit := p.Object.Name, p.Object.Spec.MaxDuration.Duration
-	switch total := it.Total(asked); {
+	switch total := it.Total(requestedAt); {
 	case it.Duration > 0 && total <= limit:
 	case since.IsZero():
 		return time.Time{}, fail(CodeInvalid, message.PolicyDurationLimit(name, formatDuration(limit)))
 	default:
-		return time.Time{}, usedUp(name, limit, limit-asked.Sub(since))
+		return time.Time{}, usedUp(name, limit, limit-requestedAt.Sub(since))
 	}
 	if since.IsZero() {
 		return time.Time{}, nil
@@ -182,7 +182,7 @@ func freeName(steps []wanted) string {
 }
 
 // breakGlass sets the review of an item that takes effect at once. Only people whom the policy lists may request that.
-func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, error) {
+func (a about) breakGlass(it Item, p *rules.Policy, requestedAt time.Time) (Item, error) {
 	if p == nil || p.Object.Spec.BreakGlass == nil || !slices.Contains(p.Object.Spec.BreakGlass.People, a.requester) {
 		return it, fail(CodeForbidden, message.RequestBreakGlassPeople())
 	}
@@ -192,8 +192,8 @@ func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, erro
 		return it, fail(CodeInvalid, message.PolicyDurationLimit(p.Object.Name, formatDuration(limit)))
 	}
 	if since := it.Earlier.GlassSince; !since.IsZero() {
-		if it.Latest = since.Add(limit); asked.Add(it.Duration).After(it.Latest) {
-			return it, usedUp(p.Object.Name, limit, it.Latest.Sub(asked))
+		if it.Latest = since.Add(limit); requestedAt.Add(it.Duration).After(it.Latest) {
+			return it, usedUp(p.Object.Name, limit, it.Latest.Sub(requestedAt))
 		}
 	}
 	reviewers := a.people(spec.Reviewers, 0)

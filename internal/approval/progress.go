@@ -24,8 +24,8 @@ func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit
 	return p.Status.Units[i], true
 }
 
-// holds reports whether a unit contains a statement. known is false if the status has no room for the sids of the unit.
-func holds(u *v1alpha1.PolicyUnit, sid string) (has, known bool) {
+// containsStatement reports whether a unit contains a statement. known is false if the status has no room for the sids of the unit.
+func containsStatement(u *v1alpha1.PolicyUnit, sid string) (has, known bool) {
 	has = slices.Contains(u.SIDs, sid)
 	return has, has || !u.LacksSIDs()
 }
@@ -194,7 +194,7 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 	}
 	var wait message.Message
 	u, ok := Unit(p, it.ResourceName)
-	has, known := holds(&u, it.SID)
+	has, known := containsStatement(&u, it.SID)
 	switch {
 	case !ok && p.Status.UnitsUnlisted() > 0, ok && !known:
 		wait = message.TicketStatusFull()
@@ -233,7 +233,7 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 		return
 	}
 	if ok { // otherwise no member has anything of it
-		has, known := holds(&u, it.SID)
+		has, known := containsStatement(&u, it.SID)
 		if !known {
 			t.say(i, now, message.TicketStatusFull())
 			return

@@ -13,7 +13,7 @@ import (
 
 // chain returns an item with the steps, or the review, that a request for it needs now. Durations count from the
 // submission.
-func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, asked time.Time) (Item, error) {
+func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, requestedAt time.Time) (Item, error) {
 	facts, err := s.Host.Facts(it.ResourceName)
 	if err != nil {
 		return it, err
@@ -32,12 +32,12 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 		}
 		to.reached = &reached
 	}
-	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, asked), asked)
+	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, requestedAt), requestedAt)
 }
 
-// demands compares an item's chain with the one that the same request needs now, because a resource may have become more
+// restartIfStricter compares an item's chain with the one that the same request needs now, because a resource may have become more
 // sensitive, or a policy stricter. If approvals are missing it restarts the chain and returns true.
-func (s *Service) demands(t *Ticket, i int) (bool, error) {
+func (s *Service) restartIfStricter(t *Ticket, i int) (bool, error) {
 	c, it := s.Catalog(), t.Items[i]
 	if t.BreakGlass || it.State != StatePending {
 		return false, nil

@@ -113,8 +113,8 @@ func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
 
 var errTargetRevoked = errors.New("the grant that it extends was revoked")
 
-// targetStands returns an error if the grant that an item extends was revoked. It may have expired.
-func (s *Service) targetStands(ctx context.Context, it Item) error {
+// checkTargetNotRevoked returns an error if the grant that an item extends was revoked. It may have expired.
+func (s *Service) checkTargetNotRevoked(ctx context.Context, it Item) error {
 	if it.Target == nil {
 		return nil
 	}

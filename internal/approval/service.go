@@ -117,7 +117,7 @@ func (s *Service) Apply(ctx context.Context, number int64, f func(*Ticket) error
 		if err := f(t); err != nil {
 			return err
 		}
-		traced.saw(t)
+		traced.addEvents(t)
 		changed, jobs = t.Dirty(), len(t.Jobs()) > 0
 		return nil
 	})

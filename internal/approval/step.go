@@ -117,9 +117,9 @@ func (it *Item) filled(s *Step, person string) (string, bool) {
 	return "", false
 }
 
-// strands returns the name of a later step that could not get its approvals any more if these people filled the waiting
+// blockedStep returns the name of a later step that could not get its approvals any more if these people filled the waiting
 // step.
-func (it *Item) strands(people ...string) (string, bool) {
+func (it *Item) blockedStep(people ...string) (string, bool) {
 	if it.ManySteps {
 		return "", false
 	}

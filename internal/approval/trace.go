@@ -30,8 +30,8 @@ func (s *Service) traceTransition(ctx context.Context) *transitionTrace {
 	return &transitionTrace{tracer: s.Tracer, ctx: ctx, begin: time.Now()}
 }
 
-// saw takes the entries of the timeline that are not stored yet. A store calls a transition again after a conflict.
-func (x *transitionTrace) saw(t *Ticket) {
+// addEvents takes the entries of the timeline that are not stored yet. A store calls a transition again after a conflict.
+func (x *transitionTrace) addEvents(t *Ticket) {
 	if x == nil {
 		return
 	}

@@ -142,7 +142,7 @@ func (t *Ticket) Vote(i int, v Vote) error {
 		t.end(i, StateRejected)
 		return nil
 	}
-	if name, ok := it.strands(slices.DeleteFunc([]string{v.Person, v.OnBehalfOf}, func(p string) bool { return p == "" })...); ok {
+	if name, ok := it.blockedStep(slices.DeleteFunc([]string{v.Person, v.OnBehalfOf}, func(p string) bool { return p == "" })...); ok {
 		return fail(CodeConflict, message.DecideNeededElsewhere(name))
 	}
 	s.Votes = append(s.Votes, v)

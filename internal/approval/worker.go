@@ -102,7 +102,7 @@ func (w *Worker) Run(ctx context.Context) {
 	defer t.Stop()
 	for finishing := false; ; {
 		if err := w.Drain(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Error("the outbox could not be worked on; it is tried again", "error", err)
+			w.Log.Error("the outbox could not be processed; retrying", "error", err)
 		}
 		if finishing {
 			return
@@ -284,12 +284,12 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 		}
 	}
 	if j.Kind == JobApply && it.State == StateFailed && it.WrittenGeneration == 0 && !t.BreakGlass {
-		if err := w.Service.stillApplies(ctx, t, j.Item); err != nil {
+		if err := w.Service.recheckBeforeRetry(ctx, t, j.Item); err != nil {
 			return err
 		}
 	}
 	if j.Kind == JobApply && t.Kind.Access() {
-		if err := w.Service.targetStands(ctx, it); err != nil {
+		if err := w.Service.checkTargetNotRevoked(ctx, it); err != nil {
 			return err
 		}
 	}
@@ -317,7 +317,7 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	if permanent {
 		until = now.Add(backoff.Delay(j.Attempts, 10*time.Second, LongestParked))
 	}
-	w.Log.Warn("a job could not be done", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
+	w.Log.Warn("a job failed", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
 		case permanent && j.Kind == JobApply:

@@ -126,8 +126,8 @@ func (o *unusedOptions) work(ctx context.Context) error {
 }
 
 // statedResources returns the resources that statements name, exactly or with a wildcard, or the requested ones.
-func statedResources(s *policy.Snapshot, asked []string) []string {
-	names := slices.Clone(asked)
+func statedResources(s *policy.Snapshot, given []string) []string {
+	names := slices.Clone(given)
 	if len(names) == 0 {
 		for _, w := range s.Statements() {
 			for _, r := range w.Statement.Resources {

@@ -61,22 +61,22 @@ func UnservedFields(ctx context.Context, config *rest.Config, kinds []Kind) ([]s
 		return nil, err
 	}
 	var missing []string
-	asked := errors.New("the schemas of the host cluster's kinds were not read")
+	readErr := errors.New("the schemas of the host cluster's kinds were not read")
 	answered := false
 	path := "/openapi/v3/apis/" + v1alpha1.GroupVersion.String()
 	_ = wait.PollUntilContextCancel(ctx, schemaPoll, true, func(ctx context.Context) (bool, error) { // its end is no failure
 		text, err := d.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
 		if err != nil {
 			if !answered || ctx.Err() == nil { // An answer counts more than a request that the end of the context interrupted.
-				asked = fmt.Errorf("read the schemas of the host cluster's kinds: %w", err)
+				readErr = fmt.Errorf("read the schemas of the host cluster's kinds: %w", err)
 			}
 			return false, nil
 		}
-		missing, asked = compareSchemas(own, text)
+		missing, readErr = compareSchemas(own, text)
 		answered = true
-		return asked == nil && len(missing) == 0, nil
+		return readErr == nil && len(missing) == 0, nil
 	})
-	return missing, asked
+	return missing, readErr
 }
 
 // ownSchemas returns the schemas of this program's CustomResourceDefinitions by kind.

@@ -84,12 +84,12 @@ func nameCovers(written, name string) bool {
 	return written == name
 }
 
-// grant returns the Grant of one pair. asked is the exact resource of the query, or the resource as written.
-func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time.Time) Grant {
+// grant returns the Grant of one pair. queried is the exact resource of the query, or the resource as written.
+func (s *Snapshot) grant(st *statement, subject, resource, queried string, at time.Time) Grant {
 	wild := strings.HasSuffix(resource, "*")
 	g := Grant{Ref: st.ref, Effect: st.effect, Subject: subject, Resource: resource, Wildcard: wild,
 		NotBefore: st.notBefore, NotAfter: st.notAfter}
-	if c, ok := s.resources.of(strings.TrimSuffix(asked, "*")); ok {
+	if c, ok := s.resources.of(strings.TrimSuffix(queried, "*")); ok {
 		for i := range c.actions {
 			if st.hasAction(c.actions[i].name) {
 				g.Actions = append(g.Actions, c.actions[i].name)
@@ -101,12 +101,12 @@ func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time
 		}
 		slices.Sort(g.Actions)
 	}
-	mode := s.EffectiveMode(asked, "", at)
+	mode := s.EffectiveMode(queried, "", at)
 	switch {
 	case !st.inForce(at):
 	case st.effect == Deny:
 		// A wildcard deny counts wherever its resources are in Enforce, which no single mode shows.
-		g.Counting = mode == v1alpha1.ModeEnforce || asked == resource && wild
+		g.Counting = mode == v1alpha1.ModeEnforce || queried == resource && wild
 	case st.effect == Allow:
 		g.Counting = wild || mode != v1alpha1.ModeObserve
 	}

@@ -35,7 +35,7 @@ type Error struct {
 	Problem
 	// Language is the language of the text that Error returns.
 	Language message.Language
-	// RetryAfter is the delay that the portal asked for; 0 if it did not.
+	// RetryAfter is the delay that the portal requested; 0 if it did not.
 	RetryAfter time.Duration
 }
 

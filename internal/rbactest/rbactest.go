@@ -115,7 +115,7 @@ func (c *Cluster) Check(t testing.TB, account string, optional, refused map[stri
 			continue
 		}
 		own = append(own, r)
-		if asked := (grant{r.Verb, r.Group, r.Resource + sub(r.Subresource), r.Namespace}); r.Code == http.StatusForbidden && refused[asked.String()] == "" {
+		if used := (grant{r.Verb, r.Group, r.Resource + sub(r.Subresource), r.Namespace}); r.Code == http.StatusForbidden && refused[used.String()] == "" {
 			t.Errorf("forbidden: %s %s/%s%s %s in namespace %q", r.Verb, r.Group, r.Resource, sub(r.Subresource), r.Name, r.Namespace)
 		}
 	}

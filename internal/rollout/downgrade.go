@@ -237,7 +237,7 @@ func (d *Downgrades) work(
 			n.Entries = append(n.Entries, d.lineOf(r.By, action, o, details))
 		}
 		if err := d.Store.Record(ctx, n); err != nil {
-			d.Log.Error("a downgrade cannot be recorded, so it is not done", "error", err)
+			d.Log.Error("a downgrade could not be recorded, so it was not started", "error", err)
 			for _, o := range chunk {
 				r.fail(o, err)
 			}
@@ -269,12 +269,12 @@ func (d *Downgrades) work(
 		}
 		if len(undone.Entries) > 0 {
 			if err := d.Store.Record(context.WithoutCancel(ctx), undone); err != nil {
-				d.Log.Error("that a part of a downgrade failed could not be recorded", "error", err)
+				d.Log.Error("the failure of a part of a downgrade could not be recorded", "error", err)
 			}
 		}
 	}
 	end := r.state()
-	d.Log.Warn("a downgrade was done", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
+	d.Log.Warn("a downgrade was completed", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
 // errStays reports that the object was changed already, so that nothing is left to do.

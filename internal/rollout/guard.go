@@ -70,7 +70,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			err = w.CheckAll(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn("rollouts could not be watched; it is tried again", "error", err)
+			w.Log.Warn("rollouts could not be checked; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

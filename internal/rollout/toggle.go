@@ -143,7 +143,7 @@ func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, re
 	if recorded {
 		n := News{Entries: []ledger.Entry{line(s.Now(), actor, "resource.temporary-audit-failed", e, map[string]string{})}}
 		if err := s.Store.Record(context.WithoutCancel(ctx), n); err != nil {
-			s.Log.Error("that a temporary audit failed could not be recorded", "resource", e.Name, "error", err)
+			s.Log.Error("the failure of a temporary audit could not be recorded", "resource", e.Name, "error", err)
 		}
 	}
 	return hostError(e, why)

@@ -92,11 +92,11 @@ func (t *ingester) ingestRequest(e *event, ends *ends, id uint64, at, now time.T
 	at = earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, e.verdict)
-	asked, judged := t.decider.requestOf(k, p.to, p.port, p.transport, e.request())
-	if asked == nil || !judged && e.verdict != flowpb.Verdict_DROPPED {
+	request, judged := t.decider.requestOf(k, p.to, p.port, p.transport, e.request())
+	if request == nil || !judged && e.verdict != flowpb.Verdict_DROPPED {
 		return skipL7
 	}
-	p.request = asked
+	p.request = request
 	r := t.decider.decide(k, p, at)
 	if !r.refused && hourOf(at) <= r.lastHour {
 		return skipL7

@@ -4,5 +4,5 @@
 //
 // Each is a pure function over a Reader: it reads no clock, stores nothing, changes nothing and uses the same evaluator
 // as all other decisions. The package may import internal/audit, internal/policy and the API types, and must not depend
-// on a store, HTTP or Kubernetes clients. Its sentences are shown to users; the web UI translates them into Chinese.
+// on a store, HTTP or Kubernetes clients. Texts for users are messages of package message.
 package insight

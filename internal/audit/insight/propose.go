@@ -84,19 +84,19 @@ func portOf(e *audit.Edge) portKey {
 
 // line collects the data of one client, source or port.
 type line struct {
-	count       int64
-	first, last time.Time
-	days        map[time.Time]struct{}
-	clusters    map[string]struct{}
-	decisions   map[policy.Verdict]int64
-	states      map[State]bool
-	refused     bool // a deny refused a part of it
-	requests    bool // one of its ports has HTTP actions only
-	asked       bool // requests of the action were seen
-	statements  map[policy.Ref]struct{}
-	ports       map[portKey]int64
-	clients     map[string]struct{}
-	open        bool
+	count        int64
+	first, last  time.Time
+	days         map[time.Time]struct{}
+	clusters     map[string]struct{}
+	decisions    map[policy.Verdict]int64
+	states       map[State]bool
+	refused      bool // a deny refused a part of it
+	requests     bool // one of its ports has HTTP actions only
+	requestsSeen bool // requests of the action were seen
+	statements   map[policy.Ref]struct{}
+	ports        map[portKey]int64
+	clients      map[string]struct{}
+	open         bool
 	// alive reports that connections from before the window are still in use. MinCount does not apply to them.
 	alive bool
 }
@@ -134,7 +134,7 @@ func (g *gathering) add(t *audit.Total) {
 		l := entry(g.lines, clientKey{action, t.Subject})
 		l.see(t, state, by)
 		l.requests = l.requests || requests
-		l.asked = l.asked || port.protocol == audit.ProtocolHTTP
+		l.requestsSeen = l.requestsSeen || port.protocol == audit.ProtocolHTTP
 	}
 }
 
@@ -225,7 +225,13 @@ func (g *gathering) finish(observed int) Proposal {
 		if l.count < g.in.MinCount && !l.alive {
 			continue
 		}
-		line := ProposalLine{Subject: key.subject, Action: key.action, Requests: l.requests && !l.asked, State: l.state(), Evidence: l.evidence(observed)}
+		line := ProposalLine{
+			Subject:  key.subject,
+			Action:   key.action,
+			Requests: l.requests && !l.requestsSeen,
+			State:    l.state(),
+			Evidence: l.evidence(observed),
+		}
 		if line.State == StateCovered || line.State == StateDenied && l.refused {
 			line.Statements = slices.SortedFunc(maps.Keys(l.statements), compareRefs)
 		}

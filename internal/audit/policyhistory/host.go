@@ -78,7 +78,7 @@ func (s *Source) setProblem(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.problem != problem || s.cfg.Now().Sub(s.problemAt) > recent {
-		s.cfg.Log.Warn("the policies are not up to date; it is tried again", "problem", problem, "haveOlder", s.snapshot.Load() != nil)
+		s.cfg.Log.Warn("the policies may be out of date; retrying", "problem", problem, "haveOlder", s.snapshot.Load() != nil)
 	}
 	s.problem, s.problemAt = problem, s.cfg.Now()
 }

@@ -87,13 +87,13 @@ func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx contex
 			continue
 		}
 		holder := s.cfg.Name + "/" + uuid.NewString()
-		asked := time.Now()
+		requestedAt := time.Now()
 		ok, err := s.cfg.Leases.Lease(ctx, source, holder, s.cfg.TTL)
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("the lease of a member could not be requested; the request is repeated", "member", source, "error", err)
 		}
 		if ok {
-			s.followWhileHeld(ctx, source, holder, asked, follow)
+			s.followWhileHeld(ctx, source, holder, requestedAt, follow)
 		}
 		// A collector with many members waits longer, so that collectors which start together get equally many.
 		pause := s.cfg.TTL/6 + time.Duration(s.held.Load())*s.cfg.TTL/20
@@ -103,7 +103,7 @@ func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx contex
 
 // followWhileHeld calls follow and renews the lease until the lease is lost or the context ends, and then waits for follow to
 // return.
-func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, asked time.Time, follow func(context.Context, string)) {
+func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, requestedAt time.Time, follow func(context.Context, string)) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	s.held.Add(1)
@@ -116,7 +116,7 @@ func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, as
 	}()
 	done := make(chan struct{})
 	go func() { defer close(done); follow(following, holder) }()
-	for s.renew(following, source, holder, &asked) {
+	for s.renew(following, source, holder, &requestedAt) {
 	}
 	stop()
 	<-done
@@ -133,22 +133,22 @@ func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, as
 
 // renew waits TTL/6, renews the lease, and reports whether following may continue. A failed request does not end it before 2/3 of
 // the TTL.
-func (s *Sharder) renew(ctx context.Context, source, holder string, asked *time.Time) bool {
+func (s *Sharder) renew(ctx context.Context, source, holder string, requestedAt *time.Time) bool {
 	if !sleep(ctx, s.cfg.TTL/6) {
 		return false
 	}
-	within, cancel := context.WithDeadline(ctx, asked.Add(s.cfg.TTL*2/3))
+	within, cancel := context.WithDeadline(ctx, requestedAt.Add(s.cfg.TTL*2/3))
 	defer cancel()
 	now := time.Now()
 	ok, err := s.cfg.Leases.Lease(within, source, holder, s.cfg.TTL)
 	switch {
 	case err == nil && ok:
-		*asked = now
+		*requestedAt = now
 		return true
 	case err == nil:
 		return false
 	}
-	return time.Since(*asked) < s.cfg.TTL*2/3 && ctx.Err() == nil
+	return time.Since(*requestedAt) < s.cfg.TTL*2/3 && ctx.Err() == nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -129,16 +129,16 @@ func (d *Detector) extend(x *selection) {
 		}
 	}
 	var fewest []int
-	asks := false
+	indexed := false
 	for _, r := range x.reqs {
 		if x.kind != byLabels || r.op != opIn || len(r.values) != 1 || r.source != k8sSource && r.source != anySource {
 			continue
 		}
-		if list := d.labeled[Label{r.key, r.values[0]}]; !asks || len(list) < len(fewest) {
-			fewest, asks = list, true
+		if list := d.labeled[Label{r.key, r.values[0]}]; !indexed || len(list) < len(fewest) {
+			fewest, indexed = list, true
 		}
 	}
-	if asks {
+	if indexed {
 		first, _ := slices.BinarySearch(fewest, from)
 		for _, at := range fewest[first:] {
 			compare(at)

@@ -69,9 +69,9 @@ func (k *Keeper) Round(ctx context.Context) error {
 		case err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled):
 			continue
 		case errors.Is(err, ErrMismatch):
-			k.Log.Error("the ledger was changed: run kubectl acp ledger verify; this anchor is left as it is", "anchor", a.Name(), "error", err)
+			k.Log.Error("the ledger contradicts an anchor, which is not changed: run kubectl acp ledger verify", "anchor", a.Name(), "error", err)
 		default:
-			k.Log.Warn("the ledger's head could not be anchored; the next round tries again", "anchor", a.Name(), "error", err)
+			k.Log.Warn("the ledger's head could not be anchored; retrying in the next round", "anchor", a.Name(), "error", err)
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", a.Name(), err))
 	}

@@ -43,7 +43,7 @@ func (a *API) connections(
 	defer cancel()
 	found, err := a.Flows.Connections(limited, q)
 	if err != nil {
-		a.Log.Debug("connections are not known", "error", err)
+		a.Log.Debug("connections could not be read", "error", err)
 		return out, nil
 	}
 	out.Available = true
@@ -55,7 +55,7 @@ func (a *API) connections(
 	}
 	last, err := a.Flows.LastFlow(limited)
 	if err != nil {
-		a.Log.Debug("the newest flow is not known", "error", err)
+		a.Log.Debug("the time of the newest flow could not be read", "error", err)
 		return out, nil
 	}
 	for _, at := range last {

@@ -127,7 +127,7 @@ func (h *Hub) FollowStore(ctx context.Context, store approval.TicketStore, now f
 		changes, err := store.ChangedSince(ctx, since.Add(-overlap))
 		if err != nil {
 			if ctx.Err() == nil {
-				log.Warn("changes of other replicas are not known", "error", err)
+				log.Warn("changes of other replicas could not be read", "error", err)
 			}
 			continue
 		}
@@ -139,7 +139,7 @@ func (h *Hub) FollowStore(ctx context.Context, store approval.TicketStore, now f
 			if err != nil {
 				next = since // so that it is read again
 				if ctx.Err() == nil {
-					log.Warn("a ticket that another replica changed could not be read; it is tried again", "ticket", approval.FormatID(c.Number), "error", err)
+					log.Warn("a ticket that another replica changed could not be read; retrying", "ticket", approval.FormatID(c.Number), "error", err)
 				}
 				continue
 			}

@@ -20,7 +20,7 @@ func (h *Hub) FollowInboxes(ctx context.Context, inboxes arrivalReader, every ti
 	f := &inboxFollower{inboxes: inboxes}
 	for {
 		if err := f.poll(ctx, h.Inbox); err != nil && ctx.Err() == nil {
-			log.Warn("new notifications are not known; it is tried again", "error", err)
+			log.Warn("new notifications could not be read; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -110,7 +110,7 @@ func (s *statsCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	x, err := s.stats(ctx)
 	if err != nil {
-		s.log.Warn("the stores could not be counted", "error", err)
+		s.log.Warn("the metrics about the stores could not be computed", "error", err)
 		return
 	}
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {

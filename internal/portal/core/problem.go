@@ -118,7 +118,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 	case p.Status < http.StatusInternalServerError:
 	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:
 		// The caller disconnected before the response was ready, which is not an error.
-		s.Log.Debug("the caller has gone", "requestId", c.GetString(keyRequestID), "path", c.FullPath())
+		s.Log.Debug("the caller closed the connection", "requestId", c.GetString(keyRequestID), "path", c.FullPath())
 	default:
 		s.Log.Error("request failed", "requestId", c.GetString(keyRequestID), "path", c.FullPath(), "error", err)
 	}

@@ -62,7 +62,7 @@ func (a *API) readable(err error) (bool, error) {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, audit.ErrUnavailable):
-		a.Log.Debug("flows are not known", "error", err)
+		a.Log.Debug("flows could not be read", "error", err)
 		return false, nil
 	case errors.Is(err, audit.ErrInvalidQuery):
 		return false, core.NewProblem(http.StatusBadRequest, "invalid", message.FlowsQuestionUnanswerable())

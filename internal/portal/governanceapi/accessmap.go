@@ -187,7 +187,7 @@ func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	if err == nil {
 		out.FlowsAvailable = true
 	} else if !errors.Is(err, audit.ErrUnavailable) {
-		a.Log.Debug("last uses are not known", "error", err)
+		a.Log.Debug("the last uses of statements could not be read", "error", err)
 	}
 	out.Items, err = a.edgeViews(ctx, shown, used)
 	return out, err

@@ -40,7 +40,7 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 		if err := core.RequestContext(ctx).Err(); err != nil {
 			return nil, err
 		}
-		a.Log.Debug("disagreements are not known", "error", err)
+		a.Log.Debug("disagreements could not be read", "error", err)
 		out.FlowsAvailable = false
 	}
 	all = governance.SortFindings(append(all, disagreeing...))

@@ -53,7 +53,7 @@ func (a *API) issues(ctx context.Context) (statementIssues, error) {
 		if err := core.RequestContext(ctx).Err(); err != nil {
 			return statementIssues{}, err
 		}
-		a.Log.Debug("what is unused is not known", "error", err)
+		a.Log.Debug("unused statements could not be determined", "error", err)
 	}
 	out := statementIssues{byStatement: make(map[policy.Ref][]governance.Issue, len(found)+len(unused)), unusedKnown: known}
 	for ref, list := range found {

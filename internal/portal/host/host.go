@@ -93,7 +93,7 @@ func (h *Host) reached(problem error) {
 	if problem != nil {
 		now := wallclock.Now()
 		h.away.Store(&now)
-		h.log.Warn("the host cluster does not answer; it is tried again", "problem", problem)
+		h.log.Warn("the host cluster does not answer; retrying", "problem", problem)
 		return
 	}
 	h.away.Store(nil)
@@ -189,7 +189,7 @@ func (h *Host) changed(before, object any, gone bool) {
 		return
 	}
 	old, ok := before.(client.Object)
-	h.noticed(old, o, gone)
+	h.notifyObject(old, o, gone)
 	if !ok || hostcluster.AffectsDecisions(old, o) {
 		h.mu.Lock()
 		h.dirty = true

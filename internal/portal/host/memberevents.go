@@ -89,7 +89,7 @@ func follow(ctx context.Context, clients kubernetes.Interface, record func(conte
 			err = record(ctx, one)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Error("what happened in a member is not in the ledger yet; it is tried again", "event", name, "error", err)
+			log.Error("an event about a member could not be recorded in the ledger; retrying", "event", name, "error", err)
 			queue.AddRateLimited(name)
 		} else {
 			queue.Forget(name)

@@ -254,7 +254,7 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 		if err = w.write(ctx, k, c, o); err == nil {
 			return o, nil
 		}
-		if !again(exists, err) {
+		if !isConflict(exists, err) {
 			return nil, refused(c.Name, err)
 		}
 	}

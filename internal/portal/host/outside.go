@@ -48,8 +48,8 @@ func rowOf(kind string, o client.Object) externalchanges.Row {
 // be called before Run, and the function must not block.
 func (h *Host) OnObject(f func(o externalchanges.Row, exists bool)) { h.onObject = f }
 
-// noticed calls the function for a change. before is nil for a new or deleted object.
-func (h *Host) noticed(before, o client.Object, gone bool) {
+// notifyObject calls the function for a change. before is nil for a new or deleted object.
+func (h *Host) notifyObject(before, o client.Object, gone bool) {
 	kind := recorded(o)
 	if h.onObject == nil || kind == "" {
 		return
@@ -162,9 +162,9 @@ func (h *Host) ReportedChanges(ctx context.Context, uids map[string]bool) ([]eve
 	return out, nil
 }
 
-// noting is a client that records its own changes, so that they are not attributed to others. If a record cannot be written, the ledger
+// recordingClient is a client that records its own changes, so that they are not attributed to others. If a record cannot be written, the ledger
 // has a line too many, never one too few.
-type noting struct {
+type recordingClient struct {
 	client.Client
 	note func(ctx context.Context, o externalchanges.OwnChange) error
 	log  *slog.Logger
@@ -176,14 +176,14 @@ func (h *Host) RecordOwnChanges(note func(ctx context.Context, o externalchanges
 	h.note = note
 }
 
-func (h *Host) noting(c client.Client) client.Client {
+func (h *Host) recording(c client.Client) client.Client {
 	if h.note == nil {
 		return c
 	}
-	return &noting{c, h.note, h.log}
+	return &recordingClient{c, h.note, h.log}
 }
 
-func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
+func (n *recordingClient) own(ctx context.Context, o client.Object, generation int64) {
 	if recorded(o) == "" {
 		return
 	}
@@ -203,7 +203,7 @@ func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
 }
 
 // Create implements client.Client.
-func (n *noting) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+func (n *recordingClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	err := n.Client.Create(ctx, o, opts...)
 	if err == nil {
 		n.own(ctx, o, o.GetGeneration())
@@ -213,7 +213,7 @@ func (n *noting) Create(ctx context.Context, o client.Object, opts ...client.Cre
 
 // Update implements client.Client. The object has the resource version that was read, so a new generation is the one
 // that this update made.
-func (n *noting) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+func (n *recordingClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	before := o.GetGeneration()
 	err := n.Client.Update(ctx, o, opts...)
 	if err == nil && o.GetGeneration() != before {
@@ -223,7 +223,7 @@ func (n *noting) Update(ctx context.Context, o client.Object, opts ...client.Upd
 }
 
 // Delete implements client.Client.
-func (n *noting) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (n *recordingClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	err := n.Client.Delete(ctx, o, opts...)
 	if err == nil {
 		n.own(ctx, o, externalchanges.Deletion)

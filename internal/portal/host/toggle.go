@@ -45,7 +45,7 @@ func (w *Writer) Toggle(
 		if err == nil {
 			return &o, nil
 		}
-		if !again(true, err) {
+		if !isConflict(true, err) {
 			return nil, refused(name, err)
 		}
 		if version != "" {

@@ -171,7 +171,7 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 		default:
 			err = w.client.Update(ctx, o)
 		}
-		if err == nil || !again(exists, err) {
+		if err == nil || !isConflict(exists, err) {
 			return w.userError(x.Name(), err)
 		}
 		reader = w.client

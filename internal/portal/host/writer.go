@@ -38,11 +38,11 @@ type Writer struct {
 }
 
 // Writer returns a writer for this host cluster.
-func (h *Host) Writer() *Writer { return &Writer{Client: h.noting(h.client), Now: wallclock.Now} }
+func (h *Host) Writer() *Writer { return &Writer{Client: h.recording(h.client), Now: wallclock.Now} }
 
 // Urgent returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
 // applies.
-func (h *Host) Urgent() *Writer { return &Writer{Client: h.noting(h.urgent), Now: wallclock.Now} }
+func (h *Host) Urgent() *Writer { return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now} }
 
 // Put implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
@@ -141,15 +141,15 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 		if err == nil {
 			return approval.Written{Generation: p.Generation, UID: string(p.UID), Policy: p.Name}, nil
 		}
-		if !again(exists, err) {
+		if !isConflict(exists, err) {
 			return approval.Written{}, refused(name, err)
 		}
 	}
 	return approval.Written{}, fmt.Errorf("write a policy of %s: it changed %d times in between", resource, maxConflicts)
 }
 
-// again reports whether an error is a conflict with another write.
-func again(existed bool, err error) bool {
+// isConflict reports whether an error is a conflict with another write.
+func isConflict(existed bool, err error) bool {
 	return apierrors.IsConflict(err) || !existed && apierrors.IsAlreadyExists(err) || existed && apierrors.IsNotFound(err)
 }
 

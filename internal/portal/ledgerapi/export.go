@@ -42,7 +42,7 @@ func (x *export) VisitExportLedgerResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.jsonl"`)
 	w.WriteHeader(http.StatusOK)
 	if _, err := ledger.Export(&deadlineWriter{w, http.NewResponseController(w)}, x.api.Ledger.Lines(x.ctx, x.from)); err != nil {
-		x.api.Log.Warn("an export of the ledger broke off", "error", err)
+		x.api.Log.Warn("an export of the ledger was interrupted", "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil

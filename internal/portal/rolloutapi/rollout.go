@@ -135,7 +135,7 @@ func (a *API) assess(ctx context.Context, b *board, resources []catalog.Entity) 
 		if ctx := core.RequestContext(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		a.Log.Debug("resources are not assessed", "error", err)
+		a.Log.Debug("resources could not be assessed", "error", err)
 		b.flows = false
 	}
 	return nil

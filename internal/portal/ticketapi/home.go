@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/views"
 )
 
-// What the home page shows of each kind at most.
+// Maximum numbers of entries of each list on the home page.
 const (
 	homeWaiting  = 10
 	homeUnderWay = 20
@@ -110,7 +110,7 @@ func (a *API) disagreements(ctx context.Context) *int {
 		audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-views.DeniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage},
 	)
 	if err != nil {
-		a.Log.Debug("disagreements are not known", "error", err)
+		a.Log.Debug("disagreements could not be read", "error", err)
 		return nil
 	}
 	return new(len(page.Items))
@@ -166,7 +166,7 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 			Limit: homeEdges,
 		})
 		if err != nil {
-			a.Log.Debug("connections are not known", "error", err)
+			a.Log.Debug("connections could not be read", "error", err)
 			return []openapi.DeniedConnection{}, 0, false
 		}
 		for _, f := range found.Items {

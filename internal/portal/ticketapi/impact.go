@@ -133,7 +133,7 @@ func (a *API) closing(ctx context.Context, items []approval.Item, out *openapi.I
 		}
 		score, at, err := a.Insight.Evidence(ctx, it.ResourceName)
 		if err != nil {
-			a.Log.Debug("the evidence is not known", "error", err)
+			a.Log.Debug("the evidence could not be computed", "error", err)
 			continue
 		}
 		list = append(list, openapi.ResourceScore{Resource: views.Ref(a.Catalog(), it.ResourceName), Score: a.Score(score, at)})

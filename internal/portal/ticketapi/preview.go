@@ -62,7 +62,7 @@ func (a *API) preview(ctx context.Context, plan approval.Plan, requester string)
 	}
 	denied := map[string]map[string]int64{} // by application, so that many items of one make one query
 	for i, p := range plan.Items {
-		if _, asked := denied[p.ApplicationName]; p.ApplicationName != "" && p.ResourceName != "" && !asked {
+		if _, counted := denied[p.ApplicationName]; p.ApplicationName != "" && p.ResourceName != "" && !counted {
 			denied[p.ApplicationName] = a.Denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: p.ApplicationName})
 		}
 		x := a.previewItem(ctx, i, plan.Kind, p, a.AccessOf(existing[i], origin))

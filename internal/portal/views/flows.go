@@ -21,7 +21,7 @@ func (d *Data) Denials(ctx context.Context, q audit.DeniedQuery) map[string]int6
 	q.Since = d.Now().Add(-DeniedWindow)
 	m, err := d.Flows.Denied(core.RequestContext(ctx), q)
 	if err != nil {
-		d.Log.Debug("denials are not known", "error", err)
+		d.Log.Debug("denials could not be counted", "error", err)
 		return nil
 	}
 	if m == nil {

@@ -179,7 +179,7 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 	s.spans.WithLabelValues(outcomeFailed).Add(float64(len(spans)))
 	s.failed += len(spans)
 	if now := s.now(); s.logged.IsZero() || now.Sub(s.logged) >= logInterval {
-		s.log.Warn("traces cannot be sent and are lost; everything else works", "endpoint", s.endpoint, "lost", s.failed, "error", err)
+		s.log.Warn("traces cannot be sent and are lost; nothing else is affected", "endpoint", s.endpoint, "lost", s.failed, "error", err)
 		s.logged = now
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 
 const usage = `usage: acp-dataplane COMMAND [flags]
   run    serve one member until SIGTERM (run --help lists the flags)
-  ask    decide the connections that are asked on standard input with what is in force in one member, and change nothing
+  ask    decide the connections that standard input lists, by what is in force in one member, and change nothing
   crds   print the CRDs that a member needs
 `
 

@@ -61,7 +61,7 @@ func (p *identities) run(ctx context.Context) {
 			}
 			break
 		}
-		p.log.Warn("cannot list the identities; trying again", "error", err)
+		p.log.Warn("cannot list the identities; retrying", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):

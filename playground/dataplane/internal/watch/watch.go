@@ -179,7 +179,7 @@ func (w *Watcher) setPolicy(obj any, v *validity) {
 		err = w.Engine.SetPolicy(&ccnp)
 	}
 	if err != nil {
-		w.Log.Warn("policy refused; what was in force before stays", "policy", u.GetName(), "error", err)
+		w.Log.Warn("policy rejected; the previous version stays in force", "policy", u.GetName(), "error", err)
 	} else {
 		w.Log.Info("policy in force", "policy", u.GetName(), "generation", u.GetGeneration(), "took", time.Since(began))
 	}
