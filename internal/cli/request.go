@@ -216,8 +216,8 @@ func (a *asking) preview(ctx context.Context, c *portalclient.Client, body porta
 		for _, s := range it.Steps {
 			printStep(w, s)
 		}
-		if it.Brings != nil {
-			for _, line := range *it.Brings {
+		if it.Lines != nil {
+			for _, line := range *it.Lines {
 				fmt.Fprintf(w, "  + %s\n", printable(line))
 			}
 		}

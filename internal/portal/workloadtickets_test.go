@@ -48,7 +48,7 @@ func TestWorkloadTickets(t *testing.T) {
 				Note      message.Message
 				Approvers []struct{ ID string }
 			}
-			Brings  []string
+			Lines   []string
 			Problem *problemBody
 		}
 		Change struct {

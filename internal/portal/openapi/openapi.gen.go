@@ -3014,8 +3014,7 @@ type PreferencesLanguage string
 
 // PreviewItem defines model for PreviewItem.
 type PreviewItem struct {
-	ApprovalPolicy *string   `json:"approvalPolicy,omitempty"`
-	Brings         *[]string `json:"brings,omitempty"`
+	ApprovalPolicy *string `json:"approvalPolicy,omitempty"`
 
 	// Denied24h connections of this application to this resource refused in the last 24 hours
 	Denied24h *int64 `json:"denied24h,omitempty"`
@@ -3027,7 +3026,8 @@ type PreviewItem struct {
 	Existing *[]Access `json:"existing,omitempty"`
 
 	// Kind extend when a grant for the same is effective
-	Kind *TicketKind `json:"kind,omitempty"`
+	Kind  *TicketKind `json:"kind,omitempty"`
+	Lines *[]string   `json:"lines,omitempty"`
 
 	// Onboards the resource is not onboarded, and the grant onboards it in the default mode of its class; absent: it does not
 	Onboards   *Mode       `json:"onboards,omitempty"`
@@ -3601,10 +3601,7 @@ type TicketItem struct {
 
 	// ApprovalPolicy the ApprovalPolicy that made the chain; absent: the built-in one
 	ApprovalPolicy *string `json:"approvalPolicy,omitempty"`
-
-	// Brings canonical lines of the access that it grants; the digest is computed from them
-	Brings *[]string `json:"brings,omitempty"`
-	Can    ItemMay   `json:"can"`
+	Can            ItemMay `json:"can"`
 
 	// Clusters live state per targeted member while applying and afterwards
 	Clusters []ClusterState `json:"clusters"`
@@ -3614,6 +3611,9 @@ type TicketItem struct {
 	DurationSeconds *int64     `json:"durationSeconds,omitempty"`
 	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
 	FromMode        *Mode      `json:"fromMode,omitempty"`
+
+	// Lines canonical lines of the access that it grants; the digest is computed from them
+	Lines *[]string `json:"lines,omitempty"`
 
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members *MemberCounts `json:"members,omitempty"`
@@ -3655,7 +3655,7 @@ type TicketKind string
 
 // TicketList defines model for TicketList.
 type TicketList struct {
-	// Items without events, statements and the lines of the items (brings)
+	// Items without events, statements and the lines of the items
 	Items      []Ticket `json:"items"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }

@@ -39,7 +39,7 @@ func (a *API) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 			lines = approval.WithoutClients(lines)
 		}
 		if len(lines) > 0 {
-			it.Brings = &lines
+			it.Lines = &lines
 		}
 	}
 	return out, nil

@@ -1929,7 +1929,7 @@ export interface components {
             /** @description what the approvals are bound to */
             digest?: string;
             /** @description canonical lines of the access that it grants; the digest is computed from them */
-            brings?: string[];
+            lines?: string[];
             members?: components["schemas"]["MemberCounts"];
             /** @description live state per targeted member while applying and afterwards */
             clusters: components["schemas"]["ClusterState"][];
@@ -1963,7 +1963,7 @@ export interface components {
             onboards?: components["schemas"]["Mode"];
             /** @description the statement as YAML */
             statement?: string;
-            brings?: string[];
+            lines?: string[];
             /**
              * Format: int64
              * @description connections of this application to this resource refused in the last 24 hours
@@ -2053,7 +2053,7 @@ export interface components {
             can: components["schemas"]["ItemMay"];
         };
         TicketList: {
-            /** @description without events, statements and the lines of the items (brings) */
+            /** @description without events, statements and the lines of the items */
             items: components["schemas"]["Ticket"][];
             nextCursor?: string;
         };

@@ -72,14 +72,14 @@ export function ObjectChanges({ change, compact = false }: { change: ChangeView;
 }
 
 /** Shows the exact text that the approvals refer to. */
-function Brings({ ticket }: { ticket: Ticket }) {
+function GrantedLines({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
-  const lines = [...new Set(ticket.items.flatMap((item) => item.brings ?? []))];
+  const lines = [...new Set(ticket.items.flatMap((item) => item.lines ?? []))];
   if (lines.length === 0) return null;
   return (
-    <section className={classes.layer} data-testid="brings">
-      <h3 className={classes.title}>{t("ticket.brings")}</h3>
-      <p className={classes.empty}>{t("ticket.bringsHelp")}</p>
+    <section className={classes.layer} data-testid="granted-lines">
+      <h3 className={classes.title}>{t("ticket.lines")}</h3>
+      <p className={classes.empty}>{t("ticket.linesHelp")}</p>
       <ul className={classes.lines}>
         {lines.map((line) => (
           <li key={line}>
@@ -97,7 +97,7 @@ export function TicketChanges({ ticket }: { ticket: Ticket }) {
   return (
     <>
       <Loaded query={query}>{(change) => <ObjectChanges change={change} />}</Loaded>
-      <Brings ticket={ticket} />
+      <GrantedLines ticket={ticket} />
     </>
   );
 }

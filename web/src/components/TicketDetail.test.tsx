@@ -165,7 +165,7 @@ describe("a ticket in detail", () => {
   });
 
   it("shows on demand what changes, and what the approvals are bound to", async () => {
-    show(ticketOf("pending", { brings: ["app/888 -> bobs-cluster 6379/TCP"] }), {
+    show(ticketOf("pending", { lines: ["app/888 -> bobs-cluster 6379/TCP"] }), {
       "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: [{ code: "verbatim", params: { text: "nothing enforces UDP" }, text: "nothing enforces UDP" }] } }),
     });
     await userEvent.click(screen.getByTestId("tab-change"));
@@ -173,7 +173,7 @@ describe("a ticket in detail", () => {
     expect(object.getByText("+1")).toBeVisible();
     expect(object.getAllByRole("cell").some((cell) => cell.textContent === "Added: +b: 3")).toBe(true);
     expect(screen.getByTestId("change-refused")).toHaveTextContent("nothing enforces UDP");
-    expect(screen.getByTestId("brings")).toHaveTextContent("app/888 -> bobs-cluster 6379/TCP");
+    expect(screen.getByTestId("granted-lines")).toHaveTextContent("app/888 -> bobs-cluster 6379/TCP");
   });
 
   it.each([
