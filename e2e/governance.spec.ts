@@ -15,6 +15,7 @@ const places: Place[] = [
   { name: 'entities', path: '/catalog/entities' },
   { name: 'ledger', path: '/ledger' },
   { name: 'profile', path: '/profile' },
+  { name: 'terms', path: '/terms' },
   { name: 'device', path: '/device' },
 ];
 

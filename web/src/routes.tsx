@@ -30,6 +30,7 @@ export const routes: RouteObject[] = [
           { path: "delegations", lazy: lazyPage(async () => (await import("./pages/DelegationsPage")).DelegationsPage) },
           { path: "profile", lazy: lazyPage(async () => (await import("./pages/ProfilePage")).ProfilePage) },
           { path: "device", lazy: lazyPage(async () => (await import("./pages/DevicePage")).DevicePage) },
+          { path: "terms", lazy: lazyPage(async () => (await import("./pages/TermsPage")).TermsPage) },
           { path: "flows", lazy: lazyPage(async () => (await import("./pages/FlowsPage")).FlowsPage) },
           { path: "rollout", lazy: lazyPage(async () => (await import("./pages/RolloutPage")).RolloutPage) },
           { path: "unused", lazy: lazyPage(async () => (await import("./pages/UnusedPage")).UnusedPage) },

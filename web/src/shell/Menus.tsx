@@ -1,5 +1,5 @@
 import { ActionIcon, Menu, Text, UnstyledButton, useMantineColorScheme } from "@mantine/core";
-import { IconCheck, IconDeviceDesktop, IconLanguage, IconLogout, IconMoon, IconSun, IconUserCog } from "@tabler/icons-react";
+import { IconCheck, IconDeviceDesktop, IconLanguage, IconLogout, IconMoon, IconSun, IconUserCog, IconVocabulary } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { signOut } from "../api/client";
@@ -95,6 +95,9 @@ export function AccountMenu({ me }: { me: Me }) {
         <Menu.Divider />
         <Menu.Item component={Link} to="/profile" leftSection={<IconUserCog size={16} stroke={1.7} aria-hidden />} data-testid="open-profile">
           {t("governing.profile")}
+        </Menu.Item>
+        <Menu.Item component={Link} to="/terms" leftSection={<IconVocabulary size={16} stroke={1.7} aria-hidden />} data-testid="open-terms">
+          {t("terms.open")}
         </Menu.Item>
         <Menu.Item
           leftSection={<IconLogout size={16} stroke={1.7} aria-hidden />}

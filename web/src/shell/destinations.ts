@@ -1,5 +1,5 @@
 /** The destinations of the navigation, and the roles that see them. */
-import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
+import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare, IconVocabulary } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
@@ -36,6 +36,7 @@ export const own = [
   { to: "/inbox", key: "inbox", icon: IconBell },
   { to: "/profile", key: "profile", icon: IconUserCog },
   { to: "/device", key: "device", icon: IconTerminal2 },
+  { to: "/terms", key: "terms", icon: IconVocabulary },
 ] as const satisfies readonly { to: string; key: string; icon: Icon }[];
 
 /** Empty until the person is known, so that links do not disappear again. */

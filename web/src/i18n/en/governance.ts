@@ -18,6 +18,7 @@ export const governance = {
     ledger: "Ledger",
     profile: "Profile",
     inbox: "Notifications",
+    terms: "Terms",
     device: "Authorize a command line",
     notYours: "Only the security team and auditors can see this page. Ask one of them if you need information from it.",
     sections: "Parts of this page",

@@ -18,6 +18,7 @@ export const governance = {
     ledger: "审计账本",
     profile: "个人设置",
     inbox: "通知",
+    terms: "术语",
     device: "允许命令行登录",
     notYours: "这部分由安全团队和审计员负责。如需其中的内容，请联系他们。",
     sections: "页面分区",

@@ -7,6 +7,7 @@ import { governance } from "./governance";
 import { own } from "./own";
 import { request } from "./request";
 import { rollout } from "./rollout";
+import { terms } from "./terms";
 import { tickets } from "./tickets";
 
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms };
