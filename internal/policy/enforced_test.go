@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // TestDecideEnforcedIsDecideInEnforce checks that DecideEnforced returns what Decide returns once all resources of a pod are in Enforce.
 func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
 	differ := 0
-	for seed := range uint64(1500) {
+	for seed := range rounds.Of(uint64(1500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		in := d.world()
 		s := NewSnapshot(in)
