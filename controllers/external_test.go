@@ -138,8 +138,8 @@ func TestRemovedGroupCountsUntilItIsGone(t *testing.T) {
 	s.push()
 	s.untilStates("both members have everything", bothRealized)
 
-	s.members["m2"].proxy.disconnect()
-	defer s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Disconnect()
+	defer s.members["m2"].proxy.Reconnect()
 	if err := s.host.Delete(s.ctx, &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "classwide-b"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRemovedGroupCountsUntilItIsGone(t *testing.T) {
 	if u, _ := s.federatedOf(federation.CiliumGroup, s.group("b")); u == nil || u.GetDeletionTimestamp() != nil {
 		t.Fatal("the group was deleted while a member that has it is unreachable")
 	}
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilStates("m2 has it without being placed", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberLeaked})
 	s.untilGone("b")
 	s.untilStates("it is gone", bothRealized)

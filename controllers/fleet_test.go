@@ -5,13 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +35,7 @@ import (
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/testenv"
 	"github.com/acp-io/acp/internal/tracing"
 )
@@ -47,6 +45,7 @@ const (
 	readerToken = "a-token-for-tests"
 	pusherUser  = "system:serviceaccount:acp-system:acp-pusher"
 	pusherToken = "another-token-for-tests"
+	directToken = "one-more-token-for-tests"
 	fedNS       = "kube-federation-system"
 	acpNS       = "acp-system"
 )
@@ -66,6 +65,8 @@ type fleet struct {
 	writeLimits writequeue.Limits
 	// metrics is the registry of the running adapter.
 	metrics *prometheus.Registry
+	// stopFinalizers ends the removal of KubeFed's finalizers, as if KubeFed did not run.
+	stopFinalizers func() error
 	// tracer is used by adapters that are started from now on.
 	tracer *tracing.Tracer
 }
@@ -73,7 +74,7 @@ type fleet struct {
 type memberServer struct {
 	client client.Client
 	server *testenv.Server
-	proxy  *tcpProxy
+	proxy  *testenv.Proxy
 }
 
 // shared is used by all tests that leave its members intact, because starting API servers is slow.
@@ -136,13 +137,14 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err != nil {
 		return nil, stop, err
 	}
+	f.stopFinalizers = stopRemoving
 	stops = append(stops, stopRemoving)
 	for _, n := range names {
 		m, err := f.startMember(n)
 		if err != nil {
 			return nil, stop, err
 		}
-		stops = append(stops, m.server.Stop, m.proxy.close)
+		stops = append(stops, m.server.Stop, m.proxy.Close)
 		f.members[n] = m
 	}
 	if f.adapterConfig, err = host.As(adapterUser); err != nil {
@@ -179,7 +181,8 @@ func (f *fleet) prepareHost() error {
 
 func (f *fleet) startMember(name string) (*memberServer, error) {
 	server, err := testenv.New(
-		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser}},
+		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
+			directToken: guard.DirectWriter}},
 	)
 	if err != nil {
 		return nil, err
@@ -192,13 +195,13 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if err := m.client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acpNS}}); err != nil {
 		return nil, err
 	}
-	if err := apply(m.client, "deploy/rbac/member"); err != nil {
+	if err := errors.Join(apply(m.client, "deploy/rbac/member"), applyFile(m.client, repositoryFile("deploy/rbac/direct/roles.yaml"))); err != nil {
 		return nil, err
 	}
 	if err := configureCilium(m.client); err != nil {
 		return nil, err
 	}
-	if m.proxy, err = newTCPProxy(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
+	if m.proxy, err = testenv.NewProxy(server); err != nil {
 		return nil, err
 	}
 	return m, f.register(name, m)
@@ -224,6 +227,11 @@ func (f *fleet) register(name string, m *memberServer) error {
 	if err := f.host.Create(context.Background(), secret); err != nil {
 		return err
 	}
+	direct := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: acpNS, Name: federation.DirectSecretName(name)},
+		StringData: map[string]string{"token": directToken}}
+	if err := f.host.Create(context.Background(), direct); err != nil {
+		return err
+	}
 	pusher := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fedNS, Name: federation.PusherSecretName(name)},
 		StringData: map[string]string{"token": pusherToken}}
 	if err := f.host.Create(context.Background(), pusher); err != nil {
@@ -232,7 +240,7 @@ func (f *fleet) register(name string, m *memberServer) error {
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
 		"metadata": map[string]any{"name": name, "namespace": fedNS, "labels": map[string]any{"name": name}},
-		"spec": map[string]any{"apiEndpoint": "https://" + m.proxy.address(), "caBundle": encode(m.server.Config.CAData),
+		"spec": map[string]any{"apiEndpoint": "https://" + m.proxy.Address(), "caBundle": encode(m.server.Config.CAData),
 			"secretRef": map[string]any{"name": federation.PusherSecretName(name)}},
 	}}
 	return f.host.Create(context.Background(), cluster)
@@ -275,14 +283,22 @@ func apply(c client.Client, dir string) error {
 		return fmt.Errorf("no YAML in %s: %w", dir, err)
 	}
 	for _, file := range files {
-		docs, err := documents(file)
-		if err != nil {
+		if err := applyFile(c, file); err != nil {
 			return err
 		}
-		for _, u := range docs {
-			if err := c.Create(context.Background(), u); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
+	}
+	return nil
+}
+
+// applyFile creates every object of a YAML file.
+func applyFile(c client.Client, file string) error {
+	docs, err := documents(file)
+	if err != nil {
+		return err
+	}
+	for _, u := range docs {
+		if err := c.Create(context.Background(), u); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return nil
@@ -305,81 +321,4 @@ func documents(file string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return out, nil
-}
-
-// tcpProxy is a TCP proxy that can be disconnected.
-type tcpProxy struct {
-	listener     net.Listener
-	target       string
-	mu           sync.Mutex
-	disconnected bool
-	open         map[net.Conn]struct{}
-}
-
-func newTCPProxy(target string) (*tcpProxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &tcpProxy{listener: l, target: target, open: map[net.Conn]struct{}{}}
-	go p.serve()
-	return p, nil
-}
-
-func (p *tcpProxy) address() string { return p.listener.Addr().String() }
-func (p *tcpProxy) close() error    { p.disconnect(); return p.listener.Close() }
-
-func (p *tcpProxy) serve() {
-	for {
-		c, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		go p.forward(c)
-	}
-}
-
-func (p *tcpProxy) forward(c net.Conn) {
-	defer func() { _ = c.Close() }()
-	d, err := net.Dial("tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer func() { _ = d.Close() }()
-	p.mu.Lock()
-	if p.disconnected {
-		p.mu.Unlock()
-		return
-	}
-	p.open[c], p.open[d] = struct{}{}, struct{}{}
-	p.mu.Unlock()
-	done := make(chan struct{}, 2)
-	go func() { _, _ = io.Copy(c, d); done <- struct{}{} }()
-	go func() { _, _ = io.Copy(d, c); done <- struct{}{} }()
-	<-done
-	p.mu.Lock()
-	delete(p.open, c)
-	delete(p.open, d)
-	p.mu.Unlock()
-}
-
-func (p *tcpProxy) disconnect() { p.set(true) }
-func (p *tcpProxy) reconnect()  { p.set(false) }
-
-// set accepts connections again, or refuses them and closes the open ones.
-func (p *tcpProxy) set(disconnected bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.disconnected = disconnected
-	if disconnected {
-		for c := range p.open {
-			_ = c.Close()
-		}
-	}
-}
-
-func (p *tcpProxy) isDisconnected() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.disconnected
 }

@@ -32,15 +32,15 @@ func TestSubjectPrefixFollowsIdentities(t *testing.T) {
 	gone := s.identity("m2", "70002", "prefixes-b")
 	s.untilSpec("a new name is in the rule", s.resource(), "values:[prefixes-a prefixes-b]", true)
 
-	s.members["m2"].proxy.disconnect()
-	defer s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Disconnect()
+	defer s.members["m2"].proxy.Reconnect()
 	s.untilStates("m2 is unreachable", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberUnreachable})
 	s.identity("m1", "70003", "prefixes-c")
 	s.untilSpec("the new name of m1 is in the rule beside the last names of m2", s.resource(), "values:[prefixes-a prefixes-b prefixes-c]", true)
 	if err := s.members["m2"].client.Delete(s.ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilSpec("the deleted name is not in the rule", s.resource(), "values:[prefixes-a prefixes-c]", true)
 	if r := s.policy().Status.Refused; len(r) > 0 {
 		t.Errorf("refused: %v", r)
@@ -89,7 +89,7 @@ func TestRestartKeepsNamesOfUnreachableMembers(t *testing.T) {
 	s.untilStates("both members are realized", bothRealized)
 	u, _ := s.federated()
 
-	s.members["m2"].proxy.disconnect()
+	s.members["m2"].proxy.Disconnect()
 	if err := f.restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestRestartKeepsNamesOfUnreachableMembers(t *testing.T) {
 	if now, _ := s.federated(); now.GetGeneration() != u.GetGeneration() {
 		t.Errorf("the restart wrote the unit: %v", now.Object["spec"])
 	}
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilStates("m2 is back", bothRealized)
 	s.identity("m1", "70003", "restarts-c")
 	s.untilSpec("a new name is in the rule", s.resource(), "values:[restarts-a restarts-b restarts-c]", true)

@@ -72,13 +72,13 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 		),
 	)
 	m2 := &memberServer{server: server}
-	m2.proxy, err = newTCPProxy(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/"))
+	m2.proxy, err = testenv.NewProxy(server)
 	must(err)
-	t.Cleanup(func() { _ = m2.proxy.close() })
+	t.Cleanup(func() { _ = m2.proxy.Close() })
 	host, err := membership.NewHost(f.hostConfig, fedNS, acpNS)
 	must(err)
 	join := &membership.Join{Host: host, Member: server.Config, Lifetime: 24 * time.Hour, Now: time.Now, Cluster: federation.Cluster{
-		Name: "m2", Endpoint: "https://" + m2.proxy.address(), CABundle: server.Config.CAData, Enforcer: string(v1alpha1.EnforcerIstio)}}
+		Name: "m2", Endpoint: "https://" + m2.proxy.Address(), CABundle: server.Config.CAData, Enforcer: string(v1alpha1.EnforcerIstio)}}
 	found, err := join.Run(ctx)
 	if err != nil {
 		t.Fatalf("join m2: %v, findings %+v", err, found)

@@ -102,8 +102,8 @@ func TestPolicyThatTheDataplaneRefusesIsNotRealized(t *testing.T) {
 
 func TestUnreachableMemberIsReportedAndCatchesUp(t *testing.T) {
 	s := enforced(t, "outages")
-	s.members["m2"].proxy.disconnect()
-	defer s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Disconnect()
+	defer s.members["m2"].proxy.Reconnect()
 	s.untilStates("the outage is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = append(p.Spec.Statements, s.statement("two", "889"))
@@ -111,7 +111,7 @@ func TestUnreachableMemberIsReportedAndCatchesUp(t *testing.T) {
 	s.until("the grant is reported", func() string { return s.unitHas("one", "two") })
 	s.push()
 	s.untilStates("the reachable member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilStates("the member is back, with the old revision", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	s.push()
 	s.untilStates("the member has caught up", bothRealized)

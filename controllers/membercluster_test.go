@@ -115,14 +115,14 @@ func TestMemberClusterStatusFollowsTheMember(t *testing.T) {
 		}
 	}
 
-	s.members["m2"].proxy.disconnect()
+	s.members["m2"].proxy.Disconnect()
 	now = s.untilMemberStatus("an outage is reported", "m2", func(m v1alpha1.MemberClusterStatus) bool {
 		return m.State == v1alpha1.MemberClusterUnreachable && m.Objects.Pending == 1
 	})
 	if !strings.Contains(now.Message, "does not answer") || now.KubernetesVersion == "" || meta.IsStatusConditionTrue(now.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("%+v", now)
 	}
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilMemberStatus("the outage is over", "m2", func(m v1alpha1.MemberClusterStatus) bool { return m.State == v1alpha1.MemberClusterReady })
 
 	c := &unstructured.Unstructured{}

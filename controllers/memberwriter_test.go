@@ -33,8 +33,8 @@ func TestRevocationsAndDowngradesAreWrittenDirectlyWhenKubeFedLags(t *testing.T)
 		t.Fatal(err)
 	}
 	// From here on nothing acts as KubeFed.
-	c.members["m2"].proxy.disconnect()
-	defer c.members["m2"].proxy.reconnect()
+	c.members["m2"].proxy.Disconnect()
+	defer c.members["m2"].proxy.Reconnect()
 	change(c.scenario, c.host, &v1alpha1.AccessControlPolicy{}, c.service, func(p *v1alpha1.AccessControlPolicy) {
 		for i := range p.Spec.Statements {
 			p.Spec.Statements[i].Subjects = []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + c.service + ":sa:app/app-999")}
@@ -80,7 +80,7 @@ func TestRevocationsAndDowngradesAreWrittenDirectlyWhenKubeFedLags(t *testing.T)
 		return out
 	}
 	before := versions()
-	c.members["m2"].proxy.reconnect()
+	c.members["m2"].proxy.Reconnect()
 	for i := range c.n {
 		c.pushOf(federation.CiliumPolicy, c.objectOf(i))
 	}

@@ -50,8 +50,8 @@ func TestRemovalWaitsForEveryMemberThatEverHadIt(t *testing.T) {
 		t.Fatal("an empty list beside a selector means every member")
 	}
 
-	s.members["m2"].proxy.disconnect()
-	defer s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Disconnect()
+	defer s.members["m2"].proxy.Reconnect()
 	s.push()
 	s.untilStates("m2 may still have it", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberUnreachable})
 	if u, _ := s.federated(); u == nil || u.GetDeletionTimestamp() != nil {
@@ -61,7 +61,7 @@ func TestRemovalWaitsForEveryMemberThatEverHadIt(t *testing.T) {
 		t.Fatal("the finalizer was removed while a member that had it is unreachable")
 	}
 
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	s.untilStates("m2 has it without being placed", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberLeaked})
 	s.push()
 	s.until("everything is gone", func() string {

@@ -257,7 +257,7 @@ func (s *scenario) pushOf(kind federation.Kind, object string) {
 		placed[c] = true
 	}
 	for name, m := range s.members {
-		reachable := !m.proxy.isDisconnected() && !s.registration(name).Quarantined
+		reachable := !m.proxy.IsDisconnected() && !s.registration(name).KubeFedLocked()
 		switch {
 		case placed[name] && reachable:
 			s.write(m, o, name)

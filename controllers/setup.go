@@ -36,6 +36,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/propagation"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -137,6 +138,9 @@ type setup struct {
 	fleet   *federation.Fleet
 	istio   *istiodistribution.Distribution
 	stores  federation.KindStores
+	// records are the stores with the engines that carry the objects to the members.
+	records propagation.Store
+	engines *engines
 	backlog *backlog.Tracker
 	units   *triggers.Units
 
@@ -197,15 +201,26 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 			s.health.Wake()
 			s.status.Wake()
 		}}
-	s.objects = federation.NewObjects(s.host, federation.CiliumPolicy, s.mgr.GetLogger(), s.units.OnHostObject)
-	fleet := s.fleetConfig("", s.units.OnMemberObject)
+	hostObject := func(key, resource string) {
+		s.units.OnHostObject(key, resource)
+		s.records.Engines.Recheck("", key)
+	}
+	memberObject := func(cluster, key string) {
+		s.units.OnMemberObject(cluster, key)
+		s.records.Engines.Recheck(cluster, key)
+	}
+	s.objects = federation.NewObjects(s.host, federation.CiliumPolicy, s.mgr.GetLogger(), hostObject)
+	fleet := s.fleetConfig("", memberObject)
 	fleet.Kind, fleet.Log = federation.CiliumPolicy, s.mgr.GetLogger()
 	var err error
 	if s.fleet, err = federation.NewFleet(fleet); err != nil {
 		return nil, err
 	}
 	s.istio, err = istiodistribution.New(istiodistribution.Config{
-		Fleet: s.fleetConfig("istio", nil), HostObject: s.units.OnHostObject, MemberObject: s.units.OnMemberObject, Changed: s.units.RequeueAll,
+		Fleet: s.fleetConfig("istio", nil), HostObject: hostObject, MemberObject: memberObject, Changed: func() {
+			s.units.RequeueAll()
+			s.records.Engines.Recheck("", "")
+		},
 		KindChanged: func() {
 			s.health.Wake()
 			s.foreign.Requeue("")
@@ -217,7 +232,16 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 	s.stores = federation.KindStores{
 		{Kind: federation.CiliumPolicy, Host: s.objects, Members: s.fleet}, {Kind: federation.IstioPolicy, Host: s.istio.Objects, Members: s.istio.Fleet},
 	}
-	s.backlog = &backlog.Tracker{Queue: writequeue.New("policies", s.config.WriteLimits), Objects: s.stores, Members: s.stores, Clock: s.config.Clock}
+	if s.engines, err = s.newEngines(); err != nil {
+		return nil, err
+	}
+	if err := s.addMemberWriter(); err != nil {
+		return nil, err
+	}
+	if s.records, err = s.engines.add("policies", s.stores, s.stores, s.writer, s.units.OnReport); err != nil {
+		return nil, err
+	}
+	s.backlog = &backlog.Tracker{Queue: writequeue.New("policies", s.config.WriteLimits), Objects: s.records, Members: s.stores, Clock: s.config.Clock}
 	s.units.Fleet, s.units.Stores, s.units.Backlog = s.fleet, s.stores, s.backlog
 	if err := errors.Join(s.backlog.AddToManager(s.mgr, s.queues.Units), s.backlog.ReportProgress(s.mgr, s.cache.EnqueueResourceClasses)); err != nil {
 		return nil, err
@@ -258,14 +282,24 @@ func (s *setup) addClock(ready startup.Ready) (startup.Ready, error) {
 // groups, because before that a statement that needs one would be refused, and for the members and the write queues.
 func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 	g := &triggers.Groups{Units: s.units, Queue: s.queues.Groups, Known: make(chan struct{})}
-	g.Objects = federation.NewObjects(s.host, federation.CiliumGroup, s.mgr.GetLogger(), g.OnHostObject)
-	config := s.fleetConfig("groups", g.OnMemberObject)
+	var records propagation.Store
+	g.Objects = federation.NewObjects(s.host, federation.CiliumGroup, s.mgr.GetLogger(), func(name, subject string) {
+		g.OnHostObject(name, subject)
+		records.Engines.Recheck("", name)
+	})
+	config := s.fleetConfig("groups", func(cluster, object string) {
+		g.OnMemberObject(cluster, object)
+		records.Engines.Recheck(cluster, object)
+	})
 	config.Kind = federation.CiliumGroup
 	fleet, err := federation.NewFleet(config)
 	if err != nil {
 		return nil, err
 	}
-	g.Backlog = &backlog.Tracker{Queue: writequeue.New("groups", s.config.WriteLimits), Objects: g.Objects, Members: fleet, Clock: s.config.Clock}
+	if records, err = s.engines.add("groups", g.Objects, fleet, nil, func(name string) { g.OnMemberObject("", name) }); err != nil {
+		return nil, err
+	}
+	g.Backlog = &backlog.Tracker{Queue: writequeue.New("groups", s.config.WriteLimits), Objects: records, Members: fleet, Clock: s.config.Clock}
 	if err := g.Backlog.AddToManager(s.mgr, s.queues.Groups); err != nil {
 		return nil, err
 	}
@@ -275,7 +309,7 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
 	ready = startup.AfterMembers(startup.After(ready, g.Known), checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
 	ready = backlog.AfterUpdate(ready, s.backlog, g.Backlog)
-	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: g.Objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: records, Engines: records.Engines, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
 		Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
 	return ready, s.groups.SetupWithManager(s.mgr, ready)
 }
@@ -298,7 +332,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Client:         client,
 		Cache:          s.cache,
 		Fleet:          s.stores,
-		Federated:      s.stores,
+		Federated:      s.records,
 		Reports:        s.reports,
 		Metrics:        unitMetrics,
 		Policies:       s.queues.Policies,
@@ -306,7 +340,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Queue:          s.backlog.Queue,
 		Workers:        config.Workers,
 		UpdatePending:  s.backlog.Update,
-		MemberWriter:   s.writer,
+		Engines:        s.records.Engines,
 		MaxInFlight:    config.WriteLimits.MaxInFlight,
 		Units:          s.queues.Units,
 		Members:        s.health,
@@ -321,7 +355,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Events:         protectedresource.LimitEvents(s.mgr.GetEventRecorder("acp-adapter")),
 	}
 	policies := &accesscontrolpolicy.Reconciler{
-		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.stores, Units: s.queues.Units, Clock: config.Clock,
+		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.records, Units: s.queues.Units, Clock: config.Clock,
 	}
 	if err := units.SetupWithManager(s.mgr, ready); err != nil {
 		return nil, err

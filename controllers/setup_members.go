@@ -16,10 +16,10 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// addMemberHealth adds what concerns each member as a whole: the health checks, the rotation of tokens, direct writes,
+// addMemberHealth adds what concerns each member as a whole: the health checks, the rotation of tokens,
 // the downgrade marks, and the reports about nodes.
 func (s *setup) addMemberHealth(ready startup.Ready) (startup.Ready, error) {
-	return ready, errors.Join(s.addHealthChecks(), s.addRotation(), s.addMemberWriter(), s.addMarks(), s.addNodes())
+	return ready, errors.Join(s.addHealthChecks(), s.addRotation(), s.addMarks(), s.addNodes())
 }
 
 // addHealthChecks adds the health checks of the members.
@@ -90,7 +90,7 @@ func (s *setup) addRotation() error {
 	return s.add(rotator)
 }
 
-// addMemberWriter adds the direct writes into members while KubeFed lags.
+// addMemberWriter adds the writer that overtakes KubeFed while it lags.
 func (s *setup) addMemberWriter() error {
 	metrics, err := memberwriter.NewMetrics(s.config.Metrics)
 	if err != nil {

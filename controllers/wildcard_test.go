@@ -91,8 +91,8 @@ func TestWildcard(t *testing.T) {
 	push()
 	s.untilUnit("both members are realized", s.wildcard(), bothRealized)
 
-	s.members["m2"].proxy.disconnect()
-	defer s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Disconnect()
+	defer s.members["m2"].proxy.Reconnect()
 	s.revokeAll()
 	s.untilSpec("it is emptied", s.wildcard(), "ingress:[map[]]", true)
 	push()
@@ -101,7 +101,7 @@ func TestWildcard(t *testing.T) {
 		t.Fatalf("placed in %v before every member has the revocation", placed)
 	}
 
-	s.members["m2"].proxy.reconnect()
+	s.members["m2"].proxy.Reconnect()
 	push()
 	s.until("it is placed nowhere after every member has the revocation", func() string {
 		if placed, ok := s.unitPlaced(s.wildcard()); !ok || len(placed) > 0 {

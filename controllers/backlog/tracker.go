@@ -35,7 +35,7 @@ func (t *Tracker) Update(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o, _ := t.Objects.Get(name)
-	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
+	if o == nil || o.Handled() || o.Meta.DeletionTimestamp != nil {
 		delete(t.unreported, name)
 	} else {
 		if t.unreported == nil {

@@ -33,6 +33,8 @@ type Reconciler struct {
 	Queue         *writequeue.Queue
 	PendingWrites func(object string)
 	Subjects      *requestqueue.Queue
+	// Engines carry the objects to the members; nil means that only KubeFed does.
+	Engines Engines
 
 	Clock clock.PassiveClock
 
@@ -41,6 +43,14 @@ type Reconciler struct {
 	rendered map[string]rendering
 	// handovers tracks the subjects whose addresses wait for their next subject.
 	handovers grace.Tracker
+}
+
+// Engines are what is needed of the propagation engines. propagation.Engines implements it.
+type Engines interface {
+	// Expedite carries an object that was just written before everything that is not urgent.
+	Expedite(o *federation.Object)
+	// Unordered returns those of some members whose engine does not carry urgent objects first.
+	Unordered(clusters []string) []string
 }
 
 type rendering struct {
@@ -109,11 +119,11 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
 		return false, errHandover
 	}
-	if len(writes) > 0 &&
-		!r.Queue.TryAdmit(writequeue.Request{Unit: subject, Priority: r.priorityOf(writes, requested), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
+	priority := r.priorityOf(writes, requested)
+	if !r.admitted(subject, writes, priority) {
 		return true, nil
 	}
-	if err := r.write(ctx, subject, writes); err != nil {
+	if err := r.write(ctx, subject, writes, priority >= writequeue.Revocation); err != nil {
 		return false, err
 	}
 	for _, e := range r.Federated.Of(subject) {
@@ -125,6 +135,17 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 		}
 	}
 	return false, nil
+}
+
+// admitted reports whether objects may be written now. Members whose engine carries urgent objects first need no queue.
+func (r *Reconciler) admitted(subject string, writes []*federation.Object, priority writequeue.Priority) bool {
+	members := federation.MembersOf(writes)
+	request := writequeue.Request{Unit: subject, Priority: priority, Members: members}
+	if r.Engines != nil {
+		request.Members = r.Engines.Unordered(members)
+	}
+	ordered := len(members) > 0 && len(request.Members) == 0
+	return len(writes) == 0 || ordered || r.Queue.TryAdmit(request, r.Clock.Now())
 }
 
 // priorityOf returns the priority of writing objects.

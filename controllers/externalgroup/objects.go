@@ -93,7 +93,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, subject, writes)
+	return r.write(ctx, subject, writes, r.revokes(writes))
 }
 
 // writes returns the objects of a subject that have to be written to the host.
@@ -152,11 +152,14 @@ func (r *Reconciler) next(view *policycache.View, subject string, rendered *enfo
 	return next, nil
 }
 
-func (r *Reconciler) write(ctx context.Context, subject string, writes []*federation.Object) error {
+func (r *Reconciler) write(ctx context.Context, subject string, writes []*federation.Object, urgent bool) error {
 	for _, next := range writes {
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
 			return err
+		}
+		if urgent && r.Engines != nil {
+			r.Engines.Expedite(written)
 		}
 		r.PendingWrites(written.Meta.Name)
 		log.FromContext(ctx).Info("Wrote federated group", "name", written.Meta.Name, "subject", subject,

@@ -20,8 +20,8 @@ func (r *Reconciler) remove(ctx context.Context, e *federation.Object) error {
 		}
 		log.FromContext(ctx).Info("Placed federated group nowhere", "name", e.Meta.Name)
 		return nil
-	case !e.Propagation.Seen || len(r.notSeenWithout(e)) > 0:
-		return nil // An event of the member or of KubeFed triggers the next step.
+	case !e.Handled() || len(r.notSeenWithout(e)) > 0:
+		return nil // An event of the member or of its engine triggers the next step.
 	}
 	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, e, r.everPlaced(e)); err != nil {
 		return err
@@ -37,10 +37,10 @@ func (r *Reconciler) everPlaced(e *federation.Object) []string {
 	})
 }
 
-// notSeenWithout returns the members that may have the object and were not seen without it since KubeFed was to remove
-// it.
+// notSeenWithout returns the members that may have the object and were not seen without it since their engines were to
+// remove it.
 func (r *Reconciler) notSeenWithout(e *federation.Object) []string {
 	return slices.DeleteFunc(r.everPlaced(e), func(c string) bool {
-		return !slices.Contains(e.Placement, c) && e.SeenWithout(r.Fleet.Observe(c, e.Meta.Name))
+		return !slices.Contains(e.Placement, c) && e.SeenWithout(c, r.Fleet.Observe(c, e.Meta.Name))
 	})
 }

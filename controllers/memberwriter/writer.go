@@ -159,7 +159,7 @@ func (w *Writer) overdue(now time.Time) {
 
 func (w *Writer) enqueue(o *federation.Object) {
 	for _, c := range w.Members.Clusters() {
-		if c.Quarantined || c.Leaving || o.SpecIn(c.Name) == nil {
+		if !c.Engine.IsKubeFed() || c.Quarantined || c.Leaving || o.SpecIn(c.Name) == nil {
 			continue
 		}
 		at := place{c.Name, o.Key()}
@@ -300,7 +300,7 @@ var errNothing = errors.New("there is nothing to write")
 func (w *Writer) write(ctx context.Context, at place, o *federation.Object) error {
 	clusters := w.Members.Clusters()
 	i := slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == at.cluster })
-	if i < 0 || clusters[i].Quarantined || clusters[i].Leaving {
+	if i < 0 || !clusters[i].Engine.IsKubeFed() || clusters[i].Quarantined || clusters[i].Leaving {
 		return errNothing
 	}
 	seen := w.Members.Observe(at.cluster, at.key)

@@ -32,11 +32,21 @@ func (r *Reconciler) admit(f *facts, p *plan, priority writequeue.Priority) (at 
 	if r.recent.inFlight(f.Existing, p.Writes, r.systemClock().Now(), r.MaxInFlight) {
 		return stepInFlight, ""
 	}
-	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: federation.MembersOf(p.Writes)}
-	if len(p.Writes) > 0 && !r.Queue.TryAdmit(request, f.Now) {
+	members := federation.MembersOf(p.Writes)
+	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: r.unordered(members)}
+	ordered := len(members) > 0 && len(request.Members) == 0 // every member's engine carries urgent objects first
+	if len(p.Writes) > 0 && !ordered && !r.Queue.TryAdmit(request, f.Now) {
 		return stepQueued, ""
 	}
 	return stepApplied, ""
+}
+
+// unordered returns the members for which the write queue has to hold back what is not urgent.
+func (r *Reconciler) unordered(members []string) []string {
+	if r.Engines == nil {
+		return members
+	}
+	return r.Engines.Unordered(members)
 }
 
 // apply carries out the plan of an outcome, and records in the outcome what was written.
@@ -62,10 +72,10 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 		end := r.systemClock().Now()
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		direct := priority >= writequeue.Revocation && r.MemberWriter != nil
+		direct := priority >= writequeue.Revocation && r.Engines != nil
 		out.Handovers = append(out.Handovers, handover{Object: written, Begin: begin, End: end, Direct: direct})
 		if direct {
-			r.MemberWriter.Send(written)
+			r.Engines.Expedite(written)
 		}
 		r.recent.written(written.Key(), end)
 		r.UpdatePending(written.Key())

@@ -147,6 +147,7 @@ func (f *facts) clusterState(
 		s := objectState{
 			Label:        objectLabel(name),
 			Name:         name,
+			Engine:       f.engineOf(cluster),
 			Desired:      p.Desired[name][cluster],
 			Observation:  f.Observed.of(cluster, name),
 			Settled:      true,
@@ -159,9 +160,9 @@ func (f *facts) clusterState(
 		e := byKey[name]
 		_, s.MayExist = slices.BinarySearch(e.everPlaced, cluster)
 		if e.Object != nil {
-			// KubeFed's status refers to the previous write.
-			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.deferred(), e.Propagation.Seen && !done.deferred()
-			s.KubeFedStatus = e.Propagation.Clusters[cluster]
+			// Until the plan is written, the engine's report refers to the previous write.
+			report := e.ReportIn(cluster)
+			s.Propagated, s.Settled, s.EngineStatus = report.Applied && !done.deferred(), report.Settled && !done.deferred(), report.Reason
 		}
 		if s.relevant() {
 			sight = append(sight, s)
@@ -247,10 +248,10 @@ func (f *facts) suspendedState(cluster string) (v1alpha1.MemberState, message.Me
 func (f *facts) groupsIn(cluster string) []objectState {
 	var out []objectState
 	for _, g := range f.Groups {
-		s := objectState{Group: true, Name: g.Name, Desired: g.Revision, Observation: f.observedGroup(cluster, &g), Settled: true}
+		s := objectState{Group: true, Name: g.Name, Engine: f.engineOf(cluster), Desired: g.Revision, Observation: f.observedGroup(cluster, &g), Settled: true}
 		if g.Federated != nil {
-			p := g.Federated.Propagation
-			s.Propagated, s.Settled, s.KubeFedStatus = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
+			report := g.Federated.ReportIn(cluster)
+			s.Propagated, s.Settled, s.EngineStatus = report.Applied || g.Revision == "", report.Settled, report.Reason
 			s.MayExist = g.Revision == ""
 		}
 		if s.relevant() {
@@ -258,6 +259,14 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		}
 	}
 	return out
+}
+
+// engineOf returns the engine of a member, or "" if it is not registered.
+func (f *facts) engineOf(cluster string) federation.Engine {
+	if c := f.cluster(cluster); c != nil {
+		return c.Engine
+	}
+	return ""
 }
 
 // orphaned reports that no ProtectedResource of the unit exists any more.
@@ -278,11 +287,13 @@ type objectState struct {
 	Name        string
 	Desired     string
 	Observation federation.Observation
-	// Propagated reports that, according to KubeFed, the member has the present generation. KubeFedStatus is KubeFed's status
+	// Propagated reports that, according to the member's engine, it has the present version. EngineStatus is the engine's reason
 	// otherwise.
-	Propagated    bool
-	KubeFedStatus string
-	// Settled reports that KubeFed has handled the present generation.
+	Propagated   bool
+	EngineStatus string
+	// Engine is the member's engine, or "" for a member that is not registered.
+	Engine federation.Engine
+	// Settled reports that the engine has handled the present version.
 	Settled bool
 	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
@@ -322,7 +333,7 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
-	case s.Desired == "" && (!s.Settled || s.KubeFedStatus == federation.WaitingForRemoval):
+	case s.Desired == "" && (!s.Settled || s.EngineStatus == federation.WaitingForRemoval):
 		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
@@ -357,17 +368,20 @@ func (s *objectState) changed() bool {
 	return s.WasRealized && s.Settled && s.Propagated
 }
 
-// waiting appends KubeFed's status, if it explains the delay.
+// waiting appends the engine's status, if it explains the delay.
 func (s *objectState) waiting(what message.Message) message.Message {
 	switch {
 	case s.MissingGroup != "":
 		return message.StateWaitsForGroup(what, s.MissingGroup)
 	case s.Deferred:
 		return message.StateQueued(what)
-	case s.KubeFedStatus == "":
+	case s.EngineStatus == "":
 		return what
 	}
-	return message.StateKubefedSays(what, s.KubeFedStatus)
+	if s.Engine != "" && s.Engine != federation.EngineKubeFed {
+		return message.StateEngineSays(what, string(s.Engine), s.EngineStatus)
+	}
+	return message.StateKubefedSays(what, s.EngineStatus)
 }
 
 func (s *objectState) what() message.Message {

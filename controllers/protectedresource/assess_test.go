@@ -57,7 +57,7 @@ func TestObjectState(t *testing.T) {
 		{"not wanted, being removed", objectState{Observation: there("r", "r", ""), MayExist: true}, true, v1alpha1.MemberPending},
 		{
 			"not wanted, and KubeFed waits for the member",
-			objectState{Observation: there("r", "r", ""), Settled: true, KubeFedStatus: federation.WaitingForRemoval},
+			objectState{Observation: there("r", "r", ""), Settled: true, EngineStatus: federation.WaitingForRemoval},
 			true, v1alpha1.MemberPending,
 		},
 		{"not wanted, and nobody removes it", objectState{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},

@@ -61,8 +61,8 @@ type Reconciler struct {
 	// Workers is the number of resources that are reconciled concurrently; 0 means DefaultWorkers.
 	Workers       int
 	UpdatePending func(object string)
-	// MemberWriter writes urgent changes directly into members; nil disables that.
-	MemberWriter interface{ Send(o *federation.Object) }
+	// Engines carry the objects to the members; nil means that only KubeFed does, and at its own pace.
+	Engines Engines
 	// MaxInFlight bounds how long a write waits for KubeFed to report on the previous version of the same object.
 	MaxInFlight time.Duration
 	Units       *requestqueue.Queue
@@ -83,6 +83,14 @@ type Reconciler struct {
 	missingGroups grace.Tracker
 	// deferredStatus tracks resources whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
+}
+
+// Engines are what is needed of the propagation engines. propagation.Engines implements it.
+type Engines interface {
+	// Expedite carries an object that was just written before everything that is not urgent.
+	Expedite(o *federation.Object)
+	// Unordered returns those of some members whose engine does not carry urgent objects first.
+	Unordered(clusters []string) []string
 }
 
 // Enforcers are the enforcers in use.

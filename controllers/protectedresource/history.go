@@ -28,11 +28,11 @@ func (f *facts) forgotten(cluster string) bool {
 	return named && f.cluster(cluster) == nil
 }
 
-// notSeenWithout returns the members that may have the object and have not been seen without it since KubeFed was to
-// remove it.
+// notSeenWithout returns the members that may have the object and have not been seen without it since their engines were
+// to remove it.
 func (f *facts) notSeenWithout(e *federation.Object) []string {
 	return slices.DeleteFunc(f.everPlaced(e), func(c string) bool {
-		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observed.of(c, e.Key()))
+		return !slices.Contains(e.Placement, c) && e.SeenWithout(c, f.Observed.of(c, e.Key()))
 	})
 }
 
@@ -46,7 +46,7 @@ func (f *facts) remainingPolicies(e *federation.Object) []string {
 
 // absentEverywhere reports that no member has the object.
 func (f *facts) absentEverywhere(e *federation.Object) bool {
-	return e.Propagation.Seen && len(f.notSeenWithout(e)) == 0
+	return e.Handled() && len(f.notSeenWithout(e)) == 0
 }
 
 // currentRevisions returns the revision that each placed member must have according to the current object.

@@ -46,7 +46,7 @@ func (s *recentWrites) inFlight(before, next []*federation.Object, now time.Time
 		if !recent {
 			continue
 		}
-		reported := slices.ContainsFunc(before, func(e *federation.Object) bool { return e.Key() == name && e.Propagation.Seen })
+		reported := slices.ContainsFunc(before, func(e *federation.Object) bool { return e.Key() == name && e.Handled() })
 		if reported || now.Sub(writtenAt) >= limit {
 			delete(s.wrote, name)
 			continue

@@ -98,7 +98,7 @@ func (r *Rotator) checkAll(ctx context.Context) {
 			r.failed(c, tokens.Reader, err)
 		}
 		if err := r.pusher(ctx, c); err != nil {
-			r.failed(c, tokens.Pusher, err)
+			r.failed(c, c.Engine.Account(), err)
 		}
 	}
 	r.Metrics.keep(clusters)
@@ -118,9 +118,14 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 	return err
 }
 
-// pusher renews KubeFed's token when it is due. KubeFed is notified whenever the token that exists is not the announced
+// pusher renews the token of the member's engine when it is due. KubeFed's has to be announced: KubeFed is notified whenever the token that exists is not the announced
 // one, so that a crash in between is repaired, and a token that another program wrote is announced, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
+	if c.Engine == federation.EngineDirect {
+		namespace, name := c.WriterSecret(r.KubeFedNamespace, r.CredentialsNamespace)
+		_, _, err := r.renew(ctx, c, namespace, name, tokens.Direct)
+		return err // The engine reads the Secret again by itself.
+	}
 	if c.Secret == "" {
 		return nil // Nothing can be pushed to the member, which is a finding about it.
 	}

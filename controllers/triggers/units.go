@@ -78,6 +78,18 @@ func (u *Units) OnMemberObject(cluster, object string) {
 	}
 }
 
+// OnReport handles the event that an engine reports something else about an object.
+func (u *Units) OnReport(object string) {
+	u.Backlog.Update(object)
+	if resource, ok := u.Reports.ResourceOf(object); ok {
+		u.Queue.Add(requestqueue.Observed, resource)
+		return
+	}
+	if federated, ok := u.Stores.Get(object); ok && federated.Resource() != "" {
+		u.Queue.Add(requestqueue.Observed, federated.Resource())
+	}
+}
+
 // OnNodeReport handles the event that the nodes of a member report something else about objects.
 func (u *Units) OnNodeReport(objects []string) {
 	for _, object := range objects {

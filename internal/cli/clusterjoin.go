@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ type joinFlags struct {
 	memberKubeconfig, memberContext string
 	endpoint, ca, proxy             string
 	labels                          map[string]string
-	mesh, enforcer                  string
+	mesh, enforcer, engine          string
 	places                          map[string]*string
 	lifetime                        time.Duration
 	istio, classLabels, dryRun      bool
@@ -62,6 +63,13 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 		"",
 		"`NAME` of what enforces there: cilium, with or without Istio, or istio, where there is no Cilium: then Cilium's kinds are brought for KubeFed, "+
 			"and nothing of Cilium's counts as enforced there; empty: what is registered, else cilium",
+	)
+	f.StringVar(
+		&j.engine,
+		"engine",
+		"",
+		"`NAME` of the propagation engine that carries policies there: kubefed, or direct, where the adapter writes itself; empty: what is registered, "+
+			"else kubefed. For a member that is registered with another engine, the command moves it (docs/engines.md)",
 	)
 	j.places = map[string]*string{
 		federation.AnnotationCiliumConfig: f.String(
@@ -112,6 +120,9 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		}
 	default:
 		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	}
+	if e := federation.Engine(j.engine); e != "" && !slices.Contains(federation.Engines(), e) {
+		return usage("--engine %q is neither kubefed nor direct", j.engine)
 	}
 	host, config, err := j.host()
 	if err != nil {
@@ -169,6 +180,7 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 		Labels:    j.labels,
 		Mesh:      j.mesh,
 		Enforcer:  j.enforcer,
+		Engine:    federation.Engine(j.engine),
 		Locations: federation.ParseLocations(declared),
 	}
 	if !c.Locations.Problem.IsZero() {

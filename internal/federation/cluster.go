@@ -45,6 +45,8 @@ type Cluster struct {
 	Mesh string
 	// Enforcer is the enforcer that the member declares by AnnotationEnforcer; "" means Cilium.
 	Enforcer string
+	// Engine is the propagation engine that AnnotationEngine selects.
+	Engine Engine
 	// Locations are the locations of the parts of its dataplane.
 	Locations Locations
 	// AnnouncedToken is the fingerprint of the last token that was announced to KubeFed, or "".
@@ -87,6 +89,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Istio:            c.Annotations[AnnotationIstio],
 		Mesh:             mesh,
 		Enforcer:         c.Annotations[AnnotationEnforcer],
+		Engine:           ParseEngine(c.Annotations[AnnotationEngine]),
 		Locations:        ParseLocations(c.Annotations),
 		AnnouncedToken:   c.Annotations[AnnotationRenewed],
 	}, nil
@@ -137,6 +140,8 @@ func (c Cluster) samePlacementAndStatus(d Cluster) bool {
 		c.Istio == d.Istio &&
 		c.Mesh == d.Mesh &&
 		c.Enforcer == d.Enforcer &&
+		c.Engine == d.Engine &&
+		c.Secret == d.Secret &&
 		c.Locations == d.Locations &&
 		sameMark(c.Downgrade, d.Downgrade)
 }

@@ -212,6 +212,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.Downgrade = c.Labels, c.Leaving, c.Downgrade
 		old.cluster.Quarantined, old.cluster.QuarantineReason = c.Quarantined, c.QuarantineReason
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
+		old.cluster.Engine, old.cluster.Secret = c.Engine, c.Secret
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
@@ -260,6 +261,9 @@ func (f *fleet[T]) Clusters() []Cluster {
 	slices.SortFunc(out, byName)
 	return out
 }
+
+// Cluster returns a registered member.
+func (f *fleet[T]) Cluster(name string) (Cluster, bool) { return f.clusters.Get(name) }
 
 // observe reports whether a member can be read. The returned member is nil if it has not been contacted.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {

@@ -135,6 +135,9 @@ const (
 	// AnnotationEnforcer is EnforcerIstio for a member in which Istio alone enforces, so that Cilium is not required
 	// there. A member without it has Cilium, with or without Istio. `kubectl acp cluster join --enforcer` writes it.
 	AnnotationEnforcer = "acp.io/enforcer"
+	// AnnotationEngine is the propagation engine that carries objects to the member, an Engine. Without it, KubeFed does. `kubectl
+	// acp cluster join --engine` writes it.
+	AnnotationEngine = "acp.io/engine"
 	// AnnotationQuarantinedSecret contains the name of the Secret that KubeFed used before the quarantine. See
 	// Registrations.
 	AnnotationQuarantinedSecret = "acp.io/quarantined-secret" //nolint:gosec // the name of an annotation
@@ -154,6 +157,11 @@ const NoMesh = v1alpha1.NoMesh
 // PusherSecretName returns the name of the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join`
 // creates for KubeFed's token of a member.
 func PusherSecretName(cluster string) string { return "acp-pusher-" + cluster }
+
+// DirectSecretName returns the name of the Secret on the host, in the credentials namespace, with the token of the account with
+// which the direct engine writes in a member. The registration of such a member names this Secret, which KubeFed does not find in
+// its own namespace, so that KubeFed has no client of the member.
+func DirectSecretName(cluster string) string { return "acp-direct-" + cluster }
 
 // ClusterResource is the resource of KubeFedClusters.
 var ClusterResource = clusterResource

@@ -93,6 +93,19 @@ func (s KindStores) Registry() (bool, error) { return s[0].Members.Registry() }
 // Clusters returns the registered members.
 func (s KindStores) Clusters() []Cluster { return s[0].Members.Clusters() }
 
+// Cluster returns a registered member.
+func (s KindStores) Cluster(name string) (Cluster, bool) {
+	clusters := s[0].Members.Clusters()
+	if lookup, ok := s[0].Members.(interface{ Cluster(string) (Cluster, bool) }); ok {
+		return lookup.Cluster(name)
+	}
+	i := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == name })
+	if i < 0 {
+		return Cluster{}, false
+	}
+	return clusters[i], true
+}
+
 // Observe returns the observation of the object of a key in a member.
 func (s KindStores) Observe(cluster, key string) Observation {
 	k, name := s.of(key)

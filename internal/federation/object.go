@@ -27,8 +27,10 @@ type Object struct {
 	Placement []string
 	// Overrides are the differences by member.
 	Overrides map[string]Override
-	// Propagation is KubeFed's status, which is only read.
+	// Propagation is KubeFed's status, which is only read. It says nothing about members of other engines: see ReportIn.
 	Propagation Propagation
+	// Reporter returns the reports of the members' engines; nil means that KubeFed is the only engine.
+	Reporter Reporter
 	// ForeignFields reports that the object has content that ACP never writes (a cluster selector, other override
 	// paths) or that cannot be parsed. The object must be written again even if the rest is as wanted.
 	ForeignFields bool

@@ -102,7 +102,9 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	}
 	switch {
 	case err == nil:
-		o.watch.Offer(written)
+		if written.GetDeletionTimestamp() == nil || len(written.GetFinalizers()) > 0 { // otherwise the write has deleted it
+			o.watch.Offer(written)
+		}
 		return ParseObject(o.kind, written), nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && obj.Meta.ResourceVersion != ""):
 		o.refresh(ctx, obj.Meta.Name)

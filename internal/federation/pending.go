@@ -28,14 +28,14 @@ func MembersOf(objects []*Object) []string {
 
 // PendingMembers returns the members to which KubeFed has not yet pushed the current version of an object: those that
 // can be read and lack it, or that were not read yet. It returns none if KubeFed reported the present generation as
-// handled, with or without success.
+// handled, with or without success. Members of other engines are left out.
 func PendingMembers(o *Object, members Members) []string {
 	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
 		return nil
 	}
 	held := map[string]bool{}
 	for _, c := range members.Clusters() {
-		held[c.Name] = c.Quarantined
+		held[c.Name] = c.Quarantined || !c.Engine.IsKubeFed()
 	}
 	return slices.DeleteFunc(o.EverPlaced(), func(name string) bool {
 		if held[name] {

@@ -42,10 +42,10 @@ func (o *Object) IsForgotten(cluster string) bool {
 	return slices.Contains(SplitNames(o.Meta.Annotations[AnnotationForget]), cluster)
 }
 
-// SeenWithout reports that a member does not have the object, and that KubeFed will not create it. It is false for a
+// SeenWithout reports that a member does not have the object, and that its engine will not create it. It is false for a
 // member that is not registered or cannot be read.
-func (o *Object) SeenWithout(seen Observation) bool {
-	return o.Propagation.Seen && seen.Registered && seen.Reachable && seen.Object == nil
+func (o *Object) SeenWithout(cluster string, seen Observation) bool {
+	return seen.Registered && seen.Reachable && seen.Object == nil && o.ReportIn(cluster).Settled
 }
 
 // ReleasesMember reports that o lists a member that is leaving as placed before, and next, which replaces it, does not.
@@ -90,4 +90,15 @@ func DeleteAbsent(ctx context.Context, host Host, members Members, o *Object, ev
 		}
 	}
 	return host.Delete(ctx, o)
+}
+
+// WithoutKubeFedFinalizer records an object without the finalizer that KubeFed's controller would have to remove, and returns it.
+func WithoutKubeFedFinalizer(ctx context.Context, host Host, o *Object) (*Object, error) {
+	if !slices.Contains(o.Meta.Finalizers, finalizerKubeFed) {
+		return o, nil
+	}
+	next := *o
+	next.Meta = *o.Meta.DeepCopy()
+	next.Meta.Finalizers = slices.DeleteFunc(next.Meta.Finalizers, func(f string) bool { return f == finalizerKubeFed })
+	return host.Apply(ctx, &next)
 }

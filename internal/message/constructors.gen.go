@@ -3327,6 +3327,11 @@ func StateEnforcesNothing(reason Message) Message {
 	return build("state.enforces-nothing", param{"reason", reason})
 }
 
+// StateEngineSays is "{state}; the engine {engine} reports {word}".
+func StateEngineSays(state Message, engine string, word string) Message {
+	return build("state.engine-says", param{"engine", engine}, param{"state", state}, param{"word", word})
+}
+
 // StateForeignUnknown is "the policy is there, and it is not known whether policies of others let more in: {reason}".
 func StateForeignUnknown(reason Message) Message {
 	return build("state.foreign-unknown", param{"reason", reason})

@@ -261,11 +261,15 @@ func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstruct
 	}
 }
 
-// refusesPusher reports whether the guard refuses a dry-run request as the pusher. It returns false if the operator may
-// not impersonate the pusher.
+// refusesPusher reports whether the guard refuses the user of the member's engine, whichever it is. It returns false if the
+// operator may not impersonate that user.
 func (o *Operator) refusesPusher(ctx context.Context) bool {
-	account := strings.Split(strings.TrimPrefix(guard.Pusher, "system:serviceaccount:"), ":")
-	client, err := dynamic.NewForConfig(as(o.base, guard.Pusher, "system:serviceaccounts", "system:serviceaccounts:"+account[0]))
+	return o.refuses(ctx, guard.Pusher) || o.refuses(ctx, guard.DirectWriter)
+}
+
+// refuses reports whether the guard refuses a dry-run request of a user because of the downgrade.
+func (o *Operator) refuses(ctx context.Context, user string) bool {
+	client, err := dynamic.NewForConfig(as(o.base, user, "system:serviceaccounts", "system:serviceaccounts:"+guard.Namespace))
 	if err != nil {
 		return false
 	}

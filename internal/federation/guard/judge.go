@@ -27,8 +27,8 @@ const (
 
 // Judge compares a member's policies with the rendered ones, and returns a sentence about the difference, or the
 // zero Message if there is none. found contains the policies and bindings of the member, including others; c are the credentials of the
-// classes, which are compared only if the policy about them was installed. It is pure.
-func Judge(found []*unstructured.Unstructured, c Credentials) (State, message.Message) {
+// classes, which are compared only if the policy about them was installed. pushers are as for Objects. It is pure.
+func Judge(found []*unstructured.Unstructured, c Credentials, pushers ...string) (State, message.Message) {
 	key := func(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.GetName() }
 	have := map[string]*unstructured.Unstructured{}
 	for _, o := range found {
@@ -37,7 +37,7 @@ func Judge(found []*unstructured.Unstructured, c Credentials) (State, message.Me
 	if have[kindPolicy+" "+ClassLabels] == nil && have[kindBinding+" "+ClassLabels] == nil {
 		c = Credentials{}
 	}
-	want, err := Objects(c)
+	want, err := Objects(c, pushers...)
 	if err != nil {
 		return Unknown, message.Of(err)
 	}

@@ -10,6 +10,8 @@ const (
 	Namespace = "acp-system"
 	// Pusher is the user as which KubeFed writes in a member.
 	Pusher = "system:serviceaccount:" + Namespace + ":acp-pusher"
+	// DirectWriter is the user as which the adapter itself writes in a member that uses the direct engine.
+	DirectWriter = "system:serviceaccount:" + Namespace + ":acp-direct"
 	// BreakGlass is the group that may change managed objects directly and downgrade a member.
 	BreakGlass = "acp:break-glass"
 	// Mark is the ConfigMap whose presence marks the member as downgraded.

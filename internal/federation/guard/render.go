@@ -10,14 +10,18 @@ import (
 )
 
 // Objects returns the policies and their bindings, each policy before its binding. If any credentials of workloads are
-// given, it includes the policy that guards them.
-func Objects(c Credentials) ([]*unstructured.Unstructured, error) {
+// given, it includes the policy that guards them. pushers are the users as which the member's engines write; without any,
+// it is Pusher.
+func Objects(c Credentials, pushers ...string) ([]*unstructured.Unstructured, error) {
+	if len(pushers) == 0 {
+		pushers = []string{Pusher}
+	}
 	type part struct {
 		name  string
 		spec  admission.ValidatingAdmissionPolicySpec
 		param *admission.ParamRef
 	}
-	parts := []part{{Writers, writers(), nil}, {Downgraded, downgraded(), markParam()}}
+	parts := []part{{Writers, writers(pushers), nil}, {Downgraded, downgraded(pushers), markParam()}}
 	if !c.Empty() {
 		parts = append(parts, part{ClassLabels, credentials(c), nil})
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,8 +62,25 @@ func match(rules []admission.NamedRuleWithOperations, namespaces ...string) *adm
 	return &admission.MatchResources{NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, ResourceRules: rules, MatchPolicy: &equivalent}
 }
 
+// isPusher returns an expression that is true for requests of the engines' users.
+func isPusher(pushers []string) string {
+	const user = "request.userInfo.?username.orValue('')"
+	if len(pushers) == 1 {
+		return fmt.Sprintf("%s == '%s'", user, pushers[0])
+	}
+	return fmt.Sprintf("%s in ['%s']", user, strings.Join(pushers, "', '"))
+}
+
+// isNotPusher returns an expression that is true for requests of all others.
+func isNotPusher(pushers []string) string {
+	if len(pushers) == 1 {
+		return fmt.Sprintf("request.userInfo.?username.orValue('') != '%s'", pushers[0])
+	}
+	return "!(" + isPusher(pushers) + ")"
+}
+
 // writers lets only the pusher and the break-glass group write managed objects, and only the latter the mark.
-func writers() admission.ValidatingAdmissionPolicySpec {
+func writers(pushers []string) admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
@@ -71,7 +89,7 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 			{Name: "configMap", Expression: "request.resource.resource == 'configmaps'"},
 			{Name: "mark", Expression: fmt.Sprintf("variables.configMap && request.namespace == '%s' && "+
 				"[object, oldObject].exists(o, o != null && o.metadata.?name.orValue('') == '%s')", Namespace, Mark)},
-			{Name: "pusher", Expression: fmt.Sprintf("request.userInfo.?username.orValue('') == '%s'", Pusher)}},
+			{Name: "pusher", Expression: isPusher(pushers)}},
 		Validations: []admission.Validation{
 			{
 				Expression: "variables.configMap || !variables.managed || variables.pusher || variables.breakGlass",
@@ -91,7 +109,7 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 }
 
 // downgraded refuses the pusher. Its binding admits everything while there is no mark.
-func downgraded() admission.ValidatingAdmissionPolicySpec {
+func downgraded(pushers []string) admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
 		ParamKind:        &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
@@ -99,7 +117,7 @@ func downgraded() admission.ValidatingAdmissionPolicySpec {
 		MatchConstraints: match(guarded(), IstioRoot),
 		Variables:        []admission.Variable{{Name: "reason", Expression: "params == null ? '' : params.?data.?reason.orValue('')"}},
 		Validations: []admission.Validation{
-			{Expression: fmt.Sprintf("request.userInfo.?username.orValue('') != '%s'", Pusher), Reason: &forbidden,
+			{Expression: isNotPusher(pushers), Reason: &forbidden,
 				MessageExpression: "'this cluster is downgraded and takes no policies until kubectl acp resume: ' + variables.reason",
 				Message:           "this cluster is downgraded and takes no policies until kubectl acp resume"},
 		},

@@ -111,18 +111,19 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 	return h.FactsOf(ctx, c), nil
 }
 
-// FactsOf reads a member with the tokens of KubeFed and the adapter.
+// FactsOf reads a member with the tokens of its engine and the adapter.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Unreachable: why} }
-	if c.Secret == "" {
+	if c.Secret == "" && c.Engine == federation.EngineKubeFed {
 		return silent("its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join")
 	}
-	pushing, err := h.token(ctx, h.KubeFedNamespace, c.Secret)
+	namespace, name := c.WriterSecret(h.KubeFedNamespace, h.CredentialsNamespace)
+	pushing, err := h.token(ctx, namespace, name)
 	if err != nil {
 		return silent(err.Error())
 	}
 	if pushing == "" {
-		return silent(fmt.Sprintf("there is no token in Secret %s/%s", h.KubeFedNamespace, c.Secret))
+		return silent(fmt.Sprintf("there is no token in Secret %s/%s", namespace, name))
 	}
 	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
 	if err != nil {
@@ -137,7 +138,7 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 		return silent(err.Error())
 	}
 	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Locations)
-	f.Istio.Declared, f.Mesh, f.Enforcer = c.Istio, c.Mesh, c.Enforcer
+	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine = c.Istio, c.Mesh, c.Enforcer, c.Engine
 	return f
 }
 

@@ -58,7 +58,7 @@ func (f *Fix) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	all, err := accounts()
+	all, err := accounts(c.Engine)
 	if err != nil {
 		return err
 	}
@@ -77,19 +77,20 @@ func (f *Fix) Run(ctx context.Context) error {
 		return err
 	}
 	if f.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := applyIstio(ctx, objects, f.Name, f.DryRun, record); err != nil {
+		if err := applyIstio(ctx, objects, f.Name, c.Engine, f.DryRun, record); err != nil {
 			return err
 		}
 	}
 	if err := f.admitted(ctx, c); err != nil {
 		return err
 	}
-	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, f.DryRun, record)
+	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, []string{c.Engine.Writer()}, f.DryRun, record)
 }
 
-// admitted checks that KubeFed's user in the member is the one that the guard admits.
+// admitted checks that the user of the member's engine is the one that the guard admits.
 func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
-	token, err := f.Host.token(ctx, f.Host.KubeFedNamespace, c.Secret)
+	namespace, name := c.WriterSecret(f.Host.KubeFedNamespace, f.Host.CredentialsNamespace)
+	token, err := f.Host.token(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
@@ -106,25 +107,26 @@ func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("ask member %s who KubeFed is there: %w", c.Name, err)
 	}
-	if who := review.Status.UserInfo.Username; who != guard.Pusher {
+	if who := review.Status.UserInfo.Username; who != c.Engine.Writer() {
 		return fmt.Errorf(
 			"%w: it is %s in member %s, and not %s; kubectl acp cluster join makes that account and registers it",
 			ErrOtherPusher,
 			who,
 			c.Name,
-			guard.Pusher,
+			c.Engine.Writer(),
 		)
 	}
 	return nil
 }
 
-// applyGuard applies the guard in a member. A cluster that is too old for it gets none.
-func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, record func(Step, error) error) error {
+// applyGuard applies the guard in a member, which admits pushers. A cluster that is too old for it gets none.
+func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels bool, pushers []string, dry bool,
+	record func(Step, error) error) error {
 	var credentials guard.Credentials
 	if labels {
 		credentials = preflight.Credentials(keys)
 	}
-	all, err := guard.Objects(credentials)
+	all, err := guard.Objects(credentials, pushers...)
 	if err != nil {
 		return err
 	}

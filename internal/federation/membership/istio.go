@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/deploy/istio"
+	"github.com/acp-io/acp/deploy/rbac/direct"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -28,12 +30,20 @@ func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
 	return append(out, k), nil
 }
 
-// istioRoles returns the root namespace and the roles of a member.
-func istioRoles() ([]*unstructured.Unstructured, error) { return documents("roles.yaml", istio.Roles) }
+// istioRoles returns the root namespace and the roles of a member that uses some engines.
+func istioRoles(engines ...federation.Engine) ([]*unstructured.Unstructured, error) {
+	out, err := documents("roles.yaml", istio.Roles)
+	if err != nil || !slices.Contains(engines, federation.EngineDirect) {
+		return out, err
+	}
+	own, err := documents("istio.yaml", direct.Istio)
+	return append(out, own...), err
+}
 
 // applyIstio creates what a member needs so that Istio's policies can be pushed to it, whether or not it has an Istio,
 // because KubeFed reads the kind in every member. An existing kind stays as Istio created it.
-func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, record func(Step, error) error) error {
+func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, engine federation.Engine, dry bool,
+	record func(Step, error) error) error {
 	kinds, err := documents("authorizationpolicies.yaml", istio.Kind)
 	if err != nil {
 		return err
@@ -41,7 +51,7 @@ func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, 
 	if err := applyMissing(ctx, objects, cluster, kinds, dry, record); err != nil {
 		return err
 	}
-	roles, err := istioRoles()
+	roles, err := istioRoles(engine)
 	if err != nil {
 		return err
 	}

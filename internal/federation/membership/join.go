@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/deploy/rbac/direct"
 	"github.com/acp-io/acp/deploy/rbac/member"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -76,6 +77,14 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if present != nil {
 		j.keep(registered)
 	}
+	if j.Cluster.Engine == "" {
+		j.Cluster.Engine = federation.EngineKubeFed
+	}
+	moves := present != nil && registered.Engine != j.Cluster.Engine
+	former := registered.Engine
+	if present != nil && j.Cluster.Engine == federation.EngineDirect {
+		moves, former = true, federation.EngineKubeFed // an earlier move may have been interrupted
+	}
 	if j.Cluster.WithoutCilium() {
 		j.Cluster.Mesh = federation.NoMesh
 	}
@@ -107,21 +116,37 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		}
 	}
 	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := applyIstio(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
+		if err := applyIstio(ctx, objects, j.Cluster.Name, j.Cluster.Engine, j.DryRun, j.step); err != nil {
+			return findings, err
+		}
+	}
+	if moves {
+		if err := j.admitBoth(ctx, objects, former); err != nil {
 			return findings, err
 		}
 	}
 	if j.DryRun {
-		err = j.register(ctx, "", "")
+		err = j.register(ctx, "", "", j.Cluster.Engine)
 	} else {
 		findings, err = j.withTokens(ctx, needs, findings)
 	}
 	if err != nil {
 		return findings, err
 	}
-	// The guard comes last, because until then KubeFed may use an account that the guard does not admit.
-	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, j.DryRun, j.step); err != nil || j.DryRun {
+	if moves && !j.DryRun {
+		if err := j.handOver(ctx); err != nil {
+			return findings, err
+		}
+	}
+	// The guard comes last, because until then the engine may use an account that the guard does not admit.
+	pushers := []string{j.Cluster.Engine.Writer()}
+	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step); err != nil || j.DryRun {
 		return findings, err
+	}
+	if moves {
+		if err := j.retire(ctx, objects, former, registered.Secret); err != nil {
+			return findings, err
+		}
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
 }
@@ -130,6 +155,9 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 func (j *Join) keep(registered federation.Cluster) {
 	if j.Cluster.Enforcer == "" {
 		j.Cluster.Enforcer = registered.Enforcer
+	}
+	if j.Cluster.Engine == "" {
+		j.Cluster.Engine = registered.Engine
 	}
 	j.Cluster.Istio = registered.Istio
 	if j.Cluster.Mesh == "" && !registered.WithoutCilium() { // Without Cilium it was none.
@@ -143,15 +171,15 @@ func (j *Join) keep(registered federation.Cluster) {
 // read gathers the facts about the cluster in the form in which it will be registered.
 func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []federation.Kind) preflight.Facts {
 	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Locations)
-	f.Mesh, f.Enforcer, f.Istio.Declared = j.Cluster.Mesh, j.Cluster.Enforcer, j.Cluster.Istio
+	f.Mesh, f.Enforcer, f.Istio.Declared, f.Engine = j.Cluster.Mesh, j.Cluster.Enforcer, j.Cluster.Istio, j.Cluster.Engine
 	return f
 }
 
 func isIstio(k federation.Kind) bool { return k == federation.IstioPolicy }
 
-// accounts creates the accounts of KubeFed and the adapter in the member, with their roles.
+// accounts creates the accounts of the engine and the adapter in the member, with their roles.
 func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
-	all, err := accounts()
+	all, err := accounts(j.Cluster.Engine)
 	if err != nil {
 		return err
 	}
@@ -203,25 +231,49 @@ func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
 // readerRole is the ClusterRole of the adapter in a member.
 const readerRole = "acp-adapter"
 
-// accounts returns the objects of a member, in the order in which they are needed.
-func accounts() ([]*unstructured.Unstructured, error) {
+// accounts returns the objects of a member, in the order in which they are needed: the accounts of the adapter and of some engines,
+// with their roles.
+func accounts(engines ...federation.Engine) ([]*unstructured.Unstructured, error) {
 	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": tokens.Namespace}}}}
-	for _, account := range []string{tokens.Pusher, tokens.Reader} {
+	others := map[string]bool{}
+	for _, e := range federation.Engines() {
+		others[e.Account()] = !slices.Contains(engines, e)
+	}
+	for _, account := range []string{tokens.Pusher, tokens.Direct, tokens.Reader} {
+		if others[account] {
+			continue
+		}
 		out = append(out, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
 			"metadata": map[string]any{"namespace": tokens.Namespace, "name": account}}})
 	}
 	roles, err := manifests(member.Files)
-	return append(out, roles...), err
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(engines, federation.EngineDirect) {
+		own, err := documents("roles.yaml", direct.Roles)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, own...)
+	}
+	for _, o := range roles {
+		if !others[o.GetName()] {
+			out = append(out, o)
+		}
+	}
+	return out, nil
 }
 
-// withTokens reads the member with the tokens of KubeFed and the adapter, and registers it if it passes the preflight
+// withTokens reads the member with the tokens of its engine and the adapter, and registers it if it passes the preflight
 // with them, too.
 func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
 	core, err := kubernetes.NewForConfig(j.Member)
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	pushing, err := j.token(ctx, core, j.Host.KubeFedNamespace, federation.PusherSecretName(j.Cluster.Name), tokens.Pusher)
+	namespace, name := j.writerSecret(j.Cluster.Engine)
+	pushing, err := j.token(ctx, core, namespace, name, j.Cluster.Engine.Account())
 	if err != nil {
 		return findings, err
 	}
@@ -250,7 +302,7 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
-	return findings, j.register(ctx, pushing, reading)
+	return findings, j.register(ctx, pushing, reading, j.activeEngine(ctx))
 }
 
 // token returns the token that the host has, if it is valid for long enough and the member accepts it, or a new one.
@@ -280,11 +332,18 @@ func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string
 	return err == nil && r.Status.Authenticated
 }
 
-// register writes the objects on the host, the registration last.
-func (j *Join) register(ctx context.Context, pushing, reading string) error {
-	pusher, reader := federation.PusherSecretName(j.Cluster.Name), federation.SecretName(j.Cluster.Name)
+// writerSecret returns the namespace and the name of the Secret on the host with the token of an engine's account in the member.
+func (j *Join) writerSecret(e federation.Engine) (namespace, name string) {
+	c := federation.Cluster{Name: j.Cluster.Name, Engine: e, Secret: federation.PusherSecretName(j.Cluster.Name)}
+	return c.WriterSecret(j.Host.KubeFedNamespace, j.Host.CredentialsNamespace)
+}
+
+// register writes the objects on the host, the registration last. active is the engine that the registration names.
+func (j *Join) register(ctx context.Context, pushing, reading string, active federation.Engine) error {
+	namespace, pusher := j.writerSecret(j.Cluster.Engine)
+	reader := federation.SecretName(j.Cluster.Name)
 	for _, s := range []struct{ namespace, name, token string }{
-		{j.Host.KubeFedNamespace, pusher, pushing}, {j.Host.CredentialsNamespace, reader, reading},
+		{namespace, pusher, pushing}, {j.Host.CredentialsNamespace, reader, reading},
 	} {
 		o, err := toUnstructured(secret(s.namespace, s.name, s.token))
 		if err != nil {
@@ -303,6 +362,9 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 		metadata["labels"] = labels
 	}
 	annotations := map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
+	if active != federation.EngineKubeFed {
+		annotations[federation.AnnotationEngine] = string(active)
+	}
 	if j.Cluster.Mesh != "" {
 		annotations[federation.AnnotationMesh] = j.Cluster.Mesh
 	}

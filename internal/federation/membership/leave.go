@@ -218,10 +218,14 @@ func each(ctx context.Context, r dynamic.ResourceInterface, do func(*unstructure
 	}
 }
 
-// clean removes the Secrets on the host, and the accounts in the member.
+// clean removes the Secrets on the host, and the accounts in the member. pusherSecret is the Secret that the registration names.
 func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	var gone []*unstructured.Unstructured
+	engines := []federation.Engine{federation.EngineKubeFed}
 	names := map[string]string{pusherSecret: l.Host.KubeFedNamespace, federation.SecretName(l.Name): l.Host.CredentialsNamespace}
+	if pusherSecret == federation.DirectSecretName(l.Name) {
+		engines, names[pusherSecret] = federation.Engines(), l.Host.CredentialsNamespace
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		o, err := toUnstructured(secret(names[name], name, ""))
 		if err != nil {
@@ -243,7 +247,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	if err != nil {
 		return fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	all, err := accounts()
+	all, err := accounts(engines...)
 	if err != nil {
 		return err
 	}
@@ -251,7 +255,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	if err != nil {
 		return err
 	}
-	roles, err := istioRoles()
+	roles, err := istioRoles(engines...)
 	if err != nil {
 		return err
 	}
@@ -285,7 +289,12 @@ func (h *Host) setLeaving(ctx context.Context, name string, leaving bool) error 
 	if leaving {
 		mark = "true"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{federation.AnnotationLeaving: mark}}})
+	return h.annotate(ctx, name, map[string]any{federation.AnnotationLeaving: mark})
+}
+
+// annotate changes annotations of a registration; nil removes one.
+func (h *Host) annotate(ctx context.Context, name string, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("encode the mark of KubeFedCluster %s: %w", name, err)
 	}

@@ -25,6 +25,8 @@ type Facts struct {
 	Enforcer string
 	Istio    Istio
 	Guard    Guard
+	// Engine is the engine of the member, whose user the guard has to admit. "" means KubeFed.
+	Engine federation.Engine
 	// HostPods are the pods that use the network of their node.
 	HostPods HostPods
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.

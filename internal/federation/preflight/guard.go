@@ -17,7 +17,7 @@ func GuardState(f Facts, n Needs) (guard.State, message.Message) {
 	if f.Unreachable != "" || !f.Guard.Unread.IsZero() {
 		return guard.Unknown, f.Guard.Unread
 	}
-	return guard.Judge(f.Guard.Objects, Credentials(n.Keys))
+	return guard.Judge(f.Guard.Objects, Credentials(n.Keys), f.Engine.Writer())
 }
 
 // guardFindings checks the policies that protect the managed objects, and the mark of a downgrade, which keeps KubeFed

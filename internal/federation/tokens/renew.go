@@ -20,6 +20,8 @@ const (
 	Pusher = "acp-pusher"
 	// Reader is the account with which the adapter reads back.
 	Reader = "acp-adapter"
+	// Direct is the account with which the adapter itself writes in a member that uses the direct engine.
+	Direct = "acp-direct"
 )
 
 // ErrNotYounger reports that the member issued a token that expires no later than the present one.

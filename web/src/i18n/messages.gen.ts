@@ -667,6 +667,7 @@ export const messages: Readonly<Record<string, { en: string; zh: string }>> = {
   "state.deleted": { en: "{object} was deleted in the member; who did it is in the member's audit log; KubeFed writes it again", zh: "{object} 在成员集群中被删除，删除者请查该集群的审计日志；KubeFed 会重新写入" },
   "state.enforce-waits": { en: "Enforce is delayed, and until then the member is in Audit: the class's labels may not be in identities of {members}; correct the identity labels, or set these members to Observe in spec.clusterModes", zh: "强制尚在等待，在此之前该成员集群处于审计模式：类的标签可能不在以下成员集群的身份中：{members}；请修正身份标签，或在 spec.clusterModes 中将这些成员集群设为 Observe" },
   "state.enforces-nothing": { en: "the policy is there, and the member enforces nothing of it: {reason}", zh: "策略已在成员集群中，但该集群并不执行它：{reason}" },
+  "state.engine-says": { en: "{state}; the engine {engine} reports {word}", zh: "{state}；分发引擎 {engine} 报告：{word}" },
   "state.foreign-unknown": { en: "the policy is there, and it is not known whether policies of others let more in: {reason}", zh: "策略已在成员集群中，但不知道其他人的策略是否放行了更多访问：{reason}" },
   "state.forget": { en: "{reason}, or, if it is gone for good, name it in the annotation {annotation} of the {object}", zh: "{reason}；如果它已永久下线，请在 {object} 的注解 {annotation} 中写上它" },
   "state.host-pods": { en: "the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: {pods}", zh: "策略已在成员集群中，但该资源的一些 Pod 使用节点网络，任何策略都不会选中它们，因此仍然开放：{pods}" },

@@ -1,0 +1,59 @@
+package federation
+
+import (
+	"strings"
+
+	"github.com/acp-io/acp/internal/federation/guard"
+)
+
+// Engine names the propagation engine of a member: what carries the recorded objects to it. Package propagation implements the
+// engines.
+type Engine string
+
+// Engines.
+const (
+	// EngineKubeFed is KubeFed's sync controller. It is the engine of a member whose registration names none.
+	EngineKubeFed Engine = "kubefed"
+	// EngineDirect is the adapter itself, with an account of its own in the member.
+	EngineDirect Engine = "direct"
+)
+
+// Engines returns the engines that a registration may name.
+func Engines() []Engine { return []Engine{EngineKubeFed, EngineDirect} }
+
+// ParseEngine returns the engine that an annotation names. An unknown name is kept: nothing is carried to such a member.
+func ParseEngine(annotation string) Engine {
+	if annotation == "" {
+		return EngineKubeFed
+	}
+	return Engine(annotation)
+}
+
+// KubeFedLocked reports whether the registration names a Secret that KubeFed cannot have, so that KubeFed neither reads nor writes the
+// member.
+func (c Cluster) KubeFedLocked() bool { return c.Quarantined || c.Secret == DirectSecretName(c.Name) }
+
+// IsKubeFed reports whether the engine is KubeFed, which the zero value stands for, too.
+func (e Engine) IsKubeFed() bool { return e == "" || e == EngineKubeFed }
+
+// Writer returns the user as which the engine writes in a member, which the guard there admits.
+func (e Engine) Writer() string {
+	if e == EngineDirect {
+		return guard.DirectWriter
+	}
+	return guard.Pusher
+}
+
+// Account returns the name of the service account of Writer.
+func (e Engine) Account() string {
+	return e.Writer()[strings.LastIndex(e.Writer(), ":")+1:]
+}
+
+// WriterSecret returns the namespace and the name of the Secret on the host with the token of the engine's account in the member.
+// KubeFed's is in KubeFed's namespace; other engines' are in the adapter's, which KubeFed cannot read.
+func (c Cluster) WriterSecret(kubeFedNamespace, credentialsNamespace string) (namespace, name string) {
+	if c.Engine == EngineDirect {
+		return credentialsNamespace, DirectSecretName(c.Name)
+	}
+	return kubeFedNamespace, c.Secret
+}

@@ -1,0 +1,135 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// A member moves from one engine to another without a change of what it must have, because the records of the objects are the same
+// for all engines. The order of the steps makes sure that there is always an engine that may write, and that an engine that was left
+// behind can write nothing:
+//
+//  1. The new engine's account is created, and the guard admits both accounts.
+//  2. The new engine begins: the direct engine when the registration names it, and KubeFed when the registration names its Secret.
+//  3. When KubeFed is the new engine, the direct engine continues until KubeFed finds the member ready. Both write the same.
+//  4. The guard admits only the new engine's account.
+//  5. The former engine's account and Secret are deleted.
+
+// ErrNotTakenOver reports that the new engine did not begin in time. The former one continues.
+var ErrNotTakenOver = errors.New("the new engine did not take over, and the former one continues")
+
+const (
+	// handOverTimeout is how long KubeFed may take to find the member ready, or to give it up.
+	handOverTimeout = 2 * time.Minute
+	// handOverInterval is the interval of the checks.
+	handOverInterval = time.Second
+)
+
+// admitBoth lets the guard admit the accounts of both engines.
+func (j *Join) admitBoth(ctx context.Context, objects dynamic.Interface, former federation.Engine) error {
+	pushers := []string{former.Writer(), j.Cluster.Engine.Writer()}
+	return applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step)
+}
+
+// activeEngine returns the engine that the registration has to name at first: a member that moves to KubeFed keeps its engine until
+// KubeFed reaches it.
+func (j *Join) activeEngine(ctx context.Context) federation.Engine {
+	_, registered, err := j.Host.registration(ctx, j.Cluster.Name)
+	if err == nil && registered.Name != "" && j.Cluster.Engine == federation.EngineKubeFed {
+		return registered.Engine
+	}
+	return j.Cluster.Engine
+}
+
+// handOver waits until the new engine reaches the member, and ends the former one.
+func (j *Join) handOver(ctx context.Context) error {
+	if j.Cluster.Engine != federation.EngineKubeFed {
+		// The direct engine began with the registration, and KubeFed has no Secret for the member any more. KubeFed must notice that
+		// before its account goes: a ready member that refuses its requests would stop it for every member.
+		return j.untilKubeFed(ctx, false)
+	}
+	if err := j.untilKubeFed(ctx, true); err != nil {
+		return err
+	}
+	return j.Host.annotate(ctx, j.Cluster.Name, map[string]any{federation.AnnotationEngine: nil})
+}
+
+// untilKubeFed waits until KubeFed finds the member ready, or not ready.
+func (j *Join) untilKubeFed(ctx context.Context, ready bool) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, handOverInterval, handOverTimeout, true, func(ctx context.Context) (bool, error) {
+		u, err := j.Host.registrations().Get(ctx, j.Cluster.Name, metav1.GetOptions{})
+		if err != nil {
+			last = fmt.Errorf("read KubeFedCluster %s: %w", j.Cluster.Name, err)
+			return false, nil
+		}
+		last = nil
+		return readyForKubeFed(u) == ready, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil:
+		return last
+	case !wait.Interrupted(err):
+		return fmt.Errorf("wait for KubeFed: %w", err)
+	case ready:
+		return fmt.Errorf("%w: KubeFed does not find %s ready; look at the status of its KubeFedCluster", ErrNotTakenOver, j.Cluster.Name)
+	}
+	return fmt.Errorf("KubeFed still finds %s ready, so its account there is kept: if KubeFed runs, look at its log, and repeat the command; "+
+		"if it does not run any more, delete the condition Ready in the status of the KubeFedCluster, and repeat the command", j.Cluster.Name)
+}
+
+// readyForKubeFed reports whether KubeFed finds a member ready.
+func readyForKubeFed(u *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == "Ready" {
+			return m["status"] == "True"
+		}
+	}
+	return false
+}
+
+// retire deletes the former engine's account in the member, and its Secret on the host. registered is the Secret that the registration
+// named before.
+func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former federation.Engine, registered string) error {
+	kept, err := accounts(j.Cluster.Engine)
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, o := range kept {
+		keep[title(o)] = true
+	}
+	all, err := accounts(former)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if keep[title(all[i])] {
+			continue
+		}
+		if err := j.step(removeObject(ctx, objects, j.Cluster.Name, all[i], j.DryRun)); err != nil {
+			return err
+		}
+	}
+	namespace, name := j.writerSecret(former)
+	if former == federation.EngineKubeFed && registered != federation.DirectSecretName(j.Cluster.Name) {
+		name = registered
+	}
+	o, err := toUnstructured(secret(namespace, name, ""))
+	if err != nil {
+		return err
+	}
+	return j.step(removeObject(ctx, j.Host.dynamic, "host", o, j.DryRun))
+}

@@ -1,0 +1,169 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Delays after a failure, which double from the first to the last.
+const (
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+)
+
+func withBackoff(o *priorityqueue.Opts[place]) {
+	o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[place](firstBackoff, lastBackoff)
+}
+
+// next is when a place has to be handled again: after a back-off because it failed, after some time, or only after an event.
+type next struct {
+	failed bool
+	after  time.Duration
+}
+
+// handle makes the change that an object needs in a member.
+func (e *Engine) handle(ctx context.Context, at place) next {
+	c, ok := e.config.Members.Cluster(at.cluster)
+	if !ok || c.Engine != federation.EngineDirect || c.Quarantined {
+		return next{} // The end of a quarantine and a change of the engine are events.
+	}
+	o, ok := e.config.Host.Get(at.key)
+	if !ok {
+		// Without a record nothing is known about the object. The member keeps it, and it is reported as an orphan.
+		e.mu.Lock()
+		delete(e.results, at)
+		e.mu.Unlock()
+		return next{}
+	}
+	seen := e.config.Members.Observe(at.cluster, at.key)
+	e.mu.Lock()
+	was := e.results[at]
+	e.mu.Unlock()
+	if !seen.Reachable {
+		// What cannot be read is not written either: whether a write arrived would not be known. An event comes when it is readable.
+		e.record(at, o, was, reasonNotReadable, false)
+		return next{}
+	}
+	if time.Now().After(was.uncertain) {
+		was.uncertain = time.Time{}
+	}
+	if o.Meta.DeletionTimestamp != nil {
+		return e.releaseDeleted(ctx, at, o, was)
+	}
+	want := e.revisionIn(o, at.cluster)
+	switch plan(o, at.cluster, want, seen.Object, was.wrote) {
+	case refuse:
+		e.record(at, o, was, reasonRecord, false)
+		return next{}
+	case none:
+		e.record(at, o, was, "", true)
+		return next{after: time.Until(was.uncertain)}
+	case remove:
+		return e.change(ctx, c, at, o, was, "", func(ctx context.Context) (string, error) { return e.erase(ctx, c, o) })
+	default:
+		if was.wrote != nil && *was.wrote == want && was.generation == o.Meta.Generation && was.reason == "" {
+			// The observation is older than the write, or another writer changed the object.
+			if wait := repairInterval - time.Since(was.at); wait > 0 {
+				return next{after: wait}
+			}
+		}
+		return e.change(ctx, c, at, o, was, want, func(ctx context.Context) (string, error) { return "", e.apply(ctx, c, o) })
+	}
+}
+
+// releaseDeleted lets a record go whose deletion was requested. KubeFed would keep its finalizer for ever, because it does not reach
+// the member, and handle no change of the record any more. The member keeps the object until the record, which is created again if
+// it is needed, says otherwise.
+func (e *Engine) releaseDeleted(ctx context.Context, at place, o *federation.Object, was result) next {
+	e.record(at, o, was, reasonRecord, false)
+	_, err := federation.WithoutKubeFedFinalizer(ctx, e.config.Host, o)
+	if err != nil && !errors.Is(err, federation.ErrStale) {
+		e.config.Log.Error(err, "KubeFed's finalizer could not be removed from a record that is being deleted", "object", at.key)
+	}
+	return next{failed: err != nil}
+}
+
+// revisionIn returns the revision of the recorded spec for a member, or "" if the object is not placed there.
+func (e *Engine) revisionIn(o *federation.Object, cluster string) string {
+	if revision := o.RevisionIn(cluster); revision != "" || !o.IsPlacedIn(cluster) {
+		return revision
+	}
+	return e.config.Revision(o.SpecIn(cluster))
+}
+
+// change makes one change in a member, and records its outcome. do returns the reason why the change is not complete although it
+// succeeded.
+func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *federation.Object, was result, revision string,
+	do func(context.Context) (string, error)) next {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	begin := time.Now()
+	reason, err := do(limited)
+	e.config.Metrics.wrote(e.config.Of, at.cluster, time.Since(begin), err)
+	if err == nil {
+		was.wrote, was.at = &revision, time.Now()
+		e.record(at, o, was, reason, true)
+		return next{after: time.Until(was.uncertain)}
+	}
+	switch {
+	case errors.Is(err, errNoCredentials):
+		reason = reasonNoCredentials
+	default:
+		reason = reasonOf(err)
+	}
+	if apierrors.IsUnauthorized(err) {
+		e.config.Clients.Forget(c.Name)
+	}
+	if !refused(err) && reason != reasonNoCredentials {
+		// The request may have been made, or may still be. What the member has is what is observed after that.
+		was.wrote, was.uncertain = nil, time.Now().Add(uncertainty)
+	}
+	e.config.Log.V(1).Info("Object was not written", "member", at.cluster, "object", at.key, "because", err.Error())
+	e.record(at, o, was, reason, true)
+	return next{failed: true}
+}
+
+func (e *Engine) apply(ctx context.Context, c federation.Cluster, o *federation.Object) error {
+	client, err := e.config.Clients.Of(ctx, c)
+	if err != nil {
+		return err
+	}
+	return write(ctx, client, o, c.Name, e.config.Revision)
+}
+
+func (e *Engine) erase(ctx context.Context, c federation.Cluster, o *federation.Object) (string, error) {
+	client, err := e.config.Clients.Of(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	remains, err := erase(ctx, client, o)
+	if remains && err == nil {
+		return federation.WaitingForRemoval, nil
+	}
+	return "", err
+}
+
+// record stores the outcome for the version that was handled. Without handled, the version counts as not handled.
+func (e *Engine) record(at place, o *federation.Object, was result, reason string, handled bool) {
+	now := was
+	now.uid, now.reason = o.Meta.UID, reason
+	if now.generation = 0; handled {
+		now.generation = o.Meta.Generation
+	}
+	e.mu.Lock()
+	before, had := e.results[at]
+	e.results[at] = now
+	e.mu.Unlock()
+	// That a member has an object is read back from it, and that is an event of its own.
+	settled := !o.IsPlacedIn(at.cluster) && (!had || before.uid != now.uid || before.generation != now.generation)
+	if settled || before.reason != now.reason || before.uncertain != now.uncertain {
+		e.config.Reported(at.key)
+	}
+}

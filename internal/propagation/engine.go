@@ -1,0 +1,49 @@
+package propagation
+
+import "github.com/acp-io/acp/internal/federation"
+
+// Engine carries objects to the members that use it. The conformance suite in package conformance states what every engine has to
+// do. An engine is safe for concurrent use.
+type Engine interface {
+	// Name returns the name by which registrations select the engine.
+	Name() federation.Engine
+	// Capabilities returns what the engine can do.
+	Capabilities() Capabilities
+	// Deliver makes the members of the engine have what a recorded object contains for them, and nothing of it where it is not
+	// placed. It does not block. The version that the host has by then counts, if it is newer than the given one. An engine never
+	// changes a member because of a record that it cannot read in full.
+	Deliver(o *federation.Object)
+	// Expedite is Deliver for an object whose present version revokes access or opens a resource, after Deliver. The engine carries it
+	// before everything that is not urgent.
+	Expedite(o *federation.Object)
+	// Report returns what the engine knows about the given version of an object in a member that uses it.
+	Report(o *federation.Object, cluster string) federation.Report
+	// Recheck makes the engine compare what a member has with the record: of an object, or of all objects for "". It is called for
+	// events in the member, and when a member is registered, lost or found again.
+	Recheck(cluster, key string)
+}
+
+// Mode is the direction in which an engine's data moves.
+type Mode string
+
+// Modes.
+const (
+	// Push means that the host connects to the member, and has credentials of it.
+	Push Mode = "push"
+	// Pull means that an agent in the member connects to the host.
+	Pull Mode = "pull"
+)
+
+// Capabilities are what an engine can do.
+type Capabilities struct {
+	Mode Mode
+	// Overrides reports that members can have different specs of one object.
+	Overrides bool
+	// Ordered reports that the engine carries urgent objects first, so that bulk changes need not be held back for them.
+	Ordered bool
+	// WritesPerSecond is the expected number of objects that the engine writes into a member per second, or 0 if only the member
+	// limits it.
+	WritesPerSecond float64
+	// NeedsController reports that a controller which is not part of ACP has to run on the host.
+	NeedsController bool
+}

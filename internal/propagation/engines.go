@@ -1,0 +1,108 @@
+package propagation
+
+import (
+	"slices"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Engines are the engines of one store of objects, by the members that use them.
+type Engines struct {
+	engines map[federation.Engine]Engine
+	members Registry
+}
+
+// Registry returns the registered members, which name their engines. federation.Fleet implements it.
+type Registry interface {
+	Clusters() []federation.Cluster
+	Cluster(name string) (federation.Cluster, bool)
+}
+
+var _ federation.Reporter = (*Engines)(nil)
+
+// NewEngines returns the engines of members.
+func NewEngines(members Registry, engines ...Engine) *Engines {
+	e := &Engines{engines: map[federation.Engine]Engine{}, members: members}
+	for _, engine := range engines {
+		e.engines[engine.Name()] = engine
+	}
+	return e
+}
+
+// of returns the engine of a member and its registration. The engine is nil if the member is not registered or names an engine that
+// does not exist.
+func (e *Engines) of(cluster string) (Engine, *federation.Cluster) {
+	c, ok := e.members.Cluster(cluster)
+	if !ok {
+		return nil, nil
+	}
+	return e.engines[c.Engine], &c
+}
+
+// ReasonUnknownEngine is the reason in the reports about a member whose registration names an engine that does not exist.
+const ReasonUnknownEngine = "UnknownEngine"
+
+// Report returns what the member's engine knows about an object there. While KubeFed still has access to a member of another engine,
+// nothing is settled before KubeFed has handled the object, too.
+func (e *Engines) Report(o *federation.Object, cluster string) federation.Report {
+	engine, c := e.of(cluster)
+	switch {
+	case c == nil: // The last engine of a member that is no longer registered is not known.
+		return o.Propagation.ReportIn(cluster)
+	case engine == nil:
+		return federation.Report{Reason: ReasonUnknownEngine}
+	}
+	r := engine.Report(o, cluster)
+	if engine.Name() != federation.EngineKubeFed && !c.KubeFedLocked() {
+		r.Settled = r.Settled && o.Propagation.Seen
+	}
+	return r
+}
+
+// Handled reports that KubeFed has handled the present version of an object, or that no member that may have it depends on KubeFed.
+func (e *Engines) Handled(o *federation.Object) bool {
+	if o.Propagation.Seen {
+		return true
+	}
+	ever := o.EverPlaced()
+	return len(ever) > 0 && !slices.ContainsFunc(ever, e.dependsOnKubeFed) || len(ever) == 0 && !e.UsesKubeFed()
+}
+
+func (e *Engines) dependsOnKubeFed(cluster string) bool {
+	_, c := e.of(cluster)
+	return c == nil || c.Engine.IsKubeFed() || !c.KubeFedLocked()
+}
+
+// UsesKubeFed reports whether KubeFed carries objects to a registered member, or to no member yet.
+func (e *Engines) UsesKubeFed() bool {
+	clusters := e.members.Clusters()
+	return len(clusters) == 0 || slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return e.dependsOnKubeFed(c.Name) })
+}
+
+// Unordered returns the members whose engine does not carry urgent objects first, so that others have to be held back for them. The
+// members that are not registered are among them.
+func (e *Engines) Unordered(clusters []string) []string {
+	return slices.DeleteFunc(slices.Clone(clusters), func(name string) bool {
+		engine, _ := e.of(name)
+		return engine != nil && engine.Capabilities().Ordered
+	})
+}
+
+// Deliver passes a recorded object to every engine.
+func (e *Engines) Deliver(o *federation.Object) { e.each(func(engine Engine) { engine.Deliver(o) }) }
+
+// Expedite passes an urgent object to every engine.
+func (e *Engines) Expedite(o *federation.Object) { e.each(func(engine Engine) { engine.Expedite(o) }) }
+
+// Recheck passes an event in a member to every engine, because the member may have moved from one to another.
+func (e *Engines) Recheck(cluster, key string) {
+	e.each(func(engine Engine) { engine.Recheck(cluster, key) })
+}
+
+func (e *Engines) each(do func(Engine)) {
+	for _, name := range federation.Engines() {
+		if engine := e.engines[name]; engine != nil {
+			do(engine)
+		}
+	}
+}

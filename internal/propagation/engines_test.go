@@ -1,0 +1,108 @@
+package propagation_test
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/propagation"
+	"github.com/acp-io/acp/internal/propagation/kubefed"
+)
+
+// registry is a fixed list of members.
+type registry []federation.Cluster
+
+func (r registry) Clusters() []federation.Cluster { return r }
+
+func (r registry) Cluster(name string) (federation.Cluster, bool) {
+	for _, c := range r {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return federation.Cluster{}, false
+}
+
+// engine is a direct engine with a fixed report.
+type engine struct {
+	propagation.Engine
+	report federation.Report
+}
+
+func (engine) Name() federation.Engine { return federation.EngineDirect }
+
+func (engine) Capabilities() propagation.Capabilities { return propagation.Capabilities{Ordered: true} }
+
+func (e engine) Report(*federation.Object, string) federation.Report { return e.report }
+
+var fleet = registry{
+	{Name: "fed", Engine: federation.EngineKubeFed, Secret: "acp-pusher-fed"},
+	{Name: "direct", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("direct")},
+	{Name: "moving", Engine: federation.EngineDirect, Secret: "acp-pusher-moving"},
+	{Name: "odd", Engine: "odd", Secret: "acp-pusher-odd"},
+}
+
+func object(seen bool, placement ...string) *federation.Object {
+	return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: placement,
+		Propagation: federation.Propagation{Seen: seen, Clusters: map[string]string{}}}
+}
+
+// TestReport checks which engine is asked about a member, and that a member that KubeFed can still write to is not settled before
+// KubeFed has handled the object.
+func TestReport(t *testing.T) {
+	done := federation.Report{Settled: true, Applied: true}
+	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{report: done})
+	for _, c := range []struct {
+		reason, member string
+		seen           bool
+		want           federation.Report
+	}{
+		{"KubeFed has not handled it", "fed", false, federation.Report{}},
+		{"KubeFed has handled it", "fed", true, federation.Report{Settled: true}},
+		{"another engine", "direct", false, done},
+		{"KubeFed may still write there", "moving", false, federation.Report{Applied: true}},
+		{"both have handled it", "moving", true, done},
+		{"an engine that does not exist settles nothing", "odd", true, federation.Report{Reason: propagation.ReasonUnknownEngine}},
+		{"a member that is not registered", "gone", true, federation.Report{Settled: true}},
+	} {
+		if got := engines.Report(object(c.seen), c.member); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestHandled checks that KubeFed is waited for only where it may write.
+func TestHandled(t *testing.T) {
+	for _, c := range []struct {
+		reason    string
+		fleet     registry
+		placement []string
+		seen      bool
+		want      bool
+	}{
+		{"only a direct member has it", fleet, []string{"direct"}, false, true},
+		{"a member of KubeFed has it", fleet, []string{"direct", "fed"}, false, false},
+		{"a member of KubeFed has it, and KubeFed has handled it", fleet, []string{"direct", "fed"}, true, true},
+		{"KubeFed may still write into a member that moves", fleet, []string{"moving"}, false, false},
+		{"a member that is not registered may be KubeFed's", fleet, []string{"gone"}, false, false},
+		{"no member has it, and KubeFed has members", fleet, nil, false, false},
+		{"no member has it, and KubeFed has none", fleet[1:2], nil, false, true},
+		{"a fleet without members", nil, nil, false, false},
+	} {
+		engines := propagation.NewEngines(c.fleet, kubefed.Engine{}, engine{})
+		if got := engines.Handled(object(c.seen, c.placement...)); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestUnordered checks which members the write queue has to count.
+func TestUnordered(t *testing.T) {
+	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{})
+	got := engines.Unordered([]string{"direct", "fed", "gone", "odd"})
+	if want := []string{"fed", "gone", "odd"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
