@@ -114,7 +114,7 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 // FactsOf reads a member with the tokens of its engine and the adapter.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Unreachable: why} }
-	if c.Secret == "" && c.Engine == federation.EngineKubeFed {
+	if c.Secret == "" && c.Engine.IsKubeFed() {
 		return silent("its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join")
 	}
 	namespace, name := c.WriterSecret(h.KubeFedNamespace, h.CredentialsNamespace)
