@@ -118,8 +118,9 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 	return err
 }
 
-// pusher renews the token of the member's engine when it is due. KubeFed's has to be announced: KubeFed is notified whenever the token that exists is not the announced
-// one, so that a crash in between is repaired, and a token that another program wrote is announced, too.
+// pusher renews the token of the member's engine when it is due. KubeFed's has to be announced: KubeFed is notified whenever the
+// token that exists is not the announced one, so that a crash in between is repaired, and a token that another program wrote is
+// announced, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 	if c.Engine == federation.EngineDirect {
 		namespace, name := c.WriterSecret(r.KubeFedNamespace, r.CredentialsNamespace)
