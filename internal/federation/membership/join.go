@@ -80,11 +80,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if j.Cluster.Engine == "" {
 		j.Cluster.Engine = federation.EngineKubeFed
 	}
-	moves := present != nil && registered.Engine != j.Cluster.Engine
-	former := registered.Engine
-	if present != nil && j.Cluster.Engine == federation.EngineDirect {
-		moves, former = true, federation.EngineKubeFed // an earlier move may have been interrupted
-	}
+	former := j.formerEngine(present != nil, registered)
 	if j.Cluster.WithoutCilium() {
 		j.Cluster.Mesh = federation.NoMesh
 	}
@@ -107,23 +103,8 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	if err := j.accounts(ctx, objects); err != nil {
+	if err := j.prepare(ctx, objects, kinds, former); err != nil {
 		return findings, err
-	}
-	if j.Cluster.WithoutCilium() {
-		if err := applyCiliumKinds(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
-			return findings, err
-		}
-	}
-	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
-		if err := applyIstio(ctx, objects, j.Cluster.Name, j.Cluster.Engine, j.DryRun, j.step); err != nil {
-			return findings, err
-		}
-	}
-	if moves {
-		if err := j.admitBoth(ctx, objects, former); err != nil {
-			return findings, err
-		}
 	}
 	if j.DryRun {
 		err = j.register(ctx, "", "", j.Cluster.Engine)
@@ -133,7 +114,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	if moves && !j.DryRun {
+	if former != "" && !j.DryRun {
 		if err := j.handOver(ctx); err != nil {
 			return findings, err
 		}
@@ -143,12 +124,47 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step); err != nil || j.DryRun {
 		return findings, err
 	}
-	if moves {
+	if former != "" {
 		if err := j.retire(ctx, objects, former, registered.Secret); err != nil {
 			return findings, err
 		}
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
+}
+
+// formerEngine returns the engine from which the member moves, or "" if it does not move.
+func (j *Join) formerEngine(present bool, registered federation.Cluster) federation.Engine {
+	switch {
+	case !present:
+		return ""
+	case j.Cluster.Engine == federation.EngineDirect:
+		return federation.EngineKubeFed // an earlier move may have been interrupted
+	case registered.Engine != j.Cluster.Engine:
+		return registered.Engine
+	}
+	return ""
+}
+
+// prepare creates in the member what the engine and the adapter need there. While the member moves from another engine,
+// the guard admits the accounts of both.
+func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []federation.Kind, former federation.Engine) error {
+	if err := j.accounts(ctx, objects); err != nil {
+		return err
+	}
+	if j.Cluster.WithoutCilium() {
+		if err := applyCiliumKinds(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
+			return err
+		}
+	}
+	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
+		if err := applyIstio(ctx, objects, j.Cluster.Name, j.Cluster.Engine, j.DryRun, j.step); err != nil {
+			return err
+		}
+	}
+	if former != "" {
+		return j.admitBoth(ctx, objects, former)
+	}
+	return nil
 }
 
 // keep copies declarations from an existing registration that this one lacks.
