@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/propagation"
 	"github.com/acp-io/acp/internal/propagation/conformance"
 	"github.com/acp-io/acp/internal/propagation/direct"
@@ -83,7 +84,7 @@ func TestConformance(t *testing.T) {
 		Disconnect: func(m string) { f.proxies[m].Disconnect() }, Reconnect: func(m string) { f.proxies[m].Reconnect() },
 		Stop: f.halt, Start: func() { f.start(t) },
 		Quarantine: func(m string) {
-			f.must(t, f.registrations().Suspend(t.Context(), m, "a test"))
+			f.must(t, f.registrations().Suspend(t.Context(), m, message.Verbatim("a test")))
 			f.until(t, "the quarantine is read", func() error { return f.quarantined(m, true) })
 		},
 		Release: func(m string) {
