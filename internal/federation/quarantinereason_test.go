@@ -16,9 +16,12 @@ func TestQuarantineReason(t *testing.T) {
 		annotations map[string]any
 		want        message.Message
 	}{
-		"with its code":      {map[string]any{AnnotationQuarantineReason: coded.Text, AnnotationQuarantineMessage: coded.Encode()}, coded},
-		"text alone":         {map[string]any{AnnotationQuarantineReason: coded.Text}, message.Verbatim(coded.Text)},
-		"another text":       {map[string]any{AnnotationQuarantineReason: "maintenance", AnnotationQuarantineMessage: coded.Encode()}, message.Verbatim("maintenance")},
+		"with its code": {map[string]any{AnnotationQuarantineReason: coded.Text, AnnotationQuarantineMessage: coded.Encode()}, coded},
+		"text alone":    {map[string]any{AnnotationQuarantineReason: coded.Text}, message.Verbatim(coded.Text)},
+		"another text": {
+			map[string]any{AnnotationQuarantineReason: "maintenance", AnnotationQuarantineMessage: coded.Encode()},
+			message.Verbatim("maintenance"),
+		},
 		"no text":            {map[string]any{AnnotationQuarantineMessage: coded.Encode()}, message.Message{}},
 		"unreadable message": {map[string]any{AnnotationQuarantineReason: coded.Text, AnnotationQuarantineMessage: "{"}, message.Verbatim(coded.Text)},
 	} {

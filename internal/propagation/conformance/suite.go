@@ -122,10 +122,10 @@ func (s *scene) removalWhileAway() {
 	s.seen(m1, "888")
 	s.seen(m2, "888")
 	s.away(m2)
-	o := s.record(s.object("888").PlacedIn(nil, []string{m1, m2}))
+	s.record(s.object("888").PlacedIn(nil, []string{m1, m2}))
 	s.seen(m1, "")
 	s.released(m1)
-	if o, _ = s.Store.Get(s.name); o.SeenWithout(m2, s.Read.Observe(m2, s.name)) {
+	if o, _ := s.Store.Get(s.name); o.SeenWithout(m2, s.Read.Observe(m2, s.name)) {
 		s.Error("a member that is away counts as seen without the object")
 	}
 	if absent, err := s.Read.Absent(s.ctx(), m2, s.name); err == nil {

@@ -138,7 +138,9 @@ func (f *fleet) start(t *testing.T) {
 	go func() { ended <- engine.Start(ctx) }()
 	f.halted = func() {
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Errorf("the engine ended with %v", err)
+		}
 	}
 }
 
