@@ -118,7 +118,7 @@ tolerations:
 {{- end }}
 {{- if and $root.Values.topologySpread.enabled (gt (int $values.replicas) 1) }}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  {{- range $root.Values.topologySpread.topologyKeys }}
   - maxSkew: 1
     topologyKey: {{ . }}
     whenUnsatisfiable: {{ $root.Values.topologySpread.whenUnsatisfiable }}
