@@ -205,7 +205,7 @@ func TestReports(t *testing.T) {
 		return apierrors.IsForbidden(err)
 	})
 	stop()
-	if c := <-code; c != 0 || strings.Contains(logs.String(), "level=ERROR") {
+	if c := <-code; c != 0 || strings.Contains(logs.String(), "level=ERROR") || strings.Contains(strings.ToLower(logs.String()), "forbidden") {
 		t.Errorf("exit code %d:\n%s", c, logs)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -110,8 +110,21 @@ func (s *Server) Stop() error {
 	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
 }
 
-// Root returns the root folder of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
+// root is the root folder of the repository, in or below which a test starts.
+var root = sync.OnceValue(func() string {
+	start, err := os.Getwd()
+	if err != nil {
+		panic(fmt.Sprintf("find the root of the repository: %v", err))
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "api", "openapi.yaml")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("the tests run outside of the repository, in " + start)
+		}
+	}
+})
+
+// Root returns the root folder of the repository. The sources' paths in the program do not lead there, because -trimpath shortens them.
+func Root() string { return root() }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,12 +40,7 @@ func TestLeakTraps(t *testing.T) {
 
 func adapterSpec(t *testing.T, f *Fleet) supervisor.Spec {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "acp-adapter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/acp-adapter")
-	build.Dir = f.Repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the adapter: %v\n%s", err, out)
-	}
+	binary := buildAdapter(t, f)
 	return supervisor.Spec{Name: "adapter", Layer: LayerControlPlane, Path: binary,
 		Args: []string{"--kubeconfig=" + f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/playground/internal/parts"
 )
 
 // replica is one of several adapter processes.
@@ -33,13 +34,17 @@ type replica struct {
 
 func buildAdapter(t *testing.T, f *Fleet) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "acp-adapter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/acp-adapter")
-	build.Dir = f.Repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the adapter: %v\n%s", err, out)
+	return buildProgram(t, f, "acp-adapter")
+}
+
+// buildProgram returns the path of a program of ACP that was built from this checkout.
+func buildProgram(t *testing.T, f *Fleet, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := parts.BuildPrograms(t.Context(), f.Repo, dir, name); err != nil {
+		t.Fatal(err)
 	}
-	return binary
+	return filepath.Join(dir, name)
 }
 
 func startReplica(t *testing.T, f *Fleet, binary string) *replica {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -148,12 +147,7 @@ func checkTrace(t *testing.T, to *tracingtest.Receiver, id string, want map[stri
 func portalSpec(t *testing.T, f *Fleet, provider *portaltest.Provider, args ...string) (spec supervisor.Spec, address string) {
 	t.Helper()
 	dir := t.TempDir()
-	binary, secret := filepath.Join(dir, "portal"), filepath.Join(dir, "secret")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/portal")
-	build.Dir = f.Repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the portal: %v\n%s", err, out)
-	}
+	binary, secret := buildProgram(t, f, "portal"), filepath.Join(dir, "secret")
 	if err := os.WriteFile(secret, []byte(portaltest.ClientSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
