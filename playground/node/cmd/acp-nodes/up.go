@@ -29,7 +29,7 @@ var clusterName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,20}[a-z0-9])?$`)
 func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	f := folderFlags(flags)
 	names := flags.String("clusters", "node", "names of the clusters, separated by commas")
-	file := flags.String("config", "", "YAML file with options of clusters: name to apiPort, authority, tokenFile, hubble, previousCilium (docs/real-nodes.md)")
+	file := flags.String("config", "", "YAML file with options of clusters: name to nodes, apiPort, authority, tokenFile, hubble, previousCilium (docs/real-nodes.md)")
 	ready := flags.String("ready-file", "", "file that is written when all clusters are ready")
 	keep := flags.Bool("keep-state", false, "keep the disks and logs of the nodes at the end")
 	var images []string
@@ -99,9 +99,6 @@ func readOptions(file string) (map[string]cluster.Options, error) {
 }
 
 func configure(names []string, options map[string]cluster.Options) ([]cluster.Config, error) {
-	if len(names) > cluster.MaxClusters {
-		return nil, fmt.Errorf("there can be at most %d clusters", cluster.MaxClusters)
-	}
 	var out []cluster.Config
 	for i, name := range names {
 		if !clusterName.MatchString(name) {
@@ -117,7 +114,27 @@ func configure(names []string, options map[string]cluster.Options) ([]cluster.Co
 			return nil, fmt.Errorf("--config names the cluster %s, which --clusters does not", name)
 		}
 	}
-	return out, nil
+	return addNodes(out)
+}
+
+// addNodes appends the further nodes of clusters with several.
+func addNodes(all []cluster.Config) ([]cluster.Config, error) {
+	for _, first := range all {
+		for n := 2; n <= first.Nodes; n++ {
+			name := fmt.Sprintf("%s-%d", first.Name, n)
+			if slices.ContainsFunc(all, func(c cluster.Config) bool { return c.Name == name }) {
+				return nil, fmt.Errorf("node %d of %s has the name of the cluster %s", n, first.Name, name)
+			}
+			all = append(all, cluster.Config{Name: name, Number: len(all) + 1, Join: &first, Options: cluster.Options{PreviousCilium: first.PreviousCilium}})
+			if len(all) > cluster.MaxNodes {
+				break
+			}
+		}
+	}
+	if len(all) > cluster.MaxNodes {
+		return nil, fmt.Errorf("there can be at most %d nodes", cluster.MaxNodes)
+	}
+	return all, nil
 }
 
 // ensureParts builds the programs and images that nodes need, unless they are cached.
@@ -198,7 +215,9 @@ func (r *runner) run(ctx context.Context, configs []cluster.Config) (err error) 
 	r.printer.Line("ready after %.1f s", time.Since(began).Seconds())
 	ended := make(chan error, len(running))
 	for _, c := range running {
-		r.printer.Line("%s: export KUBECONFIG=%s", c.Config.Name, c.Layout.Kubeconfig())
+		if c.Config.Join == nil {
+			r.printer.Line("%s: export KUBECONFIG=%s", c.Config.Name, c.Layout.Kubeconfig())
+		}
 		go func() {
 			for e := range c.Events() {
 				if e.Process != "" {

@@ -8,14 +8,17 @@ import (
 	"github.com/acp-io/acp/playground/internal/parts"
 )
 
-// MaxClusters is the maximum number of clusters at one switch. Addresses are derived from the numbers of clusters.
-const MaxClusters = 60
+// MaxNodes is the maximum number of nodes at one switch. Addresses are derived from the numbers of nodes.
+const MaxNodes = 60
 
-// Config describes a cluster. It is passed on to the program in the sandbox.
+// Config describes a node. It is passed on to the program in the sandbox.
 type Config struct {
+	// Name is that of the node and, if it is the first one of its cluster, of the cluster.
 	Name string `json:"name"`
-	// Number is unique among connected clusters, from 1; it is also Cilium's cluster ID.
+	// Number is unique among connected nodes, from 1; that of the first node is also Cilium's cluster ID.
 	Number int `json:"number"`
+	// Join is the first node of the cluster, which has its control plane; nil means that this is the first node.
+	Join *Config `json:"join,omitempty"`
 	// Server is the address of the API server on the machine.
 	Server string `json:"server"`
 	// Options are the settings that a user may choose.
@@ -24,6 +27,8 @@ type Config struct {
 
 // Options contains the optional settings of a cluster. Paths are those of the machine.
 type Options struct {
+	// Nodes is the number of the cluster's nodes; 0 means one. The others are called NAME-2, NAME-3 and so on.
+	Nodes int `json:"nodes,omitempty"`
 	// APIPort is the port of 127.0.0.1 that is forwarded to the API server; 0 selects a free port.
 	APIPort int `json:"apiPort,omitempty"`
 	// Authority signs the certificates of the cluster; without one, the cluster makes its own.
@@ -62,24 +67,35 @@ type Hubble struct {
 // Gateway returns the address of the switch, which is the default route of every node.
 func Gateway() *net.IPNet { return nodeNet(254) }
 
-// NodeNet returns the address of the cluster's node with the length of the nodes' network.
+// first returns the first node of the cluster.
+func (c Config) first() Config {
+	if c.Join != nil {
+		return *c.Join
+	}
+	return c
+}
+
+// NodeNet returns the address of the node with the length of the nodes' network.
 func (c Config) NodeNet() *net.IPNet { return nodeNet(c.Number) }
 
-// NodeIP returns the address of the cluster's node. All nodes share a network that contains nothing else.
+// NodeIP returns the address of the node. All nodes share a network that contains nothing else.
 func (c Config) NodeIP() string { return c.NodeNet().IP.String() }
 
 func nodeNet(host int) *net.IPNet {
 	return &net.IPNet{IP: net.IPv4(172, 29, 0, byte(host)), Mask: net.CIDRMask(24, 32)}
 }
 
-// Pods returns the range of the addresses of pods.
+// ServerIP returns the address of the node with the cluster's API server.
+func (c Config) ServerIP() string { return c.first().NodeIP() }
+
+// Pods returns the range of the addresses of the cluster's pods, of which each node has a part.
 func (c Config) Pods() netip.Prefix {
-	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+c.Number))
+	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+c.first().Number))
 }
 
 // Services returns the range of the addresses of Services.
 func (c Config) Services() netip.Prefix {
-	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 160+c.Number))
+	return netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 160+c.first().Number))
 }
 
 // DNS returns the address of the cluster's DNS Service.

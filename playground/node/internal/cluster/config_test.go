@@ -8,7 +8,7 @@ import (
 func TestAddressesOfClustersAreApart(t *testing.T) {
 	var all []netip.Prefix
 	nodes := map[string]bool{Gateway().IP.String(): true}
-	for n := 1; n <= MaxClusters; n++ {
+	for n := 1; n <= MaxNodes; n++ {
 		c := Config{Name: "c", Number: n}
 		for _, p := range []netip.Prefix{c.Pods(), c.Services()} {
 			for _, other := range all {

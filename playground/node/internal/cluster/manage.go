@@ -69,9 +69,9 @@ func Manage(lifeline io.Reader, events io.Writer, listeners []net.Listener) erro
 	}}
 	start, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it took longer than %s", startTimeout))
 	defer stop()
-	for i, port := range []string{apiPort, hubblePort} {
+	for i, address := range []string{net.JoinHostPort(c.ServerIP(), apiPort), net.JoinHostPort(c.NodeIP(), hubblePort)} {
 		if i < len(listeners) {
-			go forward(listeners[i], net.JoinHostPort(c.NodeIP(), port))
+			go forward(listeners[i], address)
 		}
 	}
 	if err := m.start(start, func(e supervisor.Event) { send <- Event{Process: e.Name + ": " + e.Text} }); err != nil {
@@ -118,17 +118,14 @@ func (m *manager) start(ctx context.Context, report func(supervisor.Event)) erro
 			return err
 		}
 	}
+	if m.config.Join != nil {
+		return m.join(ctx, sup)
+	}
 	if err := sup.StartAndWait(ctx, etcdProcess, containerd); err != nil {
 		return err
 	}
 	return m.inParallel(ctx,
-		func(ctx context.Context) error {
-			if err := importImages(ctx); err != nil {
-				return err
-			}
-			m.step("images are imported")
-			return nil
-		},
+		m.importImages,
 		func(ctx context.Context) error {
 			if err := sup.StartAndWait(ctx, apiServer); err != nil {
 				return err
@@ -142,21 +139,9 @@ func (m *manager) start(ctx context.Context, report func(supervisor.Event)) erro
 					m.step("kubelet runs")
 					return nil
 				},
-				func(ctx context.Context) error {
-					if err := sup.StartAndWait(ctx, ciliumOperator, ciliumAgent); err != nil {
-						return err
-					}
-					m.step("Cilium is ready")
-					return copyCNIConfig(ctx)
-				},
+				func(ctx context.Context) error { return m.startCilium(ctx, sup, ciliumOperator, ciliumAgent) },
 				m.applyManifests,
-				func(ctx context.Context) error {
-					if err := m.until(ctx, "the node is not Ready", m.nodeReady); err != nil {
-						return err
-					}
-					m.step("the node is Ready")
-					return nil
-				},
+				m.waitForNode,
 				func(ctx context.Context) error {
 					if err := m.until(ctx, "CoreDNS is not ready", m.dnsReady); err != nil {
 						return err
@@ -174,6 +159,50 @@ func (m *manager) start(ctx context.Context, report func(supervisor.Event)) erro
 			)
 		},
 	)
+}
+
+// join starts a further node of a cluster, whose API server may not be ready yet.
+func (m *manager) join(ctx context.Context, sup *supervisor.Supervisor) error {
+	if err := sup.StartAndWait(ctx, containerd); err != nil {
+		return err
+	}
+	return m.inParallel(ctx, m.importImages, func(ctx context.Context) error {
+		if err := m.until(ctx, "the API server is not ready", func(ctx context.Context) error {
+			return m.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		}); err != nil {
+			return err
+		}
+		return m.inParallel(ctx,
+			func(ctx context.Context) error { return sup.StartAndWait(ctx, kubelet) },
+			func(ctx context.Context) error { return m.startCilium(ctx, sup, ciliumAgent) },
+			m.waitForNode,
+		)
+	})
+}
+
+func (m *manager) importImages(ctx context.Context) error {
+	if err := importImages(ctx); err != nil {
+		return err
+	}
+	m.step("images are imported")
+	return nil
+}
+
+// startCilium starts the processes of Cilium, and gives containerd the configuration that the agent writes.
+func (m *manager) startCilium(ctx context.Context, sup *supervisor.Supervisor, processes ...string) error {
+	if err := sup.StartAndWait(ctx, processes...); err != nil {
+		return err
+	}
+	m.step("Cilium is ready")
+	return copyCNIConfig(ctx)
+}
+
+func (m *manager) waitForNode(ctx context.Context) error {
+	if err := m.until(ctx, "the node is not Ready", m.nodeReady); err != nil {
+		return err
+	}
+	m.step("the node is Ready")
+	return nil
 }
 
 // inParallel runs all functions concurrently and returns the first error.

@@ -67,7 +67,7 @@ func writePKI(dir string, c Config) error {
 		if p.name == "apiserver" {
 			continue
 		}
-		if err := writeKubeconfig(filepath.Join(dir, p.name+".kubeconfig"), c.Name, "https://"+c.NodeIP()+":6443", ca.pem, cert, key); err != nil {
+		if err := writeKubeconfig(filepath.Join(dir, p.name+".kubeconfig"), c.Name, "https://"+c.ServerIP()+":6443", ca.pem, cert, key); err != nil {
 			return err
 		}
 		if p.name == "admin" {

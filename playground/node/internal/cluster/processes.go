@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 		return []string{"--kubeconfig=" + file, "--authentication-kubeconfig=" + file, "--authorization-kubeconfig=" + file}
 	}
 	etcdURL := "http://127.0.0.1:" + etcdPort
-	return []supervisor.Spec{
+	all := []supervisor.Spec{
 		{
 			Name: etcdProcess, Path: part(parts.Kubernetes, parts.Etcd),
 			Args: []string{
@@ -123,6 +124,12 @@ func specs(c Config, client kubernetes.Interface) []supervisor.Spec {
 			Ready: func(ctx context.Context) error { return getOK(ctx, "http://127.0.0.1:"+agentHealthPort+"/healthz") },
 		},
 	}
+	if c.Join != nil {
+		return slices.DeleteFunc(all, func(s supervisor.Spec) bool {
+			return !slices.Contains([]string{containerd, kubelet, ciliumAgent}, s.Name)
+		})
+	}
+	return all
 }
 
 // tokenArgs returns the arguments with the file of further users, if one was given.
@@ -147,7 +154,7 @@ func hubbleArgs(c Config) []string {
 
 func agentArgs(c Config, kubeconfig string) []string {
 	return append(hubbleArgs(c),
-		"--k8s-kubeconfig-path="+kubeconfig, "--k8s-namespace=kube-system", "--cluster-name="+c.Name, "--cluster-id="+fmt.Sprint(c.Number),
+		"--k8s-kubeconfig-path="+kubeconfig, "--k8s-namespace=kube-system", "--cluster-name="+c.first().Name, "--cluster-id="+fmt.Sprint(c.first().Number),
 		"--lib-dir="+ciliumLibDir, "--state-dir=/run/cilium", "--socket-path="+ciliumSocket,
 		"--bpf-root=/sys/fs/bpf", "--cgroup-root=/run/cilium/cgroupv2",
 		"--identity-allocation-mode=crd", "--ipam=kubernetes", "--enable-ipv6=false",

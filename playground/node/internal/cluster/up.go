@@ -37,8 +37,8 @@ type Cluster struct {
 	events  chan Event
 }
 
-// Up starts a cluster in the folder dir and returns when its node's first process runs; see Wait. Images are files to import beside
-// the node's own; others are the clusters at the same switch.
+// Up starts a node in the folder dir and returns when its first process runs; see Wait. Images are files to import beside the node's own;
+// others are all nodes at the same switch. The first node of a cluster, whose folder is next to dir, has to be started before the others.
 func Up(c Config, dir string, built parts.Built, images []string, connect *sandbox.Switch, others []Config) (_ *Cluster, err error) {
 	l := Layout{Dir: dir}
 	if err := removeState(l, c.Name); err != nil {
@@ -51,6 +51,10 @@ func Up(c Config, dir string, built parts.Built, images []string, connect *sandb
 	defer closeAll(sockets) // the node uses duplicates of the descriptors
 	if err != nil {
 		return nil, err
+	}
+	if c.Join != nil {
+		pki := filepath.Join(Layout{Dir: filepath.Join(filepath.Dir(dir), c.Join.Name)}.Node(), "pki")
+		c.Authority = &Pair{Cert: filepath.Join(pki, "ca.crt"), Key: filepath.Join(pki, "ca.key")}
 	}
 	if err := writePKI(filepath.Join(l.Node(), "pki"), c); err != nil {
 		return nil, fmt.Errorf("make the keys of %s: %w", c.Name, err)
@@ -133,11 +137,11 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// routes lead to the pods of other clusters.
+// routes lead to the pods of other clusters, by way of their first nodes. Cilium sets those to other nodes of the same cluster.
 func routes(c Config, others []Config) []sandbox.Route {
 	var out []sandbox.Route
 	for _, o := range others {
-		if o.Number != c.Number {
+		if o.Join == nil && o.Number != c.first().Number {
 			out = append(out, sandbox.Route{To: o.Pods(), Via: o.NodeNet().IP})
 		}
 	}
