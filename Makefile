@@ -104,6 +104,10 @@ $(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
 clickhouse-server:
 	@hack/clickhouse-server
 
+.PHONY: downloads
+downloads: web/node_modules/.installed e2e/node_modules/.installed postgres clickhouse clickhouse-server ## Download what the tests need (all targets do so when they need it)
+	@hack/chromium >/dev/null
+
 .PHONY: test-go
 test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers, race detector on
 	@$(RACE) build -race ./api/... ./controllers/... ./internal/... # go keeps a second copy of what it compiled until the command ends
@@ -124,13 +128,21 @@ CLUSTER_IMAGES := $(BIN)/cluster-images
 
 # The images have the names that docs/install.md gives them.
 .PHONY: test-cluster
-test-cluster: root node-parts web $(BIN)/acp-release ## Install ACP with Helm as docs/install.md says, on a real host and a real member (needs root on Linux; not part of test)
+test-cluster: root cluster-images e2e/node_modules/.installed ## Install ACP with Helm as docs/install.md says, on a real host and a real member (needs root on Linux; CI runs it, test does not)
+	@chromium="$$(hack/chromium)" && cd $(NODE) && CHROMIUM="$$chromium" ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) \
+		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+
+.PHONY: cluster-images
+cluster-images: node-parts web $(BIN)/acp-release
 	@$(BIN)/acp-playground parts kubefed
 	@hack/step "images" $(BIN)/acp-release images --version v0.1.0 --dir $(CLUSTER_IMAGES) --platforms linux/$$(go env GOARCH) --repository registry.example.com/acp
 	@hack/step "kubectl-acp" go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kubectl-acp
 	@cd $(CHARTS) && ../../hack/step "helm" go build -o $(BIN)/ helm.sh/helm/v4/cmd/helm
+
+.PHONY: bench-cluster
+bench-cluster: root cluster-images ## Measure on a real host and a real member (needs root on Linux; bench does it when it may)
 	@cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) \
-		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+		go test -count=1 -v -timeout=45m -run '^(TestNode|TestInstallation)$$/^(idle|times|the nodes of the member|flows|memory of the collector)$$' ./nodetest | grep -E '^bench |^ *--- FAIL|^FAIL'
 
 .PHONY: test-cilium-upgrade
 test-cilium-upgrade: root node-parts ## Upgrade a real node's Cilium from the previous minor version while pods connect (needs root on Linux; not part of test)
@@ -188,7 +200,7 @@ SEED ?= 0
 
 .PHONY: conformance-wire
 conformance-wire: WORLDS = 20
-conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; not part of test)
+conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; CI runs it, test does not)
 	@cd $(NODE) && go test -count=1 -v -timeout=0 -run '^TestConformanceOnWire$$' ./nodetest -worlds $(WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 DURATION ?= 0
@@ -218,7 +230,7 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 
 .PHONY: root
 root:
-	@[ "$$(id -u)" = 0 ] || { echo "real nodes need root: namespaces, cgroups, mounts and BPF programs (docs/real-nodes.md)" >&2; exit 1; }
+	@hack/can-run-nodes
 
 .PHONY: $(BIN)/acp-nodes
 $(BIN)/acp-nodes:
@@ -247,6 +259,7 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; p
 		awk '/^Benchmark/ {printf "bench adapter_workload_40k %.0f ms\nbench adapter_workload_40k_writes %.0f writes\n", $$3/1e6, $$5}'
 	@out="$$(KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" go test ./internal/portal/host -run '^$$' -bench WorkloadsSync -benchtime 1x)" && echo "$$out" | \
 		awk '/^Benchmark/ {for (i = 2; i < NF; i++) {if ($$(i+1) == "s/first") printf "bench workloads_sync_40k %s s\n", $$i; if ($$(i+1) == "s/again") printf "bench workloads_sync_40k_again %s s\n", $$i}}'
+	@if hack/can-run-nodes; then $(MAKE) --no-print-directory bench-cluster; fi
 
 ##@ Publish
 

@@ -74,10 +74,14 @@ metadata: {name: login, namespace: login}
 spec: {selector: {app: login}, ports: [{port: 443, targetPort: 8443}]}
 `
 
+// hostNodes are the nodes of the host cluster. The first one has the volumes.
+var hostNodes = []string{"host"}
+
 // installation is ACP in a host cluster, with a member.
 type installation struct {
 	*guide
 	node         *node
+	repo         string
 	ca           *authority
 	host, member kubernetes.Interface
 	objects      dynamic.Interface // of the host
@@ -109,9 +113,10 @@ func TestInstallation(t *testing.T) {
 	t.Run("the webhook answers", in.testWebhook)
 	in.openPortal(t)
 	t.Run("a request becomes a connection", in.testStory)
+	in.mode(t, "Enforce") // also if an earlier part failed or is not run
+	t.Run("a request in a browser", in.testBrowser)
 	t.Run("times", in.measureWire)
 	in.checkPods(t)
-	in.mode(t, "Enforce") // also if an earlier part failed
 	in.reaches(t, "a resource in Enforce is closed", map[string]bool{"shop": false, "other": false})
 	t.Run("statements", in.testStatements)
 	t.Run("a pod of another cluster", in.testForeignPod)
@@ -119,10 +124,11 @@ func TestInstallation(t *testing.T) {
 	t.Run("the nodes of the member", in.testNodes)
 	stop := in.watchClosed(t, "other")
 	t.Run("flows", in.testFlows)
+	t.Run("memory of the collector", in.measureCollector)
 	t.Run("a killed agent", in.testKilledAgent)
 	t.Run("a killed leader", in.testLeader)
 	in.checkPods(t)
-	t.Run("a drained node of the host", in.testDrainedHost)
+	t.Run("drained nodes of the host", in.testDrainedHost)
 	in.checkPods(t)
 	t.Run("the life of a release", in.testRelease)
 	stop()
@@ -141,11 +147,11 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &installation{whole: t, ca: newAuthority(t), apps: map[string]string{}}
+	in := &installation{whole: t, repo: repo, ca: newAuthority(t), apps: map[string]string{}}
 	in.ca.issue(t, "login", issuerName)
 	in.ca.issue(t, "hubble", hubbleName)
 	in.ca.issue(t, "collector", "collector")
-	config, err := yaml.Marshal(map[string]any{"m1": map[string]any{"hubble": map[string]any{
+	config, err := yaml.Marshal(map[string]any{"host": map[string]any{"nodes": len(hostNodes)}, "m1": map[string]any{"hubble": map[string]any{
 		"port": freePort(t), "ca": in.ca.file("ca.crt"), "cert": in.ca.file("hubble.crt"), "key": in.ca.file("hubble.key"),
 	}}})
 	if err != nil {
@@ -178,6 +184,9 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 			t.Fatal(err)
 		}
 		load["host"] = append(load["host"], file)
+	}
+	for _, name := range hostNodes[1:] {
+		load[name] = load["host"]
 	}
 	for cluster, files := range load {
 		if out, err := exec.Command(program, append([]string{"load", "--state-dir", state, cluster}, files...)...).CombinedOutput(); err != nil {
@@ -247,10 +256,11 @@ func (in *installation) network(t *testing.T) (process int, kubeconfig string) {
 			t.Fatal(err)
 		}
 		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(nodes.Items) != 1 {
+		if err != nil || len(nodes.Items) == 0 {
 			t.Fatalf("the nodes of %s: %v, %v", name, nodes, err)
 		}
 		all.Clusters[name], all.AuthInfos[name], all.Contexts[name] = one.Clusters[name], one.AuthInfos[name], one.Contexts[name]
+		// The first node, whose name is that of the cluster, has the API server.
 		all.Clusters[name].Server = "https://" + nodes.Items[0].Status.Addresses[0].Address + ":6443"
 	}
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -285,6 +295,25 @@ func (in *installation) install(t *testing.T) {
 	in.run(t, in.block(t, "helm install acp deploy/charts/acp"))
 	in.waitForPods(t)
 	fmt.Printf("bench helm_install %.1f s\n", time.Since(began).Seconds())
+	if got := in.nodesOf(t, adapterPods); len(got) != len(hostNodes) {
+		t.Errorf("the adapters are on %v, want one on each of %v", got, hostNodes)
+	}
+}
+
+// nodesOf returns the nodes with ready pods of a program in the host, each with their number.
+func (in *installation) nodesOf(t *testing.T, selector string) map[string]int {
+	t.Helper()
+	pods, err := in.host.CoreV1().Pods("acp-system").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, p := range pods.Items {
+		if podReady(&p) && p.DeletionTimestamp == nil {
+			out[p.Spec.NodeName]++
+		}
+	}
+	return out
 }
 
 // waitForPods returns when every Deployment of the two namespaces has rolled out: its pods are ready, and no others are left.
@@ -395,18 +424,20 @@ func (in *installation) testNetworkPolicies(t *testing.T) {
 
 // measureMemory prints what the pods of the host use while nobody uses them.
 func (in *installation) measureMemory(t *testing.T) {
-	measureMemory(t, in.host, "host", map[string]int{"acp-system": 2, "kube-federation-system": 1})
+	measureMemory(t, in.host, hostNodes, map[string]int{"acp-system": 2, "kube-federation-system": 1})
 }
 
-// measureMemory prints what pods use, as the kubelet of the node counts it. Programs are how many programs the namespaces have.
-func measureMemory(t *testing.T, client kubernetes.Interface, node string, programs map[string]int) {
+// measureCollector prints what the pod of the collector uses, which testFlows installs.
+func (in *installation) measureCollector(t *testing.T) {
+	measureMemory(t, in.host, hostNodes, map[string]int{"acp-system": 3}, "acp-flow-collector")
+}
+
+// measureMemory prints what pods use, as the kubelets of the nodes count it. Programs are how many programs the namespaces have; only those of
+// the given names are printed, or all when none is given.
+func measureMemory(t *testing.T, client kubernetes.Interface, nodes []string, programs map[string]int, names ...string) {
 	t.Helper()
 	since := time.Now()
 	eventually(t, 3*time.Minute, "the kubelet counts the memory of the pods", func(ctx context.Context) error {
-		data, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + node + "/proxy/stats/summary").DoRaw(ctx)
-		if err != nil {
-			return err
-		}
 		var summary struct {
 			Pods []struct {
 				PodRef struct{ Name, Namespace string }
@@ -416,8 +447,17 @@ func measureMemory(t *testing.T, client kubernetes.Interface, node string, progr
 				}
 			}
 		}
-		if err := json.Unmarshal(data, &summary); err != nil {
-			return err
+		for _, node := range nodes {
+			data, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + node + "/proxy/stats/summary").DoRaw(ctx)
+			if err != nil {
+				return err
+			}
+			before := summary.Pods
+			summary.Pods = nil
+			if err := json.Unmarshal(data, &summary); err != nil {
+				return err
+			}
+			summary.Pods = append(summary.Pods, before...)
 		}
 		used := map[string]int64{}
 		for namespace, want := range programs {
@@ -445,6 +485,9 @@ func measureMemory(t *testing.T, client kubernetes.Interface, node string, progr
 			}
 		}
 		for program, bytes := range used {
+			if len(names) > 0 && !slices.Contains(names, program) {
+				continue
+			}
 			fmt.Printf("bench pod_memory_%s %.0f MB\n", strings.ReplaceAll(program, "-", "_"), float64(bytes)/(1<<20))
 		}
 		return nil

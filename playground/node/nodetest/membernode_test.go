@@ -69,7 +69,7 @@ func (in *installation) testNodes(t *testing.T) {
 	in.mode(t, "Enforce")
 	in.reaches(t, "in Enforce", map[string]bool{"other": false})
 	in.realizedOn(t, "Enforce is enforced on the node", v1alpha1.NodeCounts{Total: 1, Realized: 1})
-	measureMemory(t, in.member, "m1", map[string]int{"acp-system": 1})
+	measureMemory(t, in.member, []string{"m1"}, map[string]int{"acp-system": 1})
 	in.checkNodeReporter(t)
 }
 
@@ -167,44 +167,51 @@ func (in *installation) testKilledAgent(t *testing.T) {
 	in.checkNodeReporter(t)
 }
 
-// testDrainedHost drains the host's only node. The budget of the adapters keeps the last of them, which still enforces a denial although the portal
-// and KubeFed are gone.
+// testDrainedHost drains the nodes of the host, one after the other. The adapters go to the nodes that are left; the portal waits for its volume, which
+// is on the first. When no node is left, the budget of the adapters keeps the last of them, which still enforces a denial although the portal and
+// KubeFed are gone.
 func (in *installation) testDrainedHost(t *testing.T) {
 	alice, bob, carol := in.browsers.login(t, "alice"), in.browsers.login(t, "bob"), in.browsers.login(t, "carol")
 	asked := bob.approve(t, carol.approve(t, alice.request(t, "shop", "orders")))
 	eventually(t, wireTimeout, "the ticket is effective", bob.is(asked, "effective"))
-	in.reaches(t, "before the node is drained", map[string]bool{"shop": true, "other": false})
+	in.reaches(t, "before the nodes are drained", map[string]bool{"shop": true, "other": false})
 
 	// The pods of other programs stay: the test logs in at one of them.
-	out, err := in.try("kubectl drain host --pod-selector=app.kubernetes.io/part-of=acp --delete-emptydir-data --timeout=20s")
-	if err == nil || !strings.Contains(out, "disruption budget") {
-		t.Errorf("the drain of the only node evicts every adapter: %v: %s", err, out)
-	}
-	for selector, want := range map[string]int{adapterPods: 1, portalPods: 0} {
-		pods, err := in.host.CoreV1().Pods("acp-system").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ready := 0
-		for _, p := range pods.Items {
-			if podReady(&p) && p.DeletionTimestamp == nil {
-				ready++
+	const drain = "kubectl drain %s --pod-selector=app.kubernetes.io/part-of=acp --delete-emptydir-data --timeout=%s"
+	others, last := hostNodes[:len(hostNodes)-1], hostNodes[len(hostNodes)-1]
+	for _, name := range others {
+		in.run(t, fmt.Sprintf(drain, name, "2m"))
+		eventually(t, podsTimeout, "two adapters are on the nodes that are left", func(context.Context) error {
+			got, ready := in.nodesOf(t, adapterPods), 0
+			for _, n := range got {
+				ready += n
 			}
-		}
-		if ready != want {
-			t.Errorf("%d pods %s are ready on a drained node, want %d: %s", ready, selector, want, states(pods))
-		}
+			if got[name] > 0 || ready != 2 {
+				return fmt.Errorf("they are on %v", got)
+			}
+			return nil
+		})
 	}
-	in.reaches(t, "on a drained node", map[string]bool{"shop": true, "other": false})
+	out, err := in.try(fmt.Sprintf(drain, last, "20s"))
+	if err == nil || !strings.Contains(out, "disruption budget") {
+		t.Errorf("the drain of the last node evicts every adapter: %v: %s", err, out)
+	}
+	if got := in.nodesOf(t, adapterPods); len(got) != 1 || got[last] != 1 {
+		t.Errorf("the adapters are on %v, want one on %s", got, last)
+	}
+	if got := in.nodesOf(t, portalPods); len(got) > 0 {
+		t.Errorf("portals are ready on %v, want none", got)
+	}
+	in.reaches(t, "on drained nodes", map[string]bool{"shop": true, "other": false})
 	in.write(t, "denial.yaml", denial)
 	in.run(t, "kubectl apply -f denial.yaml")
 	in.reaches(t, "a denial is enforced by the adapter that is left", map[string]bool{"shop": false, "other": false})
 
-	in.run(t, "kubectl uncordon host")
+	in.run(t, "kubectl uncordon "+strings.Join(hostNodes, " "))
 	in.waitForPods(t)
 	in.forwardPortal(t)
 	in.run(t, "kubectl delete -f denial.yaml")
-	in.reaches(t, "after the node is back", map[string]bool{"shop": true, "other": false})
+	in.reaches(t, "after the nodes are back", map[string]bool{"shop": true, "other": false})
 	eventually(t, wireTimeout, "the ticket is there", bob.is(asked, "effective"))
 	bob.revoke(t, asked)
 	eventually(t, wireTimeout, "the ticket is revoked", bob.is(asked, "revoked"))
