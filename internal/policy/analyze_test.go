@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 func TestAnalyze(t *testing.T) {
@@ -135,7 +136,7 @@ func drop(in Input, ref Ref) Input {
 // and every example shows what it is said to show.
 func TestFindingsAreTrue(t *testing.T) {
 	seen := map[FindingKind]int{}
-	for seed := range uint64(2500) {
+	for seed := range rounds.Of(uint64(2500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		in := d.world()
 		in.Resources = nil

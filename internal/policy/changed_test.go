@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // units are all units by name.
@@ -39,7 +40,7 @@ func differing(a, b map[string]string) (names []string) {
 // Whatever changes, every unit that differs is named; and where little changes, few are.
 func TestChangedMissesNothing(t *testing.T) {
 	var differ, named int
-	for seed := range uint64(400) {
+	for seed := range rounds.Of(uint64(400)) {
 		d := dice{rand.New(rand.NewPCG(seed, 8))}
 		in := d.world()
 		s := NewSnapshot(in)

@@ -13,12 +13,13 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // What the units let through is exactly what DecideEffective lets through, whatever is refused.
 func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 	same, differ := 0, map[string]int{}
-	for seed := range uint64(2500) {
+	for seed := range rounds.Of(uint64(2500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}
 		in := d.world()
 		d.breakWorld(&in)
@@ -217,7 +218,7 @@ func TestPlacement(t *testing.T) {
 // changed to Enforce, in random worlds with refused statements.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 	compared, differ := 0, 0
-	for seed := range uint64(1500) {
+	for seed := range rounds.Of(uint64(1500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
 		in := d.world()
 		d.breakWorld(&in)
@@ -255,7 +256,7 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 // EffectiveInto is DecideEffective without explanations, and LeavesOut reports when it has to be called.
 func TestEffectiveIntoIsDecideEffective(t *testing.T) {
 	left := 0
-	for seed := range uint64(1000) {
+	for seed := range rounds.Of(uint64(1000)) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}
 		in := d.world()
 		d.breakWorld(&in)

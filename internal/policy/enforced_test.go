@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // What the statements alone say is what is decided once all of a pod's resources are in Enforce.
 func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
 	differ := 0
-	for seed := range uint64(1500) {
+	for seed := range rounds.Of(uint64(1500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		in := d.world()
 		s := NewSnapshot(in)

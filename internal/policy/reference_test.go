@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // reference decides as the page on semantics says, sentence by sentence and without any index. It shares no code with
@@ -329,7 +330,7 @@ func (d dice) query() Query {
 
 func TestDecideAgreesWithReference(t *testing.T) {
 	words := map[Verdict]int{}
-	for seed := range uint64(2500) {
+	for seed := range rounds.Of(uint64(2500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}
 		in := d.world()
 		s := NewSnapshot(in)

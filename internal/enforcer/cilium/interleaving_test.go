@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // KubeFed and the agents apply the objects of a unit in any order, and may skip revisions. Whatever part of which revision
@@ -19,7 +20,7 @@ import (
 // not refuse what all of them let in.
 func TestMixedPartsNeverOpen(t *testing.T) {
 	var refused, admitted, parted, closed, grown int
-	for seed := range uint64(600) {
+	for seed := range rounds.Of(uint64(600)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := newInterleaving(r)
 		revisions := []revision{w.render(t)}
@@ -102,7 +103,7 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 // A unit that grows gets the new parts first, so that a peer which moves there is missing nowhere.
 func TestNewPartsFirstRefuseNoPeer(t *testing.T) {
 	moved := 0
-	for seed := range uint64(300) {
+	for seed := range rounds.Of(uint64(300)) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		w := newInterleaving(r)
 		before := w.render(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 func parseYAML(t *testing.T, text string) map[string]any {
@@ -230,7 +231,7 @@ func (d dice) alter(rule map[string]any) map[string]any {
 // that the reference evaluator refuses without it.
 func TestWithinLetsInNothing(t *testing.T) {
 	within, opened := 0, 0
-	for seed := range uint64(1500) {
+	for seed := range rounds.Of(uint64(1500)) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}
 		s := policy.NewSnapshot(d.world(true))
 		e, err := New(testConfig())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rounds"
 )
 
 // sender is a source as the statements and as the mesh know it.
@@ -103,7 +104,7 @@ func newOutcome() outcome {
 }
 
 // worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
-var worlds = flag.Uint64("worlds", 1000, "random worlds to compare, their seeds counted from 0")
+var worlds = flag.Uint64("worlds", rounds.Of(uint64(1000)), "random worlds to compare, their seeds counted from 0")
 
 // compare asks the statements and the mesh about random connections. change may break what is rendered.
 func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, change func(spec map[string]any) map[string]any) {
@@ -257,7 +258,7 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared, differ := 0, 0
-	for seed := range uint64(1000) {
+	for seed := range rounds.Of(uint64(1000)) {
 		d := dice{rand.New(rand.NewPCG(seed, 19))}
 		in := d.world(false)
 		in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
