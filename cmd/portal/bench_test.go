@@ -20,6 +20,7 @@ import (
 	"gorm.io/gorm"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/internal/approval/gormstore/gormstoretest"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/portaltest"
@@ -27,7 +28,7 @@ import (
 )
 
 const (
-	readers = 150 // u0 to u149
+	readers = 150 // sessions of u0 to u149
 	writers = 20  // a requester and a leader in each group from that of firstWriter on
 
 	firstWriter = readers / 5
@@ -85,7 +86,7 @@ type portalUnderLoad struct {
 // openPortal starts a portal on a new database with so many tickets, and logs its people in.
 func openPortal(b *testing.B, config *rest.Config, provider *portaltest.Provider, folder, dsn string, tickets int) *portalUnderLoad {
 	b.Helper()
-	writeTickets(b, dsn, tickets)
+	gormstoretest.WriteTickets(b, dsn, tickets)
 	file := filepath.Join(b.TempDir(), "url")
 	if err := os.WriteFile(file, []byte(dsn), 0o600); err != nil {
 		b.Fatal(err)
@@ -103,13 +104,17 @@ func openPortal(b *testing.B, config *rest.Config, provider *portaltest.Provider
 	}
 	m := &portalUnderLoad{b: b, tickets: tickets, stop: p.stop}
 	for i := range readers {
-		m.readers = append(m.readers, login(i))
+		m.readers = append(m.readers, login(m.person(i)))
 	}
 	for i := range m.writers {
 		m.writers[i].requester, m.writers[i].leader = login(5*(firstWriter+i)+1), login(5*(firstWriter+i))
 	}
 	return m
 }
+
+// person returns the number of the person who is a reader. If fewer people request tickets than there are readers, some of them read in
+// several sessions, so that all have pages of the same length.
+func (m *portalUnderLoad) person(reader int) int { return reader % gormstoretest.Requesters(m.tickets) }
 
 // A readKind is a page that people open. path returns the path for the n-th time that it is opened, by the reader.
 type readKind struct {
@@ -122,35 +127,32 @@ var readKinds = []readKind{
 		views := []string{"mine", "approvals", "decided", "all", "mine&state=pending", "all&state=effective"}
 		return "/api/v1/tickets?limit=25&view=" + views[n/readers%len(views)]
 	}},
-	{"ticket", func(m *portalUnderLoad, n, reader int) string { // one of those that the reader requested
-		return fmt.Sprintf("/api/v1/tickets/T-%d", max(reader, 1)+n/readers*requesters(m.tickets)%m.tickets)
+	{"ticket", func(m *portalUnderLoad, n, reader int) string { // one of those that the reader requested; T-0 does not exist
+		all := gormstoretest.Requesters(m.tickets)
+		return fmt.Sprintf("/api/v1/tickets/T-%d", m.person(reader)+all*(1+n/readers%(m.tickets/all-1)))
 	}},
 	{"find", func(_ *portalUnderLoad, n, _ int) string {
-		words := []string{"checkout", fmt.Sprint("checkout+", n), fmt.Sprint(n % 100), fmt.Sprint("u", n%people), "need+cache", "nothing+of+this"}
+		words := []string{"checkout", fmt.Sprint("checkout+", n), fmt.Sprint(n % 100), fmt.Sprint("u", n%gormstoretest.People), "need+cache", "nothing+of+this"}
 		return "/api/v1/tickets?limit=25&view=all&q=" + words[n/readers%len(words)]
 	}},
 	{"search", func(_ *portalUnderLoad, n, _ int) string {
-		words := []string{"shop", fmt.Sprint("checkout+", n*31%entities), "orders+cache", fmt.Sprint("cache-", n*97%entities), fmt.Sprint("app-", n)}
+		words := []string{"shop", fmt.Sprint("checkout+", n*31%gormstoretest.Entities), "orders+cache", fmt.Sprint("cache-", n*97%gormstoretest.Entities), fmt.Sprint("app-", n)}
 		return "/api/v1/search?q=" + words[n%len(words)]
 	}},
 	{"resource", func(_ *portalUnderLoad, n, _ int) string {
-		return fmt.Sprintf("/api/v1/resources/cache-%d", n*7919%entities)
+		return fmt.Sprintf("/api/v1/resources/cache-%d", n*7919%gormstoretest.Entities)
 	}},
 	{"application", func(_ *portalUnderLoad, n, _ int) string {
-		return fmt.Sprintf("/api/v1/applications/app-%d", n*7919%entities)
+		return fmt.Sprintf("/api/v1/applications/app-%d", n*7919%gormstoretest.Entities)
 	}},
 }
 
 // read opens the i-th page, which nobody has opened before for the first 900 pages of each kind.
 func (m *portalUnderLoad) read(i int) string {
 	kind, n := readKinds[i%len(readKinds)], i/len(readKinds)
-	// The ticket T-n was requested by the person n modulo the number of requesters; T-0 does not exist, so u0 opens none.
 	reader := n % readers
-	if kind.name == "ticket" && reader == 0 {
-		reader = 1
-	}
 	if a := m.readers[reader].Get(kind.path(m, n, reader)); a.Status != http.StatusOK {
-		m.b.Errorf("%s for u%d was answered %d: %s", kind.path(m, n, reader), reader, a.Status, a.Body)
+		m.b.Errorf("%s for u%d was answered %d: %s", kind.path(m, n, reader), m.person(reader), a.Status, a.Body)
 	}
 	return kind.name
 }
@@ -234,8 +236,8 @@ func (w *writeSequence) write(i int) {
 	writer := i / 2 % writers
 	a := w.writers[writer].requester.Post("/api/v1/tickets", map[string]any{"reason": "the checkout needs it", "items": []map[string]any{
 		{
-			"application": fmt.Sprint("app-", firstWriter+writer+groups*(i/2/writers)),
-			"resource":    fmt.Sprint("cache-", (i*131+3)%entities),
+			"application": fmt.Sprint("app-", firstWriter+writer+gormstoretest.Groups*(i/2/writers)),
+			"resource":    fmt.Sprint("cache-", (i*131+3)%gormstoretest.Entities),
 			"actions":     []string{"redis:connect"},
 		},
 	}})

@@ -1,6 +1,7 @@
 package gormstore
 
 import (
+	"cmp"
 	"database/sql"
 	"slices"
 
@@ -9,22 +10,25 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/sqlquery"
+	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// candidateLimits bounds the candidates of a page, which are the newest tickets that several scans find.
-type candidateLimits struct {
-	// read is the number of candidates that are read. If too few of them meet the conditions, the query of the whole list finds the
-	// older ones.
-	read int
+// pageLimits are the numbers that decide how a page of a list is read. They change its cost, never its tickets.
+type pageLimits struct {
+	// rareOfAll and rareOfSome are the numbers of tickets up to which a word is rare: reading all tickets with it is then faster
+	// than the scan that the list would otherwise use. rareOfAll is for people who see all tickets, rareOfSome for others, who
+	// have fewer. A scan for a more frequent word fills a page soon.
+	rareOfAll, rareOfSome int
+	// candidates is the numbers of candidates that are read, by turns, until the page is full: few, because most pages are full
+	// then, and afterwards more than most people may see. If that is not enough, the query of the whole list finds the older tickets.
+	candidates []int
 	// first is the number of candidates whose conditions the first statement checks, next that of each further one.
 	first, next int
 }
 
-// pageCandidates reads more candidates than the tickets that most people may see. Words that are not rare are usually found
-// among the first.
-var pageCandidates = candidateLimits{read: 1000, first: 64, next: 256}
+var limitsOfPages = pageLimits{rareOfAll: 2000, rareOfSome: 200, candidates: []int{128, 1000}, first: 64, next: 256}
 
-// usesCandidates reports whether a page of a list is read by candidates: several scans find its tickets, such as all that
+// usesCandidates reports whether a page of a list is read by candidates, which are the newest tickets that its scans find: several scans find its tickets, such as all that
 // a person may see, which must meet further conditions, such as words. The query of the whole list checks these conditions in
 // each scan, for every ticket that the scan reads until the page is full; the page by candidates checks them only for the
 // newest tickets of all scans.
@@ -38,12 +42,43 @@ func usesCandidates(f approval.Filter, rare string) bool {
 	return len(scans) > 1 && !own && hasTicketConditions(rest)
 }
 
-// candidates returns the query of the newest tickets that the scans of a filter find, without regard to its further
-// conditions, as numbers.
-func candidates(tx *gorm.DB, f approval.Filter, most int) sqlquery.Statement {
+// candidates returns the query of the newest tickets that the scans of a filter find, at most a number of them, as numbers in no
+// order. Their further conditions are not checked, except for a word, which each of them must have unless it is empty. The last row
+// is the number of candidates, negative, and the oldest candidate, which tell where the next page of candidates begins.
+func candidates(tx *gorm.DB, f approval.Filter, word string, most int) sqlquery.Statement {
 	scans, _ := indexScans(f, "")
 	numbers := unionOf(tx, scans, f, approval.Filter{}, most)
-	return sqlquery.Statement{Text: "SELECT n FROM (" + numbers.Text + ") AS found ORDER BY n DESC LIMIT ?", Args: append(numbers.Args, most)}
+	var c sqlquery.Conditions
+	if word != "" {
+		// The tickets with the word are read once, which is faster than a search for the word in each candidate.
+		c.Add("n IN (SELECT ticket FROM ticket_words WHERE word >= ? AND word < ?)", word, tokenize.PrefixEnd(word))
+	}
+	return sqlquery.Statement{
+		Text: "WITH found AS (SELECT n FROM (" + numbers.Text + ") AS u ORDER BY n DESC LIMIT ?) SELECT n, 0 FROM found" + c.Where() +
+			" UNION ALL SELECT -COUNT(*), COALESCE(MIN(n), 0) FROM found",
+		Args: append(append(numbers.Args, most), c.Args()...),
+	}
+}
+
+// readCandidates returns the numbers of candidates, newest first. oldest is the oldest candidate if there may be older ones, and 0 if
+// there are none.
+func readCandidates(tx *gorm.DB, f approval.Filter, word string, most int) (numbers []int64, oldest int64, err error) {
+	query := candidates(tx, f, word, most)
+	err = database.Rows(tx, func(rows *sql.Rows) error {
+		var n, last int64
+		if err := rows.Scan(&n, &last); err != nil {
+			return err
+		}
+		switch {
+		case n > 0:
+			numbers = append(numbers, n)
+		case -n == int64(most):
+			oldest = last
+		}
+		return nil
+	}, query.Text, query.Args...)
+	slices.SortFunc(numbers, func(a, b int64) int { return cmp.Compare(b, a) })
+	return numbers, oldest, err
 }
 
 // amongCandidates returns the query of the tickets with some of these numbers that meet the further conditions of a filter.
@@ -54,32 +89,32 @@ func amongCandidates(tx *gorm.DB, f approval.Filter, numbers []int64, limit int)
 	return sqlquery.Statement{Text: "SELECT " + ticketColumns + " FROM tickets" + c.Where() + " ORDER BY number DESC LIMIT ?", Args: append(c.Args(), limit)}
 }
 
-// readByCandidates returns the page of a list for which usesCandidates holds, without events.
-func readByCandidates(tx *gorm.DB, f approval.Filter, limits candidateLimits) (out []*approval.Ticket, err error) {
-	var numbers []int64
-	query := candidates(tx, f, limits.read)
-	if err := database.Rows(tx, func(rows *sql.Rows) error {
-		var n int64
-		err := rows.Scan(&n)
-		numbers = append(numbers, n)
-		return err
-	}, query.Text, query.Args...); err != nil {
-		return nil, err
+// readByCandidates returns the page of a list for which usesCandidates holds, without events. word is a selective word of its text, or
+// empty.
+func readByCandidates(tx *gorm.DB, f approval.Filter, word string, limits pageLimits) (out []*approval.Ticket, err error) {
+	read := limits.candidates
+	if word != "" {
+		read = read[len(read)-1:] // few of the candidates have the word
 	}
-	left := numbers
-	for n := limits.first; len(left) > 0 && len(out) < f.Limit; n = limits.next {
-		checked := left[:min(n, len(left))]
-		left = left[len(checked):]
-		found, err := readTickets(tx, amongCandidates(tx, f, checked, f.Limit-len(out)), listOrder(f))
+	for _, most := range read {
+		numbers, oldest, err := readCandidates(tx, f, word, most)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found...)
+		for n := limits.first; len(numbers) > 0 && f.Limit > 0; n = limits.next {
+			checked := numbers[:min(n, len(numbers))]
+			numbers = numbers[len(checked):]
+			found, err := readTickets(tx, amongCandidates(tx, f, checked, f.Limit), listOrder(f))
+			if err != nil {
+				return nil, err
+			}
+			out, f.Limit = append(out, found...), f.Limit-len(found)
+		}
+		if f.Limit == 0 || oldest == 0 {
+			return out, nil
+		}
+		f.After.Number = oldest
 	}
-	if len(out) == f.Limit || len(numbers) < limits.read {
-		return out, nil
-	}
-	f.After.Number, f.Limit = numbers[len(numbers)-1], f.Limit-len(out)
 	older, err := readTickets(tx, list(tx, ticketColumns, f, ""), listOrder(f))
 	return append(out, older...), err
 }

@@ -129,30 +129,30 @@ func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
 
 // List implements approval.TicketStore.
 func (s *Store) List(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error) {
-	return s.listWith(ctx, f, pageCandidates)
+	return s.listWith(ctx, f, limitsOfPages)
 }
 
-// listWith is List with other limits for candidates.
-func (s *Store) listWith(ctx context.Context, f approval.Filter, limits candidateLimits) (out []*approval.Ticket, err error) {
-	rare, none := "", false
+// listWith is List with other limits.
+func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimits) (out []*approval.Ticket, err error) {
+	var word textWord
 	if f.Text != "" {
 		if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
-			rare, none, err = rarestWord(tx, f)
+			word, err = rarestWord(tx, f, limits)
 			return err
-		}); err != nil || none {
+		}); err != nil || word.none {
 			return nil, err
 		}
 	}
-	byCandidates := usesCandidates(f, rare)
+	byCandidates := usesCandidates(f, word.rare)
 	read := s.read
 	if f.OmitEvents && !byCandidates {
 		read = s.readOne
 	}
 	err = read(ctx, func(tx *gorm.DB) (err error) {
 		if byCandidates {
-			out, err = readByCandidates(tx, f, limits)
+			out, err = readByCandidates(tx, f, word.selective, limits)
 		} else {
-			out, err = readTickets(tx, list(tx, ticketColumns, f, rare), listOrder(f))
+			out, err = readTickets(tx, list(tx, ticketColumns, f, word.rare), listOrder(f))
 		}
 		if err != nil || f.OmitEvents {
 			return err
@@ -174,14 +174,14 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
-			rare, none, err := rarestWord(tx, f)
+			word, err := rarestWord(tx, f, limitsOfPages)
 			if err != nil {
 				return err
 			}
-			if none {
+			if word.none {
 				continue
 			}
-			s := count(tx, f, rare)
+			s := count(tx, f, word.rare)
 			n, err := database.Number(tx, s.Text, s.Args...)
 			if err != nil {
 				return err

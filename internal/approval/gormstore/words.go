@@ -12,41 +12,43 @@ import (
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// rareOfAll and rareOfSome are the numbers of tickets up to which a word is rare: reading all tickets with it is then faster
-// than the scan that the list would otherwise use. rareOfAll is for people who see all tickets, rareOfSome for others, who
-// have fewer. A scan for a more frequent word fills a page soon.
-const rareOfAll, rareOfSome = 2000, 200
+// textWord is the word of a filter's text that the fewest tickets have.
+type textWord struct {
+	// rare is the word if it is rare, and selective if it is not, but has at most as many tickets as one that is rare for people who see all. At most one is set.
+	rare, selective string
+	// none reports that no ticket has all words of the text.
+	none bool
+}
 
-// rarestWord returns the word of the filter's text that the fewest tickets have, or an empty string if no word is rare. none
-// reports that no ticket has all words.
-func rarestWord(tx *gorm.DB, f approval.Filter) (rare string, none bool, err error) {
+// rarestWord returns the word of the filter's text that the fewest tickets have.
+func rarestWord(tx *gorm.DB, f approval.Filter, limits pageLimits) (textWord, error) {
 	if f.Text == "" {
-		return "", false, nil
+		return textWord{}, nil
 	}
 	prefixes := tokenize.Prefixes(f.Text)
 	if len(prefixes) == 0 {
-		return "", true, nil // a text without words matches nothing
-	}
-	least := rareOfAll + 1
-	if f.VisibleTo != nil || f.Requester != "" {
-		least = rareOfSome + 1
+		return textWord{none: true}, nil // a text without words matches nothing
 	}
 	var columns []string
 	var args, into []any
 	counts := make([]int, len(prefixes))
 	for i, w := range prefixes {
 		columns = append(columns, "(SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w)")
-		args, into = append(args, w, tokenize.PrefixEnd(w), least), append(into, &counts[i])
+		args, into = append(args, w, tokenize.PrefixEnd(w), limits.rareOfAll+1), append(into, &counts[i])
 	}
 	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(into...) }, "SELECT "+strings.Join(columns, ", "), args...); err != nil {
-		return "", false, err
+		return textWord{}, err
 	}
+	word, least := "", limits.rareOfAll+1
 	for i, n := range counts {
 		if n < least {
-			rare, least = prefixes[i], n
+			word, least = prefixes[i], n
 		}
 	}
-	return rare, rare != "" && least == 0, nil
+	if restricted := f.VisibleTo != nil || f.Requester != ""; restricted && least > limits.rareOfSome {
+		return textWord{selective: word}, nil
+	}
+	return textWord{rare: word, none: word != "" && least == 0}, nil
 }
 
 // addWords adds the condition that for each prefix a ticket has a word that begins with it.

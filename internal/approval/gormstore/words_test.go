@@ -39,14 +39,14 @@ func TestSearchReturnsVisibleTickets(t *testing.T) {
 				}
 				var got [2][]int64
 				if err := s.db.Read(t.Context(), func(tx *gorm.DB) error {
-					rare, none, err := rarestWord(tx, f)
+					word, err := rarestWord(tx, f, limitsOfPages)
 					if err != nil {
 						return err
 					}
-					if none && len(want) > 0 {
+					if word.none && len(want) > 0 {
 						t.Errorf("%q is said to find nothing: %v", text, want)
 					}
-					for i, way := range []string{"", rare} {
+					for i, way := range []string{"", word.rare} {
 						s := list(tx, "number", f, way)
 						if got[i], err = database.Select[int64](tx, s.Text, s.Args...); err != nil {
 							return err
@@ -56,7 +56,13 @@ func TestSearchReturnsVisibleTickets(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				for _, limits := range []candidateLimits{pageCandidates, {read: 1, first: 1, next: 1}, {read: 9, first: 1, next: 3}} {
+				for _, limits := range []pageLimits{
+					limitsOfPages,
+					{rareOfAll: 2000, rareOfSome: 200, candidates: []int{1}, first: 1, next: 1},
+					{candidates: []int{2, 9}, first: 1, next: 3},                  // no word is rare or selective
+					{rareOfAll: 40, candidates: []int{2, 9}, first: 1, next: 3},   // words are selective
+					{rareOfAll: 40, candidates: []int{5, 100}, first: 9, next: 9}, // and the candidates are all that people may see
+				} {
 					if d := cmp.Diff(want, pages(t, s, f, limits), cmpopts.EquateEmpty()); d != "" {
 						t.Errorf("%q, in pages, with %+v, %+v: (-want +got)\n%s", text, limits, f, d)
 					}
@@ -72,7 +78,7 @@ func TestSearchReturnsVisibleTickets(t *testing.T) {
 }
 
 // pages returns the numbers of the tickets on all pages of a list.
-func pages(t *testing.T, s *Store, f approval.Filter, limits candidateLimits) (out []int64) {
+func pages(t *testing.T, s *Store, f approval.Filter, limits pageLimits) (out []int64) {
 	t.Helper()
 	f.Limit, f.OmitEvents = 4, true
 	for {
