@@ -34,7 +34,7 @@ type Finding struct {
 // Analyze compares the statements in force that can be pushed with each other, as if every resource were in Enforce. Of
 // statements with the same content, the first by ref is not redundant. The findings are sorted by ref.
 func (s *Snapshot) Analyze(at time.Time) []Finding {
-	a := analysis{Snapshot: s, at: at, excluded: make([]bool, len(s.statements)), cached: map[uint32]patternSets{}}
+	a := analysis{Snapshot: s, at: at, excluded: make([]bool, len(s.statements)), cached: make([]patternSets, len(s.statements))}
 	for i, st := range s.statements {
 		a.excluded[i] = !st.inForce(at) || st.refused()
 		if !a.excluded[i] && st.effect == Deny {
@@ -67,8 +67,11 @@ type analysis struct {
 	// excluded marks statements that are not in force, refused or redundant.
 	excluded []bool
 	denies   []uint32
-	// cached contains the patterns of statements that were examined.
-	cached map[uint32]patternSets
+	// cached contains the patterns of each statement that was examined.
+	cached []patternSets
+	// claimed and found are the memory of claims and candidates, which is used again for each statement.
+	claimed []claim
+	found   []uint32
 	// resource is the last exact resource, and about are its statements.
 	resource string
 	about    []uint32
@@ -78,13 +81,12 @@ type analysis struct {
 type patternSets struct{ subjects, resources []pattern }
 
 func (a *analysis) patterns(number uint32) patternSets {
-	r, ok := a.cached[number]
-	if !ok {
+	r := &a.cached[number]
+	if r.subjects == nil {
 		st := a.statements[number]
-		r = patternSets{st.subjects.patterns(), st.resourcePatterns()}
-		a.cached[number] = r
+		*r = patternSets{st.subjects.patterns(), st.resourcePatterns()}
 	}
-	return r
+	return *r
 }
 
 // claim is the part of a statement about one subject, one resource and the actions of one class.
@@ -94,9 +96,9 @@ type claim struct {
 	actions           uint32
 }
 
-// claims returns the parts of a statement about each subject, resource and class.
+// claims returns the parts of a statement about each subject, resource and class. They are valid until the next call.
 func (a *analysis) claims(number uint32) []claim {
-	var out []claim
+	out := a.claimed[:0]
 	st := a.patterns(number)
 	for _, r := range st.resources {
 		for _, c := range a.classesOf(r) {
@@ -107,6 +109,7 @@ func (a *analysis) claims(number uint32) []claim {
 			}
 		}
 	}
+	a.claimed = out
 	return out
 }
 
@@ -207,7 +210,8 @@ func (a *analysis) covered(number uint32, claims []claim, by Effect) (others []R
 	return sortedRefs(others), example, len(claims) > 0
 }
 
-// candidates returns the statements of an effect, without excluded ones, that may overlap with a claim.
+// candidates returns the statements of an effect, without excluded ones, that may overlap with a claim. They are valid until
+// the next call.
 func (a *analysis) candidates(p claim, effect Effect) []uint32 {
 	numbers := a.denies
 	if !p.resource.wild && p.subject.exact() {
@@ -227,12 +231,13 @@ func (a *analysis) candidates(p claim, effect Effect) []uint32 {
 		}
 		slices.Sort(numbers)
 	}
-	var out []uint32
+	out := a.found[:0]
 	for _, n := range numbers {
 		if !a.excluded[n] && a.statements[n].effect == effect {
 			out = append(out, n)
 		}
 	}
+	a.found = out
 	return out
 }
 
