@@ -47,7 +47,7 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 	was := e.results[at]
 	e.mu.Unlock()
 	if !seen.Reachable {
-		// What cannot be read is not written either: whether a write arrived would not be known. An event comes when it is readable.
+		// A member that cannot be read gets no writes, because their result would not be known. An event follows when it can be read again.
 		e.record(at, o, was, reasonNotReadable, false)
 		return next{}
 	}
