@@ -109,7 +109,7 @@ test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controlle
 	@$(RACE) build -race ./api/... ./controllers/... ./internal/... # go keeps a second copy of what it compiled until the command ends
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		$(RACE) test -race -vet=off $(GO_TEST_FLAGS) ./... # the linter vets this module, tests included
-	go test -vet=off $(GO_TEST_FLAGS) ./internal/policy ./internal/enforcer/... # random worlds in full, of which there are fewer above
+	go test -vet=off $(GO_TEST_FLAGS) ./internal/policy ./internal/enforcer/... # random worlds, which run without the detector alone (internal/norace)
 	go test -vet=off $(GO_TEST_FLAGS) -run '^TestWalks$$' ./internal/approval
 	go test -tags drill ./internal/wallclock
 

@@ -14,18 +14,19 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
-	"github.com/acp-io/acp/internal/rounds"
+	"github.com/acp-io/acp/internal/norace"
 )
 
 var (
 	modelSeed  = flag.Uint64("seed", 0, "repeat the one walk of the model that began with this seed; 0: walk all")
-	modelWalks = flag.Uint64("walks", rounds.Of(uint64(10_000)), "walks of the model on the store in memory")
+	modelWalks = flag.Uint64("walks", 10_000, "walks of the model on the store in memory")
 )
 
 const stepsOfAWalk = 60
 
 // TestWalks walks random sequences of everything that can happen, on a store in memory.
 func TestWalks(t *testing.T) {
+	norace.Only(t)
 	seeds := make([]uint64, 0, *modelWalks)
 	for s := range *modelWalks {
 		seeds = append(seeds, s+1)

@@ -90,7 +90,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			l[2] = l[1]
 			l[2].Seq = 3
 			return l
-		}, 3, "says that it is line 2"},
+		}, 3, "contains the line number 2"},
 		"removed":     {"a gap is seen", func(l []Line) []Line { return slices.Delete(l, 1, 2) }, 2, "line 3 follows"},
 		"swapped":     {"order counts", func(l []Line) []Line { l[0], l[1] = l[1], l[0]; return l }, 1, "line 2 follows"},
 		"begins late": {"a ledger begins with line 1", func(l []Line) []Line { return l[1:] }, 1, "line 2 follows"},

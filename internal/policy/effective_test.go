@@ -13,13 +13,14 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
-	"github.com/acp-io/acp/internal/rounds"
+	"github.com/acp-io/acp/internal/norace"
 )
 
 // TestEffectiveIsWhatUnitsLetThrough checks that DecideEffective lets through exactly what the units let through, also with refusals.
 func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
+	norace.Only(t)
 	same, differ := 0, map[string]int{}
-	for seed := range rounds.Of(uint64(2500)) {
+	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}
 		in := d.world()
 		d.breakWorld(&in)
@@ -217,8 +218,9 @@ func TestPlacement(t *testing.T) {
 // TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after their mode is
 // changed to Enforce, in random worlds with refused statements.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
+	norace.Only(t)
 	compared, differ := 0, 0
-	for seed := range rounds.Of(uint64(1500)) {
+	for seed := range uint64(1500) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
 		in := d.world()
 		d.breakWorld(&in)
@@ -255,8 +257,9 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 
 // EffectiveInto is DecideEffective without explanations, and LeavesOut reports when it has to be called.
 func TestEffectiveIntoIsDecideEffective(t *testing.T) {
+	norace.Only(t)
 	left := 0
-	for seed := range rounds.Of(uint64(1000)) {
+	for seed := range uint64(1000) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}
 		in := d.world()
 		d.breakWorld(&in)

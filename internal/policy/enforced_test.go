@@ -8,13 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/rounds"
+	"github.com/acp-io/acp/internal/norace"
 )
 
 // TestDecideEnforcedIsDecideInEnforce checks that DecideEnforced returns what Decide returns once all resources of a pod are in Enforce.
 func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
+	norace.Only(t)
 	differ := 0
-	for seed := range rounds.Of(uint64(1500)) {
+	for seed := range uint64(1500) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		in := d.world()
 		s := NewSnapshot(in)

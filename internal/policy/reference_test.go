@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/rounds"
+	"github.com/acp-io/acp/internal/norace"
 )
 
 // reference decides as the page on semantics says, sentence by sentence and without any index. It shares no code with
@@ -329,8 +329,9 @@ func (d dice) query() Query {
 }
 
 func TestDecideAgreesWithReference(t *testing.T) {
+	norace.Only(t)
 	words := map[Verdict]int{}
-	for seed := range rounds.Of(uint64(2500)) {
+	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}
 		in := d.world()
 		s := NewSnapshot(in)

@@ -11,16 +11,17 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/norace"
 	"github.com/acp-io/acp/internal/policy"
-	"github.com/acp-io/acp/internal/rounds"
 )
 
 // KubeFed and the agents apply the objects of a unit in any order, and may skip revisions. Whatever part of which revision
 // a member has, it must not let in what all of these revisions refuse, and while the mode and the number of parts are the same it must
 // not refuse what all of them let in.
 func TestMixedPartsNeverOpen(t *testing.T) {
+	norace.Only(t)
 	var refused, admitted, parted, closed, grown int
-	for seed := range rounds.Of(uint64(600)) {
+	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := newInterleaving(r)
 		revisions := []revision{w.render(t)}
@@ -102,8 +103,9 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 
 // A unit that grows gets the new parts first, so that a peer which moves there is missing nowhere.
 func TestNewPartsFirstRefuseNoPeer(t *testing.T) {
+	norace.Only(t)
 	moved := 0
-	for seed := range rounds.Of(uint64(300)) {
+	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		w := newInterleaving(r)
 		before := w.render(t)

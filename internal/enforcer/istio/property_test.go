@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/norace"
 	"github.com/acp-io/acp/internal/policy"
-	"github.com/acp-io/acp/internal/rounds"
 )
 
 // sender is a source as the statements and as the mesh know it.
@@ -104,7 +104,7 @@ func newOutcome() outcome {
 }
 
 // worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
-var worlds = flag.Uint64("worlds", rounds.Of(uint64(1000)), "random worlds to compare, their seeds counted from 0")
+var worlds = flag.Uint64("worlds", 1000, "random worlds to compare, their seeds counted from 0")
 
 // compare asks the statements and the mesh about random connections. change may break what is rendered.
 func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, change func(spec map[string]any) map[string]any) {
@@ -204,6 +204,7 @@ func sameMode(s *policy.Snapshot, q policy.Query) bool {
 }
 
 func TestMeshAgreesWithDecide(t *testing.T) {
+	norace.Only(t)
 	for name, tc := range map[string]struct {
 		reason                  string
 		plain                   bool
@@ -253,12 +254,13 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 // TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after
 // their mode is changed to Enforce, in random worlds.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
+	norace.Only(t)
 	e, err := New(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	compared, differ := 0, 0
-	for seed := range rounds.Of(uint64(1000)) {
+	for seed := range uint64(1000) {
 		d := dice{rand.New(rand.NewPCG(seed, 19))}
 		in := d.world(false)
 		in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}

@@ -1,5 +1,5 @@
 //go:build race
 
-package rounds
+package norace
 
 const raceDetector = true
