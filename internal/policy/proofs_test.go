@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -79,4 +80,42 @@ func testExists(t *testing.T, dir, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestCountermeasuresAreTested: the page on security names a test for each threat, in the packages of the row, or in those that
+// the page names for rows without packages.
+func TestCountermeasuresAreTested(t *testing.T) {
+	const root = "../.."
+	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	threats := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 || !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| threat") || strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		packages := []string{"internal/portal", "internal/portal/core"}
+		var tests []string
+		for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1) {
+			if strings.Contains(quoted[1], "/") && !strings.HasPrefix(quoted[1], "Test") {
+				packages = append(packages, quoted[1])
+			} else {
+				tests = append(tests, quoted[1])
+			}
+		}
+		if len(tests) == 0 {
+			t.Errorf("no test for the threat %q", cells[0])
+		}
+		for _, test := range tests {
+			if !slices.ContainsFunc(packages, func(p string) bool { return testExists(t, filepath.Join(root, p), test) }) {
+				t.Errorf("no test %s for the threat %q", test, cells[0])
+			}
+		}
+		threats++
+	}
+	if threats < 50 {
+		t.Errorf("only %d threats were read from the tables", threats)
+	}
 }
