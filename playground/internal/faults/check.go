@@ -78,6 +78,9 @@ func (d *drill) check(ctx context.Context) error {
 	if err := d.checkStatuses(ctx, wrong); err != nil {
 		return err
 	}
+	if err := d.checkFinding(ctx); err != nil {
+		return err
+	}
 	if err := d.checkTicket(ctx, wrong); err != nil {
 		return err
 	}
@@ -185,8 +188,8 @@ func (d *drill) checkStatus(o *v1alpha1.ProtectedResource, wrong map[string]map[
 		switch {
 		case c.State == v1alpha1.MemberRealized && away && d.outage.unreadable:
 			return fmt.Errorf("it is reported as Realized in %s, which cannot be read", m)
-		case c.State == v1alpha1.MemberRealized && d.outage != nil && d.outage.misconfigured == m:
-			return fmt.Errorf("it is reported as Realized in %s, whose agent settings disable policies", m)
+		case c.State == v1alpha1.MemberRealized && d.outage != nil && d.outage.changesMeaning(m, c.Mode):
+			return fmt.Errorf("it is reported as Realized in %s, whose agent settings change the meaning of %s", m, c.Mode)
 		case c.State != v1alpha1.MemberRealized:
 			continue
 		}
@@ -215,7 +218,7 @@ func (d *drill) checkStatus(o *v1alpha1.ProtectedResource, wrong map[string]map[
 		needed := covered && placed(class, m) && mode != v1alpha1.ModeObserve
 		c, stated := states[m]
 		switch {
-		case d.outage != nil && d.outage.misconfigured == m:
+		case d.outage != nil && d.outage.changesMeaning(m, mode):
 		case needed && (!stated || c.State != v1alpha1.MemberRealized):
 			return fmt.Errorf("in %s it is enforced, but reported as %q: %s", m, c.State, c.Message)
 		case needed && c.Mode != mode:

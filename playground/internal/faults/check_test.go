@@ -21,6 +21,7 @@ import (
 type fixture struct {
 	resource  *v1alpha1.ProtectedResource
 	policy    *v1alpha1.AccessControlPolicy
+	member    *v1alpha1.MemberCluster
 	federated *unstructured.Unstructured
 	// revision is the present revision by member, and outcome the verdict of every connection.
 	revision map[string]string
@@ -96,6 +97,7 @@ func newFixture() *fixture {
 			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionTrue, ObservedGeneration: 1}},
 		},
 	}
+	w.member = &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
 	var placement []any
 	for _, m := range fleet.Members() {
 		w.revision[m] = revision
@@ -132,14 +134,16 @@ func (f *fixture) drill(t *testing.T) *drill {
 	d.evaluator = wanted.evaluator(d.knownLabels)
 	d.observable.reset(wanted)
 	lists := map[schema.GroupVersionResource]string{v1alpha1.GroupVersion.WithResource("protectedresources"): "ProtectedResourceList",
-		v1alpha1.GroupVersion.WithResource("accesscontrolpolicies"): "AccessControlPolicyList"}
+		v1alpha1.GroupVersion.WithResource("accesscontrolpolicies"): "AccessControlPolicyList",
+		v1alpha1.GroupVersion.WithResource("memberclusters"):        "MemberClusterList"}
 	for _, k := range kinds {
 		lists[k.target], lists[k.federated] = k.kind+"List", "Federated"+k.kind+"List"
 	}
 	fake := func(objects ...runtime.Object) dynamic.Interface {
 		return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
 	}
-	d.host = fake(append(f.federatedIstio, generic(t, f.resource, "ProtectedResource"), generic(t, f.policy, "AccessControlPolicy"), f.federated)...)
+	d.host = fake(append(f.federatedIstio, generic(t, f.resource, "ProtectedResource"), generic(t, f.policy, "AccessControlPolicy"),
+		generic(t, f.member, "MemberCluster"), f.federated)...)
 	for _, m := range fleet.Members() {
 		var present []runtime.Object
 		if f.revision[m] != "" {
@@ -209,12 +213,24 @@ func TestCheckDetectsFalseStatuses(t *testing.T) {
 		"Unreadable": {"Realized in a member that cannot be read", func(w *fixture) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
 		"UnsafeSettings": {
 			"Realized in a member whose enforcement is unknown",
-			func(w *fixture) { w.outage = &outage{misconfigured: "m1"} }, "whose agent settings disable policies",
+			func(w *fixture) { w.outage = &outage{misconfigured: "m1", invalidates: bothModes} }, "whose agent settings change the meaning of Enforce",
 		},
 		"UnsafeSettingsReported": {"such a member is reported as Pending", func(w *fixture) {
-			w.outage = &outage{misconfigured: "m1"}
+			w.outage = &outage{misconfigured: "m1", invalidates: bothModes}
 			w.stateIn("m1").State = v1alpha1.MemberPending
 			w.policy.Status.Conditions[0].Status = metav1.ConditionFalse
+		}, ""},
+		"SettingsOfAudit": {"settings that change only the meaning of Audit are no reason why Enforce is not Realized", func(w *fixture) {
+			w.outage = &outage{misconfigured: "m1", invalidates: auditOnly}
+			w.stateIn("m1").State = v1alpha1.MemberPending
+		}, "in m1 it is enforced, but reported as"},
+		"FindingNotReported": {
+			"settings that change what can be enforced, which the adapter does not report",
+			func(w *fixture) { w.outage = &outage{misconfigured: "m1", finding: "NoHTTP"} }, "NoHTTP is not reported for member m1",
+		},
+		"FindingReported": {"such settings that it reports", func(w *fixture) {
+			w.outage = &outage{misconfigured: "m1", finding: "NoHTTP"}
+			w.member.Status.Findings = []v1alpha1.MemberFinding{{Code: "NoHTTP"}}
 		}, ""},
 		"AnotherRevision": {"the member has another revision", func(w *fixture) { w.revision["m2"] = "r0" }, "revision r1 is reported in m2"},
 		"NothingThere":    {"the member has no object", func(w *fixture) { w.revision["m2"] = "" }, "revision r1 is reported in m2, which has []"},

@@ -51,6 +51,8 @@ type drill struct {
 	clocks string
 	// outageOrder contains the indexes of the outage kinds of the present round that are still to be started.
 	outageOrder []int
+	// settingOrder contains the indexes of the agent settings of the present round that are still to be changed.
+	settingOrder []int
 	// removed contains the names of the objects that were deleted in the present outage and may exist until it ends.
 	removed     map[string]bool
 	number      int

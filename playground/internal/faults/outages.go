@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
@@ -24,8 +25,11 @@ type outage struct {
 	frozen bool
 	// noStatus reports whether no program updates statuses.
 	noStatus bool
-	// misconfigured is a member whose agent settings disable or change policies, so that nothing may be reported as Realized in it.
+	// misconfigured is a member whose agent settings were changed. No resource in a mode of invalidates may be reported as Realized in
+	// it, and finding is the code of the finding that must be reported for it.
 	misconfigured string
+	invalidates   []v1alpha1.Mode
+	finding       string
 	// uncollected reports whether a resource is placed in a member whose flows no collector reads.
 	uncollected bool
 	// clockAhead is how far the clock of the leading adapter is ahead.
@@ -45,9 +49,14 @@ func (o *outage) unavailable(member string) bool {
 	return false
 }
 
+// changesMeaning reports whether policies in a mode have another meaning in a member during the outage.
+func (o *outage) changesMeaning(member string, mode v1alpha1.Mode) bool {
+	return o.misconfigured == member && slices.Contains(o.invalidates, mode)
+}
+
 // allowsProgress reports whether changes must still take effect in every member during the outage.
 func (o *outage) allowsProgress() bool {
-	return len(o.members) == 0 && !o.frozen && !o.noStatus && o.misconfigured == ""
+	return len(o.members) == 0 && !o.frozen && !o.noStatus && len(o.invalidates) == 0
 }
 
 // outageKind is a kind of outage. begin returns the outage, which is nil when it has already ended, and a description.

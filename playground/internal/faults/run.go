@@ -272,7 +272,7 @@ func (d *drill) steps(ctx context.Context, o Options) error {
 			name := d.outage.name
 			d.currentStep = "end of " + name
 			did, err, limit = d.currentStep, d.endOutage(ctx), outageTimeout
-		case d.outage == nil && d.number%10 == 5:
+		case d.outage == nil && (d.number%10 == 5 || d.onlyOutages != "" && d.number%2 == 1):
 			did, err = d.startOutage(ctx)
 			limit = outageTimeout
 		case d.outage == nil && (d.number%10 == 0 || o.Changes != "" && d.number%2 == 0):

@@ -3,12 +3,14 @@ package faults
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
@@ -24,31 +26,128 @@ const (
 	agentsName      = "cilium"
 )
 
-// unsafeSettings are agent settings with which Cilium enforces nothing, or something other than the policies specify. The empty key
-// deletes the whole ConfigMap, and the key "-" deletes the DaemonSet of the agents; in both cases the configuration is unknown.
-var unsafeSettings = []struct{ key, value string }{
-	{"policy-audit-mode", "true"}, {"enable-policy", "never"}, {"enable-cilium-clusterwide-network-policy", "false"},
-	{"enable-non-default-deny-policies", "false"}, {"policy-cidr-match-mode", "nodes"}, {"", ""}, {"-", ""},
+// agentSetting is a change of the settings of the agents of a member.
+type agentSetting struct {
+	where settingPlace
+	// key and value are the setting. They are empty where a whole object is deleted.
+	key, value string
+	// invalidates contains the modes in which no resource may be reported as Realized with this setting.
+	invalidates []v1alpha1.Mode
+	// finding is the code of the finding that the adapter must report for the member.
+	finding string
 }
 
+// settingPlace is the object that is changed.
+type settingPlace string
+
+const (
+	inConfigMap  settingPlace = "the ConfigMap"
+	inNodeConfig settingPlace = "a CiliumNodeConfig" // for some nodes; the ConfigMap stays the same
+	noConfigMap  settingPlace = "no ConfigMap"
+	noDaemonSet  settingPlace = "no DaemonSet"
+)
+
+var (
+	bothModes   = []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}
+	enforceOnly = []v1alpha1.Mode{v1alpha1.ModeEnforce}
+	auditOnly   = []v1alpha1.Mode{v1alpha1.ModeAudit}
+)
+
+// agentSettings are the changes of settings. With most of them Cilium enforces nothing, or something other than the policies specify;
+// the last ones change what can be enforced, but nothing that the drill's policies need.
+var agentSettings = []agentSetting{
+	{inConfigMap, "policy-audit-mode", "true", bothModes, "AuditMode"},
+	{inConfigMap, "enable-policy", "never", bothModes, "NotEnforcing"},
+	{inConfigMap, "enable-policy", "always", auditOnly, "AlwaysEnforcing"},
+	{inConfigMap, "enable-cilium-clusterwide-network-policy", "false", bothModes, "PoliciesIgnored"},
+	{inConfigMap, "enable-non-default-deny-policies", "false", bothModes, "AuditCloses"},
+	{inConfigMap, "policy-cidr-match-mode", "nodes", bothModes, "RangesMatchPods"},
+	{inConfigMap, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
+	{inNodeConfig, "policy-audit-mode", "true", bothModes, "AuditMode"},
+	{inNodeConfig, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
+	{noConfigMap, "", "", bothModes, "CiliumConfigUnread"},
+	{noDaemonSet, "", "", bothModes, "CiliumConfigUnread"},
+	{inConfigMap, "enable-l7-proxy", "false", nil, "NoHTTP"},
+	{inConfigMap, "bpf-policy-map-max", "512", nil, "SmallPolicyMaps"},
+	{inNodeConfig, "bpf-policy-map-max", "512", nil, "SmallPolicyMaps"},
+}
+
+// nodeConfigs is the kind of objects that change settings for some nodes. No schema is installed for it.
+var nodeConfigs = objectKind{kind: "CiliumNodeConfig", namespaced: true, foreign: true,
+	target: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodeconfigs"}}
+
+const nodeConfigName = "drill"
+
 // changeSettings changes the configuration of the agents of a member. The dataplane of the drill does not read the configuration
-// and continues to enforce, as agents do until they restart, but no resource may be reported as Realized in the member.
+// and continues to enforce, as agents do until they restart, but no resource in a mode that has another meaning with the setting may
+// be reported as Realized in the member. Each change is made once before any is repeated.
 func changeSettings(ctx context.Context, d *drill) (*outage, string, error) {
-	m, s := pick(d.Rand, fleet.Members()), pick(d.Rand, unsafeSettings)
-	o := &outage{misconfigured: m, remaining: 1 + d.IntN(2), end: func(ctx context.Context) error {
+	if len(d.settingOrder) == 0 {
+		d.settingOrder = d.Perm(len(agentSettings))
+	}
+	m, s := pick(d.Rand, fleet.Members()), agentSettings[d.settingOrder[0]]
+	d.settingOrder = d.settingOrder[1:]
+	o := &outage{misconfigured: m, invalidates: s.invalidates, finding: s.finding, remaining: 1 + d.IntN(2), end: func(ctx context.Context) error {
+		if s.where == inNodeConfig {
+			return d.deleteAgentObject(ctx, m, nodeConfigs.target, nodeConfigName)
+		}
 		// The ConfigMap is created again, so that it does not keep the added setting.
 		if err := d.deleteAgentObject(ctx, m, configMaps, agentsConfig); err != nil {
 			return err
 		}
 		return d.Fleet.SetUpMember(ctx, m)
 	}}
-	switch s.key {
-	case "":
+	did := fmt.Sprintf("%s=%s in %s of %s", s.key, s.value, s.where, m)
+	switch s.where {
+	case noConfigMap:
 		return o, "ConfigMap deleted in " + m, d.deleteAgentObject(ctx, m, configMaps, agentsConfig)
-	case "-":
+	case noDaemonSet:
 		return o, "DaemonSet deleted in " + m, d.deleteAgentObject(ctx, m, daemonSets, agentsName)
+	case inNodeConfig:
+		return o, did, d.createNodeConfig(ctx, m, s.key, s.value)
+	case inConfigMap:
 	}
-	return o, fmt.Sprintf("%s=%s in %s", s.key, s.value, m), d.setAgentSetting(ctx, m, s.key, s.value)
+	return o, did, d.setAgentSetting(ctx, m, s.key, s.value)
+}
+
+// createNodeConfig overrides one setting of the agents of a member on nodes that a label selects.
+func (d *drill) createNodeConfig(ctx context.Context, member, key, value string) error {
+	if err := d.serveKind(ctx, member, nodeConfigs, true); err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": nodeConfigs.kind, "spec": map[string]any{
+		"nodeSelector": map[string]any{"matchLabels": map[string]any{"pool": "drill"}}, "defaults": map[string]any{key: value},
+	}}}
+	u.SetNamespace(agentsNamespace)
+	u.SetName(nodeConfigName)
+	return d.retry(ctx, "create a CiliumNodeConfig", func(ctx context.Context) error {
+		_, err := d.members[member].Resource(nodeConfigs.target).Namespace(agentsNamespace).Create(ctx, u, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// checkFinding returns an error unless the adapter reports the finding about the changed settings of a member.
+func (d *drill) checkFinding(ctx context.Context) error {
+	if d.outage == nil || d.outage.finding == "" {
+		return nil
+	}
+	member := d.outage.misconfigured
+	u, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("memberclusters")).Get(ctx, member, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the MemberCluster: %w", err)
+	}
+	all := map[string]*v1alpha1.MemberCluster{}
+	if err := decodeInto(all, u); err != nil {
+		return err
+	}
+	findings := all[member].Status.Findings
+	if !slices.ContainsFunc(findings, func(f v1alpha1.MemberFinding) bool { return f.Code == d.outage.finding }) {
+		return fmt.Errorf("%s is not reported for member %s, but %+v", d.outage.finding, member, findings)
+	}
+	return nil
 }
 
 // setAgentSetting changes one key of the ConfigMap of the agents of a member.
