@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/norace"
 	"github.com/acp-io/acp/internal/sqlquery"
 )
 
@@ -63,6 +64,7 @@ func seed(t *testing.T, db *database.DB) {
 }
 
 func TestListsUseIndexScans(t *testing.T) {
+	norace.Only(t)
 	names := func(prefix string, n int) (out []string) {
 		for i := range n {
 			out = append(out, fmt.Sprint(prefix, i*3))
