@@ -13,17 +13,17 @@ import (
 // resource closes (docs/semantics.md, "HTTP"). Which workloads carry both labels is unknown here, so it reports every
 // case in which there could be some.
 func waitingRequests(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
-	closing := map[string]bool{} // label keys of resources in Enforce somewhere
+	closing := map[string]bool{} // classes of resources in Enforce somewhere
 	for _, r := range in.Resources {
 		if c, ok := s.ResourceClassOf(string(r.Spec.Resource)); ok && strictest(r) == v1alpha1.ModeEnforce {
-			closing[string(c.Spec.LabelKey)] = true
+			closing[c.Name] = true
 		}
 	}
 	var out []Note
 	seen := map[policy.Ref]bool{}
 	for _, r := range in.Resources {
 		c, ok := s.ResourceClassOf(string(r.Spec.Resource))
-		if !ok || len(closing) == 0 || len(closing) == 1 && closing[string(c.Spec.LabelKey)] ||
+		if !ok || len(closing) == 0 || len(closing) == 1 && closing[c.Name] ||
 			!slices.ContainsFunc(c.Spec.Actions, func(a v1alpha1.ClassAction) bool { return len(a.HTTP) > 0 }) {
 			continue
 		}

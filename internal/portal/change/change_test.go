@@ -217,6 +217,17 @@ func TestRefusedWithOthers(t *testing.T) {
 	if !told(v) {
 		t.Errorf("the deny is hidden, and what it removes is not reported; refused: %q", v.Refused)
 	}
+	// The first policy is full, so that the portal writes the statement to the second one.
+	full := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(redis)}}
+	for i := range v1alpha1.MaxStatements {
+		full.Spec.Statements = append(full.Spec.Statements, approval.Statement(grant(fmt.Sprintf("s-%d", i))))
+	}
+	in.Policies = append(in.Policies, full)
+	v = view(Hide(in, redis, func(subject string) bool { return subject == app }), approval.KindGrant, grant("t-1-1"))
+	v.Refuse(policy.NewSnapshot(in), in, nil, approval.KindGrant, []approval.Item{grant("t-1-1")}, at)
+	if !told(v) {
+		t.Errorf("the statement is in a further policy, and what removes it is not reported; refused: %q", v.Refused)
+	}
 }
 
 func TestLargePolicy(t *testing.T) {

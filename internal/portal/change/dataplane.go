@@ -139,10 +139,12 @@ func (v *View) refuse(why message.Message) {
 // does not show.
 func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) {
 	_, after, resources := Snapshots(base, in, kind, items)
+	_, written, _, _ := sides(base, in, kind, items)
 	own := map[policy.Ref]bool{}
 	for _, it := range items {
 		if kind.Access() {
-			own[policy.Ref{Policy: policy.PolicyNameFor(it.ResourceName), SID: it.SID}] = true
+			sid := approval.Statement(it).SID
+			own[policy.Ref{Policy: shardOf(written.Policies, it.ResourceName, sid), SID: sid}] = true
 		}
 	}
 	for _, name := range resources {
