@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Stream is an Output that writes to an open writer, such as the standard output.
@@ -138,10 +140,11 @@ func NewWebhook(address string, token func() (string, error), client *http.Clien
 
 // Write implements Output.
 func (w *Webhook) Write(ctx context.Context, lines []byte) error {
+	backoff := wait.Backoff{Duration: w.wait, Factor: 2, Steps: attempts}
 	var last error
 	for i := range attempts {
 		if i > 0 {
-			t := time.NewTimer(w.wait << (i - 1))
+			t := time.NewTimer(backoff.Step())
 			select {
 			case <-ctx.Done():
 				t.Stop()
