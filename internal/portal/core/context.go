@@ -21,6 +21,9 @@ func Caller(ctx context.Context) approval.Actor {
 	return approval.Actor{}
 }
 
+// SetCaller sets the caller of a request, as the authentication does.
+func SetCaller(c *gin.Context, a approval.Actor) { c.Set(keyCaller, &a) }
+
 // RequestContext returns the context of the HTTP request. gin reuses its own context for other requests, so it must not outlive its handler.
 func RequestContext(ctx context.Context) context.Context {
 	if c, ok := ctx.(*gin.Context); ok {

@@ -85,7 +85,7 @@ func (s *Server) bearer(c *gin.Context, header string) {
 		return
 	}
 	c.Set(keyToken, &t)
-	c.Set(keyCaller, &a)
+	SetCaller(c, a)
 }
 
 // bearerSecret returns the token of an Authorization header, or an empty string if it has another scheme.
@@ -143,8 +143,7 @@ func (s *Server) session(c *gin.Context) {
 		return
 	}
 	groups, _ := s.sessions.Get(ctx, sessGroups).([]string)
-	a := actorOf(cat, id, groups)
-	c.Set(keyCaller, &a)
+	SetCaller(c, actorOf(cat, id, groups))
 	if now := s.Now(); now.Sub(time.Unix(s.sessions.GetInt64(ctx, sessTouched), 0)) > touchEvery {
 		s.sessions.Put(ctx, sessTouched, now.Unix())
 		if err := s.storeSession(credential.WithUpdateOnly(ctx), c); err != nil {

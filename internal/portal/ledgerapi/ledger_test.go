@@ -1,0 +1,130 @@
+package ledgerapi
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/featuretest"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// chain is a ledger in memory, which fails after its lines if err is set.
+type chain struct {
+	ledger.Reader
+	lines []ledger.Line
+	err   error
+	asked ledger.Filter
+}
+
+func (c *chain) Lines(_ context.Context, from int64) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		for _, l := range c.lines {
+			if l.Seq >= from && !yield(l, nil) {
+				return
+			}
+		}
+		if c.err != nil {
+			yield(ledger.Line{}, c.err)
+		}
+	}
+}
+
+func (c *chain) List(_ context.Context, f ledger.Filter) ([]ledger.Line, int64, error) {
+	c.asked = f
+	return c.lines, 7, nil
+}
+
+// newChain returns a ledger with a line for each actor.
+func newChain(t *testing.T, actors ...string) *chain {
+	t.Helper()
+	out := &chain{}
+	var seq int64
+	var hash string
+	for _, who := range actors {
+		l, err := ledger.Append(seq, hash, ledger.Entry{At: featuretest.Now, Actor: who, Action: "ticket.approved", Object: "T-1",
+			Details: map[string]string{"step": "owner"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq, hash = l.Seq, l.Hash
+		out.lines = append(out.lines, l)
+	}
+	return out
+}
+
+// TestDamagedLinesAreListed checks that a line whose text cannot be read is listed with its number and hash, so that a damaged ledger
+// does not look shorter than it is.
+func TestDamagedLinesAreListed(t *testing.T) {
+	lines := newChain(t, "bob", "").lines
+	lines = append(lines, ledger.Line{Seq: 3, Hash: "h", Text: "{damaged"})
+	got := linesOf(featuretest.Data(t).Catalog(), lines)
+	if len(got) != 3 {
+		t.Fatalf("%d lines", len(got))
+	}
+	if got[0].Actor == nil || got[0].Actor.DisplayName != "Bob" || got[0].Action != "ticket.approved" || (*got[0].Details)["step"] != "owner" {
+		t.Errorf("the first line is %+v", got[0])
+	}
+	if got[1].Actor != nil {
+		t.Errorf("a line without an actor has %v", got[1].Actor)
+	}
+	if got[2].Seq != 3 || got[2].Hash != "h" || got[2].Action != "" {
+		t.Errorf("the damaged line is %+v", got[2])
+	}
+}
+
+// TestPagesOfTheLedger checks that the filter and the cursor reach the ledger, and that a cursor of another list is refused.
+func TestPagesOfTheLedger(t *testing.T) {
+	c := newChain(t, "bob")
+	a := &API{Data: featuretest.Data(t), Ledger: c}
+	ctx := featuretest.Context(t, approval.Actor{ID: "grace", Auditor: true})
+	first, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Actor: new("bob"), Object: new("T-1"), Limit: new(5)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.asked.Actor != "bob" || c.asked.Object != "T-1" || c.asked.Limit != 5 || c.asked.Before != 0 {
+		t.Errorf("the ledger was asked for %+v", c.asked)
+	}
+	next := first.(openapi.ListLedger200JSONResponse).NextCursor
+	if _, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Cursor: next}}); err != nil || c.asked.Before != 7 {
+		t.Errorf("the second page begins before %d: %v", c.asked.Before, err)
+	}
+	var p *core.Problem
+	foreign := core.EncodeNumberCursor("inbox", 7)
+	if _, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Cursor: foreign}}); !errors.As(err, &p) || p.Status != 400 {
+		t.Errorf("a cursor of another list: %v", err)
+	}
+}
+
+// TestExportIsCompleteOrAborted checks that an export has every line, and that its connection is aborted if the ledger cannot be read to
+// its end, because a shorter file would look complete.
+func TestExportIsCompleteOrAborted(t *testing.T) {
+	c := newChain(t, "alice", "bob", "carol")
+	a := &API{Data: featuretest.Data(t), Ledger: c}
+	run := func(from int64) (w *httptest.ResponseRecorder, aborted any) {
+		w = httptest.NewRecorder()
+		defer func() { aborted = recover() }()
+		x := &export{api: a, ctx: t.Context(), from: from}
+		if err := x.VisitExportLedgerResponse(w); err != nil {
+			t.Error(err)
+		}
+		return w, nil
+	}
+	for from, want := range map[int64]int{1: 3, 3: 1, 4: 0} {
+		w, aborted := run(from)
+		if n := strings.Count(w.Body.String(), "\n"); n != want || aborted != nil {
+			t.Errorf("from line %d: %d lines, want %d; aborted: %v", from, n, want, aborted)
+		}
+	}
+	c.err = errors.New("the database is away")
+	if _, aborted := run(1); aborted != http.ErrAbortHandler {
+		t.Errorf("an incomplete export ended with %v", aborted)
+	}
+}
