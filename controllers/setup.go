@@ -163,7 +163,7 @@ func newSetup(mgr manager.Manager, config Config) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(), reports: statuscache.New()}
+	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New()}
 	s.cache = policycache.New(s.queues)
 	return s, nil
 }
@@ -217,7 +217,7 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 		return nil, err
 	}
 	s.istio, err = istiodistribution.New(istiodistribution.Config{
-		Fleet: s.fleetConfig("istio", nil), HostObject: hostObject, MemberObject: memberObject, Changed: func() {
+		Fleet: s.fleetConfig("istio", nil), Pauses: s.config.Pauses, HostObject: hostObject, MemberObject: memberObject, Changed: func() {
 			s.units.RequeueAll()
 			s.records.Engines.Recheck("", "")
 		},
@@ -307,8 +307,8 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 		return nil, err
 	}
 	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
-	ready = startup.AfterMembers(startup.After(ready, g.Known), checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
-	ready = backlog.AfterUpdate(ready, s.backlog, g.Backlog)
+	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
+	ready = backlog.AfterUpdate(ready, s.config.Pauses, s.backlog, g.Backlog)
 	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: records, Engines: records.Engines,
 		Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
 	return ready, s.groups.SetupWithManager(s.mgr, ready)

@@ -61,6 +61,7 @@ func (s *setup) addHealthChecks() error {
 		},
 		AfterCheck:    func() { s.status.Wake() },
 		Registrations: s.registrations(),
+		Pauses:        s.config.Pauses,
 	}
 	if err := s.health.Prepare(); err != nil {
 		return err
@@ -104,6 +105,7 @@ func (s *setup) addMemberWriter() error {
 		Behind:           func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) },
 		Timeout:          s.config.WriteLimits.PendingTimeout,
 		PerMember:        s.config.DirectWrites,
+		Pauses:           s.config.Pauses,
 		Log:              s.mgr.GetLogger().WithName("direct"),
 		Metrics:          metrics,
 	}

@@ -32,7 +32,7 @@ func TestPolicyAwaitsTheReportOfAnObservedResource(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	ctx, informers, x := context.Background(), &informertest.FakeInformers{Scheme: scheme}, policycache.New(policycache.NewQueues())
+	ctx, informers, x := context.Background(), &informertest.FakeInformers{Scheme: scheme}, policycache.New(policycache.NewQueues(clock.RealClock{}))
 	if _, err := x.Listen(ctx, informers); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestPolicyAwaitsTheReportOfAnObservedResource(t *testing.T) {
 		}
 		informer.Add(o)
 	}
-	r := &Reconciler{Cache: x, Reports: statuscache.New(), Federated: emptyHost{}, Units: requestqueue.New(), Clock: clock.RealClock{}}
+	r := &Reconciler{Cache: x, Reports: statuscache.New(), Federated: emptyHost{}, Units: requestqueue.New(clock.RealClock{}), Clock: clock.RealClock{}}
 	if _, err := r.Reconcile(ctx, "grants"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -64,18 +63,15 @@ func (t *Tracker) Exceeds(limit int) bool {
 
 // AfterUpdate returns a Ready that calls ready and then updates the queues, before any write is requested. The events arrive
 // a little after the objects are visible, and until then as much as KubeFed's limit would be written again.
-func AfterUpdate(ready startup.Ready, all ...*Tracker) startup.Ready {
+func AfterUpdate(ready startup.Ready, pauses clock.WithTicker, all ...*Tracker) startup.Ready {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
-		limited, cancel := context.WithTimeout(ctx, startup.Timeout)
-		defer cancel()
+		limit := pauses.NewTimer(startup.Timeout)
+		defer limit.Stop()
 		for _, t := range all {
-			if err := wait.PollUntilContextCancel(limited, startup.PollInterval, true, func(context.Context) (bool, error) {
-				listed, err := t.Objects.State()
-				return listed || err != nil, nil
-			}); err != nil {
+			if !startup.Poll(ctx, pauses, limit.C(), func() bool { listed, err := t.Objects.State(); return listed || err != nil }) {
 				return nil // when everything ends, the controllers end, too
 			}
 			t.UpdateAll()

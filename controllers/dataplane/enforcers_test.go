@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -28,7 +29,7 @@ var at = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // world is an index with two classes that Istio enforces, and an enforced resource of each.
 func world(t *testing.T, more ...client.Object) (*policycache.Cache, *testenv.Objects) {
 	t.Helper()
-	x, cache := policycache.New(policycache.NewQueues()), &testenv.Objects{}
+	x, cache := policycache.New(policycache.NewQueues(clock.RealClock{})), &testenv.Objects{}
 	if _, err := x.Listen(t.Context(), cache); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
@@ -137,7 +138,7 @@ func (f sameFleet) labels(i int) map[string]string {
 
 // cached is the adapter's cache of the fleet, and its members.
 func (f sameFleet) cached(t *testing.T) (*policycache.Cache, []federation.Cluster) {
-	x := policycache.New(policycache.NewQueues())
+	x := policycache.New(policycache.NewQueues(clock.RealClock{}))
 	var informed testenv.Objects
 	if _, err := x.Listen(t.Context(), &informed); err != nil {
 		t.Fatal(err)

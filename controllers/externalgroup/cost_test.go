@@ -90,7 +90,7 @@ const (
 
 func newMachines(t testing.TB, count, subjects int) *machines {
 	t.Helper()
-	queues := policycache.NewQueues()
+	queues := policycache.NewQueues(clock.RealClock{})
 	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(queues),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
 	m.groups = &Reconciler{

@@ -68,7 +68,7 @@ func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 	out.cilium.policies, out.istio.policies = foreign, istio
 	out.cilium.find, out.istio.find = findForCilium(foreign, &config), findForIstio(istio, &config)
 	for _, run := range []startup.EveryReplica{
-		startup.WhenListed(config.Objects, foreign.Run), out.cilium.run,
+		startup.WhenListed(config.Objects, config.Pauses, foreign.Run), out.cilium.run,
 		startup.WhenClosed(config.Istio.Supported(), istio.Run), out.istio.run,
 	} {
 		if err := mgr.Add(run); err != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/startup"
@@ -44,10 +45,15 @@ type Config struct {
 	KindChanged func()
 	// Changed is called when it changed what can be distributed, or a member was registered, lost or found again.
 	Changed func()
+	// Pauses is the clock of the time between two checks for the kind; nil means the real one.
+	Pauses clock.WithTicker
 }
 
 // New returns a Distribution that is idle until it is added to a manager.
 func New(config Config) (*Distribution, error) {
+	if config.Pauses == nil {
+		config.Pauses = clock.RealClock{}
+	}
 	d := &Distribution{config: config, known: make(chan struct{}), supported: make(chan struct{})}
 	kind, host, log := federation.IstioPolicy, config.Fleet.Host, config.Fleet.Log
 	d.Objects = federation.NewObjects(host, kind, log, d.onHostObject)
@@ -73,8 +79,12 @@ func (d *Distribution) AddToManager(mgr manager.Manager, ready startup.Ready) (s
 	return startup.After(ready, d.known), nil
 }
 
-// kindPollInterval is the interval between two checks of a host that lacks the kind.
-const kindPollInterval = 15 * time.Second
+const (
+	// kindPollInterval is the interval between two checks of a host that lacks the kind.
+	kindPollInterval = 15 * time.Second
+	// hostRetryInterval is the interval between two checks of a host that does not say whether it has the kind.
+	hostRetryInterval = time.Second
+)
 
 // watch waits until the host has the kind and the adapter may read it, and then watches.
 func (d *Distribution) watch(ctx context.Context) error {
@@ -87,12 +97,10 @@ func (d *Distribution) watch(ctx context.Context) error {
 		if federation.Missing(err) || apierrors.IsForbidden(err) {
 			d.onceKnown.Do(func() { close(d.known) })
 		} else {
-			delay = time.Second // the host's answer is unexpected
+			delay = hostRetryInterval // the host's answer is unexpected
 		}
-		select {
-		case <-ctx.Done():
+		if !d.pause(ctx, delay) {
 			return nil
-		case <-time.After(delay):
 		}
 	}
 	var running sync.WaitGroup
@@ -100,6 +108,18 @@ func (d *Distribution) watch(ctx context.Context) error {
 	running.Go(func() { _ = d.Objects.Run(ctx) }) // they end with the context and return no other error
 	running.Go(func() { _ = d.root.Run(ctx) })
 	return nil
+}
+
+// pause waits, and returns false if the context ended before.
+func (d *Distribution) pause(ctx context.Context, delay time.Duration) bool {
+	timer := d.config.Pauses.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
 }
 
 // Supported returns a channel that is closed when the host distributes Istio's policies.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -51,6 +52,8 @@ type Inspector struct {
 		Resume(ctx context.Context, cluster string) error
 	}
 	Timing Timing
+	// Pauses is the clock of the time between two checks; nil means the real one.
+	Pauses clock.WithTicker
 	Log    logr.Logger
 
 	wake      chan struct{}
@@ -74,6 +77,9 @@ func (i *Inspector) Prepare() error {
 	}
 	if i.Timing == (Timing{}) {
 		i.Timing = DefaultTiming
+	}
+	if i.Pauses == nil {
+		i.Pauses = clock.RealClock{}
 	}
 	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
 	i.members, i.contacted, i.lastResults = map[string]dataplaneState{}, map[string]bool{}, map[string]CheckResult{}
@@ -101,7 +107,7 @@ func (i *Inspector) Start(ctx context.Context) error {
 		if i.checkAll(ctx) {
 			next = i.Timing.RetryInterval
 		}
-		timer := time.NewTimer(next)
+		timer := i.Pauses.NewTimer(next)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -112,21 +118,22 @@ func (i *Inspector) Start(ctx context.Context) error {
 			if i.Pending() {
 				again = min(again, firstCheckDelay) // and units wait for members that were never read
 			}
-			if !pause(ctx, again) {
+			if !i.pause(ctx, again) {
 				return nil
 			}
-		case <-timer.C:
+		case <-timer.C():
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// pause waits, and returns false if the context ended before.
+func (i *Inspector) pause(ctx context.Context, d time.Duration) bool {
+	timer := i.Pauses.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-timer.C():
 		return true
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -60,8 +61,10 @@ type Writer struct {
 	Timeout time.Duration
 	// PerMember is the number of concurrent writes into each member; 0 is DefaultPerMember.
 	PerMember int
-	Log       logr.Logger
-	Metrics   *Metrics
+	// Pauses is the clock of Timeout, of the pauses between attempts and of the age of clients; nil means the real one.
+	Pauses  clock.WithTicker
+	Log     logr.Logger
+	Metrics *Metrics
 
 	// running are the workers of all members.
 	running sync.WaitGroup
@@ -114,6 +117,9 @@ func (w *Writer) begin() {
 	if w.PerMember <= 0 {
 		w.PerMember = DefaultPerMember
 	}
+	if w.Pauses == nil {
+		w.Pauses = clock.RealClock{}
+	}
 	w.queues, w.serve = map[string]workqueue.TypedInterface[place]{}, func(workqueue.TypedInterface[place]) {}
 	w.urgent, w.wanted, w.sent, w.clients = map[string]pendingObject{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
@@ -128,12 +134,12 @@ func (w *Writer) Send(o *federation.Object) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.urgent[o.Key()] = pendingObject{o, time.Now()}
+	w.urgent[o.Key()] = pendingObject{o, w.Pauses.Now()}
 }
 
 // overdue enqueues the objects that KubeFed has not propagated in time, and removes those that it has.
-func (w *Writer) overdue(now time.Time) {
-	behind := w.Behind()
+func (w *Writer) overdue() {
+	behind, now := w.Behind(), w.Pauses.Now()
 	var late []*federation.Object
 	w.mu.Lock()
 	for key, e := range w.urgent {
@@ -217,13 +223,13 @@ func (w *Writer) Start(ctx context.Context) error {
 		w.serve(q)
 	}
 	w.mu.Unlock()
-	look := time.NewTicker(min(w.Timeout, time.Second))
+	look := w.Pauses.NewTicker(min(w.Timeout, time.Second))
 	defer look.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case now := <-look.C:
-			w.overdue(now)
+		case <-look.C():
+			w.overdue()
 			w.release()
 		}
 	}
@@ -248,7 +254,7 @@ func (w *Writer) process(ctx context.Context, at place) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(retryPause):
+			case <-w.Pauses.After(retryPause):
 			}
 		}
 		if o = w.newest(o); o == nil {
@@ -387,7 +393,7 @@ func (w *Writer) client(ctx context.Context, c federation.Cluster) (dynamic.Inte
 	w.mu.Lock()
 	have, ok := w.clients[c.Name]
 	w.mu.Unlock()
-	if ok && time.Now().Before(have.before) && have.of.SameConnection(c) {
+	if ok && w.Pauses.Now().Before(have.before) && have.of.SameConnection(c) {
 		return have.dynamic, nil
 	}
 	secret, err := w.Secrets.Secrets(w.KubeFedNamespace).Get(ctx, c.Secret, metav1.GetOptions{})
@@ -404,7 +410,7 @@ func (w *Writer) client(ctx context.Context, c federation.Cluster) (dynamic.Inte
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.clients[c.Name] = client{made, c, time.Now().Add(clientLifetime)}
+	w.clients[c.Name] = client{made, c, w.Pauses.Now().Add(clientLifetime)}
 	return made, nil
 }
 

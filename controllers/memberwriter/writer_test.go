@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -87,18 +92,20 @@ func TestOverdue(t *testing.T) {
 			Propagation: federation.Propagation{Seen: done}}
 	}
 	on := host{}
-	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Timeout: 5 * time.Second}
+	pauses := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Timeout: 5 * time.Second, Pauses: pauses}
 	w.begin()
 	for _, name := range []string{"slow", "done", "deleted", "changed"} {
 		w.Send(object(name, 1, false))
 	}
 	on["slow"], on["done"], on["changed"] = object("slow", 1, false), object("done", 1, true), object("changed", 2, false)
-	now := time.Now()
-	w.overdue(now.Add(4 * time.Second))
+	pauses.Step(w.Timeout - 1)
+	w.overdue()
 	if waiting(w) != 0 || len(w.urgent) != 2 {
 		t.Errorf("before Timeout has passed: got %d waiting writes and %d urgent objects", waiting(w), len(w.urgent))
 	}
-	w.overdue(now.Add(6 * time.Second))
+	pauses.Step(1)
+	w.overdue()
 	if len(w.urgent) != 0 || waiting(w) != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
 		t.Errorf("after Timeout has passed: got waiting %v and urgent %v", w.wanted, w.urgent)
 	}
@@ -141,7 +148,7 @@ func TestRevertedAtOnce(t *testing.T) {
 		t.Errorf("write of an unchanged object: got %v, want errNothing", err)
 	}
 	seen.label = "open" // The watch has observed the first write only.
-	w.overdue(time.Now())
+	w.overdue()
 	if len(w.sent) != 0 {
 		t.Errorf("an observed write is still recorded as sent: %v", w.sent)
 	}
@@ -187,11 +194,13 @@ func TestReplacedObjectsAreNotWritten(t *testing.T) {
 				on[key] = c.now
 			}
 			seen := &watched{fleet: fleet{{Name: "m1"}}, label: "closed"}
-			w := &Writer{Members: seen, Host: on, Behind: func() bool { return behind }, Timeout: 5 * time.Second, Metrics: metrics}
+			pauses := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+			w := &Writer{Members: seen, Host: on, Behind: func() bool { return behind }, Timeout: 5 * time.Second, Metrics: metrics, Pauses: pauses}
 			w.begin()
-			w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
+			w.clients["m1"] = client{member, seen.fleet[0], pauses.Now().Add(time.Hour)}
 			w.Send(c.sent)
-			w.overdue(time.Now().Add(6 * time.Second))
+			pauses.Step(w.Timeout)
+			w.overdue()
 			w.process(t.Context(), place{"m1", key})
 			now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
 			if err != nil {
@@ -325,5 +334,78 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRetries checks that a write that the member refused for the moment is repeated after a pause, and how often.
+func TestRetries(t *testing.T) {
+	busy, conflict := apierrors.NewTooManyRequests("busy", 1), apierrors.NewConflict(federation.CiliumPolicy.TargetResource.GroupResource(), "acp-x", nil)
+	for _, c := range []struct {
+		reason  string
+		answers []error // of the member, in order; the last one is repeated
+		want    int     // writes
+	}{
+		{"it was written", []error{nil}, 1},
+		{"the member was busy once", []error{busy, nil}, 2},
+		{"the member stays busy", []error{busy}, attempts},
+		{"KubeFed wrote at the same time", []error{conflict}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			member, writes := fake.NewSimpleDynamicClient(runtime.NewScheme()), 0
+			member.PrependReactor("patch", "*", func(k8stesting.Action) (bool, runtime.Object, error) {
+				writes++
+				return true, &unstructured.Unstructured{}, c.answers[min(writes, len(c.answers))-1]
+			})
+			metrics, err := NewMetrics(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", Generation: 1}, Placement: []string{"m1"},
+				TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}}
+			seen, pauses := &watched{fleet: fleet{{Name: "m1"}}, label: "old"}, clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+			w := &Writer{Members: seen, Host: host{o.Key(): o}, Behind: func() bool { return true }, Timeout: time.Second, Metrics: metrics, Pauses: pauses}
+			w.begin()
+			w.clients["m1"] = client{member, seen.fleet[0], pauses.Now().Add(time.Hour)}
+			w.Send(o)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				w.process(t.Context(), place{"m1", o.Key()})
+			}()
+			for n := 1; n < c.want; n++ {
+				synctest.Wait()
+				pauses.Step(retryPause - 1)
+				synctest.Wait()
+				if writes != n {
+					t.Errorf("%s: %d writes during pause %d", c.reason, writes, n)
+				}
+				pauses.Step(1)
+			}
+			<-ended
+			if writes != c.want {
+				t.Errorf("%s: %d writes, want %d", c.reason, writes, c.want)
+			}
+		})
+	}
+}
+
+// TestTokensAreReadAgain checks that a rotated token is used after clientLifetime.
+func TestTokensAreReadAgain(t *testing.T) {
+	core := kubernetesfake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "m1-token", Namespace: "fed"},
+		Data: map[string][]byte{tokenKey: []byte("t")}})
+	pauses := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	w := &Writer{Secrets: core.CoreV1(), KubeFedNamespace: "fed", Pauses: pauses}
+	w.begin()
+	for _, c := range []struct {
+		after time.Duration
+		reads int
+	}{{0, 1}, {clientLifetime - 1, 1}, {1, 2}} {
+		pauses.Step(c.after)
+		if _, err := w.client(t.Context(), federation.Cluster{Name: "m1", Endpoint: "https://m1.example", Secret: "m1-token"}); err != nil {
+			t.Fatal(err)
+		}
+		if reads := len(core.Actions()); reads != c.reads {
+			t.Errorf("%s later the token was read %d times, want %d", c.after, reads, c.reads)
+		}
 	}
 }

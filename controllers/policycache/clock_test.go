@@ -16,9 +16,9 @@ import (
 // the clock's first look must not be lost.
 func TestExpiryWhileStarting(t *testing.T) {
 	const resource = "trnv1:rsc:o:redis:clusters:r"
-	queues := NewQueues()
-	x := New(queues)
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	queues := NewQueues(clock)
+	x := New(queues)
 	end := metav1.NewTime(clock.Now().Add(time.Second))
 	x.policyChanged(nil, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
 		Statements: []v1alpha1.Statement{{SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:o:iam:sa:app/a"},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,15 +28,15 @@ type Queues struct {
 	Groups *requestqueue.Queue
 }
 
-// NewQueues returns empty queues.
-func NewQueues() Queues {
+// NewQueues returns empty queues with the clock of their controllers.
+func NewQueues(c clock.PassiveClock) Queues {
 	return Queues{
-		Units:           requestqueue.New(),
-		Policies:        requestqueue.New(),
-		ResourceClasses: requestqueue.New(),
-		SubjectClasses:  requestqueue.New(),
-		Workloads:       requestqueue.New(),
-		Groups:          requestqueue.New(),
+		Units:           requestqueue.New(c),
+		Policies:        requestqueue.New(c),
+		ResourceClasses: requestqueue.New(c),
+		SubjectClasses:  requestqueue.New(c),
+		Workloads:       requestqueue.New(c),
+		Groups:          requestqueue.New(c),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -19,7 +20,7 @@ import (
 // are known at all enqueues the policies whose statements were refused without them.
 func TestNamesEnqueueCoveredUnits(t *testing.T) {
 	const head = "trnv1:rsc:o:redis:clusters:"
-	queues := NewQueues()
+	queues := NewQueues(clock.RealClock{})
 	x := New(queues)
 	var objects testenv.Objects
 	if _, err := x.Listen(t.Context(), &objects); err != nil {

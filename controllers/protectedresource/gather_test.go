@@ -75,7 +75,7 @@ func (s *singleObject) Apply(_ context.Context, o *federation.Object) (*federati
 // TestUnreadableRegistry checks that objects keep their placement while it is not known which members there are. A
 // class that selects members by labels selects none then, and an empty placement would open the resource everywhere.
 func TestUnreadableRegistry(t *testing.T) {
-	queues := policycache.NewQueues()
+	queues := policycache.NewQueues(clock.RealClock{})
 	index, informers := policycache.New(queues), &testenv.Objects{}
 	if _, err := index.Listen(t.Context(), informers); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
@@ -31,7 +32,7 @@ func meshed(t *testing.T) *facts {
 	return &facts{
 		Resource:  "r:*",
 		Wanted:    true,
-		View:      policycache.New(policycache.NewQueues()).View(),
+		View:      policycache.New(policycache.NewQueues(clock.RealClock{})).View(),
 		Placement: []string{"m1"},
 		Clusters:  []federation.Cluster{{Name: "m1"}},
 		Unit:      policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -51,7 +52,7 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			old := &federation.Object{Kind: federation.CiliumPolicy, Placement: both, TemplateSpec: spec,
 				Meta: metav1.ObjectMeta{Name: "acp-old", ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1,m2"}}}
-			queues := policycache.NewQueues()
+			queues := policycache.NewQueues(clock.RealClock{})
 			f := &facts{Resource: "r:*", Wanted: true, View: policycache.New(queues).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
 				Rendered: []enforcer.Rendered{rendered}, Existing: []*federation.Object{old}, Clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}},
 				Observed: observations{"acp-old": {"m1": former, "m2": former}, "acp-new": {"m1": c.m1, "m2": c.m2}}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -41,6 +42,8 @@ const MaxIndividual = 40
 // Queue collects names until its controller starts, and passes them to the controller's queue from then on. It is safe for
 // concurrent use.
 type Queue struct {
+	clock clock.PassiveClock
+
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[string]
 	early map[string]int
@@ -55,8 +58,10 @@ type pendingRequest struct {
 	at     time.Time
 }
 
-// New returns an empty queue.
-func New() *Queue { return &Queue{early: map[string]int{}, pending: map[string]pendingRequest{}} }
+// New returns an empty queue. PendingSince returns times of the clock, which therefore has to be that of the controller.
+func New(c clock.PassiveClock) *Queue {
+	return &Queue{clock: c, early: map[string]int{}, pending: map[string]pendingRequest{}}
+}
 
 // Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority Bulk.
 func (q *Queue) Add(priority int, names ...string) {
@@ -75,7 +80,7 @@ func (q *Queue) Add(priority int, names ...string) {
 	}
 	if priority >= Grant && priority != Admitted && len(names) <= MaxIndividual {
 		q.last++
-		now := time.Now()
+		now := q.clock.Now()
 		for _, n := range names {
 			q.pending[n] = pendingRequest{q.last, now}
 		}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
@@ -38,7 +41,7 @@ func drain(t *testing.T, q priorityqueue.PriorityQueue[string], n int) map[strin
 }
 
 func TestManyGrantsAreBulk(t *testing.T) {
-	f := New()
+	f := New(clock.RealClock{})
 	q := started(t, f)
 	f.Add(Grant, names(MaxIndividual+1)...)
 	f.Add(Grant, "grant")
@@ -59,7 +62,7 @@ func TestManyGrantsAreBulk(t *testing.T) {
 }
 
 func TestLaterRequestStaysPending(t *testing.T) {
-	f := New()
+	f := New(clock.RealClock{})
 	started(t, f)
 	f.Add(Grant, "a", "b")
 	asked := f.Pending("a")
@@ -72,10 +75,27 @@ func TestLaterRequestStaysPending(t *testing.T) {
 	}
 }
 
+// TestPendingSince checks that the time of a request is that of the controller's clock, and of the last request.
+func TestPendingSince(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	f := New(now)
+	started(t, f)
+	for range 2 {
+		f.Add(Grant, "a")
+		if at := f.PendingSince("a"); !at.Equal(now.Now()) {
+			t.Errorf("the request is of %s, want %s", at, now.Now())
+		}
+		now.SetTime(now.Now().Add(time.Hour))
+	}
+	if at := f.PendingSince("b"); !at.IsZero() {
+		t.Errorf("a name without a request has one of %s", at)
+	}
+}
+
 // TestRequestsBeforeStart: a standby replica gets all events; when it becomes the leader, revocations are first, and no request is
 // pending individually.
 func TestRequestsBeforeStart(t *testing.T) {
-	f := New()
+	f := New(clock.RealClock{})
 	f.Add(Grant, "grant", "both")
 	f.Add(Revocation, "revocation", "both")
 	f.Add(Grant, "both")

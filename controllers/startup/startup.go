@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -45,19 +47,30 @@ func After(ready Ready, known <-chan struct{}) Ready {
 	}
 }
 
-// WhenListed returns a runnable that calls run once the host's objects are listed.
-func WhenListed(objects *federation.Objects, run func(context.Context) error) EveryReplica {
-	return func(ctx context.Context) error {
-		for {
-			if listed, _ := objects.State(); listed {
-				return run(ctx)
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(PollInterval):
-			}
+// Poll calls done at once and then every PollInterval of the clock pauses, until done returns true. It returns false if the context ended
+// or timeout received a value before that; a nil timeout sets no limit.
+func Poll(ctx context.Context, pauses clock.WithTicker, timeout <-chan time.Time, done func() bool) bool {
+	ticker := pauses.NewTicker(PollInterval)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ticker.C():
+		case <-timeout:
+			return false
+		case <-ctx.Done():
+			return false
 		}
+	}
+	return true
+}
+
+// WhenListed returns a runnable that calls run once the host's objects are listed.
+func WhenListed(objects interface{ State() (bool, error) }, pauses clock.WithTicker, run func(context.Context) error) EveryReplica {
+	return func(ctx context.Context) error {
+		if !Poll(ctx, pauses, nil, func() bool { listed, _ := objects.State(); return listed }) {
+			return nil
+		}
+		return run(ctx)
 	}
 }
 
@@ -81,25 +94,17 @@ type Fleet interface {
 }
 
 // AfterMembers returns a Ready that calls ready, and then waits until every member of the fleets was read or found
-// unreadable, and checked returns true, for at most Timeout. Otherwise each status would be written twice at the start,
+// unreadable, and checked returns true, for at most Timeout of the clock pauses. Otherwise each status would be written twice at the start,
 // once for members that were not contacted yet, and HTTP rules would be removed from members that can enforce them.
-func AfterMembers(ready Ready, checked func() bool, fleets ...Fleet) Ready {
+func AfterMembers(ready Ready, pauses clock.WithTicker, checked func() bool, fleets ...Fleet) Ready {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, Timeout)
-		defer cancel()
-		poll := time.NewTicker(PollInterval)
-		defer poll.Stop()
-		for !checked() || slices.ContainsFunc(fleets, unobserved) {
-			select {
-			case <-poll.C:
-			case <-ctx.Done():
-				return nil // when everything ends, the controllers end, too
-			}
-		}
-		return nil
+		limit := pauses.NewTimer(Timeout)
+		defer limit.Stop()
+		Poll(ctx, pauses, limit.C(), func() bool { return checked() && !slices.ContainsFunc(fleets, unobserved) })
+		return nil // when everything ends, the controllers end, too
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -34,7 +36,7 @@ func TestAfterMembers(t *testing.T) {
 	m := &members{listed: true}
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan error, 1)
-		go func() { done <- AfterMembers(now, checked, m)(t.Context()) }()
+		go func() { done <- AfterMembers(now, clock.RealClock{}, checked, m)(t.Context()) }()
 		time.Sleep(Timeout / 2) // of the clock of synctest
 		select {
 		case err := <-done:
@@ -47,19 +49,44 @@ func TestAfterMembers(t *testing.T) {
 		}
 		m.all.Store(false)
 		begin := time.Now()
-		if err := AfterMembers(now, checked, m)(t.Context()); err != nil || time.Since(begin) != Timeout {
+		if err := AfterMembers(now, clock.RealClock{}, checked, m)(t.Context()); err != nil || time.Since(begin) != Timeout {
 			t.Errorf("a member that does not answer delays the start by %v: %v", time.Since(begin), err)
 		}
 	})
 
 	// A registry that cannot be listed is reported by the controllers, and does not delay them.
-	if err := AfterMembers(now, checked, &members{err: errors.New("forbidden")})(t.Context()); err != nil {
+	if err := AfterMembers(now, clock.RealClock{}, checked, &members{err: errors.New("forbidden")})(t.Context()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	if err := AfterMembers(func(context.Context) error { return broken }, checked, m)(t.Context()); !errors.Is(err, broken) {
+	if err := AfterMembers(func(context.Context) error { return broken }, clock.RealClock{}, checked, m)(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the earlier step", err)
 	}
+}
+
+// objects are listed once all is set.
+type objects struct{ all atomic.Bool }
+
+func (o *objects) State() (bool, error) { return o.all.Load(), nil }
+
+func TestWhenListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, began := &objects{}, make(chan time.Time, 1)
+		run := func(context.Context) error { began <- time.Now(); return nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := WhenListed(host, clock.RealClock{}, run)(ctx); err != nil || len(began) != 0 {
+			t.Errorf("it ran %d times without a list: %v", len(began), err)
+		}
+		listed := time.Now().Add(time.Hour) // no limit ends the wait
+		time.AfterFunc(time.Hour, func() { host.all.Store(true) })
+		if err := WhenListed(host, clock.RealClock{}, run)(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if at := <-began; at.Before(listed) || at.After(listed.Add(PollInterval)) {
+			t.Errorf("the objects were listed at %s, and it ran at %s", listed, at)
+		}
+	})
 }
 
 func TestAfter(t *testing.T) {
