@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -26,7 +27,7 @@ type Tracker struct {
 	// mu makes reading and updating atomic, so that an older state does not replace a newer one.
 	mu sync.Mutex
 	// unreported are the objects that KubeFed has not reported as handled, whether or not their members have them.
-	unreported map[string]struct{}
+	unreported sets.Set[string]
 }
 
 // Update handles an event about one object, on the host or in a member.
@@ -35,12 +36,12 @@ func (t *Tracker) Update(name string) {
 	defer t.mu.Unlock()
 	o, _ := t.Objects.Get(name)
 	if o == nil || o.Handled() || o.Meta.DeletionTimestamp != nil {
-		delete(t.unreported, name)
+		t.unreported.Delete(name)
 	} else {
 		if t.unreported == nil {
-			t.unreported = map[string]struct{}{}
+			t.unreported = sets.New[string]()
 		}
-		t.unreported[name] = struct{}{}
+		t.unreported.Insert(name)
 	}
 	t.Queue.SetPending(name, federation.PendingMembers(o, t.Members), t.Clock.Now())
 }

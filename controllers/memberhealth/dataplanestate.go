@@ -145,9 +145,9 @@ func (i *Inspector) invalidating(f *preflight.Facts) []preflight.Finding {
 // store stores the dataplaneState of a member that was read. The caller must hold the lock.
 func (i *Inspector) store(cluster string, m dataplaneState) {
 	i.members[cluster] = m
-	delete(i.lacking, cluster)
+	i.lacking.Delete(cluster)
 	if slices.ContainsFunc(m.invalidating, mayMatchNothing) {
-		i.lacking[cluster] = struct{}{}
+		i.lacking.Insert(cluster)
 	}
 }
 
@@ -225,7 +225,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		i.contacted[cluster] = true
 		first := !i.members[cluster].known && !i.neverAnswered(cluster)
 		if first {
-			i.lacking[cluster] = struct{}{} // nothing is known about the member
+			i.lacking.Insert(cluster) // nothing is known about the member
 		}
 		i.mu.Unlock()
 		if first && i.Changed != nil {
@@ -279,8 +279,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 
 // neverAnswered reports whether the member is recorded as never having answered. The caller must hold the lock.
 func (i *Inspector) neverAnswered(cluster string) bool {
-	_, ok := i.lacking[cluster]
-	return ok
+	return i.lacking.Has(cluster)
 }
 
 // forget removes members that are not registered.
@@ -294,7 +293,7 @@ func (i *Inspector) forget(registered map[string]history) {
 			}
 			delete(i.contacted, c)
 			delete(i.members, c)
-			delete(i.lacking, c)
+			i.lacking.Delete(c)
 		}
 	}
 	for c := range i.lastResults {

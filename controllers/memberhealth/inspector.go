@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/internal/federation"
@@ -64,7 +65,7 @@ type Inspector struct {
 	members   map[string]dataplaneState
 	contacted map[string]bool
 	// lacking are the members whose identities may lack a label, and those that never answered.
-	lacking map[string]struct{}
+	lacking sets.Set[string]
 	// evaluatedKeys are the label keys that the findings consider.
 	evaluatedKeys map[string]bool
 	lastResults   map[string]CheckResult
@@ -83,7 +84,7 @@ func (i *Inspector) Prepare() error {
 	}
 	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
 	i.members, i.contacted, i.lastResults = map[string]dataplaneState{}, map[string]bool{}, map[string]CheckResult{}
-	i.lacking, i.evaluatedKeys = map[string]struct{}{}, map[string]bool{}
+	i.lacking, i.evaluatedKeys = sets.New[string](), map[string]bool{}
 	return nil
 }
 

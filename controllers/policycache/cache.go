@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/policy"
@@ -27,7 +29,7 @@ type Cache struct {
 	policies  map[string]*v1alpha1.AccessControlPolicy
 	since     map[string]uint64
 	resources map[string]*v1alpha1.ProtectedResource
-	named     map[string]map[string]struct{}
+	named     map[string]sets.Set[string]
 	classes   map[string]*v1alpha1.ResourceClass
 	subjects  map[string]*v1alpha1.SubjectClass
 	workloads map[string]*v1alpha1.ExternalWorkload
@@ -71,7 +73,7 @@ func (v *View) ProblemsOf(kind, name string) []policy.Problem { return v.problem
 func New(queues Queues) *Cache {
 	return &Cache{
 		queues: queues, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
-		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
+		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]sets.Set[string]{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{}, members: map[string]*v1alpha1.MemberCluster{},
 		// Groups can be pushed once their kind is seen, and names are known once a member was read.

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -121,7 +122,7 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	if now == nil {
 		delete(x.since, name)
 	}
-	units := map[string]struct{}{}
+	units := sets.New[string]()
 	if meant {
 		x.coveredBy(units, old)
 		x.coveredBy(units, now)
@@ -130,13 +131,13 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	x.mu.Unlock()
 	x.queues.SubjectClasses.Add(requestqueue.Observed, released...)
 	if len(units) > 0 {
-		x.queues.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
+		x.queues.Units.Add(policyPriority(old, now), units.UnsortedList()...)
 	}
 	x.queues.Policies.Add(requestqueue.Observed, name)
 }
 
 // coveredBy collects the units that a policy may contribute to. The caller must hold the lock.
-func (x *Cache) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
+func (x *Cache) coveredBy(units sets.Set[string], p *v1alpha1.AccessControlPolicy) {
 	if p == nil {
 		return
 	}
@@ -145,16 +146,16 @@ func (x *Cache) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPo
 	}
 }
 
-func (x *Cache) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statement) {
+func (x *Cache) coveredByStatement(units sets.Set[string], s *v1alpha1.Statement) {
 	for _, r := range s.Resources {
 		stem, wildcard := strings.CutSuffix(string(r), "*")
 		if !wildcard {
-			units[string(r)] = struct{}{}
+			units.Insert(string(r))
 			continue
 		}
 		for n := range x.named {
 			if strings.HasPrefix(n, stem) {
-				units[n] = struct{}{}
+				units.Insert(n)
 			}
 		}
 		x.wildcards(units, s, stem)
@@ -162,7 +163,7 @@ func (x *Cache) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statem
 }
 
 // wildcards collects the units of a wildcard resource, one for each class. The caller must hold the lock.
-func (x *Cache) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem string) {
+func (x *Cache) wildcards(units sets.Set[string], s *v1alpha1.Statement, stem string) {
 	if s.Effect != v1alpha1.EffectAllow {
 		return
 	}
@@ -170,9 +171,9 @@ func (x *Cache) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem
 		class := strings.TrimSuffix(string(c.Spec.Pattern), "*")
 		switch {
 		case strings.HasPrefix(stem, class):
-			units[stem+"*"] = struct{}{}
+			units.Insert(stem + "*")
 		case strings.HasPrefix(class, stem):
-			units[class+"*"] = struct{}{}
+			units.Insert(class + "*")
 		}
 	}
 }
@@ -184,28 +185,28 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		x.nextVersion()
 	}
 	store(x.resources, name, now)
-	units := map[string]struct{}{}
+	units := sets.New[string]()
 	if old != nil {
 		resource := string(old.Spec.Resource)
-		units[resource] = struct{}{}
-		if delete(x.named[resource], name); len(x.named[resource]) == 0 {
+		units.Insert(resource)
+		if x.named[resource].Delete(name).Len() == 0 {
 			delete(x.named, resource)
 		}
 	}
 	if now != nil {
 		resource := string(now.Spec.Resource)
-		units[resource] = struct{}{}
+		units.Insert(resource)
 		if x.named[resource] == nil {
-			x.named[resource] = map[string]struct{}{}
+			x.named[resource] = sets.New[string]()
 		}
-		x.named[resource][name] = struct{}{}
+		x.named[resource].Insert(name)
 	}
 	var classes []string
 	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may be released
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
-	x.queues.Units.Add(resourcePriority(old, now), slices.Collect(maps.Keys(units))...)
+	x.queues.Units.Add(resourcePriority(old, now), units.UnsortedList()...)
 	x.queues.ResourceClasses.Add(requestqueue.Observed, classes...)
 }
 
@@ -244,9 +245,9 @@ func classChanged[T interface {
 // EnqueueAll enqueues all units and policies.
 func (x *Cache) EnqueueAll(priority int) {
 	x.mu.RLock()
-	policies, units := slices.Collect(maps.Keys(x.policies)), map[string]struct{}{}
+	policies, units := slices.Collect(maps.Keys(x.policies)), sets.New[string]()
 	for n := range x.named {
-		units[n] = struct{}{}
+		units.Insert(n)
 	}
 	for _, p := range x.policies {
 		for i := range p.Spec.Statements {
@@ -258,7 +259,7 @@ func (x *Cache) EnqueueAll(priority int) {
 		}
 	}
 	x.mu.RUnlock()
-	x.queues.Units.Add(priority, slices.Collect(maps.Keys(units))...)
+	x.queues.Units.Add(priority, units.UnsortedList()...)
 	x.queues.Policies.Add(priority, policies...)
 }
 
@@ -302,7 +303,7 @@ func (x *Cache) EnqueueExpired(now time.Time) { x.enqueueTimed(time.Time{}, now,
 
 func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
-	begin, end := map[string]struct{}{}, map[string]struct{}{}
+	begin, end := sets.New[string](), sets.New[string]()
 	x.mu.RLock()
 	for _, p := range x.policies {
 		for i := range p.Spec.Statements {
@@ -317,14 +318,14 @@ func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 	}
 	for _, r := range x.resources {
 		if a := r.Spec.TemporaryAudit; a != nil && within(&a.Until) {
-			end[string(r.Spec.Resource)] = struct{}{}
+			end.Insert(string(r.Spec.Resource))
 		}
 	}
 	released := x.deletedSubjectClasses()
 	x.mu.RUnlock()
 	x.queues.SubjectClasses.Add(requestqueue.Observed, released...)
-	x.queues.Units.Add(requestqueue.Revocation, slices.Collect(maps.Keys(end))...)
-	x.queues.Units.Add(requestqueue.Grant, slices.Collect(maps.Keys(begin))...)
+	x.queues.Units.Add(requestqueue.Revocation, end.UnsortedList()...)
+	x.queues.Units.Add(requestqueue.Grant, begin.UnsortedList()...)
 }
 
 // nextVersion begins a new version. The caller must hold the lock.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/enforcer/registry"
@@ -80,13 +82,13 @@ func (x *Cache) knownNames() []string {
 }
 
 // stems returns the prefixes of the names that each label key stands for. The caller must hold the lock.
-func (x *Cache) stems() map[string]map[string]struct{} {
-	out := map[string]map[string]struct{}{}
+func (x *Cache) stems() map[string]sets.Set[string] {
+	out := map[string]sets.Set[string]{}
 	add := func(key v1alpha1.LabelKey, pattern v1alpha1.NamePattern) {
 		if out[string(key)] == nil {
-			out[string(key)] = map[string]struct{}{}
+			out[string(key)] = sets.New[string]()
 		}
-		out[string(key)][strings.TrimSuffix(string(pattern), "*")] = struct{}{}
+		out[string(key)].Insert(strings.TrimSuffix(string(pattern), "*"))
 	}
 	for c := range maps.Values(x.classes) {
 		add(c.Spec.LabelKey, c.Spec.Pattern)

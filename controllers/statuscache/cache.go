@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -85,24 +87,24 @@ func (r Report) Realized() bool {
 type Cache struct {
 	mu       sync.RWMutex
 	reports  map[string]Report
-	byPolicy map[string]map[string]struct{}
+	byPolicy map[string]sets.Set[string]
 	byObject map[string]string
-	byGroup  map[string]map[string]struct{}
+	byGroup  map[string]sets.Set[string]
 	// waiting contains the policies that wait for the next report about a resource, which may not concern them.
-	waiting map[string]map[string]struct{}
+	waiting map[string]sets.Set[string]
 	// decided are the resources that were decided at least once, including those without a report.
-	decided map[string]struct{}
+	decided sets.Set[string]
 }
 
 // New returns an empty cache.
 func New() *Cache {
 	return &Cache{
 		reports:  map[string]Report{},
-		byPolicy: map[string]map[string]struct{}{},
+		byPolicy: map[string]sets.Set[string]{},
 		byObject: map[string]string{},
-		byGroup:  map[string]map[string]struct{}{},
-		waiting:  map[string]map[string]struct{}{},
-		decided:  map[string]struct{}{},
+		byGroup:  map[string]sets.Set[string]{},
+		waiting:  map[string]sets.Set[string]{},
+		decided:  sets.New[string](),
 	}
 }
 
@@ -111,22 +113,22 @@ func (c *Cache) Put(r Report) (before Report, had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, had = c.remove(r.Resource)
-	c.decided[r.Resource] = struct{}{}
+	c.decided.Insert(r.Resource)
 	c.reports[r.Resource] = r
 	for _, p := range r.Policies() {
 		if c.byPolicy[p] == nil {
-			c.byPolicy[p] = map[string]struct{}{}
+			c.byPolicy[p] = sets.New[string]()
 		}
-		c.byPolicy[p][r.Resource] = struct{}{}
+		c.byPolicy[p].Insert(r.Resource)
 	}
 	for _, o := range r.Objects {
 		c.byObject[o] = r.Resource
 	}
 	for _, g := range r.Groups {
 		if c.byGroup[g] == nil {
-			c.byGroup[g] = map[string]struct{}{}
+			c.byGroup[g] = sets.New[string]()
 		}
-		c.byGroup[g][r.Resource] = struct{}{}
+		c.byGroup[g].Insert(r.Resource)
 	}
 	return before, had
 }
@@ -135,7 +137,7 @@ func (c *Cache) Put(r Report) (before Report, had bool) {
 func (c *Cache) Delete(resource string) (before Report, had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.decided[resource] = struct{}{}
+	c.decided.Insert(resource)
 	return c.remove(resource)
 }
 
@@ -146,7 +148,7 @@ func (c *Cache) remove(resource string) (Report, bool) {
 	}
 	delete(c.reports, resource)
 	for _, p := range old.Policies() {
-		if delete(c.byPolicy[p], resource); len(c.byPolicy[p]) == 0 {
+		if c.byPolicy[p].Delete(resource).Len() == 0 {
 			delete(c.byPolicy, p)
 		}
 	}
@@ -154,7 +156,7 @@ func (c *Cache) remove(resource string) (Report, bool) {
 		delete(c.byObject, o)
 	}
 	for _, g := range old.Groups {
-		if delete(c.byGroup[g], resource); len(c.byGroup[g]) == 0 {
+		if c.byGroup[g].Delete(resource).Len() == 0 {
 			delete(c.byGroup, g)
 		}
 	}
@@ -167,9 +169,9 @@ func (c *Cache) Await(policyName string, resources ...string) {
 	defer c.mu.Unlock()
 	for _, r := range resources {
 		if c.waiting[r] == nil {
-			c.waiting[r] = map[string]struct{}{}
+			c.waiting[r] = sets.New[string]()
 		}
-		c.waiting[r][policyName] = struct{}{}
+		c.waiting[r].Insert(policyName)
 	}
 }
 
@@ -194,8 +196,7 @@ func (c *Cache) Get(resource string) (Report, bool) {
 func (c *Cache) Decided(resource string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	_, ok := c.decided[resource]
-	return ok
+	return c.decided.Has(resource)
 }
 
 // Each calls do with every report, which do must not keep or change. do must not call the cache.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -37,7 +38,7 @@ type Watch[T any] struct {
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
-	groups map[string]map[string]struct{}
+	groups map[string]sets.Set[string]
 	// edits counts the changes of items.
 	edits  uint64
 	synced bool
@@ -56,7 +57,7 @@ type item[T any] struct {
 func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
 	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
 	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log,
-		items: map[string]item[T]{}, groups: map[string]map[string]struct{}{}}
+		items: map[string]item[T]{}, groups: map[string]sets.Set[string]{}}
 }
 
 // Run lists and watches until the context ends. It retries failures at intervals of at most two seconds.
@@ -116,7 +117,7 @@ func (w *Watch[T]) Group(key string) []T {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var out []T
-	for _, n := range slices.Sorted(maps.Keys(w.groups[key])) {
+	for _, n := range sets.List(w.groups[key]) {
 		out = append(out, w.items[n].value)
 	}
 	return out
@@ -195,9 +196,9 @@ func (w *Watch[T]) set(name string, i item[T]) {
 	}
 	group := w.group(i.value)
 	if w.groups[group] == nil {
-		w.groups[group] = map[string]struct{}{}
+		w.groups[group] = sets.New[string]()
 	}
-	w.groups[group][name] = struct{}{}
+	w.groups[group].Insert(name)
 }
 
 func (w *Watch[T]) unset(name string) {
@@ -211,7 +212,7 @@ func (w *Watch[T]) unset(name string) {
 		return
 	}
 	group := w.group(old.value)
-	if delete(w.groups[group], name); len(w.groups[group]) == 0 {
+	if w.groups[group].Delete(name).Len() == 0 {
 		delete(w.groups, group)
 	}
 }
