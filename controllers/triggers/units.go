@@ -63,13 +63,7 @@ func (u *Units) OnMemberObject(cluster, object string) {
 		u.RequeueAll()
 		return
 	}
-	u.Backlog.Update(object)
-	if resource, ok := u.Reports.ResourceOf(object); ok {
-		u.Queue.Add(requestqueue.Observed, resource)
-		return
-	}
-	if federated, ok := u.Stores.Get(object); ok && federated.Resource() != "" {
-		u.Queue.Add(requestqueue.Observed, federated.Resource())
+	if u.requeueUnitOf(object) {
 		return
 	}
 	if found := u.Stores.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
@@ -79,15 +73,22 @@ func (u *Units) OnMemberObject(cluster, object string) {
 }
 
 // OnReport handles the event that an engine reports something else about an object.
-func (u *Units) OnReport(object string) {
+func (u *Units) OnReport(object string) { u.requeueUnitOf(object) }
+
+// requeueUnitOf updates the backlog with an object, and enqueues its unit. It returns false if no unit has the object.
+func (u *Units) requeueUnitOf(object string) bool {
 	u.Backlog.Update(object)
-	if resource, ok := u.Reports.ResourceOf(object); ok {
-		u.Queue.Add(requestqueue.Observed, resource)
-		return
+	resource, ok := u.Reports.ResourceOf(object)
+	if !ok {
+		if federated, there := u.Stores.Get(object); there {
+			resource = federated.Resource()
+		}
 	}
-	if federated, ok := u.Stores.Get(object); ok && federated.Resource() != "" {
-		u.Queue.Add(requestqueue.Observed, federated.Resource())
+	if resource == "" {
+		return false
 	}
+	u.Queue.Add(requestqueue.Observed, resource)
+	return true
 }
 
 // OnNodeReport handles the event that the nodes of a member report something else about objects.
