@@ -16,5 +16,5 @@ type API struct {
 	Insight *rollout.Insight
 	Rollout *rollout.Service
 
-	replays replays
+	replays replayCache
 }

@@ -2,12 +2,9 @@ package ticketapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -143,7 +140,7 @@ func (a *API) closing(ctx context.Context, items []approval.Item, out *openapi.I
 	}
 }
 
-// replayed returns the result of an equal recent replay, if nothing has changed since.
+// replayed replays the window with and without the items, unless an equal replay is in the cache.
 func (a *API) replayed(
 	ctx context.Context,
 	base *policy.Snapshot,
@@ -156,9 +153,20 @@ func (a *API) replayed(
 	if err != nil {
 		return insight.Impact{}, err
 	}
-	if found, ok := a.replays.get(digest, base, until); ok {
-		return found, nil
-	}
+	return a.replays.get(base, digest, until, func() (insight.Impact, error) {
+		return a.replay(ctx, base, in, kind, items, since, until)
+	})
+}
+
+// replay decides the flows of the window with and without the items.
+func (a *API) replay(
+	ctx context.Context,
+	base *policy.Snapshot,
+	in policy.Input,
+	kind approval.Kind,
+	items []approval.Item,
+	since, until time.Time,
+) (insight.Impact, error) {
 	before, after, resources := change.Snapshots(base, in, kind, items)
 	cut := len(resources) > maxReplayed
 	resources = resources[:min(len(resources), maxReplayed)]
@@ -183,59 +191,7 @@ func (a *API) replayed(
 		return found, err
 	}
 	found.Truncated = found.Truncated || cut
-	a.replays.put(digest, base, until, found)
 	return found, nil
-}
-
-// replayDigest returns a digest of the change that is replayed, independent of the caller.
-func replayDigest(kind approval.Kind, items []approval.Item) ([sha256.Size]byte, error) {
-	type essence struct {
-		Application, Resource, SID string
-		Actions                    []string
-		Target                     *approval.Target
-		Change                     *approval.Change
-		Ends                       time.Time
-	}
-	list := []any{kind}
-	for _, it := range items {
-		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, it.ExpiresAt.Truncate(time.Minute)})
-	}
-	text, err := json.Marshal(list)
-	return sha256.Sum256(text), err
-}
-
-// replayCacheTime is how long a result is cached, and keepReplays the number of cached results.
-const (
-	replayCacheTime = 30 * time.Second
-	cachedReplays   = 200
-)
-
-// replays caches recent results, because approvers often open a ticket shortly after the requester did.
-type replays struct {
-	mu       sync.Mutex
-	byDigest map[[sha256.Size]byte]replay
-}
-
-type replay struct {
-	base  *policy.Snapshot
-	at    time.Time
-	found insight.Impact
-}
-
-func (r *replays) get(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time) (insight.Impact, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	x, ok := r.byDigest[digest]
-	return x.found, ok && x.base == base && now.Sub(x.at) < replayCacheTime
-}
-
-func (r *replays) put(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time, found insight.Impact) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byDigest == nil || len(r.byDigest) >= cachedReplays {
-		r.byDigest = map[[sha256.Size]byte]replay{}
-	}
-	r.byDigest[digest] = replay{base, now, found}
 }
 
 // impactOf returns the part of a replay that a person may see: the lines of what they own, or all lines for approvers. whole
