@@ -18,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // kind describes a kind of objects that tickets change.
@@ -116,8 +117,9 @@ func accepted(conditions []metav1.Condition) (ready bool, refused, waits string)
 	return c.Status == metav1.ConditionTrue, "", c.Message
 }
 
-// acceptance returns the message of a condition's text: conditions have no codes, so the message is computed from the object again.
-func acceptance(o client.Object, text string) message.Message {
+// acceptance returns the message of a condition's text: conditions have no codes, so the message is computed again, from the object, or
+// for classes and external workloads from all objects.
+func acceptance(k kind, o client.Object, problems func() []policy.Problem, text string) message.Message {
 	switch o := o.(type) {
 	case *v1alpha1.ApprovalPolicy:
 		_, m := rules.Acceptance(o)
@@ -125,7 +127,10 @@ func acceptance(o client.Object, text string) message.Message {
 	case *v1alpha1.ProtectedResource:
 		return message.OfText(text, message.ConditionDeleteFromObserve())
 	}
-	return message.Verbatim(text)
+	if text == "" {
+		return message.Message{}
+	}
+	return governance.AcceptanceOf(problems(), k.name, o.GetName(), text)
 }
 
 // specOf returns the spec of an object for tickets, without a temporary audit, which begins and ends without a ticket.
@@ -165,11 +170,20 @@ func (h *Host) Object(name, object string) (approval.Object, bool, error) {
 
 // Seen implements approval.Policies.
 func (h *Host) Seen(ctx context.Context, name, object string) (approval.ObjectSeen, error) {
-	return Seen(ctx, h.client, name, object)
+	return Seen(ctx, h.client, h.problems, name, object)
 }
 
-// Seen returns the observed state of an object: its spec, its generations and whether it is ready.
-func Seen(ctx context.Context, c client.Reader, name, object string) (approval.ObjectSeen, error) {
+// problems returns the problems of the present objects; none while the host cluster is unknown.
+func (h *Host) problems() []policy.Problem {
+	if s, ok := h.Snapshot(); ok {
+		return s.Problems()
+	}
+	return nil
+}
+
+// Seen returns the observed state of an object: its spec, its generations and whether it is ready. problems returns those of all objects;
+// it is called only if the object has a text that may be one.
+func Seen(ctx context.Context, c client.Reader, problems func() []policy.Problem, name, object string) (approval.ObjectSeen, error) {
 	k, err := kindOf(name)
 	if err != nil {
 		return approval.ObjectSeen{}, err
@@ -184,7 +198,7 @@ func Seen(ctx context.Context, c client.Reader, name, object string) (approval.O
 	}
 	seen := approval.ObjectSeen{Exists: true, UID: string(o.GetUID()), Generation: o.GetGeneration(), Observed: k.observed(o), Spec: specOf(k, o)}
 	ready, refused, waits := k.ready(o)
-	seen.Ready, seen.Refused, seen.Waits = ready, acceptance(o, refused), acceptance(o, waits)
+	seen.Ready, seen.Refused, seen.Waits = ready, acceptance(k, o, problems, refused), acceptance(k, o, problems, waits)
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok && waits != "" {
 		seen.Waits = governance.NotRealized(p.Status.States(), waits)
 	}

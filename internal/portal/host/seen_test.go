@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/host"
 )
 
@@ -31,6 +33,14 @@ func TestSeenHasCodes(t *testing.T) {
 	open.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObserve, Message: message.ConditionNothingRequired().Text},
 	}
+	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis-2"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:*"}}
+	older := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: class.Spec}
+	problems := slices.DeleteFunc(policy.NewSnapshot(policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{older, class}}).Problems(),
+		func(p policy.Problem) bool { return p.Name != class.Name })
+	if len(problems) == 0 {
+		t.Fatal("two classes of one pattern are no problem")
+	}
+	class.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: problems[0].Message.Text}}
 	for _, tc := range []struct {
 		reason, kind   string
 		object         client.Object
@@ -38,10 +48,11 @@ func TestSeenHasCodes(t *testing.T) {
 	}{
 		{"an expression that does not compile", "ApprovalPolicy", invalid, reason, message.Message{}},
 		{"a resource that cannot be deleted yet", "ProtectedResource", kept, message.ConditionDeleteFromObserve(), message.Message{}},
+		{"a class that overlaps another one", "ResourceClass", class, problems[0].Message, message.Message{}},
 		{"a resource in Observe", "ProtectedResource", open, message.Message{}, message.ConditionNothingRequired()},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.object).Build()
-		seen, err := host.Seen(t.Context(), c, tc.kind, tc.object.GetName())
+		seen, err := host.Seen(t.Context(), c, func() []policy.Problem { return problems }, tc.kind, tc.object.GetName())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func TestModeTicketsLeaveTheTemporaryAudit(t *testing.T) {
 	if o.Spec.Mode != v1alpha1.ModeEnforce || cmp.Diff(audit, o.Spec.TemporaryAudit) != "" {
 		t.Errorf("%+v", o.Spec)
 	}
-	seen, err := host.Seen(t.Context(), w.Client, c.Kind, c.Name)
+	seen, err := host.Seen(t.Context(), w.Client, nil, c.Kind, c.Name)
 	if err != nil || string(seen.Spec) != string(c.After) {
 		t.Errorf("what the ticket's progress compares is the mode: %s, %v", seen.Spec, err)
 	}
