@@ -33,7 +33,6 @@ var foreignTexts = map[string]string{
 // why. Nothing may be added; whoever gives such a text a code removes its entry.
 var uncodedTexts = map[string]string{
 	"internal/cli/lint.go lint":                               "the issues of files that cannot be read have no codes",
-	"internal/policy/refuse.go describe":                      "a text that is shortened loses its code",
 	"internal/portal/governanceapi/policies.go policySummary": "the adapter accepts every policy, so this is the text of another version",
 	"internal/rollout/guard.go Watcher.checkResource":         "a temporary audit keeps the text of the guard's reason only",
 }

@@ -191,24 +191,22 @@ func (st *statement) refusals(resource string) []Refusal {
 	return out
 }
 
-// describe returns the first of some flaws, and the number of the others. A text that is too long is shortened, and then
-// has no translation.
+// describe returns the first of some flaws, and the number of the others.
 func describe(flaws []flaw) message.Message {
-	part, why := shorten(flaws[0].part), flaws[0].message
-	if short := shorten(why.Text); short != why.Text {
-		why = message.Verbatim(short)
-	}
+	part, why := shorten(flaws[0].part), flaws[0].message.Shorten(maxPart)
 	if more := len(flaws) - 1; more > 0 {
 		return message.RefusalPartAndMore(part, why, more)
 	}
 	return message.RefusalPart(part, why)
 }
 
+// maxPart is the maximum number of bytes of each part of a refusal's message.
+const maxPart = 400
+
 // shorten truncates a text to the length that a status allows.
 func shorten(s string) string {
-	const limit = 400
-	if len(s) <= limit {
+	if len(s) <= maxPart {
 		return s
 	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
+	return strings.ToValidUTF8(s[:maxPart], "") + "..."
 }
