@@ -2,12 +2,10 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/notify"
@@ -138,7 +136,7 @@ func (s *State) sameGaps(o *State) bool {
 
 // Missing implements Denials. A member counts as not watched after insight.RecentWatch.
 func (i *Insight) Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error) {
-	covered, err := i.coveredLately(ctx, now)
+	covered, err := i.watches.recent(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -157,23 +155,4 @@ func (i *Insight) Missing(ctx context.Context, clusters []string, now time.Time)
 		}
 	}
 	return out, nil
-}
-
-// coveredLately returns what was watched and lost recently. The result is cached for a moment, because it is used for
-// each guarded resource.
-func (i *Insight) coveredLately(ctx context.Context, now time.Time) ([]audit.Coverage, error) {
-	i.mu.Lock()
-	known, at := i.lately, i.latelyAt
-	i.mu.Unlock()
-	if age := now.Sub(at); !at.IsZero() && age >= 0 && age < remembered {
-		return known, nil
-	}
-	covered, err := i.Flows.Coverage(ctx, now.Add(-insight.RecentWatch), now)
-	if err != nil {
-		return nil, fmt.Errorf("ask what was watched lately: %w", err)
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.lately, i.latelyAt = covered, now
-	return covered, nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -18,15 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-const (
-	// remembered is how long an assessment is cached. Flows arrive all the time, and a page may show a slightly older
-	// state.
-	remembered = 15 * time.Second
-	// watchRemembered is how long the members' watch is cached.
-	watchRemembered = time.Minute
-	// assessedAtOnce bounds the number of resources in one query to the store.
-	assessedAtOnce = 500
-)
+// assessedAtOnce bounds the number of resources in one query to the store.
+const assessedAtOnce = 500
 
 var errPoliciesUnknown = errors.New("the host cluster's policies are not known yet")
 
@@ -46,15 +38,11 @@ type InsightConfig struct {
 	Now       func() time.Time
 }
 
-// Insight evaluates the flows of resources. It caches its results for a while.
+// Insight evaluates the flows of resources. Its results are kept for a moment; see cachedAssessor and cachedWatches.
 type Insight struct {
 	InsightConfig
-	mu      sync.Mutex
-	known   map[string]assessed
-	watched *insight.Watch // as of its end
-	// lately is what was watched and lost recently, as of latelyAt.
-	lately   []audit.Coverage
-	latelyAt time.Time
+	assessor assessor
+	watches  watches
 }
 
 type assessed struct {
@@ -65,7 +53,8 @@ type assessed struct {
 
 // NewInsight returns an Insight.
 func NewInsight(c InsightConfig) *Insight {
-	return &Insight{InsightConfig: c, known: map[string]assessed{}}
+	w := &cachedWatches{watches: storedWatches{c.Flows, c.Window}}
+	return &Insight{InsightConfig: c, watches: w, assessor: &cachedAssessor{assessor: flowAssessor{c, w}}}
 }
 
 var (
@@ -76,7 +65,7 @@ var (
 // Assess returns the assessments of resources by name. If it returns an error, the map contains those that were
 // completed before it.
 func (i *Insight) Assess(ctx context.Context, resources ...string) (map[string]Assessment, error) {
-	all, err := i.assess(ctx, resources)
+	all, err := i.assessor.assess(ctx, resources, i.Now())
 	out := make(map[string]Assessment, len(all))
 	for name, a := range all {
 		out[name] = a.Assessment
@@ -84,80 +73,45 @@ func (i *Insight) Assess(ctx context.Context, resources ...string) (map[string]A
 	return out, err
 }
 
-func (i *Insight) assess(ctx context.Context, resources []string) (map[string]assessed, error) {
-	now := i.Now()
+// flowAssessor assesses resources by their flows in the store.
+type flowAssessor struct {
+	InsightConfig
+	watches watches
+}
+
+func (f flowAssessor) assess(ctx context.Context, resources []string, now time.Time) (map[string]assessed, error) {
 	out := make(map[string]assessed, len(resources))
-	var missing []string
-	i.mu.Lock()
-	for _, name := range resources {
-		if a, ok := i.known[name]; ok && now.Sub(a.at) < remembered {
-			out[name] = a
-		} else {
-			missing = append(missing, name)
-		}
-	}
-	i.mu.Unlock()
-	if len(missing) == 0 {
-		return out, nil
-	}
-	snap, ok := i.Snapshot()
+	snap, ok := f.Snapshot()
 	if !ok {
 		return out, errPoliciesUnknown
 	}
-	watch, err := i.watch(ctx, now)
+	watch, err := f.watches.watch(ctx, now)
 	if err != nil {
 		return out, err
 	}
-	for names := range slices.Chunk(missing, assessedAtOnce) {
-		found, err := i.assessAll(ctx, snap, watch, names, now)
+	for names := range slices.Chunk(resources, assessedAtOnce) {
+		found, err := f.assessAll(ctx, snap, watch, names, now)
 		if err != nil {
 			return out, err
 		}
 		maps.Copy(out, found)
-		i.remember(found, now)
 	}
 	return out, nil
 }
 
-// watch returns how completely the members were watched. It is the same for all resources; each is scored by its own
-// members.
-func (i *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
-	i.mu.Lock()
-	known := i.watched
-	i.mu.Unlock()
-	if known != nil && now.Sub(known.Until) < watchRemembered {
-		return known, nil
-	}
-	fresh, err := insight.Watched(ctx, i.Flows, now.Add(-i.Window), now, nil)
-	if err != nil {
-		return nil, fmt.Errorf("ask how well members were watched: %w", err)
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.watched = fresh
-	return fresh, nil
-}
-
-func (i *Insight) remember(found map[string]assessed, now time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	maps.DeleteFunc(i.known, func(_ string, a assessed) bool { return now.Sub(a.at) >= remembered })
-	maps.Copy(i.known, found)
-}
-
 // assessAll reads the flows of resources and assesses their evidence.
-func (i *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
+func (f flowAssessor) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
 	scores, err := insight.EvidenceOf(
 		ctx,
-		i.Flows,
-		insight.EvidenceInput{Snapshot: snap, Fleet: i.Fleet(), Now: now, Window: i.Window, Threshold: i.Threshold, Watch: watch},
+		f.Flows,
+		insight.EvidenceInput{Snapshot: snap, Fleet: f.Fleet(), Now: now, Window: f.Window, Threshold: f.Threshold, Watch: watch},
 		resources,
 	)
 	if err != nil {
 		return nil, err
 	}
 	clients := map[string]*clientele{}
-	err = i.Flows.Totals(ctx, audit.Filter{Since: now.Add(-i.Window), Until: now, Resources: resources}, func(t audit.Total) error {
+	err = f.Flows.Totals(ctx, audit.Filter{Since: now.Add(-f.Window), Until: now, Resources: resources}, func(t audit.Total) error {
 		c := clients[t.Resource]
 		if c == nil {
 			c = &clientele{subjects: map[string]bool{}, sources: map[string]bool{}}
@@ -169,15 +123,15 @@ func (i *Insight) assessAll(ctx context.Context, snap *policy.Snapshot, watch *i
 	if err != nil {
 		return nil, fmt.Errorf("ask for the clients that were seen: %w", err)
 	}
-	fleet, out := i.Fleet(), make(map[string]assessed, len(resources))
+	fleet, out := f.Fleet(), make(map[string]assessed, len(resources))
 	for _, name := range resources {
 		s := scores[name]
 		a := assessed{
 			score:      s,
 			at:         now,
-			Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: i.Threshold, Enough: s.Enough || i.Threshold == 0}},
+			Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: f.Threshold, Enough: s.Enough || f.Threshold == 0}},
 		}
-		a.score.Threshold, a.score.Enough = i.Threshold, a.Enough
+		a.score.Threshold, a.score.Enough = f.Threshold, a.Enough
 		a.Missing = s.Missing()
 		if placed, known := fleet.PlacedIn(snap, name); known {
 			never, ended := watch.Of(placed).Unwatched()
@@ -219,13 +173,13 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 
 // Evidence returns the complete evidence of a resource.
 func (i *Insight) Evidence(ctx context.Context, resource string) (insight.Score, time.Time, error) {
-	all, err := i.assess(ctx, []string{resource})
+	all, err := i.assessor.assess(ctx, []string{resource}, i.Now())
 	return all[resource].score, all[resource].at, err
 }
 
 // Score implements approval.Evidence.
 func (i *Insight) Score(ctx context.Context, resource string) (approval.Score, error) {
-	all, err := i.assess(ctx, []string{resource})
+	all, err := i.assessor.assess(ctx, []string{resource}, i.Now())
 	return all[resource].Score, err
 }
 
@@ -275,7 +229,7 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 		}
 	}
 	now := i.Now()
-	watch, err := i.watch(ctx, now)
+	watch, err := i.watches.watch(ctx, now)
 	if err != nil {
 		return worst, err
 	}

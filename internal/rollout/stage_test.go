@@ -165,8 +165,9 @@ func TestAssess(t *testing.T) {
 	if all, err = w.insight.Assess(t.Context(), orders); err != nil || len(all[orders].Clients) != 4 {
 		t.Errorf("and not for long: %+v, %v", all, err)
 	}
-	easy := rollout.NewInsight(w.insight.InsightConfig)
-	easy.Threshold = 0
+	config := w.insight.InsightConfig
+	config.Threshold = 0
+	easy := rollout.NewInsight(config)
 	if s, err := easy.Score(t.Context(), orders); err != nil || !s.Enough {
 		t.Errorf("without a threshold everything is enough: %+v, %v", s, err)
 	}
