@@ -34,7 +34,6 @@ var foreignTexts = map[string]string{
 var uncodedTexts = map[string]string{
 	"internal/cli/lint.go lint":                               "the issues of files that cannot be read have no codes",
 	"internal/portal/governanceapi/policies.go policySummary": "the adapter accepts every policy, so this is the text of another version",
-	"internal/rollout/guard.go Watcher.checkResource":         "a temporary audit keeps the text of the guard's reason only",
 }
 
 // TestOnlyForeignTextsAreVerbatim fails if a text of ACP's own is sent without a code: it finds every use of Verbatim in programs, which

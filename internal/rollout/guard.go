@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,8 +136,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		}
 	}
 	if halfStopped(p, st.Guard, now) {
-		audit := p.Spec.TemporaryAudit
-		return w.stopped(ctx, e, Stop{At: now.UTC(), Reason: message.Stored{Message: message.Verbatim(audit.Reason)}}, audit.Until.UTC())
+		return w.stopped(ctx, e, stopOf(p, st.Guard, now), p.Spec.TemporaryAudit.Until.UTC())
 	}
 	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
@@ -195,7 +195,7 @@ func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now 
 // lasts.
 func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n int64, g Guard) error {
 	now := w.Now()
-	reason := message.GuardNewDenials(int(n), cluster, g.Within().String(), int(g.Most()))
+	reason := newDenials(n, cluster, g)
 	stop := Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: message.Stored{Message: reason}}
 	if !g.Reopens {
 		return w.stopped(ctx, e, stop, time.Time{})
@@ -238,6 +238,26 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 // halfStopped reports whether the guard began a temporary audit without completing the stop.
 func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
 	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
+}
+
+// stopOf returns the stop that halfStopped found. The temporary audit has the English text of its reason alone, so the message is computed
+// again from the members and the settings of the guard. If those have changed since, the text stays without a code.
+func stopOf(p *v1alpha1.ProtectedResource, g Guard, now time.Time) Stop {
+	text := p.Spec.TemporaryAudit.Reason
+	digits, _, _ := strings.Cut(text, " ")
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		for _, c := range p.Status.States() {
+			if reason := newDenials(n, string(c.Name), g); reason.Text == text {
+				return Stop{At: now.UTC(), Cluster: string(c.Name), Count: n, Reason: message.Stored{Message: reason}}
+			}
+		}
+	}
+	return Stop{At: now.UTC(), Reason: message.Stored{Message: message.OfText(text)}}
+}
+
+// newDenials returns the reason of a stop.
+func newDenials(n int64, cluster string, g Guard) message.Message {
+	return message.GuardNewDenials(int(n), cluster, g.Within().String(), int(g.Most()))
 }
 
 // Set is a change of a guard's settings; nil keeps the current value.
