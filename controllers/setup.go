@@ -310,7 +310,8 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
 	ready = backlog.AfterUpdate(ready, s.config.Pauses, s.backlog, g.Backlog)
 	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: records, Engines: records.Engines,
-		Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups, Clock: s.config.Clock}
+		Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups,
+		Clock: s.config.Clock}
 	return ready, s.groups.SetupWithManager(s.mgr, ready)
 }
 

@@ -14,19 +14,21 @@ import (
 func TestStopOfATemporaryAudit(t *testing.T) {
 	var guard Guard
 	reason := newDenials(21, "m2", guard)
+	verbatim := func(text string) Stop { return Stop{Reason: message.Stored{Message: message.Verbatim(text)}} }
+	gone, other := newDenials(21, "m3", guard).Text, newDenials(21, "m2", Guard{Limit: new(int64(3))}).Text
 	for _, tc := range []struct {
 		reason, text string
 		want         Stop
 	}{
 		{"the text of one of the members", reason.Text, Stop{Cluster: "m2", Count: 21, Reason: message.Stored{Message: reason}}},
-		{"the text of a member that left", newDenials(21, "m3", guard).Text, Stop{Reason: message.Stored{Message: message.Verbatim(newDenials(21, "m3", guard).Text)}}},
-		{"the text of other settings", newDenials(21, "m2", Guard{Limit: new(int64(3))}).Text,
-			Stop{Reason: message.Stored{Message: message.Verbatim(newDenials(21, "m2", Guard{Limit: new(int64(3))}).Text)}}},
-		{"the text of a person", "I need it", Stop{Reason: message.Stored{Message: message.Verbatim("I need it")}}},
+		{"the text of a member that left", gone, verbatim(gone)},
+		{"the text of other settings", other, verbatim(other)},
+		{"the text of a person", "I need it", verbatim("I need it")},
 		{"no text", "", Stop{}},
 	} {
 		now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
-		p := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{TemporaryAudit: &v1alpha1.TemporaryAudit{Until: metav1.NewTime(now), Reason: tc.text}}}
+		p := &v1alpha1.ProtectedResource{}
+		p.Spec.TemporaryAudit = &v1alpha1.TemporaryAudit{Until: metav1.NewTime(now), Reason: tc.text}
 		p.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1"}, {Name: "m2"}}
 		tc.want.At = now
 		if got := stopOf(p, guard, now); got != tc.want {

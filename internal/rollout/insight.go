@@ -100,7 +100,13 @@ func (f flowAssessor) assess(ctx context.Context, resources []string, now time.T
 }
 
 // assessAll reads the flows of resources and assesses their evidence.
-func (f flowAssessor) assessAll(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
+func (f flowAssessor) assessAll(
+	ctx context.Context,
+	snap *policy.Snapshot,
+	watch *insight.Watch,
+	resources []string,
+	now time.Time,
+) (map[string]assessed, error) {
 	scores, err := insight.EvidenceOf(
 		ctx,
 		f.Flows,

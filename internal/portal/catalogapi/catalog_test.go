@@ -54,7 +54,9 @@ func TestSearch(t *testing.T) {
 			}
 		})
 	}
-	for _, p := range []openapi.SearchParams{{Q: "  "}, {Q: fmt.Sprintf("%0201d", 0)}, {Q: "x", Limit: new(0)}, {Q: "x", Kind: &[]openapi.SearchParamsKind{"secret"}}} {
+	for _, p := range []openapi.SearchParams{
+		{Q: "  "}, {Q: fmt.Sprintf("%0201d", 0)}, {Q: "x", Limit: new(0)}, {Q: "x", Kind: &[]openapi.SearchParamsKind{"secret"}},
+	} {
 		var problem *core.Problem
 		if got, err := search(t, a, p); !errors.As(err, &problem) || problem.Status != 400 {
 			t.Errorf("%+v finds %v: %v", p, got, err)

@@ -76,20 +76,22 @@ func TestFiltersAreBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at, above openapi.ListFlowsParams
 	}{
-		"Subjects":       {openapi.ListFlowsParams{Subject: many(50)}, openapi.ListFlowsParams{Subject: many(51)}},
-		"Resources":      {openapi.ListFlowsParams{Resource: many(50)}, openapi.ListFlowsParams{Resource: many(51)}},
-		"Members":        {openapi.ListFlowsParams{Cluster: many(50)}, openapi.ListFlowsParams{Cluster: many(51)}},
-		"Actions":        {openapi.ListFlowsParams{Action: many(50)}, openapi.ListFlowsParams{Action: many(51)}},
-		"Long value":     {openapi.ListFlowsParams{Action: &[]string{long(512)}}, openapi.ListFlowsParams{Action: &[]string{long(513)}}},
-		"Empty value":    {openapi.ListFlowsParams{}, openapi.ListFlowsParams{Cluster: &[]string{""}}},
-		"Text":           {openapi.ListFlowsParams{Q: new(long(200))}, openapi.ListFlowsParams{Q: new(long(201))}},
-		"Policy":         {openapi.ListFlowsParams{Policy: new(long(512))}, openapi.ListFlowsParams{Policy: new(long(513))}},
-		"Ports":          {openapi.ListFlowsParams{Port: new(slices.Repeat([]int{1}, 50))}, openapi.ListFlowsParams{Port: new(slices.Repeat([]int{1}, 51))}},
-		"Port":           {openapi.ListFlowsParams{Port: &[]int{65535}}, openapi.ListFlowsParams{Port: &[]int{65536}}},
-		"Negative port":  {openapi.ListFlowsParams{Port: &[]int{0}}, openapi.ListFlowsParams{Port: &[]int{-1}}},
-		"Decisions":      {openapi.ListFlowsParams{Decision: &openapi.DecisionFilter{"allowed"}}, openapi.ListFlowsParams{Decision: &openapi.DecisionFilter{"all"}}},
-		"Verdicts":       {openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"audit"}}, openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"none"}}},
-		"Window":         {openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -31))}, openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -32))}},
+		"Subjects":      {openapi.ListFlowsParams{Subject: many(50)}, openapi.ListFlowsParams{Subject: many(51)}},
+		"Resources":     {openapi.ListFlowsParams{Resource: many(50)}, openapi.ListFlowsParams{Resource: many(51)}},
+		"Members":       {openapi.ListFlowsParams{Cluster: many(50)}, openapi.ListFlowsParams{Cluster: many(51)}},
+		"Actions":       {openapi.ListFlowsParams{Action: many(50)}, openapi.ListFlowsParams{Action: many(51)}},
+		"Long value":    {openapi.ListFlowsParams{Action: &[]string{long(512)}}, openapi.ListFlowsParams{Action: &[]string{long(513)}}},
+		"Empty value":   {openapi.ListFlowsParams{}, openapi.ListFlowsParams{Cluster: &[]string{""}}},
+		"Text":          {openapi.ListFlowsParams{Q: new(long(200))}, openapi.ListFlowsParams{Q: new(long(201))}},
+		"Policy":        {openapi.ListFlowsParams{Policy: new(long(512))}, openapi.ListFlowsParams{Policy: new(long(513))}},
+		"Ports":         {openapi.ListFlowsParams{Port: new(slices.Repeat([]int{1}, 50))}, openapi.ListFlowsParams{Port: new(slices.Repeat([]int{1}, 51))}},
+		"Port":          {openapi.ListFlowsParams{Port: &[]int{65535}}, openapi.ListFlowsParams{Port: &[]int{65536}}},
+		"Negative port": {openapi.ListFlowsParams{Port: &[]int{0}}, openapi.ListFlowsParams{Port: &[]int{-1}}},
+		"Decisions": {openapi.ListFlowsParams{Decision: &openapi.DecisionFilter{"allowed"}},
+			openapi.ListFlowsParams{Decision: &openapi.DecisionFilter{"all"}}},
+		"Verdicts": {openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"audit"}}, openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"none"}}},
+		"Window": {openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -31))},
+			openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -32))}},
 		"Ends too early": {openapi.ListFlowsParams{}, openapi.ListFlowsParams{Since: new(featuretest.Now)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +124,8 @@ func TestSeriesStep(t *testing.T) {
 
 // TestNodesAreHidden checks that only the security team and auditors see the names of nodes, and that no cursor contains one.
 func TestNodesAreHidden(t *testing.T) {
-	f := flows{raw: []audit.Flow{{Time: featuretest.Now, Node: "node-a", Edge: audit.Edge{Cluster: "m1", Subject: portaltest.App888, Resource: portaltest.BobsCluster}}}}
+	f := flows{raw: []audit.Flow{{Time: featuretest.Now, Node: "node-a",
+		Edge: audit.Edge{Cluster: "m1", Subject: portaltest.App888, Resource: portaltest.BobsCluster}}}}
 	for i := range 3 {
 		f.losses = append(f.losses, audit.Loss{Cluster: "m1", Node: fmt.Sprint("node-", i), Count: int64(i), From: featuretest.Now, To: featuretest.Now})
 	}

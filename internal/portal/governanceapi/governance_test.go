@@ -104,7 +104,8 @@ func TestAccessFilterIsChecked(t *testing.T) {
 
 // TestAccessMapIsForGovernors checks that the map of everybody's access is refused to people without a role.
 func TestAccessMapIsForGovernors(t *testing.T) {
-	if _, _, err := newAPI(t).edges(featuretest.Context(t, approval.Actor{ID: "alice"}), openapi.GetAccessGraphParams{}); approval.CodeOf(err) != approval.CodeForbidden {
+	_, _, err := newAPI(t).edges(featuretest.Context(t, approval.Actor{ID: "alice"}), openapi.GetAccessGraphParams{})
+	if approval.CodeOf(err) != approval.CodeForbidden {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -82,7 +82,8 @@ func TestReached(t *testing.T) {
 	}
 	p := &v1alpha1.AccessControlPolicy{}
 	p.Name = "by-hand"
-	p.Spec.Statements = []v1alpha1.Statement{statement("a", portaltest.App888, portaltest.LedgerCache), statement("b", portaltest.App888, portaltest.BobsCluster),
+	p.Spec.Statements = []v1alpha1.Statement{
+		statement("a", portaltest.App888, portaltest.LedgerCache), statement("b", portaltest.App888, portaltest.BobsCluster),
 		statement("c", portaltest.App888, portaltest.BobsCluster), statement("d", portaltest.App889, portaltest.LedgerCache)}
 	class := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
 		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}
