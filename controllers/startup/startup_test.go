@@ -64,7 +64,7 @@ func TestAfterMembers(t *testing.T) {
 	}
 }
 
-// objects are listed once all is set.
+// objects reports true after all is set.
 type objects struct{ all atomic.Bool }
 
 func (o *objects) State() (bool, error) { return o.all.Load(), nil }

@@ -26,7 +26,7 @@ const stepsOfAWalk = 60
 
 // TestWalks walks random sequences of everything that can happen, on a store in memory.
 func TestWalks(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	seeds := make([]uint64, 0, *modelWalks)
 	for s := range *modelWalks {
 		seeds = append(seeds, s+1)

@@ -135,7 +135,7 @@ func drop(in Input, ref Ref) Input {
 // TestFindingsAreTrue checks that the removal of a redundant or shadowed statement changes no decision while everything is enforced, and
 // that the example of each finding demonstrates it.
 func TestFindingsAreTrue(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	seen := map[FindingKind]int{}
 	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}

@@ -39,7 +39,7 @@ func differing(a, b map[string]string) (names []string) {
 
 // TestChangedMissesNothing checks that ChangedUnits names every unit that differs, and few others after small changes.
 func TestChangedMissesNothing(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	var differ, named int
 	for seed := range uint64(400) {
 		d := dice{rand.New(rand.NewPCG(seed, 8))}

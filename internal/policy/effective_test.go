@@ -18,7 +18,7 @@ import (
 
 // TestEffectiveIsWhatUnitsLetThrough checks that DecideEffective lets through exactly what the units let through, also with refusals.
 func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	same, differ := 0, map[string]int{}
 	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}
@@ -218,7 +218,7 @@ func TestPlacement(t *testing.T) {
 // TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after their mode is
 // changed to Enforce, in random worlds with refused statements.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	compared, differ := 0, 0
 	for seed := range uint64(1500) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
@@ -257,7 +257,7 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 
 // EffectiveInto is DecideEffective without explanations, and LeavesOut reports when it has to be called.
 func TestEffectiveIntoIsDecideEffective(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	left := 0
 	for seed := range uint64(1000) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}

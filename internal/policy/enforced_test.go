@@ -13,7 +13,7 @@ import (
 
 // TestDecideEnforcedIsDecideInEnforce checks that DecideEnforced returns what Decide returns once all resources of a pod are in Enforce.
 func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	differ := 0
 	for seed := range uint64(1500) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}

@@ -82,8 +82,8 @@ func testExists(t *testing.T, dir, name string) bool {
 	return false
 }
 
-// TestCountermeasuresAreTested: the page on security names a test for each threat, in the packages of the row, or in those that
-// the page names for rows without packages.
+// TestCountermeasuresAreTested checks that each threat on the page on security names an existing test, in the packages of its row, or in
+// those that the page names for rows without packages.
 func TestCountermeasuresAreTested(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))

@@ -152,7 +152,7 @@ func (d dataplane) isPeer(r *Rule, labels map[string]string, address netip.Addr)
 
 // TestUnitsNeverAllowMoreThanDecide checks that the units let through nothing that Decide refuses and, without refusals, the same.
 func TestUnitsNeverAllowMoreThanDecide(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	same, less, outside := 0, 0, 0
 	for seed := range uint64(4000) {
 		d := dice{rand.New(rand.NewPCG(seed, 3))}

@@ -329,7 +329,7 @@ func (d dice) query() Query {
 }
 
 func TestDecideAgreesWithReference(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	words := map[Verdict]int{}
 	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}

@@ -240,7 +240,7 @@ func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
 	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
 }
 
-// stopOf returns the stop that halfStopped found. The temporary audit has the English text of its reason alone, so the message is computed
+// stopOf returns the stop that halfStopped found. The temporary audit stores only the English text of its reason, so the message is computed
 // again from the members and the settings of the guard. If those have changed since, the text stays without a code.
 func stopOf(p *v1alpha1.ProtectedResource, g Guard, now time.Time) Stop {
 	text := p.Spec.TemporaryAudit.Reason

@@ -62,10 +62,10 @@ func (c *cachedAssessor) assess(ctx context.Context, resources []string, now tim
 	return out, err
 }
 
-// watches returns how completely the flows of the members were watched. It is the same for all resources; each is scored by
+// watches reports which flows of the members were collected. It is the same for all resources; each is scored by
 // its own members.
 type watches interface {
-	// watch covers the evaluated period until now, and recent the last moments.
+	// watch covers the evaluated period until now, and recent the last insight.RecentWatch.
 	watch(ctx context.Context, now time.Time) (*insight.Watch, error)
 	recent(ctx context.Context, now time.Time) ([]audit.Coverage, error)
 }

@@ -74,7 +74,7 @@ func TestCachedAssessor(t *testing.T) {
 	}
 }
 
-// countedWatches counts what was read, and fails while it is told to.
+// countedWatches counts reads, and returns err if it is set.
 type countedWatches struct {
 	wholes, recents int
 	err             error

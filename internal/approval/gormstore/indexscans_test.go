@@ -64,7 +64,7 @@ func seed(t *testing.T, db *database.DB) {
 }
 
 func TestListsUseIndexScans(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	names := func(prefix string, n int) (out []string) {
 		for i := range n {
 			out = append(out, fmt.Sprint(prefix, i*3))

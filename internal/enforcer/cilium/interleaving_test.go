@@ -19,7 +19,7 @@ import (
 // a member has, it must not let in what all of these revisions refuse, and while the mode and the number of parts are the same it must
 // not refuse what all of them let in.
 func TestMixedPartsNeverOpen(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	var refused, admitted, parted, closed, grown int
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -103,7 +103,7 @@ func TestMixedPartsNeverOpen(t *testing.T) {
 
 // A unit that grows gets the new parts first, so that a peer which moves there is missing nowhere.
 func TestNewPartsFirstRefuseNoPeer(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	moved := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 11))

@@ -230,7 +230,7 @@ func (d dice) alter(rule map[string]any) map[string]any {
 // TestWithinLetsInNothing checks in random worlds that a foreign policy that is judged to be within ACP's rules lets in no connection
 // that the reference evaluator refuses without it.
 func TestWithinLetsInNothing(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	within, opened := 0, 0
 	for seed := range uint64(1500) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}

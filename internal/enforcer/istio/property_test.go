@@ -204,7 +204,7 @@ func sameMode(s *policy.Snapshot, q policy.Query) bool {
 }
 
 func TestMeshAgreesWithDecide(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	for name, tc := range map[string]struct {
 		reason                  string
 		plain                   bool
@@ -254,7 +254,7 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 // TestEffectiveEnforcedIsEffectiveInEnforce compares the decision as if resources were in Enforce with the decision after
 // their mode is changed to Enforce, in random worlds.
 func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
-	norace.Only(t)
+	norace.SkipUnderRace(t)
 	e, err := New(testConfig())
 	if err != nil {
 		t.Fatal(err)

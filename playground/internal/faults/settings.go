@@ -28,7 +28,7 @@ const (
 
 // agentSetting is a change of the settings of the agents of a member.
 type agentSetting struct {
-	where settingPlace
+	where settingChange
 	// key and value are the setting. They are empty where a whole object is deleted.
 	key, value string
 	// invalidates contains the modes in which no resource may be reported as Realized with this setting.
@@ -37,14 +37,14 @@ type agentSetting struct {
 	finding string
 }
 
-// settingPlace is the object that is changed.
-type settingPlace string
+// settingChange is how a setting is changed.
+type settingChange string
 
 const (
-	inConfigMap  settingPlace = "the ConfigMap"
-	inNodeConfig settingPlace = "a CiliumNodeConfig" // for some nodes; the ConfigMap stays the same
-	noConfigMap  settingPlace = "no ConfigMap"
-	noDaemonSet  settingPlace = "no DaemonSet"
+	inConfigMap     settingChange = "the ConfigMap"
+	inNodeConfig    settingChange = "a CiliumNodeConfig" // for some nodes; the ConfigMap stays the same
+	deleteConfigMap settingChange = "delete the ConfigMap"
+	deleteDaemonSet settingChange = "delete the DaemonSet"
 )
 
 var (
@@ -65,8 +65,8 @@ var agentSettings = []agentSetting{
 	{inConfigMap, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
 	{inNodeConfig, "policy-audit-mode", "true", bothModes, "AuditMode"},
 	{inNodeConfig, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
-	{noConfigMap, "", "", bothModes, "CiliumConfigUnread"},
-	{noDaemonSet, "", "", bothModes, "CiliumConfigUnread"},
+	{deleteConfigMap, "", "", bothModes, "CiliumConfigUnread"},
+	{deleteDaemonSet, "", "", bothModes, "CiliumConfigUnread"},
 	{inConfigMap, "enable-l7-proxy", "false", nil, "NoHTTP"},
 	{inConfigMap, "bpf-policy-map-max", "512", nil, "SmallPolicyMaps"},
 	{inNodeConfig, "bpf-policy-map-max", "512", nil, "SmallPolicyMaps"},
@@ -99,9 +99,9 @@ func changeSettings(ctx context.Context, d *drill) (*outage, string, error) {
 	}}
 	did := fmt.Sprintf("%s=%s in %s of %s", s.key, s.value, s.where, m)
 	switch s.where {
-	case noConfigMap:
+	case deleteConfigMap:
 		return o, "ConfigMap deleted in " + m, d.deleteAgentObject(ctx, m, configMaps, agentsConfig)
-	case noDaemonSet:
+	case deleteDaemonSet:
 		return o, "DaemonSet deleted in " + m, d.deleteAgentObject(ctx, m, daemonSets, agentsName)
 	case inNodeConfig:
 		return o, did, d.createNodeConfig(ctx, m, s.key, s.value)
