@@ -136,7 +136,13 @@ var readKinds = []readKind{
 		return "/api/v1/tickets?limit=25&view=all&q=" + words[n/readers%len(words)]
 	}},
 	{"search", func(_ *portalUnderLoad, n, _ int) string {
-		words := []string{"shop", fmt.Sprint("checkout+", n*31%gormstoretest.Entities), "orders+cache", fmt.Sprint("cache-", n*97%gormstoretest.Entities), fmt.Sprint("app-", n)}
+		words := []string{
+			"shop",
+			fmt.Sprint("checkout+", n*31%gormstoretest.Entities),
+			"orders+cache",
+			fmt.Sprint("cache-", n*97%gormstoretest.Entities),
+			fmt.Sprint("app-", n),
+		}
 		return "/api/v1/search?q=" + words[n%len(words)]
 	}},
 	{"resource", func(_ *portalUnderLoad, n, _ int) string {

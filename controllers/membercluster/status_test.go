@@ -72,7 +72,8 @@ func TestState(t *testing.T) {
 			f.Cluster.Quarantined, f.Cluster.Downgrade, f.Check.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"it is excluded from KubeFed because of the mark", func(f *facts) {
-			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true, message.Verbatim("it is downgraded"), mark, unreachable, false
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true,
+				message.Verbatim("it is downgraded"), mark, unreachable, false
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
 			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Check.Mark, f.Seen = true, message.Verbatim("a kind is missing"), mark, unreachable

@@ -199,7 +199,8 @@ func items(list []any) (string, error) {
 // istioMember writes what KubeFed needs before it can distribute Istio's policies. Istio's own chart may have installed its kind.
 func istioMember(root string, files map[string]string) error {
 	for name, condition := range map[string]string{
-		"roles": "and " + memberCondition + " .Values.istio.enabled", "authorizationpolicies": "and " + memberCondition + " .Values.istio.enabled .Values.istio.installCRD",
+		"roles":                 "and " + memberCondition + " .Values.istio.enabled",
+		"authorizationpolicies": "and " + memberCondition + " .Values.istio.enabled .Values.istio.installCRD",
 	} {
 		text, err := read(root, "deploy/istio/"+name+".yaml")
 		if err != nil {

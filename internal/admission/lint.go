@@ -144,7 +144,7 @@ func lintResourceClass(old, c *v1alpha1.ResourceClass) []Note {
 	if old != nil {
 		for _, a := range old.Spec.Actions {
 			if !slices.ContainsFunc(c.Spec.Actions, func(b v1alpha1.ClassAction) bool { return a.Name == b.Name }) {
-				note(message.LintActionRemoved(string(a.Name)))
+				note(message.LintActionRemoved(a.Name))
 			}
 		}
 	}

@@ -149,7 +149,8 @@ func TestAdopt(t *testing.T) {
 		want                  approval.Code
 		steps                 map[string][]string
 	}{
-		"an owner asks": {"another owner decides, and never the requester", "bob", "low", false, 0, "", map[string][]string{"owner": {"alice", "carol", "dan"}}},
+		"an owner asks": {"another owner decides, and never the requester", "bob", "low", false, 0, "",
+			map[string][]string{"owner": {"alice", "carol", "dan"}}},
 		"the only owner asks": {"security decides in their place, and another of them as the resource is sensitive", "bob", "high", false, 0, "",
 			map[string][]string{"owner": {"erin", "frank"}, "security": {"erin", "frank"}}},
 		"a former owner asks": {"the catalog of today counts", "bob", "high", false, 3, approval.CodeForbidden, nil},

@@ -51,7 +51,12 @@ proposal, and NAME is a catalog id. The exit code is 1 if there are clients to a
 	o.window.flags(cmd, windowPreset)
 	f := cmd.Flags()
 	f.StringVar(&o.resource, "resource", "", "`NAME` of the resource (required)")
-	f.StringVar(&o.reviewed, "reviewed", "", "`INSTANT|SPAN` of the last review: only clients that pass because of Audit and were first seen later; with --store")
+	f.StringVar(
+		&o.reviewed,
+		"reviewed",
+		"",
+		"`INSTANT|SPAN` of the last review: only clients that pass because of Audit and were first seen later; with --store",
+	)
 	f.Int64Var(&o.least, "min-count", 0, "leave out clients with fewer `CONNECTIONS`, except those with an older connection that is still in use; with --store")
 	return cmd
 }

@@ -12,7 +12,8 @@ var english = map[string]phrase{
 	"voided": newPhrase(`{{.ID}}: the approvals are void: {{.Subject}}`,
 		`The same request would now grant more access than was shown, so its approvals are void and the steps start again.`),
 	"escalated": newPhrase(`{{.ID}}: not decided in time, now it waits for you{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
-		`{{.Requester}} submitted this request. The step "{{.Step}}" was not decided in time, so it waits for you, too{{if .For}}; you decide for {{.For}}{{end}}.`),
+		`{{.Requester}} submitted this request. The step "{{.Step}}" was not decided in time, so it waits for you, too`+
+			`{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"approval-needed": newPhrase(`{{.ID}}: {{.Requester}} requests your decision{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
 		`{{.Requester}} submitted this request. The step "{{.Step}}" waits for you{{if .For}}; you decide for {{.For}}{{end}}.`),
 	"approval-needed/break-glass": newPhrase(`{{.ID}}: review the break-glass access of {{.Requester}}{{if .For}} (for {{.For}}){{end}}: {{.Subject}}`,
@@ -32,7 +33,8 @@ var english = map[string]phrase{
 			`Check that each of them has the access that it needs, and request what is missing.`,
 	),
 	"rollout/temporary-audit": newPhrase(`{{.Actor}} opened {{.Subject}} until {{.Clock .Until}}`,
-		`{{.Actor}} set this resource to temporary audit: everything passes, and what would be refused is reported. It ends automatically at {{.Clock .Until}}.`),
+		`{{.Actor}} set this resource to temporary audit: everything passes, and what would be refused is reported. `+
+			`It ends automatically at {{.Clock .Until}}.`),
 	"rollout/temporary-audit-ended": newPhrase(`{{.Actor}} ended the temporary audit of {{.Subject}}`,
 		`{{.Actor}} ended the temporary audit: the resource's own mode applies again.`),
 	"rollout/downgrade": newPhrase(`{{.Actor}} opened {{if eq .Count 1}}1 resource{{else}}{{.Count}} resources{{end}} in a downgrade until {{.Clock .Until}}`,
@@ -62,7 +64,8 @@ var english = map[string]phrase{
 		`Each line shows when the access was last used, and a recommendation. What nobody decides by {{.Clock .Until}} is decided as the review says.`,
 	),
 	"access-review/review-reminded": newPhrase(
-		`Reminder: access review "{{.Comment}}": {{if eq .Count 1}}1 access still waits{{else}}{{.Count}} accesses still wait{{end}} for your decision until {{.Clock .Until}}`,
+		`Reminder: access review "{{.Comment}}": {{if eq .Count 1}}1 access still waits{{else}}`+
+			`{{.Count}} accesses still wait{{end}} for your decision until {{.Clock .Until}}`,
 		`What nobody decides by {{.Clock .Until}} is decided as the review says.`,
 	),
 	"access-review/review-closed": newPhrase(`Access review "{{.Comment}}" is closed: {{if eq .Count 1}}1 access{{else}}{{.Count}} accesses{{end}}`,

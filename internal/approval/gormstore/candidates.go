@@ -28,10 +28,10 @@ type pageLimits struct {
 
 var limitsOfPages = pageLimits{rareOfAll: 2000, rareOfSome: 200, candidates: []int{128, 1000}, first: 64, next: 256}
 
-// usesCandidates reports whether a page of a list is read by candidates, which are the newest tickets that its scans find: several scans find its tickets, such as all that
-// a person may see, which must meet further conditions, such as words. The query of the whole list checks these conditions in
-// each scan, for every ticket that the scan reads until the page is full; the page by candidates checks them only for the
-// newest tickets of all scans.
+// usesCandidates reports whether a page of a list is read by candidates, which are the newest tickets that its scans find: several
+// scans find its tickets, such as all that a person may see, which must meet further conditions, such as words. The query of the whole
+// list checks these conditions in each scan, for every ticket that the scan reads until the page is full; the page by candidates checks
+// them only for the newest tickets of all scans.
 func usesCandidates(f approval.Filter, rare string) bool {
 	if f.Limit == 0 || f.ByUpdate || f.Oldest {
 		return false

@@ -124,7 +124,7 @@ func (p *Policy) Warnings() []message.Message {
 	var out []message.Message
 	for i, s := range p.Object.Spec.Steps {
 		if why := unfillable(s, slices.DeleteFunc(slices.Clone(matched), p.steps[i].condition.neverFor)); !why.IsZero() {
-			out = append(out, message.RuleStep(fmt.Sprintf("spec.steps[%d]", i), string(s.Name), why))
+			out = append(out, message.RuleStep(fmt.Sprintf("spec.steps[%d]", i), s.Name, why))
 		}
 	}
 	return out

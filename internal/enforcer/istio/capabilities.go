@@ -19,7 +19,7 @@ type Dataplane string
 const (
 	// Sidecar proxies enforce connections and requests.
 	Sidecar Dataplane = "sidecar"
-	// Ambient's node proxies enforce connections only.
+	// Ambient is the mode in which proxies of the nodes enforce, connections only.
 	Ambient Dataplane = "ambient"
 	// NoDataplane has no Istio that could enforce anything.
 	NoDataplane Dataplane = "none"

@@ -124,7 +124,8 @@ func TestExportIsCompleteOrAborted(t *testing.T) {
 		}
 	}
 	c.err = errors.New("the database is away")
-	if _, aborted := run(1); aborted != http.ErrAbortHandler {
+	_, aborted := run(1)
+	if err, ok := aborted.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		t.Errorf("an incomplete export ended with %v", aborted)
 	}
 }

@@ -76,7 +76,9 @@ func (p *process) loop() {
 		}
 		tail := sinceStart(Tail(p.logPath, 15))
 		p.update(func(s *Status) { s.State, s.PID, s.LastExit = StateBackoff, 0, exit; p.exits++; p.tail = tail })
-		p.report(Event{Name: p.spec.Name, Kind: EventCrashed, Text: fmt.Sprintf("ended unexpectedly (%s), starts again in %s; log: %s", exit, pause, p.logPath)})
+		p.report(
+			Event{Name: p.spec.Name, Kind: EventCrashed, Text: fmt.Sprintf("ended unexpectedly (%s), starts again in %s; log: %s", exit, pause, p.logPath)},
+		)
 		retry = time.After(pause)
 		pause = min(pause*2, p.backoff.Max)
 	}

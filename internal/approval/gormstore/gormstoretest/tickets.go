@@ -29,8 +29,8 @@ func Requesters(tickets int) int { return min(People, tickets/25) }
 // effective or expired.
 var ticketRows = []string{
 	`INSERT INTO tickets (number, state, version, requester, reason, kind, created_at, updated_at)
- SELECT n, CASE WHEN n / $PEOPLE % 50 = 3 THEN 'pending' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END, 1, 'u' || (n % $PEOPLE), 'the checkout needs it', 'grant',
- 1700000000000000 + n * CAST(1000000 AS BIGINT), 1700000000000000 + n * CAST(1000000 AS BIGINT)
+ SELECT n, CASE WHEN n / $PEOPLE % 50 = 3 THEN 'pending' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END, 1, 'u' || (n % $PEOPLE),
+ 'the checkout needs it', 'grant', 1700000000000000 + n * CAST(1000000 AS BIGINT), 1700000000000000 + n * CAST(1000000 AS BIGINT)
  FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $N) SELECT n FROM s) AS s`,
 	`INSERT INTO items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item,
   expires_at, due_at, body)
