@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// The ports of an unusable action are in no usable one, and must not become open to everyone by that.
+func TestUnusableActionKeepsOtherPortsClosed(t *testing.T) {
+	in := world(protect(shop, v1alpha1.ModeEnforce))
+	web := in.ResourceClasses[1]
+	web.Spec.Actions = append(
+		web.Spec.Actions,
+		v1alpha1.ClassAction{Name: "web:admin", Ports: []v1alpha1.Port{port(8443)}, HTTP: []v1alpha1.HTTPMatch{{Path: "("}}},
+	)
+	s := NewSnapshot(in)
+	if got := s.Decide(ask(on(shop), at(8443))).Verdict; got != DefaultDenied {
+		t.Errorf("the port of an unusable action is %s, want %s", got, DefaultDenied)
+	}
+	u, ok := s.CompileResource(shop, noon)
+	if !ok || u.OtherPorts != v1alpha1.OtherPortsDeny || len(u.OpenPorts) > 0 {
+		t.Errorf("unit = %v, otherPorts %s, open %v, want none open", ok, u.OtherPorts, u.OpenPorts)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	longID := redisHead + fmt.Sprintf("%064d", 0)
+	cases := map[string]struct {
+		reason    string
+		statement v1alpha1.Statement
+		want      []string
+	}{
+		"None": {reason: "all understood", statement: say("s", Allow, app888, "redis:*", bobs, alsoResources(orders), alsoActions("redis:connect"))},
+		"SubjectClass": {
+			reason:    "no class of the subject",
+			statement: say("s", Allow, "trnv1:rsc:trip-com:iam:user:bob", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedUnknownSubject},
+		},
+		"ResourceClass": {
+			reason:    "no class of the resource",
+			statement: say("s", Allow, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:t"),
+			want:      []string{v1alpha1.RefusedUnknownResource},
+		},
+		"WildcardNoClass": {
+			reason:    "no class of anything the wildcard covers",
+			statement: say("s", Deny, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:*"),
+			want:      []string{v1alpha1.RefusedUnknownResource},
+		},
+		"Action": {reason: "no such action", statement: say("s", Allow, app888, "redis:drop", bobs), want: []string{v1alpha1.RefusedUnknownAction}},
+		"Service": {
+			reason:    "no action of the service",
+			statement: say("s", Allow, app888, "kafka:*", bobs),
+			want:      []string{v1alpha1.RefusedUnknownAction},
+		},
+		"Malformed": {
+			reason:    "a name that cannot be read",
+			statement: say("s", Allow, "app/888", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"HostBits": {
+			reason:    "a range with host bits",
+			statement: say("s", Allow, cidrHead+"10.5.0.7/24", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"LabelValue": {
+			reason:    "a subject that can be no label value",
+			statement: say("s", Allow, appHead+"app/8/8", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"LongValue": {
+			reason:    "a resource that can be no label value",
+			statement: say("s", Allow, app888, "redis:connect", longID),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"RangeResource": {
+			reason:    "a range as resource",
+			statement: say("s", Allow, app888, "redis:connect", cidrHead+"10.5.0.0/24"),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"MalformedAction": {
+			reason:    "an action that cannot be read",
+			statement: say("s", Allow, app888, "connect", bobs),
+			want:      []string{v1alpha1.RefusedInvalidName},
+		},
+		"Anyone": {reason: "anyone", statement: say("s", Allow, "*", "redis:connect", bobs)},
+		"Range":  {reason: "addresses", statement: say("s", Deny, cidrHead+"10.5.0.0/24", "redis:connect", bobs)},
+		"Prefix": {reason: "an allow by prefix", statement: say("s", Allow, appHead+"app/team-*", "redis:connect", bobs)},
+		"PrefixDeny": {
+			reason:    "a deny by prefix would miss a new name",
+			statement: say("s", Deny, appHead+"app/team-*", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedUnsupported},
+		},
+		"ClassDeny": {reason: "a deny of a whole class would not", statement: say("s", Deny, appHead+"app/*", "redis:connect", bobs)},
+		"PrefixNoClass": {
+			reason:    "no class of anything the wildcard covers",
+			statement: say("s", Allow, "trnv1:rsc:trip-com:iam:user:*", "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedUnknownSubject},
+		},
+		"WildcardAllow": {reason: "a unit of its own", statement: say("s", Allow, app888, "redis:connect", allRedis)},
+		"WildcardHTTP": {
+			reason:    "requests on workloads of any mode",
+			statement: say("s", Allow, app888, "web:orders", webHead+"*"),
+			want:      []string{v1alpha1.RefusedUnsupported},
+		},
+		"WildcardNoHTTP": {reason: "requests that whole connections contain", statement: say("s", Allow, app888, "web:*", webHead+"*")},
+		"WildcardDeny":   {reason: "part of every unit", statement: say("s", Deny, app888, "redis:connect", allRedis)},
+		"HTTPDeny":       {reason: "a deny of requests", statement: say("s", Deny, app888, "web:orders", shop), want: []string{v1alpha1.RefusedUnsupported}},
+		"HTTPAllow":      {reason: "an allow of requests", statement: say("s", Allow, app888, "web:orders", shop)},
+		"Effect": {
+			reason:    "an effect that is none",
+			statement: say("s", "Maybe", app888, "redis:connect", bobs),
+			want:      []string{v1alpha1.RefusedUnsupported},
+		},
+		"Several": {
+			reason:    "each reason once",
+			statement: say("s", Deny, appHead+"app/team-*", "redis:drop", bobs, alsoSubjects("x", "y"), alsoActions("redis:flush")),
+			want:      []string{v1alpha1.RefusedInvalidName, v1alpha1.RefusedUnknownAction, v1alpha1.RefusedUnsupported},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, r := range NewSnapshot(world(tc.statement)).Refusals() {
+				if r.Ref != (Ref{"p-s", "s"}) || r.Message.IsZero() || len(r.Message.Text) > 1024 {
+					t.Errorf("%s: refusal %+v must name the statement and say what to do in 1024 characters", tc.reason, r)
+				}
+				got = append(got, r.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: reasons -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
