@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/startup"
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -99,7 +100,7 @@ func (d *Distribution) watch(ctx context.Context) error {
 		} else {
 			delay = hostRetryInterval // the host's answer is unexpected
 		}
-		if !d.pause(ctx, delay) {
+		if !backoff.Pause(ctx, d.config.Pauses, delay) {
 			return nil
 		}
 	}
@@ -108,18 +109,6 @@ func (d *Distribution) watch(ctx context.Context) error {
 	running.Go(func() { _ = d.Objects.Run(ctx) }) // they end with the context and return no other error
 	running.Go(func() { _ = d.root.Run(ctx) })
 	return nil
-}
-
-// pause waits, and returns false if the context ended before.
-func (d *Distribution) pause(ctx context.Context, delay time.Duration) bool {
-	timer := d.config.Pauses.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
 }
 
 // Supported returns a channel that is closed when the host distributes Istio's policies.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -119,23 +120,11 @@ func (i *Inspector) Start(ctx context.Context) error {
 			if i.Pending() {
 				again = min(again, firstCheckDelay) // and units wait for members that were never read
 			}
-			if !i.pause(ctx, again) {
+			if !backoff.Pause(ctx, i.Pauses, again) {
 				return nil
 			}
 		case <-timer.C():
 		}
-	}
-}
-
-// pause waits, and returns false if the context ended before.
-func (i *Inspector) pause(ctx context.Context, d time.Duration) bool {
-	timer := i.Pauses.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
 	}
 }
 

@@ -1,9 +1,13 @@
 package backoff
 
 import (
+	"context"
 	"math"
+	"runtime"
 	"testing"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestDelay(t *testing.T) {
@@ -17,5 +21,27 @@ func TestDelay(t *testing.T) {
 	}
 	if got := Delay(1, time.Minute, time.Second); got != time.Second {
 		t.Errorf("a first delay above the longest one is %s, want 1s", got)
+	}
+}
+
+// TestPause checks that a pause ends with its time, or with the context.
+func TestPause(t *testing.T) {
+	c := clocktesting.NewFakeClock(time.Unix(0, 0))
+	done := make(chan bool)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, ends := range []bool{true, false} {
+		go func() { done <- Pause(ctx, c, time.Minute) }()
+		for !c.HasWaiters() {
+			runtime.Gosched()
+		}
+		if ends {
+			c.Step(time.Minute)
+		} else {
+			cancel()
+		}
+		if got := <-done; got != ends {
+			t.Errorf("got %t, want %t", got, ends)
+		}
 	}
 }

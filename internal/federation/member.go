@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -135,7 +137,7 @@ func (m *member[T]) run(ctx context.Context) {
 		err := m.probe(ctx)
 		if err != nil {
 			m.setAlive(false, err)
-			pause(ctx, m.probing.Interval)
+			backoff.Pause(ctx, clock.RealClock{}, m.probing.Interval)
 			continue
 		}
 		m.setAlive(true, nil)
@@ -156,7 +158,7 @@ func (m *member[T]) watchWhileAlive(ctx context.Context) {
 		m.http.CloseIdleConnections()
 	}()
 	failures, stale := 0, 0
-	for pause(ctx, m.probing.Interval) {
+	for backoff.Pause(ctx, clock.RealClock{}, m.probing.Interval) {
 		err := m.probe(ctx)
 		if err == nil {
 			failures, stale = 0, m.staleFor(stale)
@@ -259,16 +261,4 @@ func (m *member[T]) absent(ctx context.Context, object string) (bool, error) {
 		return false, fmt.Errorf("read %s in member %s: %w", object, m.cluster.Name, err)
 	}
 	return false, nil
-}
-
-// pause waits, and returns false if the context ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/nodereport"
 )
 
@@ -86,7 +87,7 @@ func (n *NodeReports) pass(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-n.wake:
-			if !pause(ctx, collectTime) {
+			if !backoff.Pause(ctx, clock.RealClock{}, collectTime) {
 				return
 			}
 		case <-tick.C():

@@ -16,8 +16,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/wait"
+	utilclock "k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // Sink receives what a Follower reads. Its methods must not block on I/O, and must not keep their arguments, which are reused
@@ -187,7 +189,7 @@ func (f *Follower) Run(ctx context.Context) {
 		if f.cfg.Lines != nil && !f.cfg.Lines.Replayable() {
 			break
 		}
-		if sleep(ctx, delays.Step()) != nil {
+		if !backoff.Pause(ctx, utilclock.RealClock{}, delays.Step()) {
 			break
 		}
 	}
@@ -210,8 +212,8 @@ func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 			return t, nil
 		}
 		f.disconnected(err)
-		if err := sleep(ctx, delays.Step()); err != nil {
-			return nil, err
+		if !backoff.Pause(ctx, utilclock.RealClock{}, delays.Step()) {
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -334,7 +336,7 @@ func (f *Follower) onFollowing(ctx context.Context, t *ingester, beside *sync.Wa
 		f.watchedUntil = f.cfg.Now()
 	}
 	beside.Go(func() {
-		for sleep(ctx, f.cfg.ProgressEvery) == nil {
+		for backoff.Pause(ctx, utilclock.RealClock{}, f.cfg.ProgressEvery) {
 			f.progress(t)
 		}
 		f.progress(t)
@@ -379,7 +381,7 @@ func sessionError(ctx context.Context, err error) error {
 }
 
 func (f *Follower) watchVersion(ctx context.Context, before string, cancel context.CancelCauseFunc) {
-	for sleep(ctx, f.cfg.VersionEvery) == nil {
+	for backoff.Pause(ctx, utilclock.RealClock{}, f.cfg.VersionEvery) {
 		if now := f.cfg.Version(); now != "" && now != before {
 			cancel(errRenewed)
 			return
@@ -391,15 +393,4 @@ func (f *Follower) watchVersion(ctx context.Context, before string, cancel conte
 // the same time.
 func (f *Follower) newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: f.cfg.MinBackoff / 2, Cap: f.cfg.MaxBackoff / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

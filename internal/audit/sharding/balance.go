@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // A collector that starts late finds all leases taken. A collector that follows few members therefore requests another one: it
@@ -24,11 +27,11 @@ func requestLease(has int) string { return fmt.Sprintf("wish/%d", has) }
 func (s *Sharder) Balance(ctx context.Context) {
 	holder := s.cfg.Name + "/" + uuid.NewString()
 	wished := ""
-	for sleep(ctx, s.cfg.TTL/2+rand.N(s.cfg.TTL/4+1)) {
+	for backoff.Pause(ctx, clock.RealClock{}, s.cfg.TTL/2+rand.N(s.cfg.TTL/4+1)) {
 		has := int(s.held.Load())
 		wished = s.updateRequest(ctx, wished, holder, has)
 		if s.requestedByOther(ctx, has) && s.giveUpOne() {
-			sleep(ctx, 2*s.cfg.TTL) // the request lease may outlive its fulfilment by that long
+			backoff.Pause(ctx, clock.RealClock{}, 2*s.cfg.TTL) // the request lease may outlive its fulfilment by that long
 		}
 	}
 	if wished != "" {

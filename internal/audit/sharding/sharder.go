@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // Leases is the part of audit.Writer that a Sharder needs.
@@ -83,7 +86,7 @@ func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx contex
 	defer s.addRunning(-1)
 	for ctx.Err() == nil {
 		if rest := s.cooldown(source); rest > 0 {
-			sleep(ctx, rest)
+			backoff.Pause(ctx, clock.RealClock{}, rest)
 			continue
 		}
 		holder := s.cfg.Name + "/" + uuid.NewString()
@@ -97,7 +100,7 @@ func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx contex
 		}
 		// A collector with many members waits longer, so that collectors which start together get equally many.
 		pause := s.cfg.TTL/6 + time.Duration(s.held.Load())*s.cfg.TTL/20
-		sleep(ctx, pause/2+rand.N(pause/2+1))
+		backoff.Pause(ctx, clock.RealClock{}, pause/2+rand.N(pause/2+1))
 	}
 }
 
@@ -134,7 +137,7 @@ func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, re
 // renew waits TTL/6, renews the lease, and reports whether following may continue. A failed request does not end it before 2/3 of
 // the TTL.
 func (s *Sharder) renew(ctx context.Context, source, holder string, requestedAt *time.Time) bool {
-	if !sleep(ctx, s.cfg.TTL/6) {
+	if !backoff.Pause(ctx, clock.RealClock{}, s.cfg.TTL/6) {
 		return false
 	}
 	within, cancel := context.WithDeadline(ctx, requestedAt.Add(s.cfg.TTL*2/3))
@@ -149,15 +152,4 @@ func (s *Sharder) renew(ctx context.Context, source, holder string, requestedAt 
 		return false
 	}
 	return time.Since(*requestedAt) < s.cfg.TTL*2/3 && ctx.Err() == nil
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
@@ -149,7 +151,7 @@ func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 		if out.Guarded = guarded; guarded || quiet >= rounds {
 			return out, nil
 		}
-		if !pause(ctx, interval) {
+		if !backoff.Pause(ctx, clock.RealClock{}, interval) {
 			return out, ctx.Err()
 		}
 	}
@@ -278,15 +280,4 @@ func (o *Operator) refuses(ctx context.Context, user string) bool {
 		"metadata": map[string]any{"name": v1alpha1.ObjectPrefix + "downgrade-probe"}, "spec": k.opened(map[string]any{"endpointSelector": map[string]any{}})}}
 	_, err = client.Resource(k.resource).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+guard.Downgraded+"'")
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
