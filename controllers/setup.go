@@ -31,6 +31,7 @@ import (
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/controllers/startup"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/controllers/triggers"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -51,6 +52,9 @@ type Config struct {
 	// StatusInterval is the time between two writes about one member; the zero value means
 	// membercluster.DefaultInterval.
 	StatusInterval time.Duration
+	// FirstStatusDelay bounds how long the first status of a policy or resource is deferred while it is propagated; zero
+	// means statusfields.DefaultFirstDelay.
+	FirstStatusDelay time.Duration
 	// Metrics is the registry of the metrics; nil disables them.
 	Metrics prometheus.Registerer
 	// TokenChecks is the time between two checks of the members' tokens; zero means rotation.DefaultInterval.
@@ -101,6 +105,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	if config.WriteLimits == (writequeue.Limits{}) {
 		config.WriteLimits = writequeue.DefaultLimits
+	}
+	if config.FirstStatusDelay == 0 {
+		config.FirstStatusDelay = statusfields.DefaultFirstDelay
 	}
 	s, err := newSetup(mgr, config)
 	if err != nil {
@@ -330,33 +337,35 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 	}
 	client, config := s.mgr.GetClient(), &s.config
 	units := &protectedresource.Reconciler{
-		Client:         client,
-		Cache:          s.cache,
-		Fleet:          s.stores,
-		Federated:      s.records,
-		Reports:        s.reports,
-		Metrics:        unitMetrics,
-		Policies:       s.queues.Policies,
-		Groups:         s.groups,
-		Queue:          s.backlog.Queue,
-		Workers:        config.Workers,
-		UpdatePending:  s.backlog.Update,
-		Engines:        s.records.Engines,
-		MaxInFlight:    config.WriteLimits.MaxInFlight,
-		Units:          s.queues.Units,
-		Members:        s.health,
-		Has:            s.labels.Has,
-		OpenedBy:       s.foreign.OpenedBy,
-		ForeignUnknown: s.foreign.UnknownReason,
-		Mark:           s.marks.In,
-		Nodes:          s.nodes.In,
-		Enforcers:      &dataplane.Enforcers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, IstioSupport: s.istio.Problem},
-		Clock:          config.Clock,
-		Tracer:         config.Tracer,
-		Events:         protectedresource.LimitEvents(s.mgr.GetEventRecorder("acp-adapter")),
+		Client:           client,
+		Cache:            s.cache,
+		Fleet:            s.stores,
+		Federated:        s.records,
+		Reports:          s.reports,
+		Metrics:          unitMetrics,
+		Policies:         s.queues.Policies,
+		Groups:           s.groups,
+		Queue:            s.backlog.Queue,
+		Workers:          config.Workers,
+		UpdatePending:    s.backlog.Update,
+		Engines:          s.records.Engines,
+		MaxInFlight:      config.WriteLimits.MaxInFlight,
+		FirstStatusDelay: config.FirstStatusDelay,
+		Units:            s.queues.Units,
+		Members:          s.health,
+		Has:              s.labels.Has,
+		OpenedBy:         s.foreign.OpenedBy,
+		ForeignUnknown:   s.foreign.UnknownReason,
+		Mark:             s.marks.In,
+		Nodes:            s.nodes.In,
+		Enforcers:        &dataplane.Enforcers{NoHTTP: s.health.NoHTTP, Changed: s.units.RequeueAll, IstioSupport: s.istio.Problem},
+		Clock:            config.Clock,
+		Tracer:           config.Tracer,
+		Events:           protectedresource.LimitEvents(s.mgr.GetEventRecorder("acp-adapter")),
 	}
 	policies := &accesscontrolpolicy.Reconciler{
 		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.records, Units: s.queues.Units, Clock: config.Clock,
+		FirstStatusDelay: config.FirstStatusDelay,
 	}
 	if err := units.SetupWithManager(s.mgr, ready); err != nil {
 		return nil, err

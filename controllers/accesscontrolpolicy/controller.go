@@ -42,6 +42,8 @@ type Reconciler struct {
 	// Clock is the time at which statements begin and end. SystemClock measures the delay of a status write; nil means the
 	// machine's clock.
 	Clock, SystemClock clock.PassiveClock
+	// FirstStatusDelay bounds how long the first status of a policy is deferred while its units are propagated.
+	FirstStatusDelay time.Duration
 
 	// deferredStatus tracks policies whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
@@ -79,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
-	if deferral := statusDeferral(f, &next.Status); r.deferredStatus.InGrace(name, deferral > 0, r.systemClock().Now(), deferral) {
+	if deferral := statusDeferral(f, &next.Status, r.FirstStatusDelay); r.deferredStatus.InGrace(name, deferral > 0, r.systemClock().Now(), deferral) {
 		return reconcile.Result{RequeueAfter: deferral, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
 	err := r.Client.Status().Update(ctx, next)
@@ -100,6 +102,8 @@ func (r *Reconciler) systemClock() clock.PassiveClock {
 }
 
 // statusDeferral returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
-func statusDeferral(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
-	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.relevantReports(), statuscache.Report.Troubled))
+// first is the limit for a policy without a status.
+func statusDeferral(f *facts, next *v1alpha1.AccessControlPolicyStatus, first time.Duration) time.Duration {
+	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions,
+		slices.ContainsFunc(f.relevantReports(), statuscache.Report.Troubled), first)
 }

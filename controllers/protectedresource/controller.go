@@ -65,7 +65,9 @@ type Reconciler struct {
 	Engines Engines
 	// MaxInFlight bounds how long a write waits for KubeFed to report on the previous version of the same object.
 	MaxInFlight time.Duration
-	Units       *requestqueue.Queue
+	// FirstStatusDelay bounds how long the first status of an object is deferred while its unit is propagated.
+	FirstStatusDelay time.Duration
+	Units            *requestqueue.Queue
 	// Metrics records what happens to units.
 	Metrics *metrics.UnitMetrics
 	// Policies receives the policies that a report concerns.

@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 	if done.wrote() && f.first() {
 		r.deferredStatus.InGrace(f.Resource, false, now, 0) // the delay is over; now the usual time of a push applies
 	}
-	delay := statusDeferral(f, &report)
+	delay := statusDeferral(f, &report, r.FirstStatusDelay)
 	if r.deferredStatus.InGrace(f.Resource, delay > 0, now, delay) {
 		done.StatusDelay = delay
 		return
@@ -62,14 +62,14 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 }
 
 // statusDeferral returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as
-// it does for a deletion.
-func statusDeferral(f *facts, report *statuscache.Report) time.Duration {
+// it does for a deletion. first is the limit for an object without a status.
+func statusDeferral(f *facts, report *statuscache.Report, first time.Duration) time.Duration {
 	var least time.Duration
 	for i, o := range f.Objects {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled())
+		d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled(), first)
 		if d == 0 && continuesProgress(f, o, report) {
 			d = statusfields.StatusDelay
 		}

@@ -46,7 +46,7 @@ func TestProgressIsCombined(t *testing.T) {
 			if tc.deleted {
 				o.DeletionTimestamp = &metav1.Time{Time: f.Now}
 			}
-			if got := statusDeferral(f, &tc.now); got != tc.want {
+			if got := statusDeferral(f, &tc.now, statusfields.DefaultFirstDelay); got != tc.want {
 				t.Errorf("deferred for %v, want %v; conditions before: %+v", got, tc.want, o.Status.Conditions)
 			}
 		})

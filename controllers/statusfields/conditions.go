@@ -71,13 +71,13 @@ func SetConditions(old []metav1.Condition, generation int64, now metav1.Time, co
 // DeferralLimit returns how long a status write may be deferred because it only shows that members do not have
 // everything yet; 0 if it shows more. Usually this state lasts 50 ms, so that an immediate write would cause a second
 // one, and take capacity of the host that the push itself needs. The delay protects the host and is unrelated to
-// policies, so the machine's clock is used.
-func DeferralLimit(before, now []metav1.Condition, troubled bool) time.Duration {
+// policies, so the machine's clock is used. first applies if there was no status before, which cannot mislead anybody.
+func DeferralLimit(before, now []metav1.Condition, troubled bool, first time.Duration) time.Duration {
 	switch {
 	case !ShowsProgress(now, troubled):
 		return 0
 	case len(before) == 0:
-		return firstStatusDelay
+		return first
 	case isHealthy(before):
 		return StatusDelay
 	default:
@@ -94,8 +94,8 @@ func ShowsProgress(conditions []metav1.Condition, troubled bool) bool {
 }
 
 const (
-	// firstStatusDelay applies if there was no status before, which cannot mislead anybody.
-	firstStatusDelay = 5 * time.Second
+	// DefaultFirstDelay bounds how long the first status of an object may be deferred.
+	DefaultFirstDelay = 5 * time.Second
 	// StatusDelay bounds how long a status may show the previous state, in addition to the time of the decision.
 	// Clients that need to know compare observedGeneration.
 	StatusDelay = 500 * time.Millisecond

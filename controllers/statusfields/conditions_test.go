@@ -108,8 +108,8 @@ func TestDeferralLimit(t *testing.T) {
 		members     []v1alpha1.ClusterState
 		want        time.Duration
 	}{
-		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstStatusDelay},
-		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstStatusDelay},
+		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), DefaultFirstDelay},
+		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), DefaultFirstDelay},
 		{"it was reported already as being propagated", pending, pending, members(v1alpha1.MemberPending), 0},
 		{
 			"it was refused until now, which is not so any more",
@@ -126,7 +126,7 @@ func TestDeferralLimit(t *testing.T) {
 		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, 0},
 		{"nothing is known", nil, nil, nil, 0},
 	} {
-		if got := DeferralLimit(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled()); got != c.want {
+		if got := DeferralLimit(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled(), DefaultFirstDelay); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
 	}
