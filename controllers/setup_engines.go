@@ -20,7 +20,7 @@ func (s *setup) newEngines() (*engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engines{s, &direct.Clients{Secrets: s.core.CoreV1(), Namespace: s.config.CredentialsNamespace}, metrics}, nil
+	return &engines{s, &direct.Clients{Secrets: s.core.CoreV1(), Namespace: s.config.CredentialsNamespace, Clock: s.config.Pauses}, metrics}, nil
 }
 
 // members are the members as they are read for one store.
@@ -34,7 +34,7 @@ type members interface {
 func (e *engines) add(of string, host federation.Host, members members, urgent kubefed.Urgent, reported func(key string)) (propagation.Store, error) {
 	adapter, err := direct.New(direct.Config{
 		Of: of, Host: host, Members: members, Clients: e.clients, Revision: enforcer.Revision, Reported: reported, PerMember: e.config.DirectWrites,
-		Log: e.mgr.GetLogger().WithName("engine-direct"), Metrics: e.metrics,
+		Log: e.mgr.GetLogger().WithName("engine-direct"), Metrics: e.metrics, Clock: e.config.Pauses,
 	})
 	if err != nil {
 		return propagation.Store{}, err

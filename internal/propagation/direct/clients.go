@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -26,6 +27,8 @@ type Clients struct {
 	// Secrets accesses the host's Secrets, of which the tokens are in Namespace.
 	Secrets   typedv1.SecretsGetter
 	Namespace string
+	// Clock is the clock; nil means the machine's.
+	Clock clock.PassiveClock
 
 	mu      sync.Mutex
 	clients map[string]memberClient
@@ -43,7 +46,7 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	s.mu.Lock()
 	have, ok := s.clients[c.Name]
 	s.mu.Unlock()
-	if ok && time.Now().Before(have.until) && have.of.SameConnection(c) {
+	if ok && s.now().Before(have.until) && have.of.SameConnection(c) {
 		return have.dynamic, nil
 	}
 	name := federation.DirectSecretName(c.Name)
@@ -68,8 +71,15 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	if s.clients == nil {
 		s.clients = map[string]memberClient{}
 	}
-	s.clients[c.Name] = memberClient{made, c, time.Now().Add(clientLifetime)}
+	s.clients[c.Name] = memberClient{made, c, s.now().Add(clientLifetime)}
 	return made, nil
+}
+
+func (s *Clients) now() time.Time {
+	if s.Clock == nil {
+		return time.Now()
+	}
+	return s.Clock.Now()
 }
 
 // Forget drops the client of a member, which then reads the token again.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/acp-io/acp/internal/federation"
@@ -43,6 +44,8 @@ type Config struct {
 	PerMember int
 	Log       logr.Logger
 	Metrics   *Metrics
+	// Clock is the clock; nil means the machine's.
+	Clock clock.WithTicker
 }
 
 // Timing of the engine.
@@ -104,6 +107,9 @@ func New(config Config) (*Engine, error) {
 	}
 	if config.Reported == nil {
 		config.Reported = func(string) {}
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
 	}
 	return &Engine{config: config, queues: map[string]priorityqueue.PriorityQueue[place]{}, results: map[place]result{}}, nil
 }
@@ -192,7 +198,7 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	if !ok || r.uid != o.Meta.UID || r.generation < o.Meta.Generation {
 		return federation.Report{Reason: r.reason}
 	}
-	return federation.Report{Settled: time.Now().After(r.uncertain), Applied: r.reason == "" && o.IsPlacedIn(cluster), Reason: r.reason}
+	return federation.Report{Settled: e.config.Clock.Now().After(r.uncertain), Applied: r.reason == "" && o.IsPlacedIn(cluster), Reason: r.reason}
 }
 
 // Start handles objects until the context ends. It begins with all objects in all members.
@@ -207,12 +213,12 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	e.Recheck("", "")
-	tick := time.NewTicker(queueInterval)
+	tick := e.config.Clock.NewTicker(queueInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-tick.C():
 			e.release()
 		}
 	}

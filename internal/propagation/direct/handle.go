@@ -51,7 +51,7 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 		e.record(at, o, was, reasonNotReadable, false)
 		return next{}
 	}
-	if time.Now().After(was.uncertain) {
+	if e.config.Clock.Now().After(was.uncertain) {
 		was.uncertain = time.Time{}
 	}
 	if o.Meta.DeletionTimestamp != nil {
@@ -64,19 +64,22 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 		return next{}
 	case none:
 		e.record(at, o, was, "", true)
-		return next{after: time.Until(was.uncertain)}
+		return next{after: e.until(was.uncertain)}
 	case remove:
 		return e.change(ctx, c, at, o, was, "", func(ctx context.Context) (string, error) { return e.erase(ctx, c, o) })
 	default:
 		if was.wrote != nil && *was.wrote == want && was.generation == o.Meta.Generation && was.reason == "" {
 			// The observation is older than the write, or another writer changed the object.
-			if wait := repairInterval - time.Since(was.at); wait > 0 {
+			if wait := repairInterval - e.config.Clock.Since(was.at); wait > 0 {
 				return next{after: wait}
 			}
 		}
 		return e.change(ctx, c, at, o, was, want, func(ctx context.Context) (string, error) { return "", e.apply(ctx, c, o) })
 	}
 }
+
+// until returns how long it is until t; less than 0 if t has passed.
+func (e *Engine) until(t time.Time) time.Duration { return t.Sub(e.config.Clock.Now()) }
 
 // releaseDeleted lets a record go whose deletion was requested. KubeFed would keep its finalizer for ever, because it does not reach
 // the member, and handle no change of the record any more. The member keeps the object until the record, which is created again if
@@ -104,13 +107,13 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	do func(context.Context) (string, error)) next {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	begin := time.Now()
+	begin := e.config.Clock.Now()
 	reason, err := do(limited)
-	e.config.Metrics.wrote(e.config.Of, at.cluster, time.Since(begin), err)
+	e.config.Metrics.wrote(e.config.Of, at.cluster, e.config.Clock.Since(begin), err)
 	if err == nil {
-		was.wrote, was.at = &revision, time.Now()
+		was.wrote, was.at = &revision, e.config.Clock.Now()
 		e.record(at, o, was, reason, true)
-		return next{after: time.Until(was.uncertain)}
+		return next{after: e.until(was.uncertain)}
 	}
 	switch {
 	case errors.Is(err, errNoCredentials):
@@ -123,7 +126,7 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	}
 	if !refused(err) && reason != reasonNoCredentials {
 		// The request may have been made, or may still be. What the member has is what is observed after that.
-		was.wrote, was.uncertain = nil, time.Now().Add(uncertainty)
+		was.wrote, was.uncertain = nil, e.config.Clock.Now().Add(uncertainty)
 	}
 	e.config.Log.V(1).Info("Object was not written", "member", at.cluster, "object", at.key, "because", err.Error())
 	e.record(at, o, was, reason, true)
