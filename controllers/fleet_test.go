@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,12 +122,11 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err := errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme)); err != nil {
 		return nil, stop, err
 	}
-	host, members, stopServers, err := startServers(hostCRDs, names)
-	stops = append(stops, stopServers)
+	host, err := testenv.New(testenv.Options{CRDs: hostCRDs})
 	if err != nil {
 		return nil, stop, err
 	}
-	f.hostConfig = host.Config
+	stops, f.hostConfig = append(stops, host.Stop), host.Config
 	if f.host, err = client.New(host.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, stop, err
 	}
@@ -142,11 +140,11 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	f.stopFinalizers = stopRemoving
 	stops = append(stops, stopRemoving)
 	for _, n := range names {
-		m, err := f.setUpMember(n, members[n])
+		m, err := f.startMember(n)
 		if err != nil {
 			return nil, stop, err
 		}
-		stops = append(stops, m.proxy.Close)
+		stops = append(stops, m.server.Stop, m.proxy.Close)
 		f.members[n] = m
 	}
 	if f.adapterConfig, err = host.As(adapterUser); err != nil {
@@ -157,38 +155,6 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	}
 	stops = append(stops, func() error { return f.stopAdapter() })
 	return f, stop, nil
-}
-
-// startServers starts the API servers of a host and of members concurrently. stop must be called even after an error.
-func startServers(hostCRDs, names []string) (host *testenv.Server, members map[string]*testenv.Server, stop func() error, err error) {
-	options := []testenv.Options{{CRDs: hostCRDs}}
-	for range names {
-		options = append(options, testenv.Options{CRDs: []string{"controllers/testdata/member"},
-			Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser, directToken: guard.DirectWriter}})
-	}
-	servers := make([]*testenv.Server, len(options))
-	var g errgroup.Group
-	for i, o := range options {
-		g.Go(func() (err error) {
-			servers[i], err = testenv.New(o)
-			return err
-		})
-	}
-	err = g.Wait()
-	stop = func() error {
-		var g errgroup.Group
-		for _, s := range servers {
-			if s != nil {
-				g.Go(s.Stop)
-			}
-		}
-		return g.Wait()
-	}
-	members = map[string]*testenv.Server{}
-	for i, n := range names {
-		members[n] = servers[i+1]
-	}
-	return servers[0], members, stop, err
 }
 
 // restart stops the adapter and starts another one, which has read nothing yet.
@@ -213,9 +179,15 @@ func (f *fleet) prepareHost() error {
 	return apply(f.host, "deploy/rbac/host")
 }
 
-// setUpMember makes an API server a member of the fleet.
-func (f *fleet) setUpMember(name string, server *testenv.Server) (m *memberServer, err error) {
-	m = &memberServer{server: server}
+func (f *fleet) startMember(name string) (*memberServer, error) {
+	server, err := testenv.New(
+		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
+			directToken: guard.DirectWriter}},
+	)
+	if err != nil {
+		return nil, err
+	}
+	m := &memberServer{server: server}
 	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, err
 	}
@@ -291,7 +263,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 			WriteLimits: f.writeLimits, Metrics: f.metrics, Tracer: f.tracer,
 			Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 			Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
-			StatusInterval: 200 * time.Millisecond, FirstStatusDelay: 300 * time.Millisecond},
+			StatusInterval: 200 * time.Millisecond},
 	); err != nil {
 		cancel()
 		return nil, err
