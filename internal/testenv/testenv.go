@@ -12,12 +12,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 const assets = "KUBEBUILDER_ASSETS"
+
+// startTimeout bounds the start of an etcd or a kube-apiserver, which takes 5 s on an idle machine.
+const startTimeout = 2 * time.Minute
 
 const howTo = "run `make test`, or set " + assets +
 	" to the output of `go run ./cmd/acp-playground parts --print kubebuilder-assets` (in playground/)"
@@ -70,7 +74,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the API server: %w", err)
 	}
-	s := &Server{dir: dir, env: &envtest.Environment{BinaryAssetsDirectory: folder, ErrorIfCRDPathMissing: true}}
+	s := &Server{dir: dir, env: &envtest.Environment{BinaryAssetsDirectory: folder, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: startTimeout}}
 	for _, d := range o.CRDs {
 		s.env.CRDDirectoryPaths = append(s.env.CRDDirectoryPaths, filepath.Join(Root(), d))
 	}
