@@ -317,6 +317,12 @@ type MemberClusterStatus struct {
 	// +optional
 	MessageParams string `json:"messageParams,omitempty"`
 
+	// Engine is the propagation engine that the member's registration names: kubefed, direct, or the name of an engine that does not
+	// exist, by which nothing is written to the member.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Engine string `json:"engine,omitempty"`
 	// Versions of the member's components; empty if a component is absent or its version is not known.
 	//
 	// +kubebuilder:validation:MaxLength=63
@@ -404,6 +410,7 @@ type MemberClusterStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=acpm,categories=acps
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.status.engine`
 // +kubebuilder:printcolumn:name="Kubernetes",type=string,JSONPath=`.status.kubernetesVersion`
 // +kubebuilder:printcolumn:name="Cilium",type=string,JSONPath=`.status.ciliumVersion`
 // +kubebuilder:printcolumn:name="Realized",type=integer,JSONPath=`.status.objects.realized`

@@ -50,11 +50,12 @@ const maxFindings = 64
 // previous values.
 func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClusterStatus {
 	s := v1alpha1.MemberClusterStatus{
-		KubernetesVersion: versionText(cmp.Or(f.Check.Kubernetes, before.KubernetesVersion)),
+		Engine:            shortText(string(cmp.Or(f.Cluster.Engine, federation.EngineKubeFed))),
+		KubernetesVersion: shortText(cmp.Or(f.Check.Kubernetes, before.KubernetesVersion)),
 		Guard:             guardState(f.Check.Guard),
 		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
-	s.CiliumVersion, s.IstioVersion = versionText(f.Check.Cilium), versionText(f.Check.Istio)
+	s.CiliumVersion, s.IstioVersion = shortText(f.Check.Cilium), shortText(f.Check.Istio)
 	if len(f.Cluster.Labels) <= maxLabels {
 		s.Labels = f.Cluster.Labels
 	}
@@ -180,9 +181,9 @@ func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFindi
 	return out[:min(len(out), maxFindings)]
 }
 
-// versionText returns a version in the form that the API accepts.
-func versionText(version string) string {
-	return strings.ToValidUTF8(version[:min(len(version), 63)], "")
+// shortText returns a version or a name in the form that the API accepts.
+func shortText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 63)], "")
 }
 
 func sameIdentities(a, b *v1alpha1.MemberIdentities) bool {

@@ -109,6 +109,19 @@ func TestRegistrationIsReported(t *testing.T) {
 	}
 }
 
+func TestEngineIsReported(t *testing.T) {
+	for named, want := range map[federation.Engine]string{
+		"": "kubefed", federation.EngineKubeFed: "kubefed", federation.EngineDirect: "direct",
+		"no-such-engine": "no-such-engine", federation.Engine(strings.Repeat("x", 100)): strings.Repeat("x", 63),
+	} {
+		f := healthy()
+		f.Cluster.Engine = named
+		if s := f.status(&v1alpha1.MemberClusterStatus{Engine: "former"}); s.Engine != want {
+			t.Errorf("%q is reported as %q", named, s.Engine)
+		}
+	}
+}
+
 func TestOrphansAreFindings(t *testing.T) {
 	f := healthy()
 	for i := range maxOrphans + 2 {

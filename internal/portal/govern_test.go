@@ -47,6 +47,7 @@ func TestFleet(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{
 			State:             v1alpha1.MemberClusterReady,
 			Since:             &since,
+			Engine:            "direct",
 			KubernetesVersion: "v1.34.2",
 			Findings: []v1alpha1.MemberFinding{
 				{
@@ -81,9 +82,9 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	type member struct {
-		Name, State, Guard string
-		Warns, Behind      int
-		Identities         *struct{ Labels []struct{ Key string } }
+		Name, State, Guard, Engine string
+		Warns, Behind              int
+		Identities                 *struct{ Labels []struct{ Key string } }
 	}
 	var fleet struct {
 		Items    []member
@@ -93,11 +94,11 @@ func TestFleet(t *testing.T) {
 	if len(fleet.Items) != 2 || !fleet.Reported {
 		t.Fatalf("%+v", fleet)
 	}
-	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil ||
+	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Engine != "direct" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil ||
 		len(m.Identities.Labels) != 0 {
 		t.Errorf("%+v", m)
 	}
-	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Behind != 1 || m.Warns != 1 {
+	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Engine != "" || m.Behind != 1 || m.Warns != 1 {
 		t.Errorf("a member without a report: %+v", m)
 	}
 	var one struct {

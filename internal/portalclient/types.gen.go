@@ -2450,6 +2450,9 @@ type Member struct {
 	// Downgrade the mark of a downgrade that was made in the member itself
 	Downgrade *MemberDowngrade `json:"downgrade,omitempty"`
 
+	// Engine the propagation engine that its registration names, such as kubefed or direct; absent until it is known
+	Engine *string `json:"engine,omitempty"`
+
 	// Fails findings by which something there is not enforced
 	Fails int `json:"fails"`
 

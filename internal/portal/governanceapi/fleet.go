@@ -151,6 +151,7 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 		State:             openapi.MemberHealth(s.State),
 		Since:             instant(s.Since),
 		Message:           core.OptionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)),
+		Engine:            core.Optional(s.Engine),
 		KubernetesVersion: core.Optional(s.KubernetesVersion),
 		CiliumVersion: core.Optional(
 			s.CiliumVersion,

@@ -3156,6 +3156,8 @@ export interface components {
              */
             since?: string;
             message?: components["schemas"]["Message"];
+            /** @description the propagation engine that its registration names, such as kubefed or direct; absent until it is known */
+            engine?: string;
             kubernetesVersion?: string;
             ciliumVersion?: string;
             istioVersion?: string;

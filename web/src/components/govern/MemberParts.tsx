@@ -15,7 +15,9 @@ import { GuardBadge, HealthBadge, SeverityBadge } from "./badges";
 import { UsageMeter } from "./UsageMeter";
 import { instant } from "../../lib/table-sort";
 
+/** MemberVersions shows the versions of a member's components, and the engine that carries policies to it. */
 export function MemberVersions({ member }: { member: Member }) {
+  const { t } = useTranslation();
   const versions = [
     ["Kubernetes", member.kubernetesVersion],
     ["Cilium", member.ciliumVersion],
@@ -24,6 +26,7 @@ export function MemberVersions({ member }: { member: Member }) {
   return (
     <span className={classes.versions}>
       {versions.map(([name, version]) => version && <span key={name}>{`${name} ${version}`}</span>)}
+      {member.engine && <span title={t("fleet.engineHelp")}>{t("fleet.engine", { engine: member.engine })}</span>}
     </span>
   );
 }

@@ -8,6 +8,8 @@ export const fleet = {
     member: "Member",
     state: "State",
     versions: "Versions",
+    engine: "by {{engine}}",
+    engineHelp: "The propagation engine, which carries policies to the member.",
     identities: "Identities",
     objects: "Objects",
     behind: "Behind",

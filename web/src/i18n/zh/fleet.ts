@@ -8,6 +8,8 @@ export const fleet = {
     member: "成员集群",
     state: "状态",
     versions: "版本",
+    engine: "由 {{engine}} 下发",
+    engineHelp: "分发引擎，负责把策略下发到成员集群。",
     identities: "身份",
     objects: "对象",
     behind: "落后",
