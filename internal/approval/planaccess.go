@@ -164,15 +164,15 @@ func (t *Ticket) granted(i int) time.Time {
 
 // endsLater reports whether a grant ends after another one.
 func endsLater(a, b Item) bool {
-	return !b.ExpiresAt.IsZero() && (a.ExpiresAt.IsZero() || a.ExpiresAt.After(b.ExpiresAt))
+	return !b.End().IsZero() && (a.End().IsZero() || a.End().After(b.End()))
 }
 
 // checkLaterEnd checks that an extension ends after what it extends.
 func (x *planner) checkLaterEnd(had, it Item, path string) error {
-	if had.ExpiresAt.IsZero() {
+	if had.End().IsZero() {
 		return fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
-	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.ExpiresAt) {
+	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.End()) {
 		return invalid(path+"durationSeconds", message.RequestHasLongerAccess(it.Application))
 	}
 	return nil

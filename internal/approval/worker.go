@@ -189,11 +189,14 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.MayBeOnHost() {
 			t.rechain(j.Item, stricter.now, stricter.missing, now)
 		}
+	case errors.As(why, &refused) && j.Kind == JobShorten: // the grant ends at the earlier time all the same; see Expire
 	case errors.As(why, &refused):
 		t.Fail(j.Item, message.TicketHostRefusedChange(refused.Message), now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.MayBeOnHost():
 		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
 	case why != nil:
+	case j.Kind == JobShorten:
+		t.ShortenWritten(j.Item, written, now)
 	case j.Kind == JobApply:
 		t.Written(j.Item, name, written, now)
 	default:
@@ -218,16 +221,21 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 		written, err = w.Objects.Apply(ctx, *it.Change, check)
 		endWrite(span, written, err)
 		return j.Key, written, err
+	case j.Kind == JobShorten && it.WrittenGeneration == 0:
+		return "", Written{}, check(ctx) // it is written with its earlier end
 	}
 	name = w.PolicyName(it.ResourceName)
 	ctx, span := w.Service.traceWrite(ctx, name, it)
 	defer func() { endWrite(span, written, err) }()
-	if j.Kind == JobApply {
+	switch j.Kind {
+	case JobShorten:
+		written, err = w.Writer.Put(ctx, cmp.Or(it.Policy, name), it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
+	case JobApply:
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
 		if err == nil {
 			err = w.protect(ctx, it, check)
 		}
-	} else {
+	default:
 		written, err = w.Writer.Drop(ctx, cmp.Or(it.Policy, name), it.ResourceName, []string{it.SID}, check)
 	}
 	return cmp.Or(written.Policy, name), written, err
@@ -299,8 +307,11 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 
 // wanted reports whether the item still needs the job.
 func (j *Job) wanted(t *Ticket) bool {
-	if j.Kind == JobApply {
+	switch j.Kind {
+	case JobApply:
 		return t.Items[j.Item].State.MayBeOnHost()
+	case JobShorten:
+		return t.Items[j.Item].State.MayBeOnHost() && !t.Items[j.Item].ShortenTo.IsZero()
 	}
 	return t.Items[j.Item].State == StateRevoking
 }
@@ -320,6 +331,7 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	w.Log.Warn("a job failed", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
+		case j.Kind == JobShorten: // the grant is in force meanwhile, and ends at the earlier time all the same
 		case permanent && j.Kind == JobApply:
 			t.Fail(j.Item, hostRefused(t.Kind, refused.Message), now)
 		case permanent:

@@ -34,7 +34,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
-	watch, err := WatchedDays(ctx, r, quiet, in.Now, nil)
+	watch, err := Watched(ctx, r, quiet, in.Now, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}
@@ -80,14 +80,14 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	return out, nil
 }
 
-// Covers reports whether every member in which a resource is placed was watched for nearly all of the window, and is
-// watched at its end. A name with a wildcard may be placed in any member. An unknown placement is not covered.
+// Covers reports whether every member in which a resource is placed was watched for nearly all of the window, is watched at
+// its end, and lost few flows. A name with a wildcard may be placed in any member. An unknown placement is not covered.
 func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
 	names, known := f.PlacedIn(s, resource)
 	if strings.HasSuffix(resource, "*") {
 		names, known = f.all()
 	}
-	return known && w.Of(names).WellCovered()
+	return known && w.Of(names).reliability().Enough
 }
 
 // CoversAll is Covers for every resource of every statement.
