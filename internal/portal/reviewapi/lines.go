@@ -218,7 +218,7 @@ func (a *API) DecideReviewLines(ctx context.Context, r openapi.DecideReviewLines
 		if res.Err != nil {
 			o.Problem = new(a.Server.ProblemOf(core.GinContext(ctx), res.Err))
 		}
-		if a.Reviews.Shows(who, &res.Line) {
+		if res.Line.Version > 0 && a.Reviews.Shows(who, &res.Line) {
 			o.Current = new(a.line(c, who, x, &res.Line, now))
 		}
 	}
