@@ -293,7 +293,7 @@ func TestStands(t *testing.T) {
 	}{
 		"no line":      {"nothing happened to it", nil, approval.StateEffective, true},
 		"revoked":      {"somebody took it back", []ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking)}, approval.StateEffective, false},
-		"shortened": {"the backup has a later end", []ledger.Entry{entry("shortened", "1", approval.StateEffective)}, approval.StateEffective, false},
+		"shortened":    {"the backup has a later end", []ledger.Entry{entry("shortened", "1", approval.StateEffective)}, approval.StateEffective, false},
 		"another item": {"only item 2 was revoked", []ledger.Entry{entry("revoke-requested", "2", approval.StateRevoking)}, approval.StateEffective, true},
 		"revoked, commented": {
 			"a comment about the whole ticket hides nothing",
