@@ -32,24 +32,33 @@ func (t *Ticket) Shorten(i int, until time.Time, why Event, now time.Time) (bool
 	return true, nil
 }
 
-// ShortenWritten records that the statement of a shortened item has the earlier end, in a generation of its policy. An item
-// that is not written yet has no generation, and is written with the earlier end.
-func (t *Ticket) ShortenWritten(i int, w Written, now time.Time) {
+// ShortenWritten records that the statement of a shortened item has the given end, in a generation of its policy. An item
+// that is not written yet has no policy, and is written with the earlier end.
+func (t *Ticket) ShortenWritten(i int, w Written, end, now time.Time) {
 	it := &t.Items[i]
 	if !it.State.MayBeOnHost() || it.ShortenTo.IsZero() {
 		return
 	}
-	it.keepEnd()
-	if it.WrittenGeneration > 0 && w.Generation > 0 {
+	if it.Policy != "" {
 		it.PolicyUID, it.WrittenGeneration = w.UID, w.Generation
 		if w.Policy != "" {
 			it.Policy = w.Policy
 		}
 	}
+	t.writtenUntil(i, end)
 	t.touch(now)
 }
 
-// keepEnd makes the end that the statement now has the item's expiry.
-func (it *Item) keepEnd() {
-	it.ExpiresAt, it.ShortenTo = it.End(), time.Time{}
+// writtenUntil records which end the statement of an item has. If the item was shortened while the statement was being
+// written, the statement has a later end and is written once more.
+func (t *Ticket) writtenUntil(i int, end time.Time) {
+	it := &t.Items[i]
+	if !t.Kind.Access() || !it.State.MayBeOnHost() {
+		return
+	}
+	want := it.End()
+	if it.ExpiresAt, it.ShortenTo = want, (time.Time{}); !end.Equal(want) {
+		it.ExpiresAt, it.ShortenTo = end, want
+		t.enqueue(JobShorten, i)
+	}
 }

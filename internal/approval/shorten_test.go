@@ -126,6 +126,34 @@ func TestShortenBeforeTheWrite(t *testing.T) {
 	}
 }
 
+// TestShortenDuringTheWrite checks that a grant that is shortened while its statement is being written gets the earlier end
+// after that, and is not regarded as altered.
+func TestShortenDuringTheWrite(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	until := w.clock.Now().Add(30 * time.Minute).Truncate(time.Second).UTC()
+	x := w.worker("one")
+	x.SetStep(func(point string) {
+		if point == "checked" && w.item(n).ShortenedAt.IsZero() {
+			w.shorten(n, until)
+		}
+	})
+	w.drain(x)
+	if it := w.item(n); !w.notAfter("r", n).Equal(until) || !it.ExpiresAt.Equal(until) || !it.ShortenTo.IsZero() || approval.Altered(it, w.policy("r")) {
+		t.Errorf("the policy says %s, the item %s and %s, altered %t", w.notAfter("r", n), it.ExpiresAt, it.ShortenTo, approval.Altered(it, w.policy("r")))
+	}
+}
+
+// item returns the item of a ticket that has one.
+func (w *world) item(n int64) approval.Item {
+	w.t.Helper()
+	got, err := w.store.Get(w.t.Context(), n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got.Items[0]
+}
+
 // TestShortenCrashAnywhere kills the worker at each point of a shortening.
 func TestShortenCrashAnywhere(t *testing.T) {
 	for at := 1; ; at++ {

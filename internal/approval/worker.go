@@ -147,11 +147,12 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	}
 	ctx, span := w.Service.traceJob(ctx, t, j, begin)
 	defer span.End()
+	end := t.Items[j.Item].End() // of the statement that is written
 	name, written, err := w.write(ctx, j, t)
 	traceOutcome(span, err)
 	if err == nil || settled(err) {
 		w.step("written")
-		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
+		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, end, err); return nil })
 		if err != nil {
 			tracing.Fail(span, "the outcome was not stored")
 			return err
@@ -176,8 +177,8 @@ func settled(err error) bool {
 		errors.As(err, &refused) && refused.Final
 }
 
-// settle applies the result of a finished job to its item.
-func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
+// settle applies the result of a finished job to its item. The statement that was written has the given end.
+func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end time.Time, why error) {
 	now := w.Service.Now()
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
@@ -196,9 +197,10 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
 	case why != nil:
 	case j.Kind == JobShorten:
-		t.ShortenWritten(j.Item, written, now)
+		t.ShortenWritten(j.Item, written, end, now)
 	case j.Kind == JobApply:
 		t.Written(j.Item, name, written, now)
+		t.writtenUntil(j.Item, end)
 	default:
 		t.Removed(j.Item, name, written, now)
 	}
@@ -221,7 +223,7 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 		written, err = w.Objects.Apply(ctx, *it.Change, check)
 		endWrite(span, written, err)
 		return j.Key, written, err
-	case j.Kind == JobShorten && it.WrittenGeneration == 0:
+	case j.Kind == JobShorten && it.Policy == "":
 		return "", Written{}, check(ctx) // it is written with its earlier end
 	}
 	name = w.PolicyName(it.ResourceName)

@@ -46,7 +46,6 @@ func (t *Ticket) Written(i int, name string, w Written, now time.Time) {
 	if it.State == StateApplying && it.WrittenGeneration == w.Generation && it.PolicyUID == w.UID {
 		return
 	}
-	it.keepEnd()
 	it.State, it.Policy, it.PolicyUID, it.WrittenGeneration = StateApplying, name, w.UID, w.Generation
 	t.event(now, Event{Kind: EventWritten, Item: i})
 	switch {
