@@ -193,7 +193,8 @@ func (w *Worker) addEvidence(ctx context.Context, c Campaign, lines []Line, now 
 		}
 		grants := make([]approval.StandingGrant, len(part))
 		for i, l := range part {
-			grants[i] = approval.StandingGrant{Target: l.Target, ApplicationName: l.ApplicationName, ResourceName: l.ResourceName, Since: l.Since, SIDs: l.SIDs}
+			grants[i] = approval.StandingGrant{Target: l.Target, Application: l.Application, ApplicationName: l.ApplicationName, Resource: l.Resource,
+				ResourceName: l.ResourceName, Actions: l.Actions, Since: l.Since, End: l.End, Requesters: l.Requesters, SIDs: l.SIDs, Version: l.Grant}
 		}
 		found, err := w.Evidence.Evidence(ctx, grants, c.WindowDays, now)
 		if err != nil {
