@@ -60,7 +60,7 @@ const (
 	MaxLength     = 180 * 24 * time.Hour
 	MinGrace      = 24 * time.Hour
 	MaxGrace      = 180 * 24 * time.Hour
-	MinWindow     = 7
+	MinWindow     = minQuiet // a shorter one proves no lack of use
 	MaxWindow     = 365
 	DefaultWindow = 90
 )

@@ -166,11 +166,12 @@ func (w *Worker) prepare(ctx context.Context, c Campaign) error {
 		if c.Build != build || c.State != StatePreparing {
 			return News{}, ErrNotBuilding
 		}
+		c.postpone(now)
 		// What changed since the grants were read is found by the first sweep.
 		c.State, c.OpenedAt, c.Swept, c.Build = StateOpen, now, now.Add(-sweepOverlap), ""
 		c.NextReminder = nextReminder(c, now)
 		n := News{Entries: []ledger.Entry{{At: now, Action: "review.opened", Object: FormatID(c.ID),
-			Details: map[string]string{"lines": fmt.Sprint(len(lines)), "reviewers": fmt.Sprint(len(counts))}}}}
+			Details: map[string]string{"lines": fmt.Sprint(len(lines)), "reviewers": fmt.Sprint(len(counts)), "deadline": c.Deadline.Format(time.RFC3339)}}}}
 		if len(counts) > 0 {
 			n.Notifications = append(n.Notifications, notification(c, eventOpened, now, counts))
 		}
@@ -180,6 +181,16 @@ func (w *Worker) prepare(ctx context.Context, c Campaign) error {
 		w.step("opened")
 	}
 	return err
+}
+
+// shortPreparation is how long collecting the lines takes at most without moving the deadline.
+const shortPreparation = 5 * time.Minute
+
+// postpone moves the deadline of a campaign that opens late, so that the reviewers have the time that was planned.
+func (c *Campaign) postpone(opening time.Time) {
+	if late := opening.Sub(c.CreatedAt); late > shortPreparation {
+		c.Deadline = c.Deadline.Add(late)
+	}
 }
 
 // grantsAtOnce bounds the resources of one query to the flow store.
@@ -449,8 +460,7 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 	return err
 }
 
-// close closes a campaign of which every line has an outcome, and whose lines cannot be decided any more or were all
-// decided.
+// close closes a campaign of which every line has an outcome, and whose lines cannot be decided any more.
 func (w *Worker) close(ctx context.Context, c *Campaign) error {
 	now := w.Now().UTC()
 	if c.Deciding(now) {

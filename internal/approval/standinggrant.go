@@ -202,25 +202,34 @@ func (v Verdict) event() Event {
 	return e
 }
 
-// RevokeReviewed revokes an access with all of its extensions, the last one first. It does nothing for what has ended.
+// RevokeReviewed revokes an access with all of its extensions, the last one first. It does nothing for what has ended, and
+// nothing if it was executed before.
 func (s *Service) RevokeReviewed(ctx context.Context, of Target, v Verdict) error {
-	return s.eachOfAccess(ctx, of, func(t *Ticket, i int) error {
+	return s.eachOfAccess(ctx, of, EventRevokeRequested, v.Review, func(t *Ticket, i int) error {
 		t.revoke(i, v.event(), s.Now())
 		return nil
 	})
 }
 
-// ShortenReviewed gives an access an end at v.Until, unless it ends before that. It does nothing for what has ended.
+// ShortenReviewed gives an access an end at v.Until, unless it ends before that. It does nothing for what has ended, and
+// nothing if it was executed before, so that an extension that was approved since keeps its end.
 func (s *Service) ShortenReviewed(ctx context.Context, of Target, v Verdict) error {
-	return s.eachOfAccess(ctx, of, func(t *Ticket, i int) error {
+	return s.eachOfAccess(ctx, of, EventShortened, v.Review, func(t *Ticket, i int) error {
 		_, err := t.Shorten(i, v.Until, v.event(), s.Now())
 		return err
 	})
 }
 
-// eachOfAccess applies a transition to every grant of an access that stands, extensions first, so that an interruption
-// leaves the first grant to be found again.
-func (s *Service) eachOfAccess(ctx context.Context, of Target, f func(*Ticket, int) error) error {
+// eachOfAccess applies a transition of a review, which records a kind of event, to every grant of an access that stands,
+// extensions first. The first grant is changed last, so its timeline contains whether all of them were changed before.
+func (s *Service) eachOfAccess(ctx context.Context, of Target, kind EventKind, review string, f func(*Ticket, int) error) error {
+	first, err := s.Store.Get(ctx, of.Ticket)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(first.Events, func(e Event) bool { return e.Item == of.Item && e.Kind == kind && e.Step == review }) {
+		return nil
+	}
 	chain := []Target{of}
 	if err := s.eachExtension(ctx, of, func(t *Ticket, i int) error {
 		chain = append(chain, Target{t.Number, i})

@@ -83,7 +83,7 @@ func TestAccessReview(t *testing.T) {
 		t.Errorf("preview: %+v", preview)
 	}
 	var made struct{ ID, State string }
-	key := http.Header{"Idempotency-Key": {"0123456789"}}
+	key := http.Header{"X-Acp-Request": {"1"}, "Idempotency-Key": {"0123456789"}}
 	body := newReview(x)
 	dave.PostWith("/api/v1/reviews", body, key).Into(t, &made)
 	var again struct{ ID string }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
@@ -118,9 +119,10 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 	return row
 }
 
-// harmless returns text of users in a form that spreadsheets do not read as a formula.
+// harmless returns text of users in a form that spreadsheets do not read as a formula. Some read the wide forms of the
+// signs, too.
 func harmless(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
+	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + s
 	}
 	return s

@@ -143,7 +143,7 @@ export function NewReviewPage() {
             <div className={classes.pair}>
               {number("due", 1, 180, "deadline")}
               {number("remind", 1, 180, "remindEveryDays", true)}
-              {number("window", 7, 365, "windowDays")}
+              {number("window", 14, 365, "windowDays")}
             </div>
             <Text size="xs" c="dimmed">{t("accessReview.windowHint")}</Text>
             <div className={classes.pair}>
