@@ -65,6 +65,14 @@ const (
 	DefaultWindow = 90
 )
 
+// bounds limits what one campaign stores.
+type bounds struct {
+	lines       int
+	assignments int // pairs of a line and one of its reviewers
+}
+
+var defaultBounds = bounds{lines: 200_000, assignments: 1_000_000}
+
 // Campaign is one review of many accesses.
 type Campaign struct {
 	ID        int64     `json:"-"`

@@ -128,6 +128,25 @@ func TestInputIsChecked(t *testing.T) {
 	}
 }
 
+// TestTooLarge checks that a campaign that is too large is refused before it is created.
+func TestTooLarge(t *testing.T) {
+	w := newWorld(t)
+	w.grant("alice", "cart", "orders", 0) // one reviewer
+	w.grant("alice", "cart", "stock", 0)  // two reviewers
+	for _, tc := range []struct {
+		lines, assignments int
+		want               approval.Code
+	}{{2, 3, ""}, {1, 3, approval.CodeInvalid}, {2, 2, approval.CodeInvalid}} {
+		w.SetBounds(tc.lines, tc.assignments)
+		if _, err := w.Preview(t.Context(), sam, w.input()); approval.CodeOf(err) != tc.want {
+			t.Errorf("preview with at most %d lines and %d assignments: %v, want %q", tc.lines, tc.assignments, err, tc.want)
+		}
+		if _, err := w.Create(t.Context(), sam, w.input()); approval.CodeOf(err) != tc.want {
+			t.Errorf("with at most %d lines and %d assignments: %v, want %q", tc.lines, tc.assignments, err, tc.want)
+		}
+	}
+}
+
 // TestDecisions follows each decision from the reviewer to the grant, the ledger and the end of the campaign.
 func TestDecisions(t *testing.T) {
 	w := newWorld(t)

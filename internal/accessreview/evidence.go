@@ -10,7 +10,7 @@ import (
 
 // Evidence is what was seen of an access in a window of time.
 type Evidence struct {
-	At   time.Time `json:"at,omitzero"` // when it was collected; zero if the flows could not be read
+	At   time.Time `json:"at,omitzero"` // when it was collected; zero if nothing is known, for example because the flows could not be read
 	Days int       `json:"days"`        // the length of the window, or the age of the access if it is younger
 	// LastUsed is zero, and Count 0, if no use was seen.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
@@ -28,7 +28,8 @@ type Evidence struct {
 
 // EvidenceReader reads the evidence of accesses from flows.
 type EvidenceReader interface {
-	// Evidence returns the evidence of accesses in the days before an instant, by the first grant of each.
+	// Evidence returns the evidence of accesses in the days before an instant, by the first grant of each. An access of which
+	// nothing is known has none.
 	Evidence(ctx context.Context, grants []approval.StandingGrant, days int, now time.Time) (map[approval.Target]Evidence, error)
 }
 

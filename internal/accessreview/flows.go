@@ -50,9 +50,19 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 	if err != nil {
 		return nil, err
 	}
+	written := map[string]map[string]bool{} // the sids of the statements about a resource
+	for _, r := range resources {
+		written[r] = map[string]bool{}
+		for _, st := range snap.StatementsAbout(r) {
+			written[r][st.Ref.SID] = true
+		}
+	}
 	out := make(map[approval.Target]Evidence, len(grants))
 	fleet := f.Fleet()
 	for _, g := range grants {
+		if !slices.ContainsFunc(g.SIDs, func(sid string) bool { return written[g.ResourceName][sid] }) {
+			continue // no policy has a statement of it yet, or any more, so no connection can be attributed to it
+		}
 		from := since
 		if g.Since.After(from) {
 			from = g.Since

@@ -40,10 +40,13 @@ type Config struct {
 }
 
 // Service contains what people do with campaigns.
-type Service struct{ Config }
+type Service struct {
+	Config
+	bounds bounds
+}
 
 // NewService returns a Service.
-func NewService(c Config) *Service { return &Service{c} }
+func NewService(c Config) *Service { return &Service{Config: c, bounds: defaultBounds} }
 
 // Input is the wanted campaign.
 type Input struct {
@@ -185,13 +188,15 @@ func (s *Service) Preview(ctx context.Context, a approval.Actor, in Input) (Prev
 	return out, nil
 }
 
-// collect returns the lines of a campaign, ordered by resource and application, without evidence and numbers.
+// collect returns the lines of a campaign, ordered by resource and application, without evidence and numbers. It returns an
+// error if they exceed the bounds, which a large group as reviewers of many accesses does.
 func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, now time.Time) ([]Line, error) {
 	grants, err := s.Grants.StandingGrants(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []Line
+	assignments := 0
 	for _, g := range grants {
 		application, resource := entities(c, g.ApplicationName, g.ResourceName)
 		class := s.ClassOf(g.ResourceName)
@@ -203,6 +208,9 @@ func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, n
 			End: g.End, Requesters: g.Requesters, SIDs: g.SIDs, Grant: g.Version, Recommendation: None}
 		l.Rule, l.Reviewers = reviewersOf(c, x.Rules, application, resource, g.Requesters)
 		out = append(out, l)
+		if assignments += len(l.Reviewers); len(out) > s.bounds.lines || assignments > s.bounds.assignments {
+			return nil, invalid("scope", message.ReviewTooLarge(s.bounds.lines, s.bounds.assignments))
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Line) int {
 		return strings.Compare(a.ResourceName+"\x00"+a.ApplicationName, b.ResourceName+"\x00"+b.ApplicationName)
@@ -217,6 +225,9 @@ func (s *Service) Create(ctx context.Context, a approval.Actor, in Input) (Campa
 	}
 	now := s.Now().UTC()
 	if err := s.check(&in, now); err != nil {
+		return Campaign{}, err
+	}
+	if _, err := s.collect(ctx, s.Catalog(), Campaign{Scope: in.Scope, Rules: in.Rules}, now); err != nil {
 		return Campaign{}, err
 	}
 	x := Campaign{State: StatePreparing, CreatedAt: now, Name: in.Name, CreatedBy: a.ID, Scope: in.Scope, Rules: in.Rules, Silence: in.Silence,

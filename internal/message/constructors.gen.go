@@ -3222,6 +3222,11 @@ func ReviewTextNeeded() Message {
 	return Message{Code: "review.text-needed", Text: "Say what the review found."}
 }
 
+// ReviewTooLarge is "An access review has at most {lines} accesses and {assignments} assignments of an access to a reviewer. Choose a smaller scope, or a smaller group as reviewers.".
+func ReviewTooLarge(lines int, assignments int) Message {
+	return build("review.too-large", param{"assignments", assignments}, param{"lines", lines})
+}
+
 // ReviewTooManyChoices is "Decide between 1 and {limit} lines at once.".
 func ReviewTooManyChoices(limit int) Message {
 	return build("review.too-many-choices", param{"limit", limit})

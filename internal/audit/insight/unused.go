@@ -83,11 +83,17 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 // Covers reports whether every member in which a resource is placed was watched for nearly all of the window, is watched at
 // its end, and lost few flows. A name with a wildcard may be placed in any member. An unknown placement is not covered.
 func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
-	names, known := f.PlacedIn(s, resource)
-	if strings.HasSuffix(resource, "*") {
-		names, known = f.all()
-	}
+	names, known := f.watchedFor(s, resource)
 	return known && w.Of(names).reliability().Enough
+}
+
+// watchedFor returns the members that must have been watched to judge the use of a resource: those in which it is placed, or
+// every member for a name with a wildcard.
+func (f Fleet) watchedFor(s *policy.Snapshot, resource string) ([]string, bool) {
+	if strings.HasSuffix(resource, "*") {
+		return f.all()
+	}
+	return f.PlacedIn(s, resource)
 }
 
 // CoversAll is Covers for every resource of every statement.

@@ -70,7 +70,7 @@ type Reliability struct {
 // ReliabilityOf returns how well a resource was watched from an instant on, by the members in which it is placed. It is not
 // enough if the placement is not known.
 func (w *Watch) ReliabilityOf(f Fleet, s *policy.Snapshot, resource string, since time.Time) Reliability {
-	names, known := f.PlacedIn(s, resource)
+	names, known := f.watchedFor(s, resource)
 	if !known || len(names) == 0 {
 		return Reliability{}
 	}

@@ -646,6 +646,7 @@ export const messages: Readonly<Record<string, { en: string; zh: string }>> = {
   "review.sensitivity-unknown": { en: "The sensitivities are low, medium and high.", zh: "敏感度为 low、medium 和 high。" },
   "review.silence-unknown": { en: "Choose what happens to what nobody decides: shorten, revoke or keep.", zh: "请选择无人决定时的处理：缩短、回收或保留。" },
   "review.text-needed": { en: "Say what the review found.", zh: "请说明复核结果。" },
+  "review.too-large": { en: "An access review has at most {lines} accesses and {assignments} assignments of an access to a reviewer. Choose a smaller scope, or a smaller group as reviewers.", zh: "一次访问复核最多包含 {lines} 项访问和 {assignments} 个“访问—复核人”分配。请缩小范围，或选择较小的复核组。" },
   "review.too-many-choices": { en: "Decide between 1 and {limit} lines at once.", zh: "一次请决定 1 到 {limit} 行。" },
   "revoke.no-grant": { en: "The ticket is {state}: there is no grant to revoke.", zh: "工单状态为 {state}，没有可回收的授权。" },
   "revoke.not-owner": { en: "Only an owner of the resource or of the application, or the security team, can revoke.", zh: "只有资源或应用的负责人以及安全团队可以回收。" },
