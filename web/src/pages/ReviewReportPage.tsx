@@ -47,18 +47,15 @@ function Row({ line }: { line: ReviewLine }) {
       <td>
         <strong>{line.application.title} → {line.resource.title}</strong>
         <div className={classes.muted}>{words.list(line.actions)} · {line.ticket}</div>
-        <div className={classes.muted}>{t("accessReview.since")} <DayAndTime at={line.since} /> · {line.end ? <DayAndTime at={line.end} /> : t("accessReview.permanent")}</div>
+        <div className={classes.muted}>{t("accessReview.since")} <DayAndTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}</div>
       </td>
-      <td><Use evidence={line.evidence} /></td>
+      <td><Use evidence={line.evidence} paper /></td>
       <td><RecommendationBadge recommendation={line.recommendation} /></td>
       <td>
         {line.reviewers.length > 0 ? line.reviewers.map(({ displayName }) => displayName).join(", ") : t("accessReview.nobody")}
         <div className={classes.muted}>{rule(line.rule)}</div>
       </td>
-      <td>
-        <LineState line={line} />
-        {line.decidedAt && <div className={classes.muted}><DayAndTime at={line.decidedAt} /></div>}
-      </td>
+      <td><LineState line={line} paper /></td>
     </tr>
   );
 }
@@ -73,7 +70,7 @@ function Report({ review }: { review: AccessReview }) {
   }, [fetchNextPage, hasNextPage, isFetchNextPageError, isFetchingNextPage, read]);
   return (
     <>
-      {review.state !== "closed" && <Notice testId="report-open">{t("accessReview.reportOpen")}</Notice>}
+      {review.state !== "closed" && <div className={classes.above}><Notice testId="report-open">{t("accessReview.reportOpen")}</Notice></div>}
       <ReviewFacts review={review} />
       <Counts review={review} />
       <Loaded query={query}>

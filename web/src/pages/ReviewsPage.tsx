@@ -13,6 +13,7 @@ import { Page } from "../components/Page";
 import { Progress, ReviewStateBadge } from "../components/reviews/parts";
 import { WaitingReviews } from "../components/reviews/WaitingReviews";
 import tables from "../components/Tables.module.css";
+import reviews from "../components/reviews/Reviews.module.css";
 import { RelativeTime } from "../components/Time";
 import { decidedOf } from "../lib/reviews";
 import { instant } from "../lib/table-sort";
@@ -46,7 +47,7 @@ export function ReviewsPage() {
   ];
   return (
     <Page wide title={t("accessReview.title")} sub={t("accessReview.intro")} actions={mayCreate && begin}>
-      <WaitingReviews />
+      <div className={reviews.above}><WaitingReviews /></div>
       <Loaded query={query}>
         {({ pages }) => {
           const rows = pages.flatMap(({ items }) => items);

@@ -22,8 +22,8 @@ export function ReviewStateBadge({ review }: { review: AccessReview }) {
   return <ToneBadge tone={review.state === "closed" ? "idle" : "busy"} word={word} value={review.state} testId="review-state" />;
 }
 
-/** LineState shows what was decided about a line, by whom, and what became of it. */
-export function LineState({ line }: { line: ReviewLine }) {
+/** LineState shows what was decided about a line, by whom, and what became of it. On paper, times are exact. */
+export function LineState({ line, paper = false }: { line: ReviewLine; paper?: boolean }) {
   const { t } = useTranslation();
   const by = line.silent ? t("accessReview.silent") : line.decidedBy?.displayName;
   return (
@@ -35,7 +35,7 @@ export function LineState({ line }: { line: ReviewLine }) {
         <span className={classes.muted}>
           {by}
           {line.onBehalfOf && ` (${line.onBehalfOf.displayName})`}
-          {line.decidedAt && <>, <RelativeTime at={line.decidedAt} /></>}
+          {line.decidedAt && <>, {paper ? <DayAndTime at={line.decidedAt} /> : <RelativeTime at={line.decidedAt} />}</>}
         </span>
       )}
       {line.until && line.outcome !== "ended" && (
@@ -48,17 +48,18 @@ export function LineState({ line }: { line: ReviewLine }) {
   );
 }
 
-/** Use shows the observed use of an access, and how far it can be relied on. */
-export function Use({ evidence }: { evidence: ReviewEvidence }) {
+/** Use shows the observed use of an access, and how far it can be relied on. On paper, times are exact. */
+export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; paper?: boolean }) {
   const { t } = useTranslation();
+  const words = useWords();
   const { at, lastUsed, count, days, refused, watched, watchedPercent, lostPercent, member } = evidence;
   if (!at) return <span className={classes.muted}>{t("accessReview.useUnknown")}</span>;
   return (
     <span className={classes.use} data-testid="use">
       {lastUsed ? (
         <span>
-          {t("accessReview.lastUsed")} <RelativeTime at={lastUsed} />
-          {count > 0 && <span className={classes.muted}> · {t("accessReview.connections", { count })}</span>}
+          {t("accessReview.lastUsed")} {paper ? <DayAndTime at={lastUsed} /> : <RelativeTime at={lastUsed} />}
+          {count > 0 && <span className={classes.muted}> · {t("accessReview.connections", { count, number: words.number(count) })}</span>}
         </span>
       ) : (
         <span>{t(watched ? "accessReview.neverIn" : "accessReview.notSeenIn", { count: days })}</span>
@@ -80,7 +81,7 @@ export function LineAccess({ line }: { line: ReviewLine }) {
         <RefName kind="resources" about={line.resource} />
       </span>
       <span className={classes.muted}>
-        {words.list(line.actions)} · {t("accessReview.since")} <RelativeTime at={line.since} /> · {line.end ? <DayAndTime at={line.end} /> : t("accessReview.permanent")}
+        {words.list(line.actions)} · {t("accessReview.since")} <RelativeTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}
       </span>
       {line.changedAt && <span className={classes.muted}>{t("accessReview.changed")}</span>}
     </span>
