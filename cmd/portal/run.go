@@ -259,7 +259,9 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Log:       log,
 	}
 	reviewStore := reviewstore.New(db)
-	reviews := accessreview.NewService(accessreview.Config{Store: reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: h.ClassOf, Now: wallclock.Now})
+	reviews := accessreview.NewService(
+		accessreview.Config{Store: reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: h.ClassOf, Now: wallclock.Now},
+	)
 	reviewer := accessreview.NewWorker(reviews, replica, &accessreview.Flows{Reader: flows, Snapshot: h.Snapshot, Fleet: h.Fleet}, reviewEvery, log)
 	for i := range workers {
 		outbox = append(

@@ -144,7 +144,7 @@ type Counts struct {
 }
 
 // includes reports whether a scope selects an access.
-func (s Scope) includes(c *catalog.Catalog, class string, application, resource catalog.Entity, since, now time.Time) bool {
+func (s Scope) includes(class string, application, resource catalog.Entity, since, now time.Time) bool {
 	team := func(e catalog.Entity) bool {
 		return slices.ContainsFunc(e.Owners, func(o catalog.Owner) bool { return o.Kind == catalog.OwnerGroup && slices.Contains(s.Teams, o.ID) })
 	}

@@ -54,7 +54,7 @@ func TestReviewers(t *testing.T) {
 		{"the security team may decide for others", sam, team, ""},
 	} {
 		err := w.decide(tc.who, c.ID, tc.ticket, accessreview.Keep)
-		if got := approval.CodeOf(err); got != tc.want && !(tc.ticket == own && got == approval.CodeNotFound) {
+		if got := approval.CodeOf(err); got != tc.want && (tc.ticket != own || got != approval.CodeNotFound) {
 			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 		}
 	}
@@ -216,7 +216,8 @@ func (w *world) refOf(id, ticket int64) string {
 // TestSilence checks the other two kinds of silence, and that an ended campaign changes nothing.
 func TestSilence(t *testing.T) {
 	for silence, want := range map[accessreview.Silence]accessreview.Counts{
-		accessreview.SilenceRevoke: {Total: 1, Revoked: 1, Silent: 1}, accessreview.SilenceKeep: {Total: 1, Kept: 1, Silent: 1}, "ended": {Total: 1, Skipped: 1},
+		accessreview.SilenceRevoke: {Total: 1, Revoked: 1, Silent: 1}, accessreview.SilenceKeep: {Total: 1, Kept: 1, Silent: 1},
+		"ended": {Total: 1, Skipped: 1},
 	} {
 		w := newWorld(t)
 		n := w.grant("alice", "cart", "stock", 0)
@@ -251,7 +252,22 @@ func TestSilence(t *testing.T) {
 // TestGrantsThatChange checks decisions about grants that were extended, revoked or expired since the line was shown.
 func TestGrantsThatChange(t *testing.T) {
 	w := newWorld(t)
-	extended, revoked, late := w.grant("alice", "cart", "orders", 240*time.Hour), w.grant("lea", "cart", "stock", 0), w.grant("alice", "cart", "stock", 240*time.Hour)
+	extended, revoked, late := w.grant(
+		"alice",
+		"cart",
+		"orders",
+		240*time.Hour,
+	), w.grant(
+		"lea",
+		"cart",
+		"stock",
+		0,
+	), w.grant(
+		"alice",
+		"cart",
+		"stock",
+		240*time.Hour,
+	)
 	c := w.open(w.input())
 	shown := w.line(c.ID, extended)
 	ext := w.grant("lea", "cart", "orders", 480*time.Hour, extended)
@@ -287,7 +303,11 @@ func TestGrantsThatChange(t *testing.T) {
 	}
 	w.now = w.now.Add(73 * time.Hour)
 	w.work()
-	if l := w.line(c.ID, late); l.Outcome != accessreview.OutcomeShortened || !w.ticket(again).Items[0].End().Equal(w.now.Add(48*time.Hour).Truncate(time.Second)) {
+	if l := w.line(
+		c.ID,
+		late,
+	); l.Outcome != accessreview.OutcomeShortened ||
+		!w.ticket(again).Items[0].End().Equal(w.now.Add(48*time.Hour).Truncate(time.Second)) {
 		t.Errorf("silence is about the grant as it is: %+v, %s", l, w.ticket(again).Items[0].End())
 	}
 }
@@ -314,7 +334,8 @@ func TestReasons(t *testing.T) {
 		decision accessreview.Decision
 		want     bool
 	}{
-		{accessreview.Evidence{}, accessreview.Keep, false}, {accessreview.Evidence{}, accessreview.Revoke, true}, {accessreview.Evidence{}, accessreview.Shorten, true},
+		{accessreview.Evidence{}, accessreview.Keep, false}, {accessreview.Evidence{}, accessreview.Revoke, true},
+		{accessreview.Evidence{}, accessreview.Shorten, true},
 		{accessreview.Evidence{Watched: true}, accessreview.Keep, true},
 	} {
 		w := newWorld(t)
@@ -418,7 +439,7 @@ func TestAppliedOnce(t *testing.T) {
 	})
 	func() {
 		defer func() {
-			if recover() != error(errCrash) {
+			if err, ok := recover().(error); !ok || !errors.Is(err, errCrash) {
 				t.Fatal("no crash")
 			}
 		}()
@@ -456,7 +477,7 @@ func TestCrashAnywhere(t *testing.T) {
 		run := func(x *accessreview.Worker) (crashed bool) {
 			defer func() {
 				if v := recover(); v != nil {
-					if v != error(errCrash) {
+					if err, ok := v.(error); !ok || !errors.Is(err, errCrash) {
 						panic(v)
 					}
 					crashed = true

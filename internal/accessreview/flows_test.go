@@ -25,21 +25,35 @@ func TestEvidence(t *testing.T) {
 			Spec: v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(name("app", "*")), LabelKey: "app"}}},
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"},
 			Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(every), LabelKey: "redis",
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}},
+				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}},
 	}
 	allow := func(sid, app, resource string) {
 		in.Policies = append(in.Policies, &v1alpha1.AccessControlPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyShard(policy.PolicyNameFor(resource), len(in.Policies)+1)},
-			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: sid, Effect: v1alpha1.EffectAllow, Actions: []v1alpha1.Action{"redis:connect"},
-				Subjects: []v1alpha1.Subject{v1alpha1.Subject(name("app", app))}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}}}})
+			Spec: v1alpha1.AccessControlPolicySpec{
+				Statements: []v1alpha1.Statement{{SID: sid, Effect: v1alpha1.EffectAllow, Actions: []v1alpha1.Action{"redis:connect"},
+					Subjects: []v1alpha1.Subject{v1alpha1.Subject(name("app", app))}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}},
+			},
+		})
 	}
 	allow("t-1-1", "cart", orders)
 	allow("t-2-1", "search", orders)
 	allow("t-4-1", "cart", every)
 	seen := now.Add(-10 * day)
 	flows := &audit.Batch{Rollups: []audit.Rollup{{Bucket: seen, Count: 7, FirstSeen: seen, LastSeen: seen.Add(time.Second),
-		Edge: audit.Edge{Cluster: "m1", SourceCluster: "m1",
-		Subject: name("app", "cart"), Resource: orders, Port: 6379, Protocol: v1alpha1.ProtocolTCP, Decision: policy.Allowed, Verdict: audit.VerdictForwarded}}}}
+		Edge: audit.Edge{
+			Cluster:       "m1",
+			SourceCluster: "m1",
+			Subject: name(
+				"app",
+				"cart",
+			),
+			Resource: orders,
+			Port:     6379,
+			Protocol: v1alpha1.ProtocolTCP,
+			Decision: policy.Allowed,
+			Verdict:  audit.VerdictForwarded,
+		}}}}
 	snap := policy.NewSnapshot(in)
 	read := func(watchedDays int, members ...string) map[int64]accessreview.Evidence {
 		t.Helper()

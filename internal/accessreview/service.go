@@ -200,7 +200,7 @@ func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, n
 	for _, g := range grants {
 		application, resource := entities(c, g.ApplicationName, g.ResourceName)
 		class := s.ClassOf(g.ResourceName)
-		if !x.Scope.includes(c, class, application, resource, g.Since, now) {
+		if !x.Scope.includes(class, application, resource, g.Since, now) {
 			continue
 		}
 		l := Line{Campaign: x.ID, State: LineOpen, Target: g.Target, Application: g.Application, ApplicationName: g.ApplicationName,
@@ -237,8 +237,13 @@ func (s *Service) Create(ctx context.Context, a approval.Actor, in Input) (Campa
 		for i, r := range x.Rules {
 			rules[i] = string(r)
 		}
-		d := map[string]string{"name": x.Name, "deadline": x.Deadline.Format(time.RFC3339), "silence": string(x.Silence), "reviewers": strings.Join(rules, ", "),
-			"scope": x.Scope.String()}
+		d := map[string]string{
+			"name":      x.Name,
+			"deadline":  x.Deadline.Format(time.RFC3339),
+			"silence":   string(x.Silence),
+			"reviewers": strings.Join(rules, ", "),
+			"scope":     x.Scope.String(),
+		}
 		if x.Grace > 0 {
 			d["grace"] = x.Grace.String()
 		}
@@ -289,7 +294,9 @@ func (s *Service) End(ctx context.Context, a approval.Actor, id int64, reason st
 		}
 		now := s.Now().UTC()
 		c.EndedAt, c.EndedBy, c.EndReason, c.NextReminder = now, a.ID, reason, time.Time{}
-		return News{Entries: []ledger.Entry{{At: now, Actor: a.ID, Action: "review.ended", Object: FormatID(c.ID), Details: map[string]string{"reason": reason}}}}, nil
+		return News{
+			Entries: []ledger.Entry{{At: now, Actor: a.ID, Action: "review.ended", Object: FormatID(c.ID), Details: map[string]string{"reason": reason}}},
+		}, nil
 	})
 	if err != nil {
 		return Campaign{}, notFound(err)

@@ -42,7 +42,12 @@ type Store interface {
 	// ChangeLines loads lines, applies a change to each and stores those that it changed, with the ledger entries. The change
 	// gets the campaign as it is in the same transaction. Errors are returned by the number of the line, and leave the line as
 	// it was; a number without a line has ErrNotFound.
-	ChangeLines(ctx context.Context, id int64, numbers []int, change func(Campaign, *Line) (changed bool, e []ledger.Entry, err error)) ([]Line, map[int]error, error)
+	ChangeLines(
+		ctx context.Context,
+		id int64,
+		numbers []int,
+		change func(Campaign, *Line) (changed bool, e []ledger.Entry, err error),
+	) ([]Line, map[int]error, error)
 	// Lines returns lines, ordered by campaign, the newest first, and number.
 	Lines(ctx context.Context, f LineFilter) ([]Line, error)
 	// Count counts the lines of campaigns; of one person, if it is not empty.

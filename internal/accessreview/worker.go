@@ -255,7 +255,7 @@ func (w *Worker) refresh(ctx context.Context, l *Line) error {
 	if probe := *l; !probe.follow(g, stands, w.Now()) {
 		return nil
 	}
-	_, err = w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+	err = w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
 		now := w.Now().UTC()
 		changed := l.follow(g, stands, now)
 		return changed, outcomeEntry(l, now), nil
@@ -264,15 +264,13 @@ func (w *Worker) refresh(ctx context.Context, l *Line) error {
 }
 
 // change changes one line, unless it was changed since it was read.
-func (w *Worker) change(ctx context.Context, l *Line, f func(*Line) (bool, []ledger.Entry, error)) (bool, error) {
-	version, changed := l.Version, false
-	lines, failed, err := w.Store.ChangeLines(ctx, l.Campaign, []int{l.Number}, func(_ Campaign, l *Line) (ok bool, e []ledger.Entry, err error) {
-		if changed = false; l.Version != version {
+func (w *Worker) change(ctx context.Context, l *Line, f func(*Line) (bool, []ledger.Entry, error)) error {
+	version := l.Version
+	lines, failed, err := w.Store.ChangeLines(ctx, l.Campaign, []int{l.Number}, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
+		if l.Version != version {
 			return false, nil, nil
 		}
-		ok, e, err = f(l)
-		changed = ok
-		return ok, e, err
+		return f(l)
 	})
 	if err == nil {
 		err = failed[l.Number]
@@ -280,7 +278,7 @@ func (w *Worker) change(ctx context.Context, l *Line, f func(*Line) (bool, []led
 	if err == nil && len(lines) == 1 {
 		*l = lines[0]
 	}
-	return changed, err
+	return err
 }
 
 // outcomeEntry returns the ledger entry of the outcome of a line, if it has one.
@@ -315,7 +313,9 @@ func (w *Worker) remind(ctx context.Context, c *Campaign) error {
 			return News{}, nil
 		}
 		return News{
-			Entries:       []ledger.Entry{{At: now, Action: "review.reminded", Object: FormatID(c.ID), Details: map[string]string{"people": fmt.Sprint(len(counts))}}},
+			Entries: []ledger.Entry{
+				{At: now, Action: "review.reminded", Object: FormatID(c.ID), Details: map[string]string{"people": fmt.Sprint(len(counts))}},
+			},
 			Notifications: notifications(c, eventReminded, now, counts),
 		}, nil
 	})
@@ -424,7 +424,7 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 		if err != nil {
 			return err
 		}
-		if _, err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+		if err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
 			now := w.Now().UTC()
 			if l.State != LineDecided {
 				return false, nil, nil
@@ -451,7 +451,7 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 		return err
 	}
 	w.step("executed")
-	_, err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+	err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
 		now := w.Now().UTC()
 		l.done(outcome, now)
 		return true, outcomeEntry(l, now), nil

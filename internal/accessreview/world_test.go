@@ -51,7 +51,9 @@ const company = `
 ---
 {kind: Component, metadata: {name: search, annotations: {acp.io/resource-name: "trnv1:rsc:o:iam:sa:app/search"}}, spec: {owner: "user:bob"}}
 ---
-{kind: Resource, metadata: {name: orders, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:orders", acp.io/sensitivity: high}}, spec: {owner: "user:bob"}}
+kind: Resource
+metadata: {name: orders, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:orders", acp.io/sensitivity: high}}
+spec: {owner: "user:bob"}
 ---
 {kind: Resource, metadata: {name: stock, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:stock"}}, spec: {owner: "group:data"}}
 `
@@ -134,13 +136,17 @@ func name(kind, id string) string {
 func (w *world) grant(requester, app, resource string, length time.Duration, extends ...int64) int64 {
 	w.t.Helper()
 	it := approval.Item{Application: app, ApplicationName: name("app", app), Resource: resource, ResourceName: name("", resource),
-		Actions: []string{fmt.Sprintf("redis:a%d", w.now.Unix())}, Duration: length, Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
+		Actions: []string{fmt.Sprintf("redis:a%d", w.now.Unix())}, Duration: length,
+		Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
 	kind := approval.KindGrant
 	if len(extends) > 0 {
 		kind, it.Target = approval.KindExtend, &approval.Target{Ticket: extends[0]}
 	}
 	w.now = w.now.Add(time.Second)
-	t, err := w.tickets.Store.Create(w.t.Context(), approval.NewTicket(approval.Draft{Kind: kind, Requester: requester, Reason: "because", Items: []approval.Item{it}}, w.now))
+	t, err := w.tickets.Store.Create(
+		w.t.Context(),
+		approval.NewTicket(approval.Draft{Kind: kind, Requester: requester, Reason: "because", Items: []approval.Item{it}}, w.now),
+	)
 	if err == nil {
 		t, err = w.tickets.Apply(w.t.Context(), t.Number, func(t *approval.Ticket) error {
 			return t.Vote(0, approval.Vote{Person: "nina", Approve: true, At: w.now})

@@ -200,7 +200,8 @@ func TestStandingGrantIncludesExtensions(t *testing.T) {
 	}
 	longer := first.End.Add(time.Hour)
 	ext := approval.NewTicket(approval.Draft{Kind: approval.KindExtend, Requester: "carol", Reason: "more", Items: []approval.Item{{
-		Application: "a", ApplicationName: "name:a", Resource: "r", ResourceName: "name:r", Actions: []string{"redis:admin"}, Target: &approval.Target{Ticket: n},
+		Application: "a", ApplicationName: "name:a", Resource: "r", ResourceName: "name:r", Actions: []string{"redis:admin"},
+		Target:   &approval.Target{Ticket: n},
 		Duration: longer.Sub(w.clock.Now()), Steps: []approval.Step{{Name: "owner", Approvers: []string{"bob"}, Quorum: 1}}}}}, w.clock.Now())
 	ext, err = w.store.Create(t.Context(), ext)
 	if err != nil {
@@ -224,7 +225,11 @@ func TestStandingGrantIncludesExtensions(t *testing.T) {
 	if one.Version == first.Version || !one.End.Equal(longer) || !slices.Equal(one.Requesters, []string{"alice", "carol"}) || len(one.SIDs) != 2 {
 		t.Errorf("the extension belongs to the access: %+v", one)
 	}
-	if err := w.svc.RevokeReviewed(t.Context(), approval.Target{Ticket: n}, approval.Verdict{Review: "R-1/1", Why: approval.Event{Message: message.TicketTimeOver()}}); err != nil {
+	if err := w.svc.RevokeReviewed(
+		t.Context(),
+		approval.Target{Ticket: n},
+		approval.Verdict{Review: "R-1/1", Why: approval.Event{Message: message.TicketTimeOver()}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	w.drain(x)

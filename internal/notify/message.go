@@ -51,8 +51,22 @@ const (
 
 // Kinds returns all kinds, most urgent first.
 func Kinds() []Kind {
-	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindRollout, KindAccessReview, KindDecided, KindEffective, KindRevoked, KindExpires,
-		KindColleague, KindComment, KindDelegation}
+	return []Kind{
+		KindBreakGlass,
+		KindVoided,
+		KindEscalated,
+		KindNeeded,
+		KindFailed,
+		KindRollout,
+		KindAccessReview,
+		KindDecided,
+		KindEffective,
+		KindRevoked,
+		KindExpires,
+		KindColleague,
+		KindComment,
+		KindDelegation,
+	}
 }
 
 // Message is one notification of one person. It is rendered when it is displayed or sent, in the language that the person uses at

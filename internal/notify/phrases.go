@@ -64,7 +64,8 @@ var english = map[string]phrase{
 		`Each line shows when the access was last used, and a recommendation. What nobody decides by {{.Clock .Until}} is decided as the review says.`,
 	),
 	"access-review/review-reminded": newPhrase(
-		`Reminder: access review "{{.Comment}}": {{if eq .Count 1}}1 access still waits{{else}}{{.Count}} accesses still wait{{end}} for your decision until {{.Clock .Until}}`,
+		`Reminder: access review "{{.Comment}}": {{if eq .Count 1}}1 access still waits{{else}}`+
+			`{{.Count}} accesses still wait{{end}} for your decision until {{.Clock .Until}}`,
 		`What nobody decides by {{.Clock .Until}} is decided as the review says.`,
 	),
 	"access-review/review-closed": newPhrase(`Access review "{{.Comment}}" is closed: {{if eq .Count 1}}1 access{{else}}{{.Count}} accesses{{end}}`,

@@ -19,7 +19,10 @@ func (x *site) grantAccess(requester, app, appName, resource, resourceName, reas
 	it := approval.Item{Application: app, ApplicationName: appName, Resource: resource, ResourceName: resourceName, Actions: []string{"redis:connect"},
 		Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
 	s := x.config.Tickets
-	t, err := s.Store.Create(ctx, approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: requester, Reason: reason, Items: []approval.Item{it}}, x.now()))
+	t, err := s.Store.Create(
+		ctx,
+		approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: requester, Reason: reason, Items: []approval.Item{it}}, x.now()),
+	)
 	if err == nil {
 		t, err = s.Apply(ctx, t.Number, func(t *approval.Ticket) error {
 			return t.Vote(0, approval.Vote{Person: "nina", Approve: true, At: x.now()})
@@ -142,7 +145,8 @@ func TestAccessReview(t *testing.T) {
 			return bob.Post(path+"/decisions", choice(line.Line, line.Version, "approve"))
 		}, 422},
 		"token without scope": {"a token that reads", func() portaltest.Answer {
-			return x.as("").PostWith(path+"/decisions", choice(line.Line, line.Version, "keep"), http.Header{"Authorization": {"Bearer " + x.token("bob", "read")}})
+			return x.as("").PostWith(path+"/decisions", choice(line.Line, line.Version, "keep"),
+				http.Header{"Authorization": {"Bearer " + x.token("bob", "read")}})
 		}, 403},
 	} {
 		if a := tc.call(); a.Status != tc.status {

@@ -24,13 +24,36 @@ const (
 
 func benchLine(n int) accessreview.Line {
 	app, resource := fmt.Sprintf("app-%d", n%2000), fmt.Sprintf("cache-%d", n/50)
-	return accessreview.Line{Number: n, Version: 1, State: accessreview.LineOpen, Target: approval.Target{Ticket: int64(n)}, Application: app,
-		ApplicationName: "trnv1:rsc:trip-com:iam:sa:app/" + app, Resource: resource, ResourceName: "trnv1:rsc:trip-com:redis:clusters:" + resource, Class: "redis",
-		Sensitivity: catalog.SensitivityMedium, Actions: []string{"redis:connect"}, Since: reviewtest.Start, Grant: "0123456789abcdef01234567",
-		Requesters: []string{"alice"}, SIDs: []string{approval.SID(int64(n), 0)}, Rule: accessreview.RuleResourceOwner,
-		Reviewers: []string{fmt.Sprintf("owner-%d", n%benchReviewers), "sam"}, Recommendation: []accessreview.Decision{accessreview.Revoke, accessreview.Shorten,
+	return accessreview.Line{
+		Number:          n,
+		Version:         1,
+		State:           accessreview.LineOpen,
+		Target:          approval.Target{Ticket: int64(n)},
+		Application:     app,
+		ApplicationName: "trnv1:rsc:trip-com:iam:sa:app/" + app,
+		Resource:        resource,
+		ResourceName:    "trnv1:rsc:trip-com:redis:clusters:" + resource,
+		Class:           "redis",
+		Sensitivity:     catalog.SensitivityMedium,
+		Actions:         []string{"redis:connect"},
+		Since:           reviewtest.Start,
+		Grant:           "0123456789abcdef01234567",
+		Requesters:      []string{"alice"},
+		SIDs:            []string{approval.SID(int64(n), 0)},
+		Rule:            accessreview.RuleResourceOwner,
+		Reviewers:       []string{fmt.Sprintf("owner-%d", n%benchReviewers), "sam"},
+		Recommendation: []accessreview.Decision{accessreview.Revoke, accessreview.Shorten,
 			accessreview.None, accessreview.Keep}[n*4/(benchLines+1)],
-		Evidence: accessreview.Evidence{At: reviewtest.Start, Days: 90, LastUsed: reviewtest.Start, Count: 12, Watched: true, WatchedPercent: 99.5, Member: "m1"}}
+		Evidence: accessreview.Evidence{
+			At:             reviewtest.Start,
+			Days:           90,
+			LastUsed:       reviewtest.Start,
+			Count:          12,
+			Watched:        true,
+			WatchedPercent: 99.5,
+			Member:         "m1",
+		},
+	}
 }
 
 // BenchmarkCampaignPage measures what the page of an access review with 100,000 lines reads: the review, its counts and one

@@ -33,8 +33,17 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 
 // Campaign returns a new campaign.
 func Campaign(name string) accessreview.Campaign {
-	return accessreview.Campaign{State: accessreview.StatePreparing, CreatedAt: Start, Name: name, CreatedBy: "sam", Rules: []accessreview.Rule{accessreview.RuleResourceOwner},
-		Silence: accessreview.SilenceShorten, Grace: 24 * time.Hour, Deadline: Start.Add(72 * time.Hour), WindowDays: 90}
+	return accessreview.Campaign{
+		State:      accessreview.StatePreparing,
+		CreatedAt:  Start,
+		Name:       name,
+		CreatedBy:  "sam",
+		Rules:      []accessreview.Rule{accessreview.RuleResourceOwner},
+		Silence:    accessreview.SilenceShorten,
+		Grace:      24 * time.Hour,
+		Deadline:   Start.Add(72 * time.Hour),
+		WindowDays: 90,
+	}
 }
 
 // Line returns the line of a ticket's grant.
@@ -190,14 +199,16 @@ func changeLines(t *testing.T, s Backend) {
 		}
 		return false, e, nil
 	})
-	if err != nil || len(failed) != 2 || !errors.Is(failed[2], no) || !errors.Is(failed[9], accessreview.ErrNotFound) || len(lines) != 3 || lines[0].Number != 3 {
+	if err != nil || len(failed) != 2 || !errors.Is(failed[2], no) || !errors.Is(failed[9], accessreview.ErrNotFound) || len(lines) != 3 ||
+		lines[0].Number != 3 {
 		t.Fatalf("%v, %v, %+v", err, failed, lines)
 	}
 	got, err := s.Lines(ctx, accessreview.LineFilter{Campaign: c.ID})
 	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
 	}
-	if got[0].Version != 2 || got[0].Outcome != accessreview.OutcomeKept || got[0].Comment != "ok" || got[1].Version != 1 || got[1].Comment != "" || got[2].Version != 1 {
+	if got[0].Version != 2 || got[0].Outcome != accessreview.OutcomeKept || got[0].Comment != "ok" || got[1].Version != 1 || got[1].Comment != "" ||
+		got[2].Version != 1 {
 		t.Errorf("%+v", got)
 	}
 	if n := s.LedgerLines() - before; n != 1 {
@@ -227,18 +238,21 @@ func lists(t *testing.T, s Backend) {
 		f    accessreview.LineFilter
 		want []accessreview.Position
 	}{
-		"campaign":       {accessreview.LineFilter{Campaign: a.ID}, []accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
-		"page":           {accessreview.LineFilter{Campaign: a.ID, After: at(a.ID, 1), Limit: 1}, []accessreview.Position{at(a.ID, 2)}},
-		"reviewer":       {accessreview.LineFilter{Reviewers: []string{"dan"}}, []accessreview.Position{at(b.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
-		"two people":     {accessreview.LineFilter{Reviewers: []string{"dan", "bob"}, Campaign: a.ID}, []accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
+		"campaign": {accessreview.LineFilter{Campaign: a.ID}, []accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
+		"page":     {accessreview.LineFilter{Campaign: a.ID, After: at(a.ID, 1), Limit: 1}, []accessreview.Position{at(a.ID, 2)}},
+		"reviewer": {accessreview.LineFilter{Reviewers: []string{"dan"}}, []accessreview.Position{at(b.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
+		"two people": {accessreview.LineFilter{Reviewers: []string{"dan", "bob"}, Campaign: a.ID},
+			[]accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
 		"next of person": {accessreview.LineFilter{Reviewers: []string{"dan"}, After: at(b.ID, 1)}, []accessreview.Position{at(a.ID, 2), at(a.ID, 3)}},
 		"open of person": {accessreview.LineFilter{Reviewers: []string{"dan"}, States: []accessreview.LineState{accessreview.LineOpen}},
 			[]accessreview.Position{at(b.ID, 1), at(a.ID, 2)}},
-		"outcome":        {accessreview.LineFilter{Campaign: a.ID, Outcomes: []accessreview.Outcome{accessreview.OutcomeRevoked}}, []accessreview.Position{at(a.ID, 3)}},
-		"recommendation": {accessreview.LineFilter{Campaign: a.ID, Recommendations: []accessreview.Decision{accessreview.Keep}}, []accessreview.Position{at(a.ID, 2)}},
-		"text":           {accessreview.LineFilter{Campaign: a.ID, Text: "APP2"}, []accessreview.Position{at(a.ID, 2)}},
-		"wildcard":       {accessreview.LineFilter{Campaign: a.ID, Text: "a%2"}, nil},
-		"pair":           {accessreview.LineFilter{Campaign: b.ID, ApplicationName: "name:app2", ResourceName: "name:r"}, []accessreview.Position{at(b.ID, 2)}},
+		"outcome": {accessreview.LineFilter{Campaign: a.ID, Outcomes: []accessreview.Outcome{accessreview.OutcomeRevoked}},
+			[]accessreview.Position{at(a.ID, 3)}},
+		"recommendation": {accessreview.LineFilter{Campaign: a.ID, Recommendations: []accessreview.Decision{accessreview.Keep}},
+			[]accessreview.Position{at(a.ID, 2)}},
+		"text":     {accessreview.LineFilter{Campaign: a.ID, Text: "APP2"}, []accessreview.Position{at(a.ID, 2)}},
+		"wildcard": {accessreview.LineFilter{Campaign: a.ID, Text: "a%2"}, nil},
+		"pair":     {accessreview.LineFilter{Campaign: b.ID, ApplicationName: "name:app2", ResourceName: "name:r"}, []accessreview.Position{at(b.ID, 2)}},
 	} {
 		lines, err := s.Lines(ctx, tc.f)
 		var got []accessreview.Position

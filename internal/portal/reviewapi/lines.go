@@ -124,7 +124,10 @@ func (a *API) ListMyReviewLines(ctx context.Context, r openapi.ListMyReviewLines
 		return out, nil
 	}
 	people, now := append([]string{who.ID}, who.StandsFor...), a.Now()
-	open, err := a.Store.Campaigns(core.RequestContext(ctx), accessreview.CampaignFilter{States: []accessreview.State{accessreview.StateOpen}, Reviewers: people})
+	open, err := a.Store.Campaigns(
+		core.RequestContext(ctx),
+		accessreview.CampaignFilter{States: []accessreview.State{accessreview.StateOpen}, Reviewers: people},
+	)
 	if err != nil {
 		return nil, err
 	}

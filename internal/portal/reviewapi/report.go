@@ -46,7 +46,8 @@ type report struct {
 
 var reportColumns = []string{"review", "name", "line", "application", "application title", "resource", "resource title", "class", "sensitivity", "actions",
 	"ticket", "granted at", "ends at", "requesters", "reviewers", "reviewer rule", "evidence at", "evidence days", "last used", "connections",
-	"observed well enough", "observed %", "flows lost %", "recommendation", "decision", "decided by", "on behalf of", "decided at", "nobody decided", "comment", "new end",
+	"observed well enough", "observed %", "flows lost %", "recommendation", "decision", "decided by", "on behalf of",
+	"decided at", "nobody decided", "comment", "new end",
 	"state", "outcome", "outcome at", "grant version"}
 
 // VisitExportReviewResponse writes the report to its end, or breaks the connection, so that a caller can distinguish a complete

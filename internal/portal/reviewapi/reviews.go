@@ -197,7 +197,8 @@ func (a *API) view(ctx context.Context, x accessreview.Campaign, n accessreview.
 	out := openapi.AccessReview{
 		Id: accessreview.FormatID(x.ID), Name: x.Name, State: openapi.ReviewState(x.State), CreatedBy: views.Person(c, x.CreatedBy), CreatedAt: x.CreatedAt,
 		OpenedAt: views.Time(x.OpenedAt), ClosedAt: views.Time(x.ClosedAt), EndedAt: views.Time(x.EndedAt), EndedBy: person(c, x.EndedBy),
-		EndReason: core.Optional(x.EndReason), Reviewers: []string{}, Silence: openapi.ReviewSilence(x.Silence), GraceDays: days(x.Grace), Deadline: x.Deadline.UTC(),
+		EndReason: core.Optional(x.EndReason), Reviewers: []string{}, Silence: openapi.ReviewSilence(x.Silence),
+		GraceDays: days(x.Grace), Deadline: x.Deadline.UTC(),
 		WindowDays: x.WindowDays, RemindEveryDays: days(x.RemindEvery), NextReminder: views.Time(x.NextReminder), Deciding: x.Deciding(a.Now()),
 		Counts: openapi.ReviewCounts{Total: n.Total, Open: n.Open, Applying: n.Applying, Kept: n.Kept, Shortened: n.Shortened, Revoked: n.Revoked,
 			Ended: n.Ended, Skipped: n.Skipped, Silent: n.Silent, Recommended: map[string]int{"keep": n.RecommendKeep, "shorten": n.RecommendShorten,
@@ -222,14 +223,35 @@ func (a *API) view(ctx context.Context, x accessreview.Campaign, n accessreview.
 func (a *API) line(c *catalog.Catalog, who approval.Actor, x accessreview.Campaign, l *accessreview.Line, now time.Time) openapi.ReviewLine {
 	e := l.Evidence
 	out := openapi.ReviewLine{
-		Review: accessreview.FormatID(l.Campaign), ReviewName: x.Name, Deadline: x.Deadline.UTC(), Line: l.Number, Version: l.Version,
-		State: openapi.ReviewLineState(l.State), OutcomeAt: views.Time(l.OutcomeAt), Application: views.Ref(c, l.ApplicationName),
-		Resource: views.Ref(c, l.ResourceName), Class: core.Optional(l.Class), Actions: append([]string{}, l.Actions...), Since: l.Since.UTC(), End: views.Time(l.End),
-		ChangedAt: views.Time(l.Changed), Ticket: approval.FormatID(l.Target.Ticket), TicketItem: &l.Target.Item, Reviewers: people(c, l.Reviewers),
-		Rule: string(l.Rule), Recommendation: openapi.ReviewRecommendation(l.Recommendation), DecidedBy: person(c, l.DecidedBy), OnBehalfOf: person(c, l.OnBehalfOf),
-		DecidedAt: views.Time(l.DecidedAt), Comment: core.Optional(l.Comment), Until: views.Time(l.Until),
-		Evidence:  openapi.ReviewEvidence{At: views.Time(e.At), Days: e.Days, LastUsed: views.Time(e.LastUsed), Count: e.Count, Watched: e.Watched},
-		CanDecide: x.Deciding(now) && a.Reviews.MayDecide(who, l),
+		Review:      accessreview.FormatID(l.Campaign),
+		ReviewName:  x.Name,
+		Deadline:    x.Deadline.UTC(),
+		Line:        l.Number,
+		Version:     l.Version,
+		State:       openapi.ReviewLineState(l.State),
+		OutcomeAt:   views.Time(l.OutcomeAt),
+		Application: views.Ref(c, l.ApplicationName),
+		Resource: views.Ref(
+			c,
+			l.ResourceName,
+		),
+		Class:          core.Optional(l.Class),
+		Actions:        append([]string{}, l.Actions...),
+		Since:          l.Since.UTC(),
+		End:            views.Time(l.End),
+		ChangedAt:      views.Time(l.Changed),
+		Ticket:         approval.FormatID(l.Target.Ticket),
+		TicketItem:     &l.Target.Item,
+		Reviewers:      people(c, l.Reviewers),
+		Rule:           string(l.Rule),
+		Recommendation: openapi.ReviewRecommendation(l.Recommendation),
+		DecidedBy:      person(c, l.DecidedBy),
+		OnBehalfOf:     person(c, l.OnBehalfOf),
+		DecidedAt:      views.Time(l.DecidedAt),
+		Comment:        core.Optional(l.Comment),
+		Until:          views.Time(l.Until),
+		Evidence:       openapi.ReviewEvidence{At: views.Time(e.At), Days: e.Days, LastUsed: views.Time(e.LastUsed), Count: e.Count, Watched: e.Watched},
+		CanDecide:      x.Deciding(now) && a.Reviews.MayDecide(who, l),
 	}
 	if l.Outcome != "" {
 		out.Outcome = new(openapi.ReviewOutcome(l.Outcome))
