@@ -33,13 +33,14 @@ func (t *Ticket) Shorten(i int, until time.Time, why Event, now time.Time) (bool
 }
 
 // ShortenWritten records that the statement of a shortened item has the given end, in a generation of its policy. An item
-// that is not written yet has no policy, and is written with the earlier end.
+// that is not written yet has no policy, and is written with the earlier end. If the policy no longer has the approved
+// statement, w is zero, and only the end of the item changes.
 func (t *Ticket) ShortenWritten(i int, w Written, end, now time.Time) {
 	it := &t.Items[i]
 	if !it.State.MayBeOnHost() || it.ShortenTo.IsZero() {
 		return
 	}
-	if it.Policy != "" {
+	if it.Policy != "" && w != (Written{}) {
 		it.PolicyUID, it.WrittenGeneration = w.UID, w.Generation
 		if w.Policy != "" {
 			it.Policy = w.Policy

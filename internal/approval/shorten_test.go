@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -82,6 +84,43 @@ func TestShortenWritesTheEarlierEnd(t *testing.T) {
 	}
 	if got := w.state(n); got != approval.StateRevoking {
 		t.Errorf("after its end the grant is %s", got)
+	}
+}
+
+// TestShortenGivesNothingBack checks that a shortening does not write a statement that somebody removed, narrowed or turned
+// into a deny in the host cluster, and that the item ends at the earlier time all the same.
+func TestShortenGivesNothingBack(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.AccessControlPolicy){
+		"Removed": func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil },
+		"Denied":  func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements[0].Effect = v1alpha1.EffectDeny },
+		"Narrowed": func(p *v1alpha1.AccessControlPolicy) {
+			p.Spec.Statements[0].NotAfter = &metav1.Time{Time: p.Spec.Statements[0].NotAfter.Add(-time.Hour)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			n := w.approved("a", "r")
+			x := w.worker("one")
+			w.drain(x)
+			p := w.policy("r")
+			change(p)
+			if err := w.client.Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			until := w.clock.Now().Add(30 * time.Minute).Truncate(time.Second).UTC()
+			w.shorten(n, until)
+			w.drain(x)
+			if diff := cmp.Diff(p.Spec, w.policy("r").Spec); diff != "" {
+				t.Errorf("the policy changed: %s", diff)
+			}
+			got, err := w.store.Get(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if it := got.Items[0]; !it.ExpiresAt.Equal(until) || !it.ShortenTo.IsZero() {
+				t.Errorf("the item ends at %s, with %s under way", it.ExpiresAt, it.ShortenTo)
+			}
+		})
 	}
 }
 

@@ -31,6 +31,9 @@ type Check func(context.Context) error
 type PolicyWriter interface {
 	// Put writes the statements to one of the policies. It creates the policy if necessary.
 	Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check Check) (Written, error)
+	// Replace writes a statement in place of the one with its sid, if current reports true for that one. It never adds a
+	// statement: if there is none to replace, it returns the zero Written.
+	Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool, check Check) (Written, error)
 	// Drop removes the statements with the sids from all of the policies. A Put that read a policy before cannot succeed
 	// afterwards.
 	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
@@ -231,7 +234,8 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 	defer func() { endWrite(span, written, err) }()
 	switch j.Kind {
 	case JobShorten:
-		written, err = w.Writer.Put(ctx, cmp.Or(it.Policy, name), it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
+		// A statement that others removed or changed since is not written again, because that would give back access.
+		written, err = w.Writer.Replace(ctx, it.Policy, it.ResourceName, Statement(it), it.isApproved, check)
 	case JobApply:
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
 		if err == nil {
