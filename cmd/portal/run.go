@@ -260,7 +260,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	reviewStore := reviewstore.New(db)
 	reviews := accessreview.NewService(
-		accessreview.Config{Store: reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: h.ClassOf, Now: wallclock.Now},
+		accessreview.Config{Store: reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: h.ClassOf, HostKnown: h.Ready,
+			Now: wallclock.Now},
 	)
 	reviewer := accessreview.NewWorker(reviews, replica, &accessreview.Flows{Reader: flows, Snapshot: h.Snapshot, Fleet: h.Fleet}, reviewEvery, log)
 	for i := range workers {

@@ -96,10 +96,11 @@ type Campaign struct {
 
 	// Build identifies the attempt to collect the lines that may add some.
 	Build string `json:"build,omitempty"`
-	// Unreadable reports that the flows could not be read at the last attempt.
-	Unreadable bool      `json:"unreadable,omitempty"`
-	OpenedAt   time.Time `json:"openedAt,omitzero"`
-	ClosedAt   time.Time `json:"closedAt,omitzero"`
+	// Unreadable reports that the flows could not be read at the last attempt, and UnreadableSince is the first such attempt.
+	Unreadable      bool      `json:"unreadable,omitempty"`
+	UnreadableSince time.Time `json:"unreadableSince,omitzero"`
+	OpenedAt        time.Time `json:"openedAt,omitzero"`
+	ClosedAt        time.Time `json:"closedAt,omitzero"`
 	// EndedBy is who ended the campaign before its deadline, with the reason.
 	EndedBy   string    `json:"endedBy,omitempty"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`

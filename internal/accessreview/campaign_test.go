@@ -395,6 +395,31 @@ func TestUnreadableFlows(t *testing.T) {
 	}
 }
 
+// TestHostUnknown checks that a campaign does not collect lines while the classes of the host cluster are not known, because a
+// scope by class would select nothing then.
+func TestHostUnknown(t *testing.T) {
+	w := newWorld(t)
+	w.grant("alice", "cart", "stock", 0)
+	in := w.input()
+	in.Scope.Classes = []string{"redis"}
+	c, err := w.Create(t.Context(), sam, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hostUnknown = true
+	if err := w.worker.Once(t.Context()); err == nil {
+		t.Error("the error is reported")
+	}
+	if c = w.campaign(c.ID); c.State != accessreview.StatePreparing {
+		t.Errorf("the campaign is %s", c.State)
+	}
+	w.hostUnknown = false
+	w.work()
+	if c = w.campaign(c.ID); c.State != accessreview.StateOpen {
+		t.Errorf("the campaign is %s", c.State)
+	}
+}
+
 // TestLateOpening checks that reviewers have the time that they were promised, although the flows could not be read for a
 // while: nothing is decided by silence before anybody could decide it.
 func TestLateOpening(t *testing.T) {
@@ -407,7 +432,11 @@ func TestLateOpening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(50 * time.Hour) // of which the portal was down for most
+	w.now = w.now.Add(50 * time.Hour) // the portal was down
+	if err := w.worker.Once(t.Context()); err == nil {
+		t.Error("the flows are unreadable for the first time, and the campaign opens")
+	}
+	w.now = w.now.Add(time.Hour)
 	w.work()
 	w.work()
 	if c = w.campaign(c.ID); c.State != accessreview.StateOpen || !c.Deadline.Equal(w.now.Add(accessreview.MinLength)) {

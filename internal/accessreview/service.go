@@ -32,9 +32,11 @@ type Config struct {
 	Store   Store
 	Grants  Grants
 	Catalog func() *catalog.Catalog
-	// ClassOf returns the class of a resource name; empty if no class covers it.
+	// ClassOf returns the class of a resource name; empty if no class covers it. It is called only while HostKnown reports true.
 	ClassOf func(resource string) string
-	Now     func() time.Time
+	// HostKnown reports whether the classes and policies of the host cluster were read.
+	HostKnown func() bool
+	Now       func() time.Time
 	// Wake lets the worker look at once.
 	Wake func()
 }
@@ -191,6 +193,9 @@ func (s *Service) Preview(ctx context.Context, a approval.Actor, in Input) (Prev
 // collect returns the lines of a campaign, ordered by resource and application, without evidence and numbers. It returns an
 // error if they exceed the bounds, which a large group as reviewers of many accesses does.
 func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, now time.Time) ([]Line, error) {
+	if !s.HostKnown() {
+		return nil, approval.HostUnknown() // without classes, a scope by class would select nothing
+	}
 	grants, err := s.Grants.StandingGrants(ctx)
 	if err != nil {
 		return nil, err

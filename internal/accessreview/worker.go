@@ -112,8 +112,8 @@ func (w *Worker) campaign(ctx context.Context, c Campaign) error {
 const (
 	// batch is the number of lines of one transaction.
 	batch = 500
-	// evidencePatience is how long a campaign waits for a flow store that cannot be read. Then it opens without evidence.
-	evidencePatience = time.Hour
+	// evidenceGracePeriod is the time for which the flow store cannot be read before a campaign opens without evidence.
+	evidenceGracePeriod = time.Hour
 )
 
 // prepare collects the lines and opens the campaign. After a crash it begins again.
@@ -121,6 +121,9 @@ func (w *Worker) prepare(ctx context.Context, c Campaign) error {
 	now := w.Now().UTC()
 	if !c.EndedAt.IsZero() {
 		_, err := w.Store.Change(ctx, c.ID, func(c *Campaign) (News, error) {
+			if c.State != StatePreparing {
+				return News{}, ErrNotBuilding
+			}
 			c.State, c.ClosedAt, c.Final = StateClosed, now, &Counts{}
 			return News{Entries: []ledger.Entry{closedEntry(c, now)}}, nil
 		})
@@ -131,9 +134,16 @@ func (w *Worker) prepare(ctx context.Context, c Campaign) error {
 	if err != nil {
 		return err
 	}
-	if err := w.addEvidence(ctx, c, lines, now); err != nil {
-		if now.Sub(c.CreatedAt) < evidencePatience {
-			_, stored := w.Store.Change(ctx, c.ID, func(c *Campaign) (News, error) { c.Unreadable = true; return News{}, nil })
+	if err := w.addEvidence(ctx, c, lines, now); errors.Is(err, errNotLeading) || ctx.Err() != nil || !w.HostKnown() {
+		return err
+	} else if err != nil {
+		if c.UnreadableSince.IsZero() || now.Sub(c.UnreadableSince) < evidenceGracePeriod {
+			_, stored := w.Store.Change(ctx, c.ID, func(c *Campaign) (News, error) {
+				if c.Unreadable = true; c.UnreadableSince.IsZero() {
+					c.UnreadableSince = now
+				}
+				return News{}, nil
+			})
 			return errors.Join(err, stored)
 		}
 		w.Log.Warn("an access review opens without evidence, because the flows cannot be read", "review", FormatID(c.ID), "error", err)
@@ -162,18 +172,22 @@ func (w *Worker) prepare(ctx context.Context, c Campaign) error {
 			counts[p]++
 		}
 	}
+	opened := w.Now().UTC() // the lines took a while
 	_, err = w.Store.Change(ctx, c.ID, func(c *Campaign) (News, error) {
 		if c.Build != build || c.State != StatePreparing {
 			return News{}, ErrNotBuilding
 		}
-		c.postpone(now)
-		// What changed since the grants were read is found by the first sweep.
-		c.State, c.OpenedAt, c.Swept, c.Build = StateOpen, now, now.Add(-sweepOverlap), ""
-		c.NextReminder = nextReminder(c, now)
-		n := News{Entries: []ledger.Entry{{At: now, Action: "review.opened", Object: FormatID(c.ID),
+		if !c.EndedAt.IsZero() {
+			return News{}, ErrNotBuilding // the next pass closes it
+		}
+		c.postpone(opened)
+		// The first sweep finds changes that were made since the grants were read.
+		c.State, c.OpenedAt, c.Swept, c.Build = StateOpen, opened, now.Add(-sweepOverlap), ""
+		c.NextReminder = nextReminder(c, opened)
+		n := News{Entries: []ledger.Entry{{At: opened, Action: "review.opened", Object: FormatID(c.ID),
 			Details: map[string]string{"lines": fmt.Sprint(len(lines)), "reviewers": fmt.Sprint(len(counts)), "deadline": c.Deadline.Format(time.RFC3339)}}}}
 		if len(counts) > 0 {
-			n.Notifications = append(n.Notifications, notification(c, eventOpened, now, counts))
+			n.Notifications = append(n.Notifications, notification(c, eventOpened, opened, counts))
 		}
 		return n, nil
 	})
@@ -255,7 +269,7 @@ func (w *Worker) refresh(ctx context.Context, l *Line) error {
 	if probe := *l; !probe.follow(g, stands, w.Now()) {
 		return nil
 	}
-	err = w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+	err = w.change(ctx, l, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
 		now := w.Now().UTC()
 		changed := l.follow(g, stands, now)
 		return changed, outcomeEntry(l, now), nil
@@ -264,13 +278,13 @@ func (w *Worker) refresh(ctx context.Context, l *Line) error {
 }
 
 // change changes one line, unless it was changed since it was read.
-func (w *Worker) change(ctx context.Context, l *Line, f func(*Line) (bool, []ledger.Entry, error)) error {
+func (w *Worker) change(ctx context.Context, l *Line, f func(Campaign, *Line) (bool, []ledger.Entry, error)) error {
 	version := l.Version
-	lines, failed, err := w.Store.ChangeLines(ctx, l.Campaign, []int{l.Number}, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
+	lines, failed, err := w.Store.ChangeLines(ctx, l.Campaign, []int{l.Number}, func(c Campaign, l *Line) (bool, []ledger.Entry, error) {
 		if l.Version != version {
 			return false, nil, nil
 		}
-		return f(l)
+		return f(c, l)
 	})
 	if err == nil {
 		err = failed[l.Number]
@@ -424,10 +438,14 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 		if err != nil {
 			return err
 		}
-		if err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+		if err := w.change(ctx, l, func(c Campaign, l *Line) (bool, []ledger.Entry, error) {
 			now := w.Now().UTC()
 			if l.State != LineDecided {
 				return false, nil, nil
+			}
+			if l.Silent && !c.EndedAt.IsZero() { // nobody decided it, and the end of the campaign leaves it as it is
+				l.done(OutcomeSkipped, now)
+				return true, outcomeEntry(l, now), nil
 			}
 			if l.follow(g, stands, now); l.State == LineDecided {
 				l.State = LineApplying
@@ -451,7 +469,7 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 		return err
 	}
 	w.step("executed")
-	err := w.change(ctx, l, func(l *Line) (bool, []ledger.Entry, error) {
+	err := w.change(ctx, l, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
 		now := w.Now().UTC()
 		l.done(outcome, now)
 		return true, outcomeEntry(l, now), nil

@@ -78,6 +78,8 @@ type world struct {
 	worker   *accessreview.Worker
 	evidence map[string]accessreview.Evidence // by the name of the resource
 	failing  error                            // what reading flows gives
+	// hostUnknown reports whether the host cluster was not read yet.
+	hostUnknown bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,7 +103,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w.store = gormstore.New(w.db)
 	w.Service = accessreview.NewService(accessreview.Config{Store: w.store, Grants: w.tickets, Catalog: func() *catalog.Catalog { return w.catalog },
-		ClassOf: func(string) string { return "redis" }, Now: clock})
+		ClassOf:   func(string) string { return "redis" },
+		HostKnown: func() bool { return !w.hostUnknown }, Now: clock})
 	w.worker = w.another("one")
 	return w
 }

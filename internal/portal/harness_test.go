@@ -222,7 +222,8 @@ func newSite(t *testing.T) *site {
 		return ""
 	}
 	x.reviewStore = reviewstore.New(db)
-	x.reviews = accessreview.NewService(accessreview.Config{Store: x.reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: classOf, Now: x.now})
+	x.reviews = accessreview.NewService(accessreview.Config{Store: x.reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: classOf,
+		HostKnown: func() bool { return true }, Now: x.now})
 	x.reviewer = accessreview.NewWorker(x.reviews, "one", &accessreview.Flows{Reader: x.flows, Snapshot: x.host.Snapshot,
 		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
