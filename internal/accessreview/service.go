@@ -20,8 +20,8 @@ type Grants interface {
 	Actor(ctx context.Context, a approval.Actor) (approval.Actor, error)
 	StandingGrants(ctx context.Context) ([]approval.StandingGrant, error)
 	StandingGrant(ctx context.Context, of approval.Target) (approval.StandingGrant, bool, error)
-	RevokeReviewed(ctx context.Context, of approval.Target, v approval.Verdict) error
-	ShortenReviewed(ctx context.Context, of approval.Target, v approval.Verdict) error
+	RevokeReviewed(ctx context.Context, of approval.Target, d approval.ReviewDecision) (approval.ReviewResult, error)
+	ShortenReviewed(ctx context.Context, of approval.Target, d approval.ReviewDecision) (approval.ReviewResult, error)
 	// ChangedGrants returns the names of the applications and resources of the grants that were changed at or after an
 	// instant.
 	ChangedGrants(ctx context.Context, since time.Time) ([]approval.GrantPair, error)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -456,23 +457,34 @@ func (w *Worker) applyLine(ctx context.Context, l *Line) error {
 		}
 		w.step("applying")
 	}
-	v := approval.Verdict{Person: l.DecidedBy, OnBehalfOf: l.OnBehalfOf, Review: l.Ref(), Until: l.Until}
-	v.Why.Comment = l.Comment
+	d := approval.ReviewDecision{Person: l.DecidedBy, OnBehalfOf: l.OnBehalfOf, Review: l.Ref(), SIDs: l.SIDs, Until: l.Until}
+	d.Why.Comment = l.Comment
 	if l.DecidedBy == "" {
-		v.Why.Message = message.ReviewNobodyDecided(FormatID(l.Campaign))
+		d.Why.Message = message.ReviewNobodyDecided(FormatID(l.Campaign))
 	}
 	outcome, execute := OutcomeRevoked, w.Grants.RevokeReviewed
 	if l.Decision == Shorten {
 		outcome, execute = OutcomeShortened, w.Grants.ShortenReviewed
 	}
-	if err := execute(ctx, l.Target, v); err != nil {
+	result, err := execute(ctx, l.Target, d)
+	if err != nil {
 		return err
 	}
 	w.step("executed")
-	err := w.change(ctx, l, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
+	if !result.Changed { // all of it ended, or has an earlier end, without the review
+		outcome = OutcomeEnded
+	}
+	err = w.change(ctx, l, func(_ Campaign, l *Line) (bool, []ledger.Entry, error) {
 		now := w.Now().UTC()
 		l.done(outcome, now)
-		return true, outcomeEntry(l, now), nil
+		entries := outcomeEntry(l, now)
+		if len(result.Later) > 0 { // an extension that nobody reviewed stands
+			l.Changed = now
+			for i := range entries {
+				entries[i].Details["notReviewed"] = strings.Join(result.Later, " ")
+			}
+		}
+		return true, entries, nil
 	})
 	w.step("recorded")
 	return err

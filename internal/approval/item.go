@@ -99,6 +99,9 @@ type Earlier struct {
 	Since      time.Time     // when the first grant was approved
 	GlassSince time.Time     `json:",omitzero"` // when the first break-glass grant began
 	Length     time.Duration // of the first grant; 0 means until revoked
+	// WholeSince is since when grants have given all of the item's actions without a gap, as far as it was known at the
+	// request; zero if no grant in force did. Since also counts grants of a part of the actions.
+	WholeSince time.Time `json:",omitzero"`
 }
 
 // Total returns the duration of the access from the first grant on, if the item begins when it is requested; 0: until

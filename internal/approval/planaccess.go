@@ -104,12 +104,26 @@ func (x *planner) covering(it *Item) (Item, *Target, error) {
 				return Item{}, nil, err
 			}
 			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) })
+			if !missing {
+				it.continueWhole(t, i)
+			}
 			if had.State == StateEffective && !missing && (target == nil || endsLater(had, best)) {
 				best, target = had, &Target{t.Number, i}
 			}
 		}
 	}
 	return best, target, nil
+}
+
+// continueWhole records in an item that it continues a grant that gives all of its actions.
+func (it *Item) continueWhole(t *Ticket, i int) {
+	since := t.granted(i)
+	if whole := t.Items[i].Earlier.WholeSince; !whole.IsZero() && whole.Before(since) {
+		since = whole
+	}
+	if e := &it.Earlier; e.WholeSince.IsZero() || since.Before(e.WholeSince) {
+		e.WholeSince = since
+	}
 }
 
 // mostExtensions bounds the search for the first grant of tickets that do not record when it began.

@@ -37,8 +37,9 @@ func (w *world) notAfter(resource string, n int64) time.Time {
 
 func (w *world) shorten(n int64, until time.Time) {
 	w.t.Helper()
-	if err := w.svc.ShortenReviewed(w.t.Context(), approval.Target{Ticket: n},
-		approval.Verdict{Person: "bob", Review: "R-1/1", Until: until, Why: approval.Event{Comment: "too long"}}); err != nil {
+	if _, err := w.svc.ShortenReviewed(w.t.Context(), approval.Target{Ticket: n},
+		approval.ReviewDecision{Person: "bob", Review: "R-1/1", SIDs: []string{approval.SID(n, 0)}, Until: until,
+			Why: approval.Event{Comment: "too long"}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -264,15 +265,79 @@ func TestStandingGrantIncludesExtensions(t *testing.T) {
 	if one.Version == first.Version || !one.End.Equal(longer) || !slices.Equal(one.Requesters, []string{"alice", "carol"}) || len(one.SIDs) != 2 {
 		t.Errorf("the extension belongs to the access: %+v", one)
 	}
-	if err := w.svc.RevokeReviewed(
-		t.Context(),
-		approval.Target{Ticket: n},
-		approval.Verdict{Review: "R-1/1", Why: approval.Event{Message: message.TicketTimeOver()}},
-	); err != nil {
-		t.Fatal(err)
+	decision := approval.ReviewDecision{Review: "R-1/1", SIDs: one.SIDs, Why: approval.Event{Message: message.TicketTimeOver()}}
+	for range 2 { // the second execution finds the first one
+		if got, err := w.svc.RevokeReviewed(t.Context(), approval.Target{Ticket: n}, decision); err != nil || !got.Changed || len(got.Later) != 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	decision.Review = "R-1/2"
+	if got, err := w.svc.RevokeReviewed(t.Context(), approval.Target{Ticket: n}, decision); err != nil || got.Changed {
+		t.Errorf("another review changed what had ended: %+v, %v", got, err)
 	}
 	w.drain(x)
 	if got, want := w.sids("r"), []string{approval.SID(other, 0)}; !slices.Equal(got, want) {
 		t.Errorf("after the revocation the policy has %v, want %v", got, want)
+	}
+}
+
+// TestReviewedLeavesLaterGrants checks that a decision ends only the grants that it is about, and reports those that stand.
+func TestReviewedLeavesLaterGrants(t *testing.T) {
+	m := quiet(t)
+	n := m.granted(240 * time.Hour)
+	m.now = m.now.Add(time.Hour)
+	of := approval.Target{Ticket: n}
+	shown, ok, err := m.svc.StandingGrant(t.Context(), of)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	later := m.granted(240 * time.Hour)
+	d := approval.ReviewDecision{Person: "bob", Review: "R-1/1", SIDs: shown.SIDs, Why: approval.Event{Comment: "enough"}}
+	got, err := m.svc.RevokeReviewed(t.Context(), of, d)
+	if want := (approval.ReviewResult{Changed: true, Later: []string{approval.SID(later, 0)}}); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	m.settle()
+	m.is(n, approval.StateRevoked)
+	m.is(later, approval.StateEffective)
+	d.Review, d.Until = "R-1/2", m.now.Add(240*time.Hour)
+	if got, err := m.svc.ShortenReviewed(t.Context(), of, d); err != nil || got.Changed {
+		t.Errorf("a review changed what had ended: %+v, %v", got, err)
+	}
+}
+
+// TestStandingSince checks since when grants have given an access: an extension continues it, and a grant of a part of the
+// actions does not.
+func TestStandingSince(t *testing.T) {
+	m := quiet(t)
+	request := func(actions ...string) int64 {
+		t.Helper()
+		r := grant(240 * time.Hour)
+		r.Items[0].Actions = actions
+		n := m.submit("alice", r).Number
+		m.approve(n, "carol", "bob", "erin")
+		m.settle()
+		m.is(n, approval.StateEffective)
+		return n
+	}
+	since := func(n int64) time.Time {
+		t.Helper()
+		g, ok, err := m.svc.StandingGrant(t.Context(), approval.Target{Ticket: n})
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return g.Since
+	}
+	began := m.now
+	part := request("x:read")
+	m.now = m.now.Add(100 * time.Hour)
+	wider := m.now
+	both := request("x:read", "x:write")
+	m.now = m.now.Add(100 * time.Hour)
+	extension := request("x:read", "x:write")
+	for n, want := range map[int64]time.Time{part: began, both: wider, extension: wider} {
+		if got := since(n); !got.Equal(want) {
+			t.Errorf("%s: since %s, want %s", approval.FormatID(n), got, want)
+		}
 	}
 }

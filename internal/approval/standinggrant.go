@@ -17,7 +17,7 @@ type StandingGrant struct {
 	Application, ApplicationName string // catalog id and resource name
 	Resource, ResourceName       string
 	Actions                      []string
-	Since                        time.Time // when the access was approved first
+	Since                        time.Time // since when grants have given the access without a gap
 	End                          time.Time // the latest end of its grants; zero if one of them has none
 	Requesters                   []string  // of all of its grants, sorted
 	SIDs                         []string  // of all of its grants, sorted
@@ -43,8 +43,9 @@ func standingItemOf(t *Ticket, i int) standingItem {
 	x := standingItem{of: Target{t.Number, i}, requester: t.Requester, since: t.granted(i), item: Item{Application: it.Application,
 		ApplicationName: it.ApplicationName, Resource: it.Resource, ResourceName: it.ResourceName, Actions: it.Actions, SID: it.SID,
 		ExpiresAt: it.End()}}
-	if !it.Earlier.Since.IsZero() && it.Earlier.Since.Before(x.since) {
-		x.since = it.Earlier.Since
+	// Earlier.Since counts grants of a part of the actions as well, and says nothing about how long this access has been given.
+	if whole := it.Earlier.WholeSince; !whole.IsZero() && whole.Before(x.since) {
+		x.since = whole
 	}
 	if it.Target != nil {
 		x.extends = *it.Target
@@ -183,81 +184,6 @@ func standingGrant(root standingItem, chain []standingItem) StandingGrant {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	g.Version = hex.EncodeToString(sum[:12])
 	return g
-}
-
-// Verdict is the decision of a review about an access. Review identifies the line of the review; it makes the execution
-// idempotent, and is in the tickets' timelines and in the ledger.
-type Verdict struct {
-	Person, OnBehalfOf string // empty if nobody decided
-	Review             string // for example R-3/12
-	Why                Event  // only Comment or Message
-	Until              time.Time
-}
-
-func (v Verdict) event() Event {
-	e := Event{Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: v.Review, Comment: v.Why.Comment}
-	if v.Person == "" {
-		e.Comment, e.Message = "", v.Why.Message
-	}
-	return e
-}
-
-// RevokeReviewed revokes an access with all of its extensions, the last one first. It does nothing for what has ended, and
-// nothing if it was executed before.
-func (s *Service) RevokeReviewed(ctx context.Context, of Target, v Verdict) error {
-	return s.eachOfAccess(ctx, of, EventRevokeRequested, v.Review, func(t *Ticket, i int) error {
-		t.revoke(i, v.event(), s.Now())
-		return nil
-	})
-}
-
-// ShortenReviewed gives an access an end at v.Until, unless it ends before that. It does nothing for what has ended, and
-// nothing if it was executed before, so that an extension that was approved since keeps its end.
-func (s *Service) ShortenReviewed(ctx context.Context, of Target, v Verdict) error {
-	return s.eachOfAccess(ctx, of, EventShortened, v.Review, func(t *Ticket, i int) error {
-		_, err := t.Shorten(i, v.Until, v.event(), s.Now())
-		return err
-	})
-}
-
-// eachOfAccess applies a transition of a review, which records a kind of event, to every grant of an access that stands,
-// extensions first. The first grant is changed last, so its timeline contains whether all of them were changed before.
-func (s *Service) eachOfAccess(ctx context.Context, of Target, kind EventKind, review string, f func(*Ticket, int) error) error {
-	first, err := s.Store.Get(ctx, of.Ticket)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(first.Events, func(e Event) bool { return e.Item == of.Item && e.Kind == kind && e.Step == review }) {
-		return nil
-	}
-	chain := []Target{of}
-	if err := s.eachExtension(ctx, of, func(t *Ticket, i int) error {
-		chain = append(chain, Target{t.Number, i})
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, x := range slices.Backward(chain) {
-		if _, err := s.Apply(ctx, x.Ticket, func(t *Ticket) error {
-			if x.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[x.Item].State.MayBeOnHost() {
-				return nil
-			}
-			return f(t, x.Item)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// EndedBy reports which line of a review ended or shortened a grant last; empty if none did.
-func (t *Ticket) EndedBy(i int) string {
-	for _, e := range slices.Backward(t.Events) {
-		if e.Item == i && (e.Kind == EventRevokeRequested || e.Kind == EventShortened) && e.Step != "" {
-			return e.Step
-		}
-	}
-	return ""
 }
 
 // GrantPair names the ends of a grant by their resource names.
