@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // State is the state of a campaign.
@@ -105,6 +106,8 @@ type Campaign struct {
 	EndedBy   string    `json:"endedBy,omitempty"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	EndReason string    `json:"endReason,omitempty"`
+	// EndMessage is why the portal ended the campaign before its deadline, if no person did.
+	EndMessage message.Message `json:"endMessage,omitzero"`
 	// Swept is the instant up to which changes of grants were compared with the lines.
 	Swept time.Time `json:"swept,omitzero"`
 	// Final are the counts of a closed campaign.

@@ -68,36 +68,36 @@ func (s *Service) Decide(ctx context.Context, a approval.Actor, id int64, choice
 		return nil, err
 	}
 	refused := map[int]error{}
-	lines, failed, err := s.Store.ChangeLines(ctx, id, numbers, func(x Campaign, l *Line) (bool, []ledger.Entry, error) {
+	lines, failed, err := s.Store.ChangeLines(ctx, id, numbers, func(x Campaign, l *Line) (bool, News, error) {
 		delete(refused, l.Number) // the transaction may run again
 		c := byLine[l.Number]
 		behalf, ok := capacity(s.Catalog(), a, l)
 		switch {
 		case !x.Deciding(now):
-			return false, nil, fail(approval.CodeConflict, message.ReviewNotOpen())
+			return false, News{}, fail(approval.CodeConflict, message.ReviewNotOpen())
 		case !ok && !s.Shows(a, l):
-			return false, nil, ErrNotFound
+			return false, News{}, ErrNotFound
 		case !ok:
-			return false, nil, fail(approval.CodeForbidden, message.ReviewNotReviewer())
+			return false, News{}, fail(approval.CodeForbidden, message.ReviewNotReviewer())
 		case !l.decidable():
-			return false, nil, fail(approval.CodeConflict, message.ReviewLineDecided())
+			return false, News{}, fail(approval.CodeConflict, message.ReviewLineDecided())
 		case l.Version != c.Version:
-			return false, nil, fail(approval.CodeStale, message.ReviewLineChanged())
+			return false, News{}, fail(approval.CodeStale, message.ReviewLineChanged())
 		}
 		if g := grants[l.Number]; !standing[l.Number] || g.Version != l.Grant {
 			if l.State == LineDone { // kept, and changed since: the outcome stays
-				return false, nil, fail(approval.CodeStale, message.ReviewGrantChanged())
+				return false, News{}, fail(approval.CodeConflict, message.ReviewKeptAndChanged())
 			}
 			refused[l.Number] = fail(approval.CodeStale, message.ReviewGrantChanged())
-			changed := l.follow(g, standing[l.Number], now)
-			return changed, outcomeEntry(l, now), nil
+			changed, news := l.follow(&x, g, standing[l.Number], now)
+			return changed, news, nil
 		}
 		if err := c.reasoned(l); err != nil {
-			return false, nil, err
+			return false, News{}, err
 		}
 		until := now.AddDate(0, 0, c.Days).Truncate(time.Second)
 		if c.Decision == Shorten && !l.End.IsZero() && !until.Before(l.End) {
-			return false, nil, invalid("days", message.ReviewEndsEarlier())
+			return false, News{}, invalid("days", message.ReviewEndsEarlier())
 		}
 		l.Decision, l.DecidedBy, l.OnBehalfOf, l.DecidedAt, l.Comment, l.Silent, l.Until = c.Decision, a.ID, behalf, now, c.Comment, false, time.Time{}
 		l.State, l.Outcome, l.OutcomeAt = LineDecided, "", time.Time{}
@@ -107,7 +107,7 @@ func (s *Service) Decide(ctx context.Context, a approval.Actor, id int64, choice
 		case Keep:
 			l.done(OutcomeKept, now)
 		}
-		return true, []ledger.Entry{l.entry(now, a.ID, "review.decided")}, nil
+		return true, News{Entries: []ledger.Entry{l.entry(now, a.ID, "review.decided")}}, nil
 	})
 	if err != nil {
 		return nil, notFound(err)

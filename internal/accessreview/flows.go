@@ -46,7 +46,14 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 	}
 	slices.Sort(resources)
 	resources = slices.Compact(resources)
-	uses, err := f.uses(ctx, snap, resources, since, now)
+	began := map[string]time.Time{} // by the sid
+	for _, g := range grants {
+		for _, sid := range g.SIDs {
+			began[sid] = g.Since
+		}
+	}
+	uses, err := f.uses(ctx, insight.UsesInput{Snapshot: snap, Resources: resources, Since: since, Now: now,
+		From: func(r policy.Ref) time.Time { return began[r.SID] }})
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +96,16 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 const resourcesAtOnce = 500
 
 // uses returns the uses of the portal's statements about resources, by resource.
-func (f *Flows) uses(ctx context.Context, snap *policy.Snapshot, resources []string, since, now time.Time) (map[string]map[policy.Ref]insight.Use, error) {
+func (f *Flows) uses(ctx context.Context, in insight.UsesInput) (map[string]map[policy.Ref]insight.Use, error) {
+	resources := in.Resources
 	of := map[string]string{} // resource by the name of its first policy
 	for _, r := range resources {
 		of[policy.PolicyNameFor(r)] = r
 	}
 	out := map[string]map[policy.Ref]insight.Use{}
 	for part := range slices.Chunk(resources, resourcesAtOnce) {
-		found, err := insight.Uses(ctx, f.Reader, insight.UsesInput{Snapshot: snap, Resources: part, Since: since, Now: now})
+		in.Resources = part
+		found, err := insight.Uses(ctx, f.Reader, in)
 		if err != nil {
 			return nil, err
 		}

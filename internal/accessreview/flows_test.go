@@ -55,6 +55,7 @@ func TestEvidence(t *testing.T) {
 			Verdict:  audit.VerdictForwarded,
 		}}}}
 	snap := policy.NewSnapshot(in)
+	began := now.Add(-400 * day)
 	read := func(watchedDays int, members ...string) map[int64]accessreview.Evidence {
 		t.Helper()
 		watched := &audit.Batch{Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Duration(watchedDays) * day), To: now}}}
@@ -64,7 +65,7 @@ func TestEvidence(t *testing.T) {
 		for i, resource := range []string{orders, orders, orders, every} {
 			n := int64(i + 1)
 			grants = append(grants, approval.StandingGrant{Target: approval.Target{Ticket: n}, ResourceName: resource,
-				Since: now.Add(-400 * day), SIDs: []string{approval.SID(n, 0)}})
+				Since: began, SIDs: []string{approval.SID(n, 0)}})
 		}
 		got, err := f.Evidence(t.Context(), grants, 90, now)
 		if err != nil {
@@ -94,5 +95,9 @@ func TestEvidence(t *testing.T) {
 	}
 	if e := read(91, "m1", "m2")[2]; e.Watched || e.Member != "m2" {
 		t.Errorf("the resource is also placed in a member that was not watched: %+v", e)
+	}
+	began = now.Add(-5 * day)
+	if e := read(91, "m1")[1]; e.Count != 0 || !e.LastUsed.IsZero() || e.Days != 5 {
+		t.Errorf("what was seen before the access began is no use of it: %+v", e)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
 )
 
 // LineState is the state of a line.
@@ -112,24 +113,37 @@ func (l *Line) decidable() bool {
 	return l.State == LineOpen || l.State == LineDone && l.Outcome == OutcomeKept && !l.Silent
 }
 
+// behind reports whether the line differs from its grant in a way that follow changes.
+func (l *Line) behind(g approval.StandingGrant, stands bool) bool {
+	return (l.State == LineOpen || l.State == LineDecided) && (!stands || g.Version != l.Grant)
+}
+
 // follow brings the line up to date with its grant: an ended grant ends the line, and a changed one is to be decided
-// again, unless the decision is being applied already. It reports whether the line changed.
-func (l *Line) follow(g approval.StandingGrant, stands bool, now time.Time) bool {
-	if l.State != LineOpen && l.State != LineDecided {
-		return false
+// again, unless the decision is being applied already. It reports whether the line changed. The decision that a changed
+// grant makes void is recorded, and its author is notified.
+func (l *Line) follow(c *Campaign, g approval.StandingGrant, stands bool, now time.Time) (bool, News) {
+	if !l.behind(g, stands) {
+		return false, News{}
 	}
-	switch {
-	case !stands:
+	if !stands {
 		l.done(OutcomeEnded, now)
-	case g.Version == l.Grant:
-		return false
-	default:
-		l.Grant, l.End, l.Actions, l.Requesters, l.SIDs, l.Changed = g.Version, g.End, g.Actions, g.Requesters, g.SIDs, now
-		if l.State == LineDecided && !l.Silent {
-			l.State, l.Decision, l.DecidedBy, l.OnBehalfOf, l.DecidedAt, l.Comment, l.Until = LineOpen, "", "", "", time.Time{}, "", time.Time{}
-		}
+		return true, outcomeNews(l, now)
 	}
-	return true
+	l.Grant, l.End, l.Actions, l.Requesters, l.SIDs, l.Changed = g.Version, g.End, g.Actions, g.Requesters, g.SIDs, now
+	if l.State != LineDecided || l.Silent {
+		return true, News{}
+	}
+	reopened := l.entry(now, "", "review.reopened")
+	reopened.Details["decidedBy"] = l.DecidedBy
+	news := News{Entries: []ledger.Entry{reopened}, Notifications: []notify.ResourceEvent{reopening(c, l, now)}}
+	l.reopen()
+	return true, news
+}
+
+// reopen removes the decision of the line.
+func (l *Line) reopen() {
+	l.State, l.Decision, l.DecidedBy, l.OnBehalfOf, l.DecidedAt, l.Comment, l.Until = LineOpen, "", "", "", time.Time{}, "", time.Time{}
+	l.Silent = false
 }
 
 func (l *Line) done(o Outcome, now time.Time) {

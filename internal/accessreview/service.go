@@ -23,8 +23,8 @@ type Grants interface {
 	RevokeReviewed(ctx context.Context, of approval.Target, d approval.ReviewDecision) (approval.ReviewResult, error)
 	ShortenReviewed(ctx context.Context, of approval.Target, d approval.ReviewDecision) (approval.ReviewResult, error)
 	// ChangedGrants returns the names of the applications and resources of the grants that were changed at or after an
-	// instant.
-	ChangedGrants(ctx context.Context, since time.Time) ([]approval.GrantPair, error)
+	// instant, and the versions of their tickets. It leaves out tickets that have the version in known.
+	ChangedGrants(ctx context.Context, since time.Time, known map[int64]int64) ([]approval.GrantPair, map[int64]int64, error)
 }
 
 // Config is the configuration of a Service; all fields are required.

@@ -39,19 +39,19 @@ type Store interface {
 	Rebuild(ctx context.Context, id int64, build string) error
 	// AddLines adds lines with their numbers. It returns ErrNotBuilding if the campaign is not being prepared by the attempt.
 	AddLines(ctx context.Context, id int64, build string, lines []Line) error
-	// ChangeLines loads lines, applies a change to each and stores those that it changed, with the ledger entries. The change
+	// ChangeLines loads lines, applies a change to each and stores those that it changed, with their news. The change
 	// gets the campaign as it is in the same transaction. Errors are returned by the number of the line, and leave the line as
 	// it was; a number without a line has ErrNotFound.
 	ChangeLines(
 		ctx context.Context,
 		id int64,
 		numbers []int,
-		change func(Campaign, *Line) (changed bool, e []ledger.Entry, err error),
+		change func(Campaign, *Line) (changed bool, n News, err error),
 	) ([]Line, map[int]error, error)
 	// Lines returns lines, ordered by campaign, the newest first, and number.
 	Lines(ctx context.Context, f LineFilter) ([]Line, error)
-	// Count counts the lines of campaigns; of one person, if it is not empty.
-	Count(ctx context.Context, person string, campaigns ...int64) (map[int64]Counts, error)
+	// Count counts the lines of campaigns; those that one of the people reviews, each once, if there are any people.
+	Count(ctx context.Context, people []string, campaigns ...int64) (map[int64]Counts, error)
 	// Waiting returns the number of open lines of a campaign by reviewer.
 	Waiting(ctx context.Context, id int64) (map[string]int, error)
 	// Reviews reports whether one of the people is a reviewer of a line of the campaign.

@@ -78,6 +78,7 @@ type world struct {
 	worker   *accessreview.Worker
 	evidence map[string]accessreview.Evidence // by the name of the resource
 	failing  error                            // what reading flows gives
+	reading  func(context.Context)            // is called while flows are read, unless it is nil
 	// hostUnknown reports whether the host cluster was not read yet.
 	hostUnknown bool
 }
@@ -115,7 +116,10 @@ func (w *world) another(name string) *accessreview.Worker {
 }
 
 // Evidence implements accessreview.EvidenceReader.
-func (w *world) Evidence(_ context.Context, grants []approval.StandingGrant, days int, now time.Time) (map[approval.Target]accessreview.Evidence, error) {
+func (w *world) Evidence(ctx context.Context, grants []approval.StandingGrant, days int, now time.Time) (map[approval.Target]accessreview.Evidence, error) {
+	if w.reading != nil {
+		w.reading(ctx)
+	}
 	if w.failing != nil {
 		return nil, w.failing
 	}

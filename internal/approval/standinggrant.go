@@ -189,22 +189,27 @@ func standingGrant(root standingItem, chain []standingItem) StandingGrant {
 // GrantPair names the ends of a grant by their resource names.
 type GrantPair struct{ ApplicationName, ResourceName string }
 
-// ChangedGrants returns the ends of the grants whose tickets were changed at or after an instant, each once.
-func (s *Service) ChangedGrants(ctx context.Context, since time.Time) ([]GrantPair, error) {
+// ChangedGrants returns the ends of the grants whose tickets were changed at or after an instant, each once, and the
+// versions of these tickets by number. It leaves out tickets that have the version in known.
+func (s *Service) ChangedGrants(ctx context.Context, since time.Time, known map[int64]int64) ([]GrantPair, map[int64]int64, error) {
 	changed, err := s.Store.ChangedSince(ctx, since)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	numbers := make([]int64, len(changed))
-	for i, c := range changed {
-		numbers[i] = c.Number
+	versions := make(map[int64]int64, len(changed))
+	var numbers []int64
+	for _, c := range changed {
+		versions[c.Number] = c.Version
+		if v, ok := known[c.Number]; !ok || v != c.Version {
+			numbers = append(numbers, c.Number)
+		}
 	}
 	seen := map[GrantPair]bool{}
 	var out []GrantPair
 	for part := range slices.Chunk(numbers, numbersPerList) {
 		list, err := s.Store.List(ctx, Filter{Numbers: part, Kinds: []Kind{KindGrant, KindExtend}, OmitEvents: true})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, t := range list {
 			for _, it := range t.Items {
@@ -216,7 +221,7 @@ func (s *Service) ChangedGrants(ctx context.Context, since time.Time) ([]GrantPa
 			}
 		}
 	}
-	return out, nil
+	return out, versions, nil
 }
 
 // numbersPerList bounds the parameters of a query.

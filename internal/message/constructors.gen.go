@@ -3152,6 +3152,11 @@ func ReviewGroupUnknown(group string) Message {
 	return build("review.group-unknown", param{"group", group})
 }
 
+// ReviewKeptAndChanged is "The access was kept, and it was extended, shortened or ended since. The outcome stays: shorten or revoke the access on its ticket, or decide it in the next access review.".
+func ReviewKeptAndChanged() Message {
+	return Message{Code: "review.kept-and-changed", Text: "The access was kept, and it was extended, shortened or ended since. The outcome stays: shorten or revoke the access on its ticket, or decide it in the next access review."}
+}
+
 // ReviewLineChanged is "The line was changed since this page was loaded. Look at it and decide again.".
 func ReviewLineChanged() Message {
 	return Message{Code: "review.line-changed", Text: "The line was changed since this page was loaded. Look at it and decide again."}
@@ -3187,14 +3192,24 @@ func ReviewNotOpen() Message {
 	return Message{Code: "review.not-open", Text: "The access review takes no decisions: it is being prepared, its deadline has passed, or it was ended."}
 }
 
-// ReviewNotReviewer is "You are not a reviewer of this access. Nobody reviews an access that they requested or whose application they own.".
+// ReviewNotReviewer is "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested.".
 func ReviewNotReviewer() Message {
-	return Message{Code: "review.not-reviewer", Text: "You are not a reviewer of this access. Nobody reviews an access that they requested or whose application they own."}
+	return Message{Code: "review.not-reviewer", Text: "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested."}
 }
 
 // ReviewNothing is "There is nothing to review.".
 func ReviewNothing() Message {
 	return Message{Code: "review.nothing", Text: "There is nothing to review."}
+}
+
+// ReviewReopened is "The access of {application} to {resource} was changed before your decision was applied. Your decision is void: look at the line and decide again.".
+func ReviewReopened(application string, resource string) Message {
+	return build("review.reopened", param{"application", application}, param{"resource", resource})
+}
+
+// ReviewRestored is "The portal was restored from a backup of {at}. Decisions that were made after it are not known, so the access review ended and nothing was decided by silence.".
+func ReviewRestored(at string) Message {
+	return build("review.restored", param{"at", at})
 }
 
 // ReviewRuleUnknown is "There is no rule {rule} for reviewers. Use resource-owner, application-leader, or group: and the name of a group.".

@@ -93,7 +93,7 @@ func measurePages(ctx context.Context, b *testing.B, s *gormstore.Store, id int6
 	b.Helper()
 	took := map[string][]time.Duration{}
 	for i := range benchPages {
-		person, f := "", accessreview.LineFilter{Campaign: id, Limit: 101}
+		people, f := []string(nil), accessreview.LineFilter{Campaign: id, Limit: 101}
 		kind := []string{"all", "open", "search", "nothing", "reviewer"}[i%5]
 		switch kind {
 		case "all":
@@ -105,14 +105,14 @@ func measurePages(ctx context.Context, b *testing.B, s *gormstore.Store, id int6
 		case "nothing":
 			f.Text = fmt.Sprintf("no such name %d", i)
 		case "reviewer":
-			person = fmt.Sprintf("owner-%d", i%benchReviewers)
-			f.Reviewers = []string{person}
+			people = []string{fmt.Sprintf("owner-%d", i%benchReviewers)}
+			f.Reviewers = people
 		}
 		begin := time.Now()
 		if _, err := s.Campaign(ctx, id); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Count(ctx, person, id); err != nil {
+		if _, err := s.Count(ctx, people, id); err != nil {
 			b.Fatal(err)
 		}
 		lines, err := s.Lines(ctx, f)

@@ -12,8 +12,6 @@ import (
 
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/database"
-	"github.com/acp-io/acp/internal/ledger"
-	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/sqlquery"
 )
 
@@ -74,7 +72,7 @@ func (s *Store) ChangeLines(
 	ctx context.Context,
 	id int64,
 	numbers []int,
-	change func(accessreview.Campaign, *accessreview.Line) (bool, []ledger.Entry, error),
+	change func(accessreview.Campaign, *accessreview.Line) (bool, accessreview.News, error),
 ) (out []accessreview.Line, failed map[int]error, err error) {
 	err = s.db.Write(ctx, func(tx *gorm.DB) error {
 		out, failed = nil, map[int]error{}
@@ -90,31 +88,32 @@ func (s *Store) ChangeLines(
 		}, "SELECT "+lineColumns+" FROM review_lines l WHERE l.review = ? AND l.line IN ? ORDER BY l.line"+database.ForUpdate(tx), id, numbers); err != nil {
 			return err
 		}
-		var entries []ledger.Entry
-		for _, n := range numbers {
-			l := found[n]
+		var news accessreview.News
+		for _, number := range numbers {
+			l := found[number]
 			if l == nil {
-				failed[n] = accessreview.ErrNotFound
+				failed[number] = accessreview.ErrNotFound
 				continue
 			}
 			before := *l
-			changed, e, err := change(c, l)
+			changed, n, err := change(c, l)
 			if err != nil {
-				failed[n] = err
+				failed[number] = err
 				*l = before
 			} else if changed {
 				l.Version++
 				if err := saveLine(tx, l, before.State); err != nil {
 					return err
 				}
-				entries = append(entries, e...)
+				news.Entries = append(news.Entries, n.Entries...)
+				news.Notifications = append(news.Notifications, n.Notifications...)
 			}
 			out = append(out, *l)
 		}
-		if len(entries) == 0 {
+		if len(news.Entries)+len(news.Notifications) == 0 {
 			return nil
 		}
-		return ledgerstore.Append(tx, entries...)
+		return record(tx, news)
 	})
 	return out, failed, err
 }
@@ -201,16 +200,17 @@ func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []acc
 }
 
 // Count implements accessreview.Store.
-func (s *Store) Count(ctx context.Context, person string, campaigns ...int64) (map[int64]accessreview.Counts, error) {
+func (s *Store) Count(ctx context.Context, people []string, campaigns ...int64) (map[int64]accessreview.Counts, error) {
 	out := map[int64]accessreview.Counts{}
 	if len(campaigns) == 0 {
 		return out, nil
 	}
 	query, args := "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM review_lines l WHERE l.review IN ?", []any{campaigns}
-	if person != "" {
-		query = "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM review_reviewers p JOIN review_lines l " +
-			"ON l.review = p.review AND l.line = p.line WHERE p.person = ? AND p.review IN ?"
-		args = []any{person, campaigns}
+	if len(people) > 0 {
+		query = "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM " +
+			"(SELECT DISTINCT review, line FROM review_reviewers WHERE person IN ? AND review IN ?) AS p JOIN review_lines l " +
+			"ON l.review = p.review AND l.line = p.line"
+		args = []any{people, campaigns}
 	}
 	err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		clear(out)

@@ -184,11 +184,11 @@ func changeLines(t *testing.T, s Backend) {
 	c := Open(t, s, "first", Line(1, "bob"), Line(2, "bob", "dan"), Line(3, "dan"))
 	before := s.LedgerLines()
 	no := errors.New("no")
-	lines, failed, err := s.ChangeLines(ctx, c.ID, []int{3, 1, 2, 9}, func(x accessreview.Campaign, l *accessreview.Line) (bool, []ledger.Entry, error) {
+	lines, failed, err := s.ChangeLines(ctx, c.ID, []int{3, 1, 2, 9}, func(x accessreview.Campaign, l *accessreview.Line) (bool, accessreview.News, error) {
 		if x.ID != c.ID || x.State != accessreview.StateOpen {
 			t.Errorf("the campaign is %+v", x)
 		}
-		e := []ledger.Entry{{At: Start, Action: "review.decided", Object: "R-1"}}
+		e := accessreview.News{Entries: []ledger.Entry{{At: Start, Action: "review.decided", Object: "R-1"}}}
 		switch l.Number {
 		case 1:
 			l.State, l.Outcome, l.Comment, l.Silent = accessreview.LineDone, accessreview.OutcomeKept, "ok", true
@@ -227,9 +227,9 @@ func lists(t *testing.T, s Backend) {
 	ctx := t.Context()
 	a := Open(t, s, "first", Line(1, "bob"), Line(2, "bob", "dan"), Line(3, "dan"))
 	b := Open(t, s, "second", Line(1, "dan"), Line(2, "eve"))
-	if _, _, err := s.ChangeLines(ctx, a.ID, []int{3}, func(_ accessreview.Campaign, l *accessreview.Line) (bool, []ledger.Entry, error) {
+	if _, _, err := s.ChangeLines(ctx, a.ID, []int{3}, func(_ accessreview.Campaign, l *accessreview.Line) (bool, accessreview.News, error) {
 		l.State, l.Outcome = accessreview.LineDone, accessreview.OutcomeRevoked
-		return true, nil, nil
+		return true, accessreview.News{}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -274,22 +274,26 @@ func counts(t *testing.T, s Backend) {
 	ctx := t.Context()
 	a := Open(t, s, "first", Line(1, "bob"), Line(2, "bob", "dan"), Line(3, "dan"), Line(4, "dan"))
 	b := Open(t, s, "second", Line(1, "dan"))
-	if _, _, err := s.ChangeLines(ctx, a.ID, []int{3, 4}, func(_ accessreview.Campaign, l *accessreview.Line) (bool, []ledger.Entry, error) {
+	if _, _, err := s.ChangeLines(ctx, a.ID, []int{3, 4}, func(_ accessreview.Campaign, l *accessreview.Line) (bool, accessreview.News, error) {
 		l.State = accessreview.LineDecided
 		if l.Number == 3 {
 			l.State, l.Outcome, l.Silent = accessreview.LineDone, accessreview.OutcomeShortened, true
 		}
-		return true, nil, nil
+		return true, accessreview.News{}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Count(ctx, "", a.ID, b.ID)
+	got, err := s.Count(ctx, nil, a.ID, b.ID)
 	want := map[int64]accessreview.Counts{a.ID: {Total: 4, Open: 2, Applying: 1, Shortened: 1, Silent: 1, RecommendKeep: 1, RecommendRevoke: 1},
 		b.ID: {Total: 1, Open: 1, RecommendRevoke: 1}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	got, err = s.Count(ctx, "bob", a.ID, b.ID)
+	got, err = s.Count(ctx, []string{"bob", "dan"}, a.ID)
+	if err != nil || got[a.ID].Total != 4 || got[a.ID].Open != 2 {
+		t.Errorf("a line of two people counts once: %+v %v", got, err)
+	}
+	got, err = s.Count(ctx, []string{"bob"}, a.ID, b.ID)
 	if diff := cmp.Diff(map[int64]accessreview.Counts{a.ID: {Total: 2, Open: 2, RecommendKeep: 1, RecommendRevoke: 1}}, got); err != nil || diff != "" {
 		t.Errorf("of a person: %v %s", err, diff)
 	}

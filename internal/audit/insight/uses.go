@@ -24,6 +24,27 @@ type UsesInput struct {
 	// Resources restricts the search to these; at least one.
 	Resources  []string
 	Since, Now time.Time
+	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. What was
+	// seen before was not a use of the statement, even if the statement would have allowed it.
+	From func(policy.Ref) time.Time
+}
+
+// usesOf returns the number of the connections of a total that were seen since an instant. If some were seen before it, the
+// number is in proportion to the days with traffic.
+func usesOf(t *audit.Total, from time.Time) int64 {
+	switch {
+	case t.LastSeen.Before(from):
+		return 0
+	case !t.FirstSeen.Before(from) || len(t.Days) == 0:
+		return t.Count
+	}
+	days := 0
+	for _, d := range t.Days {
+		if !d.Add(24 * time.Hour).Before(from) {
+			days++
+		}
+	}
+	return max(t.Count*int64(days)/int64(len(t.Days)), 1)
 }
 
 // Uses returns the use of every statement that allows, or would allow in Enforce, a connection that was seen. If several
@@ -36,15 +57,25 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 	j := newDecider(newSide(in.Snapshot, in.Now))
 	err := r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: in.Resources}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
+		count := func(ref policy.Ref) int64 {
+			if in.From == nil {
+				return t.Count
+			}
+			return usesOf(&t, in.From(ref))
+		}
 		for _, ref := range allowing {
-			u := out[ref]
-			u.LastUsed, u.Count = later(u.LastUsed, t.LastSeen), u.Count+t.Count
-			out[ref] = u
+			if n := count(ref); n > 0 {
+				u := out[ref]
+				u.LastUsed, u.Count = later(u.LastUsed, t.LastSeen), u.Count+n
+				out[ref] = u
+			}
 		}
 		for _, ref := range meaning {
-			u := out[ref]
-			u.Refused = true
-			out[ref] = u
+			if count(ref) > 0 {
+				u := out[ref]
+				u.Refused = true
+				out[ref] = u
+			}
 		}
 		return nil
 	})

@@ -1689,7 +1689,12 @@ type AccessReview struct {
 	Deadline  time.Time    `json:"deadline"`
 
 	// Deciding lines can be decided now
-	Deciding  bool       `json:"deciding"`
+	Deciding bool `json:"deciding"`
+
+	// EndMessage a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	EndMessage *Message `json:"endMessage,omitempty"`
+
+	// EndReason of the person who ended it
 	EndReason *string    `json:"endReason,omitempty"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	EndedBy   *Person    `json:"endedBy,omitempty"`

@@ -136,13 +136,11 @@ func (a *API) ListMyReviewLines(ctx context.Context, r openapi.ListMyReviewLines
 		if !x.Deciding(now) {
 			continue
 		}
-		for _, p := range people {
-			waiting, err := a.Store.Count(core.RequestContext(ctx), p, x.ID)
-			if err != nil {
-				return nil, err
-			}
-			*out.Total += waiting[x.ID].Open
+		waiting, err := a.Store.Count(core.RequestContext(ctx), people, x.ID)
+		if err != nil {
+			return nil, err
 		}
+		*out.Total += waiting[x.ID].Open
 		if after.Campaign != 0 && x.ID > after.Campaign || len(lines) > limit {
 			continue
 		}

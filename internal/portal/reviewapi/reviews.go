@@ -52,20 +52,17 @@ func (a *API) ListReviews(ctx context.Context, r openapi.ListReviewsRequestObjec
 	return out, nil
 }
 
-// counts returns the counts of campaigns; those of the caller's own lines if they do not see all.
+// counts returns the counts of campaigns; those of the lines of people, unless people is nil because the caller sees all.
 func (a *API) counts(ctx context.Context, people []string, list ...accessreview.Campaign) (map[int64]accessreview.Counts, error) {
-	out, ids, person := map[int64]accessreview.Counts{}, []int64{}, ""
-	if people != nil {
-		person = people[0]
-	}
+	out, ids := map[int64]accessreview.Counts{}, []int64{}
 	for _, c := range list {
-		if person == "" && c.Final != nil {
+		if people == nil && c.Final != nil {
 			out[c.ID] = *c.Final
 			continue
 		}
 		ids = append(ids, c.ID)
 	}
-	found, err := a.Store.Count(core.RequestContext(ctx), person, ids...)
+	found, err := a.Store.Count(core.RequestContext(ctx), people, ids...)
 	for id, n := range found {
 		out[id] = n
 	}
@@ -209,6 +206,9 @@ func (a *API) view(ctx context.Context, x accessreview.Campaign, n accessreview.
 	}
 	for _, s := range x.Scope.Sensitivities {
 		out.Scope.Sensitivities = new(append(core.Value(out.Scope.Sensitivities), openapi.Sensitivity(s)))
+	}
+	if !x.EndMessage.IsZero() {
+		out.EndMessage = &x.EndMessage
 	}
 	for _, r := range x.Rules {
 		out.Reviewers = append(out.Reviewers, string(r))

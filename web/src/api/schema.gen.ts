@@ -2330,7 +2330,9 @@ export interface components {
             endedBy?: components["schemas"]["Person"];
             /** Format: date-time */
             endedAt?: string;
+            /** @description of the person who ended it */
             endReason?: string;
+            endMessage?: components["schemas"]["Message"];
             scope: components["schemas"]["ReviewScope"];
             reviewers: string[];
             silence: components["schemas"]["ReviewSilence"];
