@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
 )
@@ -28,6 +29,8 @@ type ledgerExport struct {
 	delegations map[string]bool
 	// lastTicket is the highest number of a ticket.
 	lastTicket int64
+	// lastReview is the highest number of an access review.
+	lastReview int64
 	// other counts the remaining lines by action, for the report.
 	other map[string]int
 }
@@ -70,6 +73,11 @@ func (l *ledgerExport) add(e ledger.Entry) {
 	switch {
 	case kind == "ticket":
 		l.ticket(e)
+	case kind == "review":
+		if number, ok := accessreview.ParseID(e.Object); ok {
+			l.lastReview = max(l.lastReview, number)
+		}
+		l.other[e.Action]++
 	case kind == "object":
 		l.objects[e.Object] = true
 	case e.Action == "workloads.registered" || e.Action == "workloads.removed":
