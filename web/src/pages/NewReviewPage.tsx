@@ -85,7 +85,7 @@ export function NewReviewPage() {
       required={!optional}
       value={form[key] ?? ""}
       onChange={(next) => set(key, typeof next === "number" ? next : undefined)}
-      error={fieldError(field) ?? (missing && !optional && form[key] === undefined && t("accessReview.name"))}
+      error={fieldError(field) ?? (missing && !optional && form[key] === undefined && t("accessReview.needNumber"))}
       data-testid={`review-${key}`}
     />
   );
@@ -121,7 +121,7 @@ export function NewReviewPage() {
           data-testid="new-review-form"
         >
           <Stack gap="lg">
-            <TextInput label={t("accessReview.name")} placeholder={t("accessReview.namePlaceholder")} required maxLength={120} value={form.name} onChange={(event) => set("name", event.currentTarget.value)} error={fieldError("name") ?? (missing && form.name.trim() === "" && t("accessReview.name"))} data-testid="review-name" />
+            <TextInput label={t("accessReview.name")} placeholder={t("accessReview.namePlaceholder")} required maxLength={120} value={form.name} onChange={(event) => set("name", event.currentTarget.value)} error={fieldError("name") ?? (missing && form.name.trim() === "" && t("accessReview.needName"))} data-testid="review-name" />
             <Fieldset legend={t("accessReview.scope")}>
               <Stack gap="sm">
                 <Text size="sm" c="dimmed">{t("accessReview.scopeHint")}</Text>

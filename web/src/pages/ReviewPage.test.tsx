@@ -67,7 +67,7 @@ describe("an access review", () => {
     show();
     const row = within(await screen.findByTestId("line-1"));
     expect(row.getByText("No use seen in 90 days")).toBeVisible();
-    expect(row.getByText("observed 61.2% of the time, 0.4% of flows lost in m2")).toBeVisible();
+    expect(row.getByText("in every cluster observed at least 61.2% of the time, at most 0.4% of flows lost; the worst is m2")).toBeVisible();
   });
 
   it("asks for a reason before it revokes, and sends the version that was shown", async () => {

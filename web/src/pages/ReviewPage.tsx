@@ -46,7 +46,7 @@ function EndDialog({ review, onClose }: { review: AccessReview; onClose: () => v
       {(fieldError) => (
         <>
           <Text size="sm">{t("accessReview.endText")}</Text>
-          <Textarea label={t("accessReview.endReason")} required autosize minRows={2} maxLength={textLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={fieldError("reason") ?? (missing && reason.trim() === "" && t("accessReview.endReason"))} data-testid="end-review-reason" />
+          <Textarea label={t("accessReview.endReason")} required autosize minRows={2} maxLength={textLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={fieldError("reason") ?? (missing && reason.trim() === "" && t("accessReview.needReason"))} data-testid="end-review-reason" />
         </>
       )}
     </FormDialog>

@@ -100,7 +100,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
             {shown.length > shownLines && <li className={classes.muted}>+ {shown.length - shownLines}</li>}
           </ul>
           {decision === "shorten" && (
-            <NumberInput label={t("accessReview.days")} min={1} max={366} allowDecimal={false} allowNegative={false} required value={days ?? ""} onChange={(next) => setDays(typeof next === "number" ? next : undefined)} error={fieldError("days") ?? (missing && days === undefined && t("accessReview.days"))} data-testid="decide-days" />
+            <NumberInput label={t("accessReview.days")} min={1} max={366} allowDecimal={false} allowNegative={false} required value={days ?? ""} onChange={(next) => setDays(typeof next === "number" ? next : undefined)} error={fieldError("days") ?? (missing && days === undefined && t("accessReview.needNumber"))} data-testid="decide-days" />
           )}
           <Textarea
             label={t("accessReview.comment")}

@@ -170,12 +170,10 @@ export function ReviewFacts({ review }: { review: AccessReview }) {
           <dd><RelativeTime at={review.nextReminder} /></dd>
         </div>
       )}
-      {review.endedBy && (
+      {(review.endedBy ?? review.endMessage) && (
         <div>
           <dt>{t("accessReview.facts.ended")}</dt>
-          <dd>
-            {review.endedBy.displayName}: {review.endReason}
-          </dd>
+          <dd>{review.endedBy ? `${review.endedBy.displayName}: ${review.endReason ?? ""}` : review.endMessage && words.message(review.endMessage)}</dd>
         </div>
       )}
       {review.closedAt && (
