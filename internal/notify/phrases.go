@@ -167,7 +167,7 @@ var chinese = map[string]phrase{
 	"access-review/review-reopened": newPhrase(`访问复核“{{.Comment}}”：访问有变化，您的决定作废：{{.Subject}}`,
 		`该访问在您的决定执行之前有了变化。请在 {{.Clock .Until}} 前查看并重新决定。`),
 	"access-review/review-abandoned": newPhrase(`访问复核“{{.Comment}}”无法开始`, `无法收集其访问，原因见复核页面。请缩小范围，新建复核。`),
-	"access-review/review-closed": newPhrase(`访问复核“{{.Comment}}”已结束：共 {{.Count}} 项访问`, `每一项访问都有结果。报告见复核页面。`),
+	"access-review/review-closed":    newPhrase(`访问复核“{{.Comment}}”已结束：共 {{.Count}} 项访问`, `每一项访问都有结果。报告见复核页面。`),
 	"failed": newPhrase(`{{.ID}}：没有生效：{{.Subject}}`,
 		`已批准的内容没有生效。原因见工单，系统会重试。`),
 	"decided": newPhrase(`{{.ID}}：{{.Actor}} 批准了步骤“{{.Step}}”：{{.Subject}}`,
