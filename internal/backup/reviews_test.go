@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-io/acp/internal/accessreview"
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 )
@@ -35,8 +36,8 @@ func TestReviewsInProgress(t *testing.T) {
 			}
 			if err == nil {
 				err = s.AddLines(t.Context(), c.ID, "b", []accessreview.Line{
-					{Campaign: c.ID, Number: 1, Version: 1, State: accessreview.LineOpen, Reviewers: []string{"bob"}},
-					{Campaign: c.ID, Number: 2, Version: 1, State: accessreview.LineOpen, Reviewers: []string{"bob"}},
+					{Campaign: c.ID, Number: 1, Version: 1, Target: approval.Target{Ticket: 1}, State: accessreview.LineOpen, Reviewers: []string{"bob"}},
+					{Campaign: c.ID, Number: 2, Version: 1, Target: approval.Target{Ticket: 2}, State: accessreview.LineOpen, Reviewers: []string{"bob"}},
 				})
 			}
 			if err == nil {
