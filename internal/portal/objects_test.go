@@ -38,7 +38,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 	if x.registered.count() != 1 {
 		t.Fatal("the workload is not registered")
 	}
-	x.grantAccess("alice", "app-888", portaltest.App888, "bobs-cluster", portaltest.BobsCluster, "carts")
+	x.grantAccess("alice", "app-888", portaltest.App888, "ledger-db-cache", portaltest.LedgerCache, "carts")
 	must(x.as("dave").Post("/api/v1/reviews", newReview(x)))
 	x.review()
 
@@ -138,7 +138,7 @@ func TestListsHideForeignObjects(t *testing.T) {
 	alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})
 	alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})
 	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}})
-	x.grantAccess("alice", "app-888", portaltest.App888, "bobs-cluster", portaltest.BobsCluster, "carts")
+	x.grantAccess("alice", "app-888", portaltest.App888, "ledger-db-cache", portaltest.LedgerCache, "carts")
 	x.as("dave").Post("/api/v1/reviews", newReview(x))
 	x.review()
 	for _, path := range []string{"/tickets?view=all", "/tickets?view=all&requester=alice", "/tickets?view=all&q=T-1",
