@@ -9,9 +9,9 @@ import (
 
 // Events of campaigns in notifications.
 const (
-	eventOpened   = "review-opened"
-	eventReminded = "review-reminded"
-	eventClosed   = "review-closed"
+	eventOpened   = notify.EventReviewOpened
+	eventReminded = notify.EventReviewReminded
+	eventClosed   = notify.EventReviewClosed
 )
 
 // notification returns the notification of people about a campaign, each with their number of lines.

@@ -222,7 +222,7 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 				),
 			},
 			ResourceEvents: []notify.ResourceEvent{
-				resourceEvent(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+				resourceEvent(stop.At, notify.EventRolloutStopped, e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
 					concerned(w.Catalog(), e)),
 			},
 		}, nil
