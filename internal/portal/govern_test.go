@@ -94,8 +94,8 @@ func TestFleet(t *testing.T) {
 	if len(fleet.Items) != 2 || !fleet.Reported {
 		t.Fatalf("%+v", fleet)
 	}
-	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Engine != "direct" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil ||
-		len(m.Identities.Labels) != 0 {
+	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Engine != "direct" || m.Warns != 1 || m.Behind != 0 ||
+		m.Identities == nil || len(m.Identities.Labels) != 0 {
 		t.Errorf("%+v", m)
 	}
 	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Engine != "" || m.Behind != 1 || m.Warns != 1 {
