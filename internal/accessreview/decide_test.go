@@ -157,7 +157,8 @@ func TestGrantsThatChange(t *testing.T) {
 		}
 	}
 	reopened := slices.DeleteFunc(w.entries(c.ID), func(e ledger.Entry) bool { return e.Action != "review.reopened" })
-	if len(reopened) != 1 || reopened[0].Details["decidedBy"] != "dan" || reopened[0].Details["decision"] != "revoke" || reopened[0].Details["comment"] != "seen" {
+	if len(reopened) != 1 || reopened[0].Details["decidedBy"] != "dan" || reopened[0].Details["decision"] != "revoke" ||
+		reopened[0].Details["comment"] != "seen" {
 		t.Errorf("the ledger keeps the decision that became void: %+v", reopened)
 	}
 	if diff := cmp.Diff(map[string]int64{"dan": 1}, w.notified("review-reopened")); diff != "" {

@@ -316,7 +316,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock, store := &lockedClock{now: w.now}, renewals{w.store, make(chan struct{})}
-	w.Service.Now, w.Service.Store = clock.Now, store
+	w.Now, w.Store = clock.Now, store
 	w.worker.SetRenewEvery(time.Millisecond)
 	second, read := w.another("two"), 0
 	w.reading = func(context.Context) {

@@ -79,7 +79,11 @@ func TestReviewsInProgress(t *testing.T) {
 					t.Errorf("the line is %+v", l)
 				}
 			}
-			next, err := s.Create(t.Context(), accessreview.Campaign{CreatedAt: now}, func(accessreview.Campaign) accessreview.News { return accessreview.News{} })
+			next, err := s.Create(
+				t.Context(),
+				accessreview.Campaign{CreatedAt: now},
+				func(accessreview.Campaign) accessreview.News { return accessreview.News{} },
+			)
 			if err != nil || next.ID != want.next {
 				t.Errorf("the next review is %d, want %d: %v", next.ID, want.next, err)
 			}
