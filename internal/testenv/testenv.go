@@ -20,7 +20,7 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// startTimeout bounds the start of an etcd or a kube-apiserver, which takes 5 s on an idle machine.
+// startTimeout bounds the start of an etcd or a kube-apiserver. On a busy machine a start exceeds envtest's 20 s.
 const startTimeout = 2 * time.Minute
 
 const howTo = "run `make test`, or set " + assets +

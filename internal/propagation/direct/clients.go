@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,12 +76,7 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	return made, nil
 }
 
-func (s *Clients) now() time.Time {
-	if s.Clock == nil {
-		return time.Now()
-	}
-	return s.Clock.Now()
-}
+func (s *Clients) now() time.Time { return cmp.Or[clock.PassiveClock](s.Clock, clock.RealClock{}).Now() }
 
 // Forget drops the client of a member, which then reads the token again.
 func (s *Clients) Forget(cluster string) {

@@ -8,7 +8,7 @@ export const fleet = {
     member: "Member",
     state: "State",
     versions: "Versions",
-    engine: "by {{engine}}",
+    engine: "Engine {{engine}}",
     engineHelp: "The propagation engine, which carries policies to the member.",
     identities: "Identities",
     objects: "Objects",

@@ -8,7 +8,7 @@ export const fleet = {
     member: "成员集群",
     state: "状态",
     versions: "版本",
-    engine: "由 {{engine}} 下发",
+    engine: "分发引擎 {{engine}}",
     engineHelp: "分发引擎，负责把策略下发到成员集群。",
     identities: "身份",
     objects: "对象",
