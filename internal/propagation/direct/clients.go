@@ -76,7 +76,9 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	return made, nil
 }
 
-func (s *Clients) now() time.Time { return cmp.Or[clock.PassiveClock](s.Clock, clock.RealClock{}).Now() }
+func (s *Clients) now() time.Time {
+	return cmp.Or[clock.PassiveClock](s.Clock, clock.RealClock{}).Now()
+}
 
 // Forget drops the client of a member, which then reads the token again.
 func (s *Clients) Forget(cluster string) {
