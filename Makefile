@@ -244,6 +244,7 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; p
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -run '^$$' -bench Portal -benchtime 1x ./cmd/portal | grep '^bench '
+	@go test -run '^$$' -bench CampaignPage -benchtime 1x ./internal/accessreview/gormstore | grep '^bench '
 	@go test -run '^$$' -bench 'Ingest|Lines' -benchtime 1x ./internal/audit/hubble | grep '^bench '
 	@for store in sqlite clickhouse; do \
 		go test -run '^$$' -bench Store -benchtime 1x -timeout 60m ./internal/audit/$$store | grep '^bench '; done

@@ -103,7 +103,7 @@ func settings(o *options, g *given) *configuration.Settings {
 		"flow `store`: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; required",
 	)
 	s.SecretsBelong("store", "put the address into a file and give @FILE")
-	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "`duration` for which roll-ups and losses are kept; at least 1h")
+	f.DurationVar(&o.retention, "retention", 365*24*time.Hour, "`duration` for which roll-ups and losses are kept; at least 1h")
 	f.StringVar(
 		&g.flows,
 		"flows",

@@ -285,6 +285,7 @@ func describe(out io.Writer, r backup.Report, held *lazyFile) error {
 		b.WriteString("\n")
 	}
 	list("not restored, because they may have ended since: grants and requests of the tickets", r.Ended)
+	list("ended, because decisions made since are not known: access reviews", r.EndedReviews)
 	list("not restored, or without some statements", r.Withheld)
 	if held.file != nil {
 		fmt.Fprintf(&b, "the statements that were not made in the portal are in %s: look at them, and apply those that still stand with kubectl\n", held.path)

@@ -21,6 +21,8 @@ import (
 	"gorm.io/gorm"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/acp-io/acp/internal/accessreview"
+	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit/flowstore"
@@ -61,6 +63,7 @@ const (
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
 	guardEvery   = 10 * time.Second
+	reviewEvery  = 10 * time.Second
 	// downgradePatience is how long a request for a downgrade waits for its completion. The downgrade then continues in the
 	// background.
 	downgradePatience = 5 * time.Second
@@ -255,6 +258,12 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Every:     guardEvery,
 		Log:       log,
 	}
+	reviewStore := reviewstore.New(db)
+	reviews := accessreview.NewService(
+		accessreview.Config{Store: reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: h.ClassOf, HostKnown: h.Ready,
+			Now: wallclock.Now},
+	)
+	reviewer := accessreview.NewWorker(reviews, replica, &accessreview.Flows{Reader: flows, Snapshot: h.Snapshot, Fleet: h.Fleet}, reviewEvery, log)
 	for i := range workers {
 		outbox = append(
 			outbox,
@@ -301,6 +310,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Downgrades:     downgrades,
 		Inbox:          notifications,
 		Channels:       channels.People,
+		Reviews:        reviews,
+		ReviewStore:    reviewStore,
 		Workloads:      registrar,
 		Ledger:         ledgerstore.NewReader(db),
 		Demo:           o.demo,
@@ -319,6 +330,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
+	background.Go(func() { reviewer.Run(ctx) })
 	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() {
 		if err := h.FollowMemberEvents(ctx, recordMemberEvents(db)); err != nil {

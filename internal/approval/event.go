@@ -51,6 +51,8 @@ const (
 	EventEffective EventKind = "effective"
 	// EventFailed is recorded when an approved change was refused, vanished or was altered.
 	EventFailed EventKind = "failed"
+	// EventShortened is recorded when the grant gets an earlier end.
+	EventShortened EventKind = "shortened"
 	// EventRevokeRequested is recorded when the revocation of a grant begins.
 	EventRevokeRequested EventKind = "revoke-requested"
 	// EventRevokeWritten is recorded when the statement is removed from its policy on the host cluster.

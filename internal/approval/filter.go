@@ -59,5 +59,5 @@ func (f Filter) matchesItem(it Item) bool {
 		(f.Application == "" || it.Application == f.Application) && (f.Resource == "" || it.Resource == f.Resource) &&
 		(f.Policy == "" || it.Policy == f.Policy) && (f.Target == nil || it.Target != nil && *it.Target == *f.Target) &&
 		(f.DueBy.IsZero() || !due.IsZero() && !due.After(f.DueBy)) &&
-		(f.ExpiresBy.IsZero() || !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(f.ExpiresBy))
+		(f.ExpiresBy.IsZero() || !it.End().IsZero() && !it.End().After(f.ExpiresBy))
 }

@@ -70,6 +70,8 @@ type Item struct {
 	Duration                     time.Duration // of the access; 0 means until revoked
 	ExpiresAt                    time.Time     // zero before the approval, and without a Duration
 	WarnAt                       time.Time     // when to warn of the expiry next; zero if there are no more warnings
+	ShortenTo                    time.Time     `json:",omitzero"` // an earlier end that the statement does not have yet; see End
+	ShortenedAt                  time.Time     `json:",omitzero"` // when the access was shortened last
 	GrantedAt                    time.Time     `json:",omitzero"` // when the access was approved
 	Earlier                      Earlier       `json:",omitzero"`
 	Latest                       time.Time     `json:",omitzero"`  // the latest possible end, whenever it is approved; zero means no bound
@@ -97,6 +99,9 @@ type Earlier struct {
 	Since      time.Time     // when the first grant was approved
 	GlassSince time.Time     `json:",omitzero"` // when the first break-glass grant began
 	Length     time.Duration // of the first grant; 0 means until revoked
+	// WholeSince is since when grants have given all of the item's actions without a gap, as far as it was known at the
+	// request; zero if no grant in force did. Since also counts grants of a part of the actions.
+	WholeSince time.Time `json:",omitzero"`
 }
 
 // Total returns the duration of the access from the first grant on, if the item begins when it is requested; 0: until
@@ -199,6 +204,14 @@ func (it *Item) waiting() *Step {
 	return nil
 }
 
+// End returns when the access ends: at ExpiresAt, or before it at ShortenTo; zero if it has no end.
+func (it *Item) End() time.Time {
+	if !it.ShortenTo.IsZero() && (it.ExpiresAt.IsZero() || it.ShortenTo.Before(it.ExpiresAt)) {
+		return it.ShortenTo
+	}
+	return it.ExpiresAt
+}
+
 // Due returns the next instant at which the item changes because of the time; zero if there is none.
 func (it *Item) Due() time.Time {
 	var due time.Time
@@ -211,7 +224,7 @@ func (it *Item) Due() time.Time {
 		sooner(s.Deadline)
 	}
 	if it.State.MayBeOnHost() {
-		sooner(it.ExpiresAt)
+		sooner(it.End())
 		sooner(it.WarnAt)
 	}
 	return due

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/internal/ledger"
 )
@@ -25,6 +26,9 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 			if v != "" {
 				details[k] = v
 			}
+		}
+		if e.Kind == EventShortened {
+			details["until"] = t.Items[e.Item].End().UTC().Format(time.RFC3339)
 		}
 		if e.Item >= 0 {
 			describe(details, t.Items[e.Item])

@@ -219,6 +219,19 @@ func (g *guard) Put(ctx context.Context, policy, resource string, statements []v
 	})
 }
 
+// Replace looks at the item after the check, as Put does.
+func (g *guard) Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool,
+	check approval.Check) (approval.Written, error) {
+	return g.Host.Replace(ctx, policy, resource, statement, current, func(ctx context.Context) error {
+		g.m.interfere(ctx)
+		if err := check(ctx); err != nil {
+			return err
+		}
+		g.m.mayBeWritten(statement.SID)
+		return nil
+	})
+}
+
 // interfere revokes something between the reading of a policy and its writing.
 func (m *model) interfere(ctx context.Context) {
 	security := m.catalog.Members(catalog.GroupSecurity)

@@ -104,12 +104,26 @@ func (x *planner) covering(it *Item) (Item, *Target, error) {
 				return Item{}, nil, err
 			}
 			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) })
+			if !missing {
+				it.continueWhole(t, i)
+			}
 			if had.State == StateEffective && !missing && (target == nil || endsLater(had, best)) {
 				best, target = had, &Target{t.Number, i}
 			}
 		}
 	}
 	return best, target, nil
+}
+
+// continueWhole records in an item that it continues a grant that gives all of its actions.
+func (it *Item) continueWhole(t *Ticket, i int) {
+	since := t.granted(i)
+	if whole := t.Items[i].Earlier.WholeSince; !whole.IsZero() && whole.Before(since) {
+		since = whole
+	}
+	if e := &it.Earlier; e.WholeSince.IsZero() || since.Before(e.WholeSince) {
+		e.WholeSince = since
+	}
 }
 
 // mostExtensions bounds the search for the first grant of tickets that do not record when it began.
@@ -164,15 +178,15 @@ func (t *Ticket) granted(i int) time.Time {
 
 // endsLater reports whether a grant ends after another one.
 func endsLater(a, b Item) bool {
-	return !b.ExpiresAt.IsZero() && (a.ExpiresAt.IsZero() || a.ExpiresAt.After(b.ExpiresAt))
+	return !b.End().IsZero() && (a.End().IsZero() || a.End().After(b.End()))
 }
 
 // checkLaterEnd checks that an extension ends after what it extends.
 func (x *planner) checkLaterEnd(had, it Item, path string) error {
-	if had.ExpiresAt.IsZero() {
+	if had.End().IsZero() {
 		return fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
-	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.ExpiresAt) {
+	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.End()) {
 		return invalid(path+"durationSeconds", message.RequestHasLongerAccess(it.Application))
 	}
 	return nil

@@ -105,7 +105,16 @@ func Altered(it Item, p *v1alpha1.AccessControlPolicy) bool {
 // asApproved reports whether the statement in a policy is the approved one, or missing.
 func (it Item) asApproved(p *v1alpha1.AccessControlPolicy) bool {
 	s := statementOf(p, it)
-	return s == nil || equality.Semantic.DeepEqual(*s, Statement(it))
+	return s == nil || it.isApproved(*s)
+}
+
+// isApproved reports whether a statement is the approved one, with its end before or after a shortening.
+func (it Item) isApproved(s v1alpha1.Statement) bool {
+	if equality.Semantic.DeepEqual(s, Statement(it)) {
+		return true
+	}
+	it.ShortenTo = time.Time{}
+	return equality.Semantic.DeepEqual(s, Statement(it))
 }
 
 // Returned reports whether a policy has a removed statement again. A statement that is now a deny does not count, because

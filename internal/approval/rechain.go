@@ -101,7 +101,7 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 		lines = append(lines, "+ each step by a different person")
 	}
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: it.Shown.Digest, Comment: strings.Join(lines, "\n")})
-	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}
+	it.State, it.ExpiresAt, it.WarnAt, it.ShortenTo = StatePending, time.Time{}, time.Time{}, time.Time{}
 	it.Steps, it.Approval, it.ManySteps, it.Latest = now.Steps, now.Approval, now.ManySteps, now.Latest
 	for k := range it.Steps {
 		s := &it.Steps[k]

@@ -16,8 +16,8 @@ func Statement(it Item) v1alpha1.Statement {
 	for _, a := range it.Actions {
 		s.Actions = append(s.Actions, v1alpha1.Action(a))
 	}
-	if !it.ExpiresAt.IsZero() {
-		at := metav1.NewTime(it.ExpiresAt)
+	if end := it.End(); !end.IsZero() {
+		at := metav1.NewTime(end)
 		s.NotAfter = &at
 	}
 	return s

@@ -153,6 +153,8 @@ const (
 	// JobApply writes the statement or the object of the item. For an item of KindRevoke it begins to revoke the
 	// target.
 	JobApply JobKind = "apply"
+	// JobShorten writes the statement of the item again, with its earlier end.
+	JobShorten JobKind = "shorten"
 	// JobRemove removes the statement of the item.
 	JobRemove JobKind = "remove"
 )

@@ -48,7 +48,7 @@ func (t *Ticket) timeout(i int, now time.Time) {
 // without it.
 func (t *Ticket) Expire(i int, now time.Time) {
 	it := &t.Items[i]
-	if !it.State.MayBeOnHost() || it.ExpiresAt.IsZero() || now.Before(it.ExpiresAt) {
+	if !it.State.MayBeOnHost() || it.End().IsZero() || now.Before(it.End()) {
 		return
 	}
 	it.State = StateRevoking
@@ -69,8 +69,12 @@ func (t *Ticket) warn(i int, now time.Time) {
 // nextWarning returns the next instant to warn of an expiry: seven days and one day before it, and for a short grant when
 // a quarter and a tenth of it are left.
 func nextWarning(it *Item, now time.Time) time.Time {
-	for _, before := range []time.Duration{min(7*24*time.Hour, it.Duration/4), min(24*time.Hour, it.Duration/10)} {
-		if at := it.ExpiresAt.Add(-before); at.After(now) {
+	length := it.Duration
+	if left := it.End().Sub(it.ShortenedAt); !it.ShortenedAt.IsZero() && (length == 0 || left < length) {
+		length = left
+	}
+	for _, before := range []time.Duration{min(7*24*time.Hour, length/4), min(24*time.Hour, length/10)} {
+		if at := it.End().Add(-before); at.After(now) {
 			return at
 		}
 	}

@@ -31,6 +31,9 @@ type Check func(context.Context) error
 type PolicyWriter interface {
 	// Put writes the statements to one of the policies. It creates the policy if necessary.
 	Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check Check) (Written, error)
+	// Replace writes a statement in place of the one with its sid, if current reports true for that one. It never adds a
+	// statement: if there is none to replace, it returns the zero Written.
+	Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool, check Check) (Written, error)
 	// Drop removes the statements with the sids from all of the policies. A Put that read a policy before cannot succeed
 	// afterwards.
 	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
@@ -147,11 +150,12 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	}
 	ctx, span := w.Service.traceJob(ctx, t, j, begin)
 	defer span.End()
+	end := t.Items[j.Item].End() // of the statement that is written
 	name, written, err := w.write(ctx, j, t)
 	traceOutcome(span, err)
 	if err == nil || settled(err) {
 		w.step("written")
-		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
+		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, end, err); return nil })
 		if err != nil {
 			tracing.Fail(span, "the outcome was not stored")
 			return err
@@ -176,8 +180,8 @@ func settled(err error) bool {
 		errors.As(err, &refused) && refused.Final
 }
 
-// settle applies the result of a finished job to its item.
-func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
+// settle applies the result of a finished job to its item. The statement that was written has the given end.
+func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end time.Time, why error) {
 	now := w.Service.Now()
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
@@ -189,13 +193,17 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.MayBeOnHost() {
 			t.rechain(j.Item, stricter.now, stricter.missing, now)
 		}
+	case errors.As(why, &refused) && j.Kind == JobShorten: // the grant ends at the earlier time all the same; see Expire
 	case errors.As(why, &refused):
 		t.Fail(j.Item, message.TicketHostRefusedChange(refused.Message), now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.MayBeOnHost():
 		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
 	case why != nil:
+	case j.Kind == JobShorten:
+		t.ShortenWritten(j.Item, written, end, now)
 	case j.Kind == JobApply:
 		t.Written(j.Item, name, written, now)
+		t.writtenUntil(j.Item, end)
 	default:
 		t.Removed(j.Item, name, written, now)
 	}
@@ -218,16 +226,22 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 		written, err = w.Objects.Apply(ctx, *it.Change, check)
 		endWrite(span, written, err)
 		return j.Key, written, err
+	case j.Kind == JobShorten && it.Policy == "":
+		return "", Written{}, check(ctx) // it is written with its earlier end
 	}
 	name = w.PolicyName(it.ResourceName)
 	ctx, span := w.Service.traceWrite(ctx, name, it)
 	defer func() { endWrite(span, written, err) }()
-	if j.Kind == JobApply {
+	switch j.Kind {
+	case JobShorten:
+		// A statement that others removed or changed since is not written again, because that would give back access.
+		written, err = w.Writer.Replace(ctx, it.Policy, it.ResourceName, Statement(it), it.isApproved, check)
+	case JobApply:
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
 		if err == nil {
 			err = w.protect(ctx, it, check)
 		}
-	} else {
+	default:
 		written, err = w.Writer.Drop(ctx, cmp.Or(it.Policy, name), it.ResourceName, []string{it.SID}, check)
 	}
 	return cmp.Or(written.Policy, name), written, err
@@ -299,8 +313,11 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 
 // wanted reports whether the item still needs the job.
 func (j *Job) wanted(t *Ticket) bool {
-	if j.Kind == JobApply {
+	switch j.Kind {
+	case JobApply:
 		return t.Items[j.Item].State.MayBeOnHost()
+	case JobShorten:
+		return t.Items[j.Item].State.MayBeOnHost() && !t.Items[j.Item].ShortenTo.IsZero()
 	}
 	return t.Items[j.Item].State == StateRevoking
 }
@@ -320,6 +337,7 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	w.Log.Warn("a job failed", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Outbox.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
+		case j.Kind == JobShorten: // the grant is in force meanwhile, and ends at the earlier time all the same
 		case permanent && j.Kind == JobApply:
 			t.Fail(j.Item, hostRefused(t.Kind, refused.Message), now)
 		case permanent:

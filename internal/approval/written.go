@@ -17,7 +17,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	}
 	it.Shown = now
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: now.Digest, Comment: strings.Join(grown, "\n")})
-	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}
+	it.State, it.ExpiresAt, it.WarnAt, it.ShortenTo = StatePending, time.Time{}, time.Time{}, time.Time{}
 	for k := range it.Steps {
 		s := &it.Steps[k]
 		// An automatic approval was given for less, so a person decides now.

@@ -64,6 +64,11 @@ func TestEveryTable(t *testing.T) {
 
 func backedUp(t *testing.T, db *database.DB) string {
 	t.Helper()
+	return backedUpAt(t, db, now)
+}
+
+func backedUpAt(t *testing.T, db *database.DB, at time.Time) string {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -72,7 +77,7 @@ func backedUp(t *testing.T, db *database.DB) string {
 	// The host cluster is empty; TestRestoredBackupDoesNotRestoreRevokedGrants in cmd/portal has a real one.
 	if _, err := Write(
 		t.Context(),
-		Source{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Version: "test", Now: func() time.Time { return now }},
+		Source{Database: db, Host: fake.NewClientBuilder().WithScheme(scheme).Build(), Version: "test", Now: func() time.Time { return at }},
 		path,
 	); err != nil {
 		t.Fatal(err)
@@ -293,6 +298,7 @@ func TestStands(t *testing.T) {
 	}{
 		"no line":      {"nothing happened to it", nil, approval.StateEffective, true},
 		"revoked":      {"somebody took it back", []ledger.Entry{entry("revoke-requested", "1", approval.StateRevoking)}, approval.StateEffective, false},
+		"shortened":    {"the backup has a later end", []ledger.Entry{entry("shortened", "1", approval.StateEffective)}, approval.StateEffective, false},
 		"another item": {"only item 2 was revoked", []ledger.Entry{entry("revoke-requested", "2", approval.StateRevoking)}, approval.StateEffective, true},
 		"revoked, commented": {
 			"a comment about the whole ticket hides nothing",

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
 )
@@ -18,6 +19,8 @@ type ledgerExport struct {
 	items map[int64]map[int]approval.State
 	// ended are the tickets of which all items ended, and withdrawn those whose pending items did.
 	ended, withdrawn map[int64]bool
+	// shortened are the items of tickets that got an earlier end.
+	shortened map[approval.Target]bool
 	// objects are the objects, as KIND/NAME, that were changed outside of the portal, or by a ticket.
 	objects map[string]bool
 	// workloads are the names of ExternalWorkloads that were registered or removed.
@@ -26,6 +29,8 @@ type ledgerExport struct {
 	delegations map[string]bool
 	// lastTicket is the highest number of a ticket.
 	lastTicket int64
+	// lastReview is the highest number of an access review.
+	lastReview int64
 	// other counts the remaining lines by action, for the report.
 	other map[string]int
 }
@@ -58,6 +63,7 @@ func newLedgerExport() *ledgerExport {
 		objects:     map[string]bool{},
 		workloads:   map[string]bool{},
 		delegations: map[string]bool{},
+		shortened:   map[approval.Target]bool{},
 		other:       map[string]int{},
 	}
 }
@@ -67,6 +73,11 @@ func (l *ledgerExport) add(e ledger.Entry) {
 	switch {
 	case kind == "ticket":
 		l.ticket(e)
+	case kind == "review":
+		if number, ok := accessreview.ParseID(e.Object); ok {
+			l.lastReview = max(l.lastReview, number)
+		}
+		l.other[e.Action]++
 	case kind == "object":
 		l.objects[e.Object] = true
 	case e.Action == "workloads.registered" || e.Action == "workloads.removed":
@@ -92,6 +103,9 @@ func (l *ledgerExport) ticket(e ledger.Entry) {
 	}
 	state := approval.State(e.Details["state"])
 	if n, err := strconv.Atoi(e.Details["item"]); err == nil && n > 0 {
+		if e.Action == "ticket."+string(approval.EventShortened) {
+			l.shortened[approval.Target{Ticket: number, Item: n - 1}] = true
+		}
 		if l.items[number] == nil {
 			l.items[number] = map[int]approval.State{}
 		}
@@ -109,6 +123,10 @@ func (l *ledgerExport) ticket(e ledger.Entry) {
 // stands reports whether an item that a backup has in a state is, according to the later lines, still in it or further on. A grant
 // whose approvals became void later does not stand, and neither does one that failed.
 func (l *ledgerExport) stands(number int64, item int, state approval.State) bool {
+	// The backup has a later end than the grant has; its new end is not in the ledger in a form that can be restored.
+	if l.shortened[approval.Target{Ticket: number, Item: item}] {
+		return false
+	}
 	if l.ended[number] || l.withdrawn[number] && state == approval.StatePending {
 		return false
 	}

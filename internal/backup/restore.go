@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/accessreview"
+	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/database"
@@ -73,6 +75,8 @@ type Report struct {
 	Anchored bool
 	// Ended are the grants and requests that did not come back, as T-NUMBER.
 	Ended []string
+	// EndedReviews are the access reviews that were in progress and ended, as R-NUMBER.
+	EndedReviews []string
 	// Withheld are the policies that lack statements which were not made in the portal, and the objects that are not restored.
 	Withheld []string
 	// Changed are the objects that changed after the backup and are restored as they were at the backup, as KIND/NAME.
@@ -114,6 +118,9 @@ func Restore(ctx context.Context, a *Archive, t Target) (r Report, err error) {
 	t.Progress("ending what may have ended since the backup")
 	if err := t.end(ctx, a, l, scratch, &r); err != nil {
 		return r, err
+	}
+	if r.EndedReviews, err = accessreview.AfterRestore(ctx, reviewstore.New(scratch), a.At, t.Now(), t.Mode == ModeNothingSince); err != nil {
+		return r, fmt.Errorf("change the access reviews in progress: %w", err)
 	}
 	if err := finishScratch(ctx, a, l, t, scratch, &r); err != nil {
 		return r, err
@@ -361,6 +368,9 @@ func finishScratch(ctx context.Context, a *Archive, l *ledgerExport, t Target, s
 		if err := restart(tx, false, all[0], number); err != nil {
 			return err
 		}
+		if err := reserveReviews(tx, all, l, t.Mode); err != nil {
+			return err
+		}
 		for _, f := range a.Files {
 			if f.Name == tableFile("tickets") {
 				r.Tickets = f.Records - 1
@@ -370,6 +380,21 @@ func finishScratch(ctx context.Context, a *Archive, l *ledgerExport, t Target, s
 			"at": a.At.Format(time.RFC3339), "line": strconv.FormatInt(a.Head.Seq, 10), "known": string(t.Mode), "anchored": strconv.FormatBool(r.Anchored),
 			"ended": strconv.Itoa(len(r.Ended)), "later": strconv.Itoa(len(l.lines))}})
 	})
+}
+
+// reserveReviews leaves out the numbers of access reviews that may have been used after the backup: tickets and the ledger name
+// reviews by them.
+func reserveReviews(tx *gorm.DB, all []table, l *ledgerExport, mode Mode) error {
+	reviews := all[slices.IndexFunc(all, func(x table) bool { return x.name == "reviews" })]
+	number, err := lastNumber(tx, reviews)
+	if err != nil {
+		return err
+	}
+	number = max(number, l.lastReview)
+	if mode == ModeHoldGrants {
+		number += skippedNumbers
+	}
+	return restart(tx, false, reviews, number)
 }
 
 // importJobs adds the jobs of the archive behind those that remove what ended, with new numbers. A job whose item ended does nothing.

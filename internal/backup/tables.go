@@ -43,6 +43,9 @@ func tables() []table {
 		{name: "notifications", order: "id", serial: "id", where: "channel = 'inbox'"},
 		{name: "notify_preferences", order: "person"},
 		{name: "rollout_states", order: "resource"},
+		{name: "reviews", order: "id", serial: "id"},
+		{name: "review_lines", order: "review, line"},
+		{name: "review_reviewers", order: "person, review, line"},
 		{name: "outbox", order: "id", serial: "id"},
 	}
 }

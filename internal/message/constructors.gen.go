@@ -3112,14 +3112,139 @@ func RequestWorkloadNotOwner(application string, owners string) Message {
 	return build("request.workload-not-owner", param{"application", application}, param{"owners", owners})
 }
 
+// ReviewClosed is "The access review has ended already.".
+func ReviewClosed() Message {
+	return Message{Code: "review.closed", Text: "The access review has ended already."}
+}
+
+// ReviewCommentNeeded is "Say why: shortening or revoking an access, and keeping one against the recommendation, needs a reason.".
+func ReviewCommentNeeded() Message {
+	return Message{Code: "review.comment-needed", Text: "Say why: shortening or revoking an access, and keeping one against the recommendation, needs a reason."}
+}
+
+// ReviewDeadlineRange is "Choose a deadline between one hour and 180 days from now.".
+func ReviewDeadlineRange() Message {
+	return Message{Code: "review.deadline-range", Text: "Choose a deadline between one hour and 180 days from now."}
+}
+
+// ReviewDecisionUnknown is "Choose keep, shorten or revoke.".
+func ReviewDecisionUnknown() Message {
+	return Message{Code: "review.decision-unknown", Text: "Choose keep, shorten or revoke."}
+}
+
+// ReviewEndReasonNeeded is "Say why the access review ends before its deadline, in at most 2000 characters.".
+func ReviewEndReasonNeeded() Message {
+	return Message{Code: "review.end-reason-needed", Text: "Say why the access review ends before its deadline, in at most 2000 characters."}
+}
+
+// ReviewEndsEarlier is "The access ends before that anyway. Choose a shorter time, or keep it.".
+func ReviewEndsEarlier() Message {
+	return Message{Code: "review.ends-earlier", Text: "The access ends before that anyway. Choose a shorter time, or keep it."}
+}
+
+// ReviewGrantChanged is "The access was extended, shortened or ended since this page was loaded. The line is up to date now: look at it and decide again.".
+func ReviewGrantChanged() Message {
+	return Message{Code: "review.grant-changed", Text: "The access was extended, shortened or ended since this page was loaded. The line is up to date now: look at it and decide again."}
+}
+
+// ReviewGroupUnknown is "There is no group {group} in the catalog.".
+func ReviewGroupUnknown(group string) Message {
+	return build("review.group-unknown", param{"group", group})
+}
+
+// ReviewKeptAndChanged is "The access was kept, and it was extended, shortened or ended since. The outcome stays: shorten or revoke the access on its ticket, or decide it in the next access review.".
+func ReviewKeptAndChanged() Message {
+	return Message{Code: "review.kept-and-changed", Text: "The access was kept, and it was extended, shortened or ended since. The outcome stays: shorten or revoke the access on its ticket, or decide it in the next access review."}
+}
+
+// ReviewLineChanged is "The line was changed since this page was loaded. Look at it and decide again.".
+func ReviewLineChanged() Message {
+	return Message{Code: "review.line-changed", Text: "The line was changed since this page was loaded. Look at it and decide again."}
+}
+
+// ReviewLineDecided is "The line is decided already.".
+func ReviewLineDecided() Message {
+	return Message{Code: "review.line-decided", Text: "The line is decided already."}
+}
+
+// ReviewLineTwice is "Line {line} is named twice.".
+func ReviewLineTwice(line int) Message {
+	return build("review.line-twice", param{"line", line})
+}
+
+// ReviewNameLength is "Give the access review a name of at most {limit} characters.".
+func ReviewNameLength(limit int) Message {
+	return build("review.name-length", param{"limit", limit})
+}
+
+// ReviewNobodyDecided is "Nobody decided this access in the access review {review}.".
+func ReviewNobodyDecided(review string) Message {
+	return build("review.nobody-decided", param{"review", review})
+}
+
+// ReviewNotFound is "There is no such access review, or none of its lines is yours.".
+func ReviewNotFound() Message {
+	return Message{Code: "review.not-found", Text: "There is no such access review, or none of its lines is yours."}
+}
+
+// ReviewNotOpen is "The access review takes no decisions: it is being prepared, its deadline has passed, or it was ended.".
+func ReviewNotOpen() Message {
+	return Message{Code: "review.not-open", Text: "The access review takes no decisions: it is being prepared, its deadline has passed, or it was ended."}
+}
+
+// ReviewNotReviewer is "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested.".
+func ReviewNotReviewer() Message {
+	return Message{Code: "review.not-reviewer", Text: "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested."}
+}
+
 // ReviewNothing is "There is nothing to review.".
 func ReviewNothing() Message {
 	return Message{Code: "review.nothing", Text: "There is nothing to review."}
 }
 
+// ReviewReopened is "The access of {application} to {resource} was changed before your decision was applied. Your decision is void: look at the line and decide again.".
+func ReviewReopened(application string, resource string) Message {
+	return build("review.reopened", param{"application", application}, param{"resource", resource})
+}
+
+// ReviewRestored is "The portal was restored from a backup of {at}. Decisions that were made after it are not known, so the access review ended and nothing was decided by silence.".
+func ReviewRestored(at string) Message {
+	return build("review.restored", param{"at", at})
+}
+
+// ReviewRuleUnknown is "There is no rule {rule} for reviewers. Use resource-owner, application-leader, or group: and the name of a group.".
+func ReviewRuleUnknown(rule string) Message {
+	return build("review.rule-unknown", param{"rule", rule})
+}
+
+// ReviewScopeTooLong is "Choose at most {limit} values.".
+func ReviewScopeTooLong(limit int) Message {
+	return build("review.scope-too-long", param{"limit", limit})
+}
+
+// ReviewSensitivityUnknown is "The sensitivities are low, medium and high.".
+func ReviewSensitivityUnknown() Message {
+	return Message{Code: "review.sensitivity-unknown", Text: "The sensitivities are low, medium and high."}
+}
+
+// ReviewSilenceUnknown is "Choose what happens to what nobody decides: shorten, revoke or keep.".
+func ReviewSilenceUnknown() Message {
+	return Message{Code: "review.silence-unknown", Text: "Choose what happens to what nobody decides: shorten, revoke or keep."}
+}
+
 // ReviewTextNeeded is "Say what the review found.".
 func ReviewTextNeeded() Message {
 	return Message{Code: "review.text-needed", Text: "Say what the review found."}
+}
+
+// ReviewTooLarge is "An access review has at most {lines} accesses and {assignments} assignments of an access to a reviewer. Choose a smaller scope, or a smaller group as reviewers.".
+func ReviewTooLarge(lines int, assignments int) Message {
+	return build("review.too-large", param{"assignments", assignments}, param{"lines", lines})
+}
+
+// ReviewTooManyChoices is "Decide between 1 and {limit} lines at once.".
+func ReviewTooManyChoices(limit int) Message {
+	return build("review.too-many-choices", param{"limit", limit})
 }
 
 // RevokeNoGrant is "The ticket is {state}: there is no grant to revoke.".
@@ -3285,6 +3410,11 @@ func RuleTooFewPeople(count int, people int) Message {
 // Sentence is "{text:sentence}.".
 func Sentence(text Message) Message {
 	return build("sentence", param{"text", text})
+}
+
+// ShortenUnderWay is "The access is being shortened right now. Try again in a moment.".
+func ShortenUnderWay() Message {
+	return Message{Code: "shorten.under-way", Text: "The access is being shortened right now. Try again in a moment."}
 }
 
 // SpecTooLarge is "it has {size} bytes, and may have {limit}".

@@ -31,6 +31,8 @@ const (
 	KindFailed Kind = "failed"
 	// KindRollout says that a resource will be enforced, or is temporarily in Audit.
 	KindRollout Kind = "rollout"
+	// KindAccessReview says that an access review waits for the recipient, or that it is closed.
+	KindAccessReview Kind = "access-review"
 	// KindDecided says that the recipient's request was decided, or rejected by a timeout.
 	KindDecided Kind = "decided"
 	// KindEffective says that the recipient's request is effective in all members.
@@ -49,8 +51,22 @@ const (
 
 // Kinds returns all kinds, most urgent first.
 func Kinds() []Kind {
-	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindRollout, KindDecided, KindEffective, KindRevoked, KindExpires,
-		KindColleague, KindComment, KindDelegation}
+	return []Kind{
+		KindBreakGlass,
+		KindVoided,
+		KindEscalated,
+		KindNeeded,
+		KindFailed,
+		KindRollout,
+		KindAccessReview,
+		KindDecided,
+		KindEffective,
+		KindRevoked,
+		KindExpires,
+		KindColleague,
+		KindComment,
+		KindDelegation,
+	}
 }
 
 // Message is one notification of one person. It is rendered when it is displayed or sent, in the language that the person uses at

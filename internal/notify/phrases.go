@@ -58,6 +58,22 @@ var english = map[string]phrase{
 		`Flows of {{.Cluster}} were lost, so some refused connections may not be reported. This time does not count as quiet: `+
 			`the guard watches that much longer. Check the losses before you enforce further.`,
 	),
+	"access-review": newPhrase(`Access review: {{.Subject}}`, `Open the review for its state.`),
+	"access-review/review-opened": newPhrase(
+		`Access review "{{.Comment}}": {{if eq .Count 1}}1 access waits{{else}}{{.Count}} accesses wait{{end}} for your decision until {{.Clock .Until}}`,
+		`Each line shows when the access was last used, and a recommendation. What nobody decides by {{.Clock .Until}} is decided as the review says.`,
+	),
+	"access-review/review-reminded": newPhrase(
+		`Reminder: access review "{{.Comment}}": {{if eq .Count 1}}1 access still waits{{else}}`+
+			`{{.Count}} accesses still wait{{end}} for your decision until {{.Clock .Until}}`,
+		`What nobody decides by {{.Clock .Until}} is decided as the review says.`,
+	),
+	"access-review/review-reopened": newPhrase(`Access review "{{.Comment}}": your decision is void, because the access changed: {{.Subject}}`,
+		`The access was changed before your decision was applied. Look at the line and decide again by {{.Clock .Until}}.`),
+	"access-review/review-abandoned": newPhrase(`Access review "{{.Comment}}" could not begin`,
+		`Its accesses could not be collected: the page of the review states why. Begin a new review with a smaller scope.`),
+	"access-review/review-closed": newPhrase(`Access review "{{.Comment}}" is closed: {{if eq .Count 1}}1 access{{else}}{{.Count}} accesses{{end}}`,
+		`Every access of the review has an outcome. The report is on its page.`),
 	"failed": newPhrase(`{{.ID}}: not in force: {{.Subject}}`,
 		`The approved change is not in force. The ticket states why; it is retried.`),
 	"decided": newPhrase(`{{.ID}}: {{.Actor}} approved the step "{{.Step}}": {{.Subject}}`,
@@ -83,6 +99,9 @@ var english = map[string]phrase{
 		`{{if .Actor}}{{.Actor}} revoked this access; it{{else}}This access{{end}} is being removed from every cluster.`),
 	"expires-soon": newPhrase(`{{.ID}}: expires {{.Clock .Until}}: {{.Subject}}`,
 		`This access ends at {{.Clock .Until}}. Extend it before then if it is still needed.`),
+	"expires-soon/shortened": newPhrase(`{{.ID}}: shortened, ends {{.Clock .Until}}: {{.Subject}}`,
+		`{{if .Actor}}{{.Actor}} shortened this access in a review{{else}}This access was not confirmed in a review, so it was shortened{{end}}. `+
+			`It ends at {{.Clock .Until}}. Extend it before then if it is still needed.`),
 	"decided-by-colleague": newPhrase(
 		`{{.ID}}: {{if .Actor}}{{.Actor}} has decided{{else}}decided{{end}}, no action needed: {{.Subject}}`,
 		`The step "{{.Step}}" does not wait for you any more: {{if .Actor}}{{.Actor}}{{if .ActorFor}} (for {{.ActorFor}}){{end}} `+
@@ -140,6 +159,15 @@ var chinese = map[string]phrase{
 		`{{.Cluster}} 的流量没有被观测，那里的拒绝不会显示。这段时间不算作平静，守护会相应延长。继续强制之前，请先恢复观测。`),
 	"rollout/flows-lost": newPhrase(`{{.Subject}}：守护可能看不到 {{.Cluster}} 中的全部拒绝`,
 		`{{.Cluster}} 丢失了流量记录，那里的拒绝可能没有全部显示。这段时间不算作平静，守护会相应延长。继续强制之前，请先查看丢失情况。`),
+	"access-review": newPhrase(`访问复核：{{.Subject}}`, `请打开复核查看状态。`),
+	"access-review/review-opened": newPhrase(`访问复核“{{.Comment}}”：{{.Count}} 项访问等待您在 {{.Clock .Until}} 前决定`,
+		`每一项都显示最近一次使用时间和建议。到 {{.Clock .Until}} 仍无人决定的，按该复核的规定处理。`),
+	"access-review/review-reminded": newPhrase(`提醒：访问复核“{{.Comment}}”仍有 {{.Count}} 项访问等待您在 {{.Clock .Until}} 前决定`,
+		`到 {{.Clock .Until}} 仍无人决定的，按该复核的规定处理。`),
+	"access-review/review-reopened": newPhrase(`访问复核“{{.Comment}}”：访问有变化，您的决定作废：{{.Subject}}`,
+		`该访问在您的决定执行之前有了变化。请在 {{.Clock .Until}} 前查看并重新决定。`),
+	"access-review/review-abandoned": newPhrase(`访问复核“{{.Comment}}”无法开始`, `无法收集其访问，原因见复核页面。请缩小范围，新建复核。`),
+	"access-review/review-closed":    newPhrase(`访问复核“{{.Comment}}”已结束：共 {{.Count}} 项访问`, `每一项访问都有结果。报告见复核页面。`),
 	"failed": newPhrase(`{{.ID}}：没有生效：{{.Subject}}`,
 		`已批准的内容没有生效。原因见工单，系统会重试。`),
 	"decided": newPhrase(`{{.ID}}：{{.Actor}} 批准了步骤“{{.Step}}”：{{.Subject}}`,
@@ -159,6 +187,8 @@ var chinese = map[string]phrase{
 		`{{if .Actor}}{{.Actor}} 回收了这项访问，{{else}}这项访问{{end}}正在从所有集群收回。`),
 	"expires-soon": newPhrase(`{{.ID}}：将于 {{.Clock .Until}} 到期：{{.Subject}}`,
 		`这项访问将于 {{.Clock .Until}} 终止。如仍需要，请在此之前延期。`),
+	"expires-soon/shortened": newPhrase(`{{.ID}}：已缩短，{{.Clock .Until}} 到期：{{.Subject}}`,
+		`{{if .Actor}}{{.Actor}} 在复核中缩短了这项访问{{else}}这项访问在复核中无人确认，因此被缩短{{end}}。它将于 {{.Clock .Until}} 终止。如仍需要，请在此之前延期。`),
 	"decided-by-colleague": newPhrase(`{{.ID}}：{{if .Actor}}{{.Actor}} 已审批{{else}}已有结果{{end}}，您无需处理：{{.Subject}}`,
 		`步骤“{{.Step}}”不再等待您：{{if .Actor}}{{.Actor}}{{if .ActorFor}}（代 {{.ActorFor}}）{{end}} 已审批{{else}}已有结果{{end}}。`),
 	"decided-by-colleague/withdrawn": newPhrase(`{{.ID}}：已撤回，您无需处理：{{.Subject}}`, `{{if .Actor}}{{.Actor}} 撤回了申请。{{else}}该资源的推进已停止，申请因此终止。{{end}}`),

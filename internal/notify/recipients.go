@@ -78,7 +78,7 @@ func (x *messageBuilder) process(e approval.Event) {
 		x.voided(e)
 	case approval.EventComment:
 		x.comment(e)
-	case approval.EventExpiresSoon:
+	case approval.EventExpiresSoon, approval.EventShortened:
 		x.owners(KindExpires, e)
 	case approval.EventEffective:
 		x.add(t.Requester, KindEffective, e)
@@ -330,7 +330,7 @@ func (x *messageBuilder) facts(e approval.Event) Facts {
 		f.Comment, f.Message = e.Comment, e.Message
 	}
 	for _, i := range x.items(e) {
-		if at := t.Items[i].ExpiresAt; !at.IsZero() && (f.Until.IsZero() || at.Before(f.Until)) {
+		if at := t.Items[i].End(); !at.IsZero() && (f.Until.IsZero() || at.Before(f.Until)) {
 			f.Until = at
 		}
 	}

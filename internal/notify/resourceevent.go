@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +13,10 @@ type ResourceEvent struct {
 	Event string    `json:"event"` // unique: a repeated event is notified once
 	At    time.Time `json:"at"`
 	Facts Facts     `json:"facts"`
+	// Kind is the kind of the notification; empty means KindRollout.
+	Kind Kind `json:"kind,omitempty"`
+	// Counts are the numbers that concern the recipients, if they differ; see Facts.Count.
+	Counts map[string]int64 `json:"counts,omitempty"`
 	// People are the recipients, each with the items that concern them.
 	People map[string][]About `json:"people"`
 }
@@ -22,6 +27,7 @@ func MessagesForResourceEvent(b ResourceEvent, people People) []Message {
 	if b.Facts.ActorID != "" {
 		b.Facts.Actor = people.Name(b.Facts.ActorID)
 	}
+	kind := cmp.Or(b.Kind, KindRollout)
 	all := b.Facts
 	all.Recipients = map[string]Kind{}
 	var out []Message
@@ -33,10 +39,13 @@ func MessagesForResourceEvent(b ResourceEvent, people People) []Message {
 		if own := b.People[p]; len(own) > 0 {
 			f.Items = own
 		}
+		if n, ok := b.Counts[p]; ok {
+			f.Count = n
+		}
 		f.clean()
-		all.Recipients[p] = KindRollout
-		out = append(out, Message{Person: p, Event: b.Event, Kind: KindRollout, At: b.At, Facts: f})
+		all.Recipients[p] = kind
+		out = append(out, Message{Person: p, Event: b.Event, Kind: kind, At: b.At, Facts: f})
 	}
 	all.clean()
-	return append([]Message{{Event: b.Event, Kind: KindRollout, At: b.At, Facts: all}}, out...)
+	return append([]Message{{Event: b.Event, Kind: kind, At: b.At, Facts: all}}, out...)
 }

@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/accessreview"
+	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit/insight"
@@ -52,7 +54,12 @@ type site struct {
 	host     *fakeHost
 	flows    *flowStore
 	insight  *rollout.Insight
-	end      context.CancelFunc
+
+	reviews     *accessreview.Service
+	reviewStore accessreview.Store
+	reviewer    *accessreview.Worker
+
+	end context.CancelFunc
 
 	credentials *credentialstore.Store
 	registered  *registered
@@ -214,9 +221,14 @@ func newSite(t *testing.T) *site {
 		}
 		return ""
 	}
+	x.reviewStore = reviewstore.New(db)
+	x.reviews = accessreview.NewService(accessreview.Config{Store: x.reviewStore, Grants: tickets, Catalog: directory.Catalog, ClassOf: classOf,
+		HostKnown: func() bool { return true }, Now: x.now})
+	x.reviewer = accessreview.NewWorker(x.reviews, "one", &accessreview.Flows{Reader: x.flows, Snapshot: x.host.Snapshot,
+		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
 		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx},
-		Inbox:      inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
+		Reviews:    x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
 	x.config.Config = core.Config{
 		PublicURL:    public,
 		Tickets:      tickets,

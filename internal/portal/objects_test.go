@@ -38,6 +38,9 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 	if x.registered.count() != 1 {
 		t.Fatal("the workload is not registered")
 	}
+	x.grantAccess("alice", "app-888", portaltest.App888, "ledger-db-cache", portaltest.LedgerCache, "carts")
+	must(x.as("dave").Post("/api/v1/reviews", newReview(x)))
+	x.review()
 
 	public := map[string]string{
 		"getApplication":             "the catalog is for everyone who is logged in",
@@ -62,23 +65,28 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		body           any
 		status         int
 	}{
-		"getTicket":        {"T-1", "T-999", nil, 404},
-		"decideTicket":     {"T-1", "T-999", map[string]any{"decision": "approve", "version": 1}, 404},
-		"withdrawTicket":   {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
-		"revokeTicket":     {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
-		"commentTicket":    {"T-1", "T-999", map[string]any{"comment": "c"}, 404},
-		"reviewTicket":     {"T-1", "T-999", map[string]any{"confirm": true}, 404},
-		"getTicketChange":  {"T-1", "T-999", nil, 404},
-		"listTicketLedger": {"T-1", "T-999", nil, 404},
-		"getTicketImpact":  {"T-1", "T-999", nil, 404},
-		"revokeToken":      {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
-		"endDelegation":    {delegation.ID, "999", nil, 404},
-		"deleteWorkload":   {"vm-1", "vm-2", nil, 404},
-		"previewSync":      {"files", "none", map[string]any{}, 403},
-		"applySync":        {"files", "none", map[string]any{"token": "t"}, 403},
-		"getMember":        {"m1", "none", nil, 403},
-		"getPolicy":        {"by-hand", "none", nil, 403},
-		"deleteEntity":     {"application/app-888", "application/none", map[string]any{"reason": "r"}, 403},
+		"getTicket":         {"T-1", "T-999", nil, 404},
+		"decideTicket":      {"T-1", "T-999", map[string]any{"decision": "approve", "version": 1}, 404},
+		"withdrawTicket":    {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
+		"revokeTicket":      {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
+		"commentTicket":     {"T-1", "T-999", map[string]any{"comment": "c"}, 404},
+		"reviewTicket":      {"T-1", "T-999", map[string]any{"confirm": true}, 404},
+		"getTicketChange":   {"T-1", "T-999", nil, 404},
+		"listTicketLedger":  {"T-1", "T-999", nil, 404},
+		"getTicketImpact":   {"T-1", "T-999", nil, 404},
+		"revokeToken":       {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
+		"endDelegation":     {delegation.ID, "999", nil, 404},
+		"deleteWorkload":    {"vm-1", "vm-2", nil, 404},
+		"previewSync":       {"files", "none", map[string]any{}, 403},
+		"applySync":         {"files", "none", map[string]any{"token": "t"}, 403},
+		"getMember":         {"m1", "none", nil, 403},
+		"getPolicy":         {"by-hand", "none", nil, 403},
+		"getReview":         {"R-1", "R-999", nil, 404},
+		"listReviewLines":   {"R-1", "R-999", nil, 404},
+		"decideReviewLines": {"R-1", "R-999", choice(1, 1, "keep"), 404},
+		"endReview":         {"R-1", "R-999", map[string]any{"reason": "r"}, 403},
+		"exportReview":      {"R-1", "R-999", nil, 403},
+		"deleteEntity":      {"application/app-888", "application/none", map[string]any{"reason": "r"}, 403},
 	}
 	for _, r := range routes {
 		if !strings.Contains(r.Path, ":") || public[r.Operation] != "" {
@@ -130,11 +138,14 @@ func TestListsHideForeignObjects(t *testing.T) {
 	alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})
 	alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})
 	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}})
+	x.grantAccess("alice", "app-888", portaltest.App888, "ledger-db-cache", portaltest.LedgerCache, "carts")
+	x.as("dave").Post("/api/v1/reviews", newReview(x))
+	x.review()
 	for _, path := range []string{"/tickets?view=all", "/tickets?view=all&requester=alice", "/tickets?view=all&q=T-1",
 		"/tickets?view=all&q=checkout", "/tickets?view=all&application=app-888",
 		"/tickets?view=all&resource=bobs-cluster", "/tickets?view=approvals", "/tickets?view=decided",
 		"/tickets?view=review", "/search?q=T-1", "/me/tokens", "/me/inbox", "/delegations",
-		"/workloads", "/workloads?application=app-888", "/workloads?q=vm"} {
+		"/workloads", "/workloads?application=app-888", "/workloads?q=vm", "/reviews", "/me/review-lines"} {
 		var list struct{ Items []any }
 		a := erin.Get("/api/v1" + path)
 		if a.Into(t, &list); a.Status != http.StatusOK || len(list.Items) != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/ledger"
@@ -17,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/ledgerapi"
 	"github.com/acp-io/acp/internal/portal/notificationapi"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/reviewapi"
 	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/portal/ticketapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -38,8 +40,11 @@ type Config struct {
 	Downgrades *rollout.Downgrades
 	Inbox      notificationapi.Inbox
 	Channels   []notify.Channel // the channels of notifications in addition to the inbox
-	Workloads  *workloads.Registrar
-	Ledger     ledger.Reader
+	// Reviews manages access reviews, which ReviewStore stores.
+	Reviews     *accessreview.Service
+	ReviewStore accessreview.Store
+	Workloads   *workloads.Registrar
+	Ledger      ledger.Reader
 	// Witnesses returns the ledger heads that the anchors store; nil if there is no anchor.
 	Witnesses func(context.Context) ([]ledger.Witness, error)
 	Demo      bool
@@ -65,6 +70,7 @@ type (
 	insightAPI      = insightapi.API
 	ledgerAPI       = ledgerapi.API
 	notificationAPI = notificationapi.API
+	reviewAPI       = reviewapi.API
 	rolloutAPI      = rolloutapi.API
 	ticketAPI       = ticketapi.API
 )
@@ -78,6 +84,7 @@ type api struct {
 	*insightAPI
 	*ledgerAPI
 	*notificationAPI
+	*reviewAPI
 	*rolloutAPI
 	*ticketAPI
 	streams *core.Server
@@ -95,6 +102,7 @@ func newAPI(s *core.Server, c Config) *api {
 		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
 		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels, PublicURL: c.PublicURL},
+		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
 		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades},
 		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
 		streams:         s,

@@ -75,6 +75,8 @@ var samples = []string{
 	"/delegations/1",
 	"/approval-policies/:id",
 	"/approval-policies/none",
+	"/reviews/:id",
+	"/reviews/R-999",
 	"/sources/:id",
 	"/sources/upload",
 	"/entities/:kind/:id",

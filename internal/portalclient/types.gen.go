@@ -269,6 +269,7 @@ const (
 	EventKindRevokeRequested EventKind = "revoke-requested"
 	EventKindRevokeWritten   EventKind = "revoke-written"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindShortened       EventKind = "shortened"
 	EventKindShrunk          EventKind = "shrunk"
 	EventKindStepApproved    EventKind = "step-approved"
 	EventKindStepRejected    EventKind = "step-rejected"
@@ -315,6 +316,8 @@ func (e EventKind) Valid() bool {
 	case EventKindRevokeWritten:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindShortened:
 		return true
 	case EventKindShrunk:
 		return true
@@ -679,6 +682,144 @@ func (e ProposalLineState) Valid() bool {
 	case ProposalLineStateDenied:
 		return true
 	case ProposalLineStateNew:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewDecision.
+const (
+	ReviewDecisionKeep    ReviewDecision = "keep"
+	ReviewDecisionRevoke  ReviewDecision = "revoke"
+	ReviewDecisionShorten ReviewDecision = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewDecision enum.
+func (e ReviewDecision) Valid() bool {
+	switch e {
+	case ReviewDecisionKeep:
+		return true
+	case ReviewDecisionRevoke:
+		return true
+	case ReviewDecisionShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewLineState.
+const (
+	ReviewLineStateApplying ReviewLineState = "applying"
+	ReviewLineStateDecided  ReviewLineState = "decided"
+	ReviewLineStateDone     ReviewLineState = "done"
+	ReviewLineStateOpen     ReviewLineState = "open"
+)
+
+// Valid indicates whether the value is a known member of the ReviewLineState enum.
+func (e ReviewLineState) Valid() bool {
+	switch e {
+	case ReviewLineStateApplying:
+		return true
+	case ReviewLineStateDecided:
+		return true
+	case ReviewLineStateDone:
+		return true
+	case ReviewLineStateOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewOutcome.
+const (
+	ReviewOutcomeEnded     ReviewOutcome = "ended"
+	ReviewOutcomeKept      ReviewOutcome = "kept"
+	ReviewOutcomeRevoked   ReviewOutcome = "revoked"
+	ReviewOutcomeShortened ReviewOutcome = "shortened"
+	ReviewOutcomeSkipped   ReviewOutcome = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ReviewOutcome enum.
+func (e ReviewOutcome) Valid() bool {
+	switch e {
+	case ReviewOutcomeEnded:
+		return true
+	case ReviewOutcomeKept:
+		return true
+	case ReviewOutcomeRevoked:
+		return true
+	case ReviewOutcomeShortened:
+		return true
+	case ReviewOutcomeSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewRecommendation.
+const (
+	ReviewRecommendationKeep    ReviewRecommendation = "keep"
+	ReviewRecommendationNone    ReviewRecommendation = "none"
+	ReviewRecommendationRevoke  ReviewRecommendation = "revoke"
+	ReviewRecommendationShorten ReviewRecommendation = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewRecommendation enum.
+func (e ReviewRecommendation) Valid() bool {
+	switch e {
+	case ReviewRecommendationKeep:
+		return true
+	case ReviewRecommendationNone:
+		return true
+	case ReviewRecommendationRevoke:
+		return true
+	case ReviewRecommendationShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewSilence.
+const (
+	ReviewSilenceKeep    ReviewSilence = "keep"
+	ReviewSilenceRevoke  ReviewSilence = "revoke"
+	ReviewSilenceShorten ReviewSilence = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewSilence enum.
+func (e ReviewSilence) Valid() bool {
+	switch e {
+	case ReviewSilenceKeep:
+		return true
+	case ReviewSilenceRevoke:
+		return true
+	case ReviewSilenceShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewState.
+const (
+	ReviewStateClosed    ReviewState = "closed"
+	ReviewStateOpen      ReviewState = "open"
+	ReviewStatePreparing ReviewState = "preparing"
+)
+
+// Valid indicates whether the value is a known member of the ReviewState enum.
+func (e ReviewState) Valid() bool {
+	switch e {
+	case ReviewStateClosed:
+		return true
+	case ReviewStateOpen:
+		return true
+	case ReviewStatePreparing:
 		return true
 	default:
 		return false
@@ -1526,6 +1667,46 @@ type AccessPath struct {
 	Direct []AccessEdge `json:"direct"`
 	From   CatalogRef   `json:"from"`
 	To     CatalogRef   `json:"to"`
+}
+
+// AccessReview defines model for AccessReview.
+type AccessReview struct {
+	CanEnd    bool         `json:"canEnd"`
+	CanExport bool         `json:"canExport"`
+	ClosedAt  *time.Time   `json:"closedAt,omitempty"`
+	Counts    ReviewCounts `json:"counts"`
+	CreatedAt time.Time    `json:"createdAt"`
+	CreatedBy Person       `json:"createdBy"`
+	Deadline  time.Time    `json:"deadline"`
+
+	// Deciding lines can be decided now
+	Deciding bool `json:"deciding"`
+
+	// EndMessage a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	EndMessage *Message `json:"endMessage,omitempty"`
+
+	// EndReason of the person who ended it
+	EndReason *string    `json:"endReason,omitempty"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	EndedBy   *Person    `json:"endedBy,omitempty"`
+
+	// FlowsUnreadable it waits for the flow store
+	FlowsUnreadable *bool      `json:"flowsUnreadable,omitempty"`
+	GraceDays       *int       `json:"graceDays,omitempty"`
+	Id              string     `json:"id"`
+	Name            string     `json:"name"`
+	NextReminder    *time.Time `json:"nextReminder,omitempty"`
+	OpenedAt        *time.Time `json:"openedAt,omitempty"`
+	RemindEveryDays *int       `json:"remindEveryDays,omitempty"`
+	Reviewers       []string   `json:"reviewers"`
+
+	// Scope Which accesses are reviewed; an absent field does not restrict
+	Scope ReviewScope `json:"scope"`
+
+	// Silence what happens to an access that nobody decides by the deadline
+	Silence    ReviewSilence `json:"silence"`
+	State      ReviewState   `json:"state"`
+	WindowDays int           `json:"windowDays"`
 }
 
 // ActionInfo defines model for ActionInfo.
@@ -2583,6 +2764,30 @@ type Message = message.Message
 // Mode defines model for Mode.
 type Mode string
 
+// NewAccessReview defines model for NewAccessReview.
+type NewAccessReview struct {
+	Deadline time.Time `json:"deadline"`
+
+	// GraceDays with shorten: the days from the deadline to the end
+	GraceDays *int   `json:"graceDays,omitempty"`
+	Name      string `json:"name"`
+
+	// RemindEveryDays absent: only a day before the deadline
+	RemindEveryDays *int `json:"remindEveryDays,omitempty"`
+
+	// Reviewers resource-owner, application-leader or group:ID; the first that names anyone counts, the security team is the last. Absent: resource-owner
+	Reviewers *[]string `json:"reviewers,omitempty"`
+
+	// Scope Which accesses are reviewed; an absent field does not restrict
+	Scope *ReviewScope `json:"scope,omitempty"`
+
+	// Silence what happens to an access that nobody decides by the deadline
+	Silence ReviewSilence `json:"silence"`
+
+	// WindowDays the days of flows that the evidence covers
+	WindowDays *int `json:"windowDays,omitempty"`
+}
+
 // NewAnnouncement defines model for NewAnnouncement.
 type NewAnnouncement struct {
 	// EnforceAt when it is planned to enforce; information only, nothing happens automatically
@@ -3216,6 +3421,196 @@ type RetryUndelivered struct {
 	// Ids absent: all that were given up
 	Ids *[]string `json:"ids,omitempty"`
 }
+
+// ReviewCounts defines model for ReviewCounts.
+type ReviewCounts struct {
+	// Applying decided, and not applied yet
+	Applying int `json:"applying"`
+
+	// Ended ended without a decision of the review
+	Ended int `json:"ended"`
+	Kept  int `json:"kept"`
+	Open  int `json:"open"`
+
+	// Recommended open lines by recommendation
+	Recommended map[string]int `json:"recommended"`
+	Revoked     int            `json:"revoked"`
+	Shortened   int            `json:"shortened"`
+
+	// Silent of all: those that nobody decided
+	Silent  int `json:"silent"`
+	Skipped int `json:"skipped"`
+	Total   int `json:"total"`
+}
+
+// ReviewDecision defines model for ReviewDecision.
+type ReviewDecision string
+
+// ReviewDecisionResults defines model for ReviewDecisionResults.
+type ReviewDecisionResults struct {
+	Items []struct {
+		Current *ReviewLine `json:"current,omitempty"`
+		Line    int         `json:"line"`
+		Ok      bool        `json:"ok"`
+		Problem *Problem    `json:"problem,omitempty"`
+	} `json:"items"`
+}
+
+// ReviewDecisions defines model for ReviewDecisions.
+type ReviewDecisions struct {
+	Decisions []struct {
+		// Comment required to shorten, to revoke, and to keep against the recommendation
+		Comment *string `json:"comment,omitempty"`
+
+		// Days with shorten: from now to the end
+		Days     *int           `json:"days,omitempty"`
+		Decision ReviewDecision `json:"decision"`
+		Line     int            `json:"line"`
+
+		// Version of the line that was shown
+		Version int64 `json:"version"`
+	} `json:"decisions"`
+}
+
+// ReviewEvidence defines model for ReviewEvidence.
+type ReviewEvidence struct {
+	// At absent: the flows could not be read
+	At    *time.Time `json:"at,omitempty"`
+	Count int64      `json:"count"`
+
+	// Days of flows, or the age of the access if it is younger
+	Days int `json:"days"`
+
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// LostPercent of the worst member
+	LostPercent *float32 `json:"lostPercent,omitempty"`
+
+	// Member the worst member
+	Member *string `json:"member,omitempty"`
+
+	// Refused connections that the access allows were refused
+	Refused *bool `json:"refused,omitempty"`
+
+	// Watched the resource was watched well enough for an absence of use to prove something
+	Watched bool `json:"watched"`
+
+	// WatchedPercent of the worst member
+	WatchedPercent *float32 `json:"watchedPercent,omitempty"`
+}
+
+// ReviewLine defines model for ReviewLine.
+type ReviewLine struct {
+	Actions     []string   `json:"actions"`
+	Application CatalogRef `json:"application"`
+	CanDecide   bool       `json:"canDecide"`
+
+	// ChangedAt the access was changed since the review began
+	ChangedAt *time.Time      `json:"changedAt,omitempty"`
+	Class     *string         `json:"class,omitempty"`
+	Comment   *string         `json:"comment,omitempty"`
+	Deadline  time.Time       `json:"deadline"`
+	DecidedAt *time.Time      `json:"decidedAt,omitempty"`
+	DecidedBy *Person         `json:"decidedBy,omitempty"`
+	Decision  *ReviewDecision `json:"decision,omitempty"`
+
+	// End absent: the access has no end
+	End        *time.Time     `json:"end,omitempty"`
+	Evidence   ReviewEvidence `json:"evidence"`
+	Line       int            `json:"line"`
+	OnBehalfOf *Person        `json:"onBehalfOf,omitempty"`
+	Outcome    *ReviewOutcome `json:"outcome,omitempty"`
+	OutcomeAt  *time.Time     `json:"outcomeAt,omitempty"`
+
+	// Recommendation none: too little is known
+	Recommendation ReviewRecommendation `json:"recommendation"`
+	Resource       CatalogRef           `json:"resource"`
+	Review         string               `json:"review"`
+	ReviewName     string               `json:"reviewName"`
+	Reviewers      []Person             `json:"reviewers"`
+	Rule           string               `json:"rule"`
+	Sensitivity    *Sensitivity         `json:"sensitivity,omitempty"`
+
+	// Silent nobody decided, so the review did
+	Silent *bool           `json:"silent,omitempty"`
+	Since  time.Time       `json:"since"`
+	State  ReviewLineState `json:"state"`
+
+	// Ticket the ticket of the first grant
+	Ticket     string `json:"ticket"`
+	TicketItem *int   `json:"ticketItem,omitempty"`
+
+	// Until the new end
+	Until   *time.Time `json:"until,omitempty"`
+	Version int64      `json:"version"`
+}
+
+// ReviewLineList defines model for ReviewLineList.
+type ReviewLineList struct {
+	Items      []ReviewLine `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+
+	// Total of open lines of the caller; only of /me/review-lines
+	Total *int `json:"total,omitempty"`
+}
+
+// ReviewLineState defines model for ReviewLineState.
+type ReviewLineState string
+
+// ReviewList defines model for ReviewList.
+type ReviewList struct {
+	Items      []AccessReview `json:"items"`
+	NextCursor *string        `json:"nextCursor,omitempty"`
+}
+
+// ReviewOutcome defines model for ReviewOutcome.
+type ReviewOutcome string
+
+// ReviewPreview defines model for ReviewPreview.
+type ReviewPreview struct {
+	Accesses   int     `json:"accesses"`
+	Busiest    *Person `json:"busiest,omitempty"`
+	BusiestHas *int    `json:"busiestHas,omitempty"`
+	Examples   []struct {
+		Application CatalogRef `json:"application"`
+		Resource    CatalogRef `json:"resource"`
+		Reviewers   []Person   `json:"reviewers"`
+		Since       time.Time  `json:"since"`
+	} `json:"examples"`
+
+	// Permanent accesses without an end
+	Permanent int `json:"permanent"`
+
+	// Reviewers people who would review
+	Reviewers int `json:"reviewers"`
+
+	// Rules accesses by the rule that names their reviewers
+	Rules         map[string]int `json:"rules"`
+	Sensitivities map[string]int `json:"sensitivities"`
+
+	// Unreviewed accesses that nobody may review: the silence decides
+	Unreviewed int `json:"unreviewed"`
+}
+
+// ReviewRecommendation none: too little is known
+type ReviewRecommendation string
+
+// ReviewScope Which accesses are reviewed; an absent field does not restrict
+type ReviewScope struct {
+	Classes       *[]string      `json:"classes,omitempty"`
+	OlderThanDays *int           `json:"olderThanDays,omitempty"`
+	Sensitivities *[]Sensitivity `json:"sensitivities,omitempty"`
+
+	// Teams groups that own the application or the resource
+	Teams *[]string `json:"teams,omitempty"`
+}
+
+// ReviewSilence what happens to an access that nobody decides by the deadline
+type ReviewSilence string
+
+// ReviewState defines model for ReviewState.
+type ReviewState string
 
 // Role defines model for Role.
 type Role string
@@ -3954,6 +4349,9 @@ type Query = string
 // QuietDays defines model for QuietDays.
 type QuietDays = int
 
+// ReviewId defines model for ReviewId.
+type ReviewId = string
+
 // Since defines model for Since.
 type Since = time.Time
 
@@ -4319,6 +4717,13 @@ type ListInboxParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListMyReviewLinesParams defines parameters for ListMyReviewLines.
+type ListMyReviewLinesParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
@@ -4407,6 +4812,41 @@ type GetResourceProposalParams struct {
 type ListResourceUnusedParams struct {
 	// QuietDays without traffic for so many days
 	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListReviewsParams defines parameters for ListReviews.
+type ListReviewsParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateReviewParams defines parameters for CreateReview.
+type CreateReviewParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// EndReviewJSONBody defines parameters for EndReview.
+type EndReviewJSONBody struct {
+	Reason string `json:"reason"`
+}
+
+// ListReviewLinesParams defines parameters for ListReviewLines.
+type ListReviewLinesParams struct {
+	State          *[]ReviewLineState      `form:"state,omitempty" json:"state,omitempty"`
+	Outcome        *[]ReviewOutcome        `form:"outcome,omitempty" json:"outcome,omitempty"`
+	Recommendation *[]ReviewRecommendation `form:"recommendation,omitempty" json:"recommendation,omitempty"`
+
+	// Mine only lines of which the caller is a reviewer
+	Mine *bool `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListRolloutParams defines parameters for ListRollout.
@@ -4578,6 +5018,18 @@ type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
 
 // PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
 type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// CreateReviewJSONRequestBody defines body for CreateReview for application/json ContentType.
+type CreateReviewJSONRequestBody = NewAccessReview
+
+// PreviewReviewJSONRequestBody defines body for PreviewReview for application/json ContentType.
+type PreviewReviewJSONRequestBody = NewAccessReview
+
+// DecideReviewLinesJSONRequestBody defines body for DecideReviewLines for application/json ContentType.
+type DecideReviewLinesJSONRequestBody = ReviewDecisions
+
+// EndReviewJSONRequestBody defines body for EndReview for application/json ContentType.
+type EndReviewJSONRequestBody EndReviewJSONBody
 
 // AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
 type AdvanceRolloutJSONRequestBody = RolloutAdvance

@@ -2,6 +2,7 @@ package approvaltest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,29 @@ func (h *Host) Put(ctx context.Context, policy, resource string, statements []v1
 		}
 	})
 }
+
+// Replace implements approval.PolicyWriter.
+func (h *Host) Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool,
+	check approval.Check) (approval.Written, error) {
+	gone := false
+	written, err := h.edit(ctx, policy, func(ctx context.Context) error {
+		if err := check(ctx); err != nil || !gone {
+			return err
+		}
+		return errNothingToReplace
+	}, func(p *v1alpha1.AccessControlPolicy) {
+		i := slices.IndexFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == statement.SID && current(s) })
+		if gone = i < 0; !gone {
+			p.Spec.Statements[i] = statement
+		}
+	})
+	if errors.Is(err, errNothingToReplace) {
+		return approval.Written{}, nil
+	}
+	return written, err
+}
+
+var errNothingToReplace = errors.New("the policy no longer has the statement")
 
 // Drop implements approval.PolicyWriter.
 func (h *Host) Drop(ctx context.Context, policy, resource string, sids []string, check approval.Check) (approval.Written, error) {

@@ -43,7 +43,7 @@ func (itemRow) TableName() string { return "items" }
 func itemOf(t *approval.Ticket, i int) itemRow {
 	it := t.Items[i]
 	r := itemRow{Ticket: t.Number, Position: i, State: it.State, Application: it.Application, ApplicationName: it.ApplicationName, Resource: it.Resource,
-		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.ExpiresAt), DueAt: micros(it.Due())}
+		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.End()), DueAt: micros(it.Due())}
 	if it.Target != nil {
 		r.TargetTicket, r.TargetItem = it.Target.Ticket, it.Target.Item
 	}

@@ -34,7 +34,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
-	watch, err := WatchedDays(ctx, r, quiet, in.Now, nil)
+	watch, err := Watched(ctx, r, quiet, in.Now, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}
@@ -80,14 +80,20 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	return out, nil
 }
 
-// Covers reports whether every member in which a resource is placed was watched for nearly all of the window, and is
-// watched at its end. A name with a wildcard may be placed in any member. An unknown placement is not covered.
+// Covers reports whether every member in which a resource is placed was watched for nearly all of the window, is watched at
+// its end, and lost few flows. A name with a wildcard may be placed in any member. An unknown placement is not covered.
 func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
-	names, known := f.PlacedIn(s, resource)
+	names, known := f.watchedFor(s, resource)
+	return known && w.Of(names).reliability().Enough
+}
+
+// watchedFor returns the members that must have been watched to judge the use of a resource: those in which it is placed, or
+// every member for a name with a wildcard.
+func (f Fleet) watchedFor(s *policy.Snapshot, resource string) ([]string, bool) {
 	if strings.HasSuffix(resource, "*") {
-		names, known = f.all()
+		return f.all()
 	}
-	return known && w.Of(names).WellCovered()
+	return f.PlacedIn(s, resource)
 }
 
 // CoversAll is Covers for every resource of every statement.

@@ -34,7 +34,7 @@ type Config struct {
 	// Sources is the number of followed sources. MaxKeys and MaxFlows are divided among them, so that no source can use the
 	// memory of the others. Default: 1.
 	Sources int
-	// Retention applies to roll-ups and losses (default 30 days), FlowRetention to raw flows (default 3 days).
+	// Retention applies to roll-ups and losses (default 365 days), FlowRetention to raw flows (default 3 days).
 	Retention, FlowRetention time.Duration
 	// PruneEvery is the interval between two removals of expired data. Default: 1 h.
 	PruneEvery time.Duration
@@ -54,7 +54,7 @@ func (c *Config) complete() error {
 	setDefault(&c.MaxKeys, 200_000)
 	setDefault(&c.MaxFlows, 20_000)
 	setDefault(&c.Sources, 1)
-	setDefault(&c.Retention, 30*24*time.Hour)
+	setDefault(&c.Retention, 365*24*time.Hour)
 	setDefault(&c.FlowRetention, 3*24*time.Hour)
 	setDefault(&c.PruneEvery, time.Hour)
 	if c.Now == nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/message"
@@ -23,7 +24,7 @@ type Sender struct{ Target *webhooksender.Target }
 // Body is the JSON body of a post.
 type Body struct {
 	ID          string    `json:"id"`   // the same for repeated posts
-	Type        string    `json:"type"` // for example ticket.submitted, delegation.begun, resource.announced
+	Type        string    `json:"type"` // for example ticket.submitted, delegation.begun, resource.announced, review.opened
 	At          time.Time `json:"at"`
 	Ticket      string    `json:"ticket,omitempty"`
 	TicketKind  string    `json:"ticketKind,omitempty"`
@@ -86,10 +87,16 @@ func bodyOf(p notify.Notification) Body {
 		Title:       p.Text.Title,
 		URL:         p.Text.Link,
 	}
-	if m.Ticket == 0 && m.Kind == notify.KindRollout {
-		b.Type, b.Ticket = "resource."+f.Event, ""
-	} else if m.Ticket == 0 {
-		b.Type, b.Ticket = "delegation."+f.Event, ""
+	if m.Ticket == 0 {
+		b.Ticket = ""
+		switch m.Kind {
+		case notify.KindRollout:
+			b.Type = "resource." + f.Event
+		case notify.KindAccessReview:
+			b.Type = "review." + strings.TrimPrefix(f.Event, "review-")
+		default:
+			b.Type = "delegation." + f.Event
+		}
 	}
 	for _, person := range slices.Sorted(maps.Keys(f.Recipients)) {
 		b.Recipients = append(b.Recipients, Recipient{person, f.Recipients[person]})

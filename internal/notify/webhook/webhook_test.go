@@ -88,6 +88,10 @@ func TestSend(t *testing.T) {
 	if err := s.Send(t.Context(), p); err != nil || got.Type != "delegation.begun" || got.Ticket != "" {
 		t.Errorf("delegation: got %+v %v, want no ticket", got, err)
 	}
+	p.Message = notify.Message{At: at, Kind: notify.KindAccessReview, Facts: notify.Facts{Event: "review-opened"}}
+	if err := s.Send(t.Context(), p); err != nil || got.Type != "review.opened" || got.Ticket != "" {
+		t.Errorf("access review: got %+v %v, want no ticket", got, err)
+	}
 	for code, permanent := range map[int]bool{
 		http.StatusInternalServerError: false, http.StatusTooManyRequests: false, http.StatusGone: true, http.StatusUnauthorized: false,
 	} {

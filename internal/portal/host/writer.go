@@ -68,6 +68,52 @@ func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1
 	})
 }
 
+// Replace implements approval.PolicyWriter. It looks in all policies of the portal about the resource.
+func (w *Writer) Replace(ctx context.Context, name, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool,
+	check approval.Check) (approval.Written, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	base, known := policy.SplitPolicyShard(name)
+	replaced := func(p *v1alpha1.AccessControlPolicy) int {
+		return slices.IndexFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == statement.SID && current(s) })
+	}
+	for n, last := 1, known; n <= last; n++ {
+		shard := policy.PolicyShard(base, n)
+		p, exists, err := w.read(ctx, shard)
+		if err != nil {
+			return approval.Written{}, err
+		}
+		if n == 1 && exists {
+			last = max(known, policy.ShardCount(p))
+		}
+		if !exists || replaced(p) < 0 {
+			continue
+		}
+		gone := false
+		read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) { return w.read(ctx, shard) }
+		stillThere := func(ctx context.Context) error {
+			if gone {
+				return errNothingToReplace
+			}
+			return check(ctx)
+		}
+		written, err := w.edit(ctx, resource, true, read, stillThere, []string{statement.SID}, func(p *v1alpha1.AccessControlPolicy) {
+			i := replaced(p)
+			if gone = i < 0; !gone {
+				p.Spec.Statements[i] = statement
+			}
+		})
+		if errors.Is(err, errNothingToReplace) {
+			continue
+		}
+		return written, err
+	}
+	return approval.Written{}, check(ctx)
+}
+
+// errNothingToReplace ends the edit of a policy that no longer has the statement.
+var errNothingToReplace = errors.New("the policy no longer has the statement")
+
 // Drop implements approval.PolicyWriter.
 func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string, check approval.Check) (approval.Written, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

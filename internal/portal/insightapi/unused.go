@@ -20,7 +20,7 @@ import (
 
 const (
 	listUnused   = "unused"
-	maxQuietDays = 31
+	maxQuietDays = 365
 	// maxUnobserved is the maximum number of listed names.
 	maxUnobserved = 100
 )
@@ -131,7 +131,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 	}
 	out := openapi.UnusedList{QuietDays: quiet, Items: []openapi.Unused{}}
 	if quiet < 1 || quiet > maxQuietDays {
-		return out, nil, core.InvalidParameter("quietDays", message.FieldRange(1, 31))
+		return out, nil, core.InvalidParameter("quietDays", message.FieldRange(1, maxQuietDays))
 	}
 	snap, err := a.Snapshot()
 	if err != nil || len(resources) == 0 {
@@ -142,7 +142,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 	now := a.Now()
 	window := time.Duration(quiet) * 24 * time.Hour
 	fleet := insight.FleetOf(a.Host.Members())
-	watch, err := insight.WatchedDays(limited, a.Flows, now.Add(-window), now, nil)
+	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
 	if err != nil {
 		return out, nil, err
 	}
@@ -167,7 +167,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 	found, err := insight.Unused(
 		limited,
 		a.Flows,
-		insight.UnusedInput{Snapshot: snap, Fleet: fleet, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-views.LastUseWindow),
+		insight.UnusedInput{Snapshot: snap, Fleet: fleet, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-max(views.LastUseWindow, window)),
 			Granted: func(ref policy.Ref) (time.Time, bool) {
 				t, i := from.Item(grants[ref])
 				if t == nil {

@@ -278,6 +278,7 @@ const (
 	EventKindRevokeRequested EventKind = "revoke-requested"
 	EventKindRevokeWritten   EventKind = "revoke-written"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindShortened       EventKind = "shortened"
 	EventKindShrunk          EventKind = "shrunk"
 	EventKindStepApproved    EventKind = "step-approved"
 	EventKindStepRejected    EventKind = "step-rejected"
@@ -324,6 +325,8 @@ func (e EventKind) Valid() bool {
 	case EventKindRevokeWritten:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindShortened:
 		return true
 	case EventKindShrunk:
 		return true
@@ -688,6 +691,144 @@ func (e ProposalLineState) Valid() bool {
 	case ProposalLineStateDenied:
 		return true
 	case ProposalLineStateNew:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewDecision.
+const (
+	ReviewDecisionKeep    ReviewDecision = "keep"
+	ReviewDecisionRevoke  ReviewDecision = "revoke"
+	ReviewDecisionShorten ReviewDecision = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewDecision enum.
+func (e ReviewDecision) Valid() bool {
+	switch e {
+	case ReviewDecisionKeep:
+		return true
+	case ReviewDecisionRevoke:
+		return true
+	case ReviewDecisionShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewLineState.
+const (
+	ReviewLineStateApplying ReviewLineState = "applying"
+	ReviewLineStateDecided  ReviewLineState = "decided"
+	ReviewLineStateDone     ReviewLineState = "done"
+	ReviewLineStateOpen     ReviewLineState = "open"
+)
+
+// Valid indicates whether the value is a known member of the ReviewLineState enum.
+func (e ReviewLineState) Valid() bool {
+	switch e {
+	case ReviewLineStateApplying:
+		return true
+	case ReviewLineStateDecided:
+		return true
+	case ReviewLineStateDone:
+		return true
+	case ReviewLineStateOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewOutcome.
+const (
+	ReviewOutcomeEnded     ReviewOutcome = "ended"
+	ReviewOutcomeKept      ReviewOutcome = "kept"
+	ReviewOutcomeRevoked   ReviewOutcome = "revoked"
+	ReviewOutcomeShortened ReviewOutcome = "shortened"
+	ReviewOutcomeSkipped   ReviewOutcome = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ReviewOutcome enum.
+func (e ReviewOutcome) Valid() bool {
+	switch e {
+	case ReviewOutcomeEnded:
+		return true
+	case ReviewOutcomeKept:
+		return true
+	case ReviewOutcomeRevoked:
+		return true
+	case ReviewOutcomeShortened:
+		return true
+	case ReviewOutcomeSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewRecommendation.
+const (
+	ReviewRecommendationKeep    ReviewRecommendation = "keep"
+	ReviewRecommendationNone    ReviewRecommendation = "none"
+	ReviewRecommendationRevoke  ReviewRecommendation = "revoke"
+	ReviewRecommendationShorten ReviewRecommendation = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewRecommendation enum.
+func (e ReviewRecommendation) Valid() bool {
+	switch e {
+	case ReviewRecommendationKeep:
+		return true
+	case ReviewRecommendationNone:
+		return true
+	case ReviewRecommendationRevoke:
+		return true
+	case ReviewRecommendationShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewSilence.
+const (
+	ReviewSilenceKeep    ReviewSilence = "keep"
+	ReviewSilenceRevoke  ReviewSilence = "revoke"
+	ReviewSilenceShorten ReviewSilence = "shorten"
+)
+
+// Valid indicates whether the value is a known member of the ReviewSilence enum.
+func (e ReviewSilence) Valid() bool {
+	switch e {
+	case ReviewSilenceKeep:
+		return true
+	case ReviewSilenceRevoke:
+		return true
+	case ReviewSilenceShorten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewState.
+const (
+	ReviewStateClosed    ReviewState = "closed"
+	ReviewStateOpen      ReviewState = "open"
+	ReviewStatePreparing ReviewState = "preparing"
+)
+
+// Valid indicates whether the value is a known member of the ReviewState enum.
+func (e ReviewState) Valid() bool {
+	switch e {
+	case ReviewStateClosed:
+		return true
+	case ReviewStateOpen:
+		return true
+	case ReviewStatePreparing:
 		return true
 	default:
 		return false
@@ -1535,6 +1676,46 @@ type AccessPath struct {
 	Direct []AccessEdge `json:"direct"`
 	From   CatalogRef   `json:"from"`
 	To     CatalogRef   `json:"to"`
+}
+
+// AccessReview defines model for AccessReview.
+type AccessReview struct {
+	CanEnd    bool         `json:"canEnd"`
+	CanExport bool         `json:"canExport"`
+	ClosedAt  *time.Time   `json:"closedAt,omitempty"`
+	Counts    ReviewCounts `json:"counts"`
+	CreatedAt time.Time    `json:"createdAt"`
+	CreatedBy Person       `json:"createdBy"`
+	Deadline  time.Time    `json:"deadline"`
+
+	// Deciding lines can be decided now
+	Deciding bool `json:"deciding"`
+
+	// EndMessage a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	EndMessage *Message `json:"endMessage,omitempty"`
+
+	// EndReason of the person who ended it
+	EndReason *string    `json:"endReason,omitempty"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	EndedBy   *Person    `json:"endedBy,omitempty"`
+
+	// FlowsUnreadable it waits for the flow store
+	FlowsUnreadable *bool      `json:"flowsUnreadable,omitempty"`
+	GraceDays       *int       `json:"graceDays,omitempty"`
+	Id              string     `json:"id"`
+	Name            string     `json:"name"`
+	NextReminder    *time.Time `json:"nextReminder,omitempty"`
+	OpenedAt        *time.Time `json:"openedAt,omitempty"`
+	RemindEveryDays *int       `json:"remindEveryDays,omitempty"`
+	Reviewers       []string   `json:"reviewers"`
+
+	// Scope Which accesses are reviewed; an absent field does not restrict
+	Scope ReviewScope `json:"scope"`
+
+	// Silence what happens to an access that nobody decides by the deadline
+	Silence    ReviewSilence `json:"silence"`
+	State      ReviewState   `json:"state"`
+	WindowDays int           `json:"windowDays"`
 }
 
 // ActionInfo defines model for ActionInfo.
@@ -2592,6 +2773,30 @@ type Message = message.Message
 // Mode defines model for Mode.
 type Mode string
 
+// NewAccessReview defines model for NewAccessReview.
+type NewAccessReview struct {
+	Deadline time.Time `json:"deadline"`
+
+	// GraceDays with shorten: the days from the deadline to the end
+	GraceDays *int   `json:"graceDays,omitempty"`
+	Name      string `json:"name"`
+
+	// RemindEveryDays absent: only a day before the deadline
+	RemindEveryDays *int `json:"remindEveryDays,omitempty"`
+
+	// Reviewers resource-owner, application-leader or group:ID; the first that names anyone counts, the security team is the last. Absent: resource-owner
+	Reviewers *[]string `json:"reviewers,omitempty"`
+
+	// Scope Which accesses are reviewed; an absent field does not restrict
+	Scope *ReviewScope `json:"scope,omitempty"`
+
+	// Silence what happens to an access that nobody decides by the deadline
+	Silence ReviewSilence `json:"silence"`
+
+	// WindowDays the days of flows that the evidence covers
+	WindowDays *int `json:"windowDays,omitempty"`
+}
+
 // NewAnnouncement defines model for NewAnnouncement.
 type NewAnnouncement struct {
 	// EnforceAt when it is planned to enforce; information only, nothing happens automatically
@@ -3225,6 +3430,196 @@ type RetryUndelivered struct {
 	// Ids absent: all that were given up
 	Ids *[]string `json:"ids,omitempty"`
 }
+
+// ReviewCounts defines model for ReviewCounts.
+type ReviewCounts struct {
+	// Applying decided, and not applied yet
+	Applying int `json:"applying"`
+
+	// Ended ended without a decision of the review
+	Ended int `json:"ended"`
+	Kept  int `json:"kept"`
+	Open  int `json:"open"`
+
+	// Recommended open lines by recommendation
+	Recommended map[string]int `json:"recommended"`
+	Revoked     int            `json:"revoked"`
+	Shortened   int            `json:"shortened"`
+
+	// Silent of all: those that nobody decided
+	Silent  int `json:"silent"`
+	Skipped int `json:"skipped"`
+	Total   int `json:"total"`
+}
+
+// ReviewDecision defines model for ReviewDecision.
+type ReviewDecision string
+
+// ReviewDecisionResults defines model for ReviewDecisionResults.
+type ReviewDecisionResults struct {
+	Items []struct {
+		Current *ReviewLine `json:"current,omitempty"`
+		Line    int         `json:"line"`
+		Ok      bool        `json:"ok"`
+		Problem *Problem    `json:"problem,omitempty"`
+	} `json:"items"`
+}
+
+// ReviewDecisions defines model for ReviewDecisions.
+type ReviewDecisions struct {
+	Decisions []struct {
+		// Comment required to shorten, to revoke, and to keep against the recommendation
+		Comment *string `json:"comment,omitempty"`
+
+		// Days with shorten: from now to the end
+		Days     *int           `json:"days,omitempty"`
+		Decision ReviewDecision `json:"decision"`
+		Line     int            `json:"line"`
+
+		// Version of the line that was shown
+		Version int64 `json:"version"`
+	} `json:"decisions"`
+}
+
+// ReviewEvidence defines model for ReviewEvidence.
+type ReviewEvidence struct {
+	// At absent: the flows could not be read
+	At    *time.Time `json:"at,omitempty"`
+	Count int64      `json:"count"`
+
+	// Days of flows, or the age of the access if it is younger
+	Days int `json:"days"`
+
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// LostPercent of the worst member
+	LostPercent *float32 `json:"lostPercent,omitempty"`
+
+	// Member the worst member
+	Member *string `json:"member,omitempty"`
+
+	// Refused connections that the access allows were refused
+	Refused *bool `json:"refused,omitempty"`
+
+	// Watched the resource was watched well enough for an absence of use to prove something
+	Watched bool `json:"watched"`
+
+	// WatchedPercent of the worst member
+	WatchedPercent *float32 `json:"watchedPercent,omitempty"`
+}
+
+// ReviewLine defines model for ReviewLine.
+type ReviewLine struct {
+	Actions     []string   `json:"actions"`
+	Application CatalogRef `json:"application"`
+	CanDecide   bool       `json:"canDecide"`
+
+	// ChangedAt the access was changed since the review began
+	ChangedAt *time.Time      `json:"changedAt,omitempty"`
+	Class     *string         `json:"class,omitempty"`
+	Comment   *string         `json:"comment,omitempty"`
+	Deadline  time.Time       `json:"deadline"`
+	DecidedAt *time.Time      `json:"decidedAt,omitempty"`
+	DecidedBy *Person         `json:"decidedBy,omitempty"`
+	Decision  *ReviewDecision `json:"decision,omitempty"`
+
+	// End absent: the access has no end
+	End        *time.Time     `json:"end,omitempty"`
+	Evidence   ReviewEvidence `json:"evidence"`
+	Line       int            `json:"line"`
+	OnBehalfOf *Person        `json:"onBehalfOf,omitempty"`
+	Outcome    *ReviewOutcome `json:"outcome,omitempty"`
+	OutcomeAt  *time.Time     `json:"outcomeAt,omitempty"`
+
+	// Recommendation none: too little is known
+	Recommendation ReviewRecommendation `json:"recommendation"`
+	Resource       CatalogRef           `json:"resource"`
+	Review         string               `json:"review"`
+	ReviewName     string               `json:"reviewName"`
+	Reviewers      []Person             `json:"reviewers"`
+	Rule           string               `json:"rule"`
+	Sensitivity    *Sensitivity         `json:"sensitivity,omitempty"`
+
+	// Silent nobody decided, so the review did
+	Silent *bool           `json:"silent,omitempty"`
+	Since  time.Time       `json:"since"`
+	State  ReviewLineState `json:"state"`
+
+	// Ticket the ticket of the first grant
+	Ticket     string `json:"ticket"`
+	TicketItem *int   `json:"ticketItem,omitempty"`
+
+	// Until the new end
+	Until   *time.Time `json:"until,omitempty"`
+	Version int64      `json:"version"`
+}
+
+// ReviewLineList defines model for ReviewLineList.
+type ReviewLineList struct {
+	Items      []ReviewLine `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+
+	// Total of open lines of the caller; only of /me/review-lines
+	Total *int `json:"total,omitempty"`
+}
+
+// ReviewLineState defines model for ReviewLineState.
+type ReviewLineState string
+
+// ReviewList defines model for ReviewList.
+type ReviewList struct {
+	Items      []AccessReview `json:"items"`
+	NextCursor *string        `json:"nextCursor,omitempty"`
+}
+
+// ReviewOutcome defines model for ReviewOutcome.
+type ReviewOutcome string
+
+// ReviewPreview defines model for ReviewPreview.
+type ReviewPreview struct {
+	Accesses   int     `json:"accesses"`
+	Busiest    *Person `json:"busiest,omitempty"`
+	BusiestHas *int    `json:"busiestHas,omitempty"`
+	Examples   []struct {
+		Application CatalogRef `json:"application"`
+		Resource    CatalogRef `json:"resource"`
+		Reviewers   []Person   `json:"reviewers"`
+		Since       time.Time  `json:"since"`
+	} `json:"examples"`
+
+	// Permanent accesses without an end
+	Permanent int `json:"permanent"`
+
+	// Reviewers people who would review
+	Reviewers int `json:"reviewers"`
+
+	// Rules accesses by the rule that names their reviewers
+	Rules         map[string]int `json:"rules"`
+	Sensitivities map[string]int `json:"sensitivities"`
+
+	// Unreviewed accesses that nobody may review: the silence decides
+	Unreviewed int `json:"unreviewed"`
+}
+
+// ReviewRecommendation none: too little is known
+type ReviewRecommendation string
+
+// ReviewScope Which accesses are reviewed; an absent field does not restrict
+type ReviewScope struct {
+	Classes       *[]string      `json:"classes,omitempty"`
+	OlderThanDays *int           `json:"olderThanDays,omitempty"`
+	Sensitivities *[]Sensitivity `json:"sensitivities,omitempty"`
+
+	// Teams groups that own the application or the resource
+	Teams *[]string `json:"teams,omitempty"`
+}
+
+// ReviewSilence what happens to an access that nobody decides by the deadline
+type ReviewSilence string
+
+// ReviewState defines model for ReviewState.
+type ReviewState string
 
 // Role defines model for Role.
 type Role string
@@ -3963,6 +4358,9 @@ type Query = string
 // QuietDays defines model for QuietDays.
 type QuietDays = int
 
+// ReviewId defines model for ReviewId.
+type ReviewId = string
+
 // Since defines model for Since.
 type Since = time.Time
 
@@ -4328,6 +4726,13 @@ type ListInboxParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListMyReviewLinesParams defines parameters for ListMyReviewLines.
+type ListMyReviewLinesParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
@@ -4416,6 +4821,41 @@ type GetResourceProposalParams struct {
 type ListResourceUnusedParams struct {
 	// QuietDays without traffic for so many days
 	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListReviewsParams defines parameters for ListReviews.
+type ListReviewsParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateReviewParams defines parameters for CreateReview.
+type CreateReviewParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// EndReviewJSONBody defines parameters for EndReview.
+type EndReviewJSONBody struct {
+	Reason string `json:"reason"`
+}
+
+// ListReviewLinesParams defines parameters for ListReviewLines.
+type ListReviewLinesParams struct {
+	State          *[]ReviewLineState      `form:"state,omitempty" json:"state,omitempty"`
+	Outcome        *[]ReviewOutcome        `form:"outcome,omitempty" json:"outcome,omitempty"`
+	Recommendation *[]ReviewRecommendation `form:"recommendation,omitempty" json:"recommendation,omitempty"`
+
+	// Mine only lines of which the caller is a reviewer
+	Mine *bool `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListRolloutParams defines parameters for ListRollout.
@@ -4587,6 +5027,18 @@ type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
 
 // PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
 type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// CreateReviewJSONRequestBody defines body for CreateReview for application/json ContentType.
+type CreateReviewJSONRequestBody = NewAccessReview
+
+// PreviewReviewJSONRequestBody defines body for PreviewReview for application/json ContentType.
+type PreviewReviewJSONRequestBody = NewAccessReview
+
+// DecideReviewLinesJSONRequestBody defines body for DecideReviewLines for application/json ContentType.
+type DecideReviewLinesJSONRequestBody = ReviewDecisions
+
+// EndReviewJSONRequestBody defines body for EndReview for application/json ContentType.
+type EndReviewJSONRequestBody EndReviewJSONBody
 
 // AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
 type AdvanceRolloutJSONRequestBody = RolloutAdvance
@@ -4773,6 +5225,9 @@ type ServerInterface interface {
 	// PutPreferences Change how the caller is notified
 	// (PUT /me/preferences)
 	PutPreferences(c *gin.Context)
+	// ListMyReviewLines Accesses that wait for a decision of the caller, of every open access review
+	// (GET /me/review-lines)
+	ListMyReviewLines(c *gin.Context, params ListMyReviewLinesParams)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(c *gin.Context)
@@ -4833,6 +5288,30 @@ type ServerInterface interface {
 	// ListResourceUnused Statements about the resource without traffic in a time in which it was sufficiently observed (owners, security, auditors)
 	// (GET /resources/{id}/unused)
 	ListResourceUnused(c *gin.Context, id Id, params ListResourceUnusedParams)
+	// ListReviews Access reviews, newest first (those with lines of the caller; security and auditors see all)
+	// (GET /reviews)
+	ListReviews(c *gin.Context, params ListReviewsParams)
+	// CreateReview Begin an access review (security)
+	// (POST /reviews)
+	CreateReview(c *gin.Context, params CreateReviewParams)
+	// PreviewReview What an access review would contain now (security)
+	// (POST /reviews/preview)
+	PreviewReview(c *gin.Context)
+	// GetReview One access review with its counts
+	// (GET /reviews/{id})
+	GetReview(c *gin.Context, id ReviewId)
+	// DecideReviewLines Keep, shorten or revoke accesses, each with its own result (reviewers, never of their own access)
+	// (POST /reviews/{id}/decisions)
+	DecideReviewLines(c *gin.Context, id ReviewId)
+	// EndReview End an access review before its deadline; lines that are not decided are skipped (security)
+	// (POST /reviews/{id}/end)
+	EndReview(c *gin.Context, id ReviewId)
+	// ListReviewLines Accesses of an access review (those of the caller; security and auditors see all)
+	// (GET /reviews/{id}/lines)
+	ListReviewLines(c *gin.Context, id ReviewId, params ListReviewLinesParams)
+	// ExportReview Every line of an access review as CSV: who decided what, when, with what evidence (security and auditors)
+	// (GET /reviews/{id}/report)
+	ExportReview(c *gin.Context, id ReviewId)
 	// ListRollout List resources with the state of their rollout (the caller's own; security and auditors see all)
 	// (GET /rollout)
 	ListRollout(c *gin.Context, params ListRolloutParams)
@@ -6734,6 +7213,41 @@ func (siw *ServerInterfaceWrapper) PutPreferences(c *gin.Context) {
 	siw.Handler.PutPreferences(c)
 }
 
+// ListMyReviewLines operation middleware
+func (siw *ServerInterfaceWrapper) ListMyReviewLines(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListMyReviewLinesParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListMyReviewLines(c, params)
+}
+
 // EndOtherSessions operation middleware
 func (siw *ServerInterfaceWrapper) EndOtherSessions(c *gin.Context) {
 
@@ -7384,6 +7898,278 @@ func (siw *ServerInterfaceWrapper) ListResourceUnused(c *gin.Context) {
 	}
 
 	siw.Handler.ListResourceUnused(c, id, params)
+}
+
+// ListReviews operation middleware
+func (siw *ServerInterfaceWrapper) ListReviews(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReviewsParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListReviews(c, params)
+}
+
+// CreateReview operation middleware
+func (siw *ServerInterfaceWrapper) CreateReview(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateReviewParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CreateReview(c, params)
+}
+
+// PreviewReview operation middleware
+func (siw *ServerInterfaceWrapper) PreviewReview(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewReview(c)
+}
+
+// GetReview operation middleware
+func (siw *ServerInterfaceWrapper) GetReview(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ReviewId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetReview(c, id)
+}
+
+// DecideReviewLines operation middleware
+func (siw *ServerInterfaceWrapper) DecideReviewLines(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ReviewId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DecideReviewLines(c, id)
+}
+
+// EndReview operation middleware
+func (siw *ServerInterfaceWrapper) EndReview(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ReviewId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndReview(c, id)
+}
+
+// ListReviewLines operation middleware
+func (siw *ServerInterfaceWrapper) ListReviewLines(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ReviewId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReviewLinesParams
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "outcome" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "outcome", c.Request.URL.Query(), &params.Outcome, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter outcome: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "recommendation" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "recommendation", c.Request.URL.Query(), &params.Recommendation, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter recommendation: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", c.Request.URL.Query(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter mine: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListReviewLines(c, id, params)
+}
+
+// ExportReview operation middleware
+func (siw *ServerInterfaceWrapper) ExportReview(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ReviewId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ExportReview(c, id)
 }
 
 // ListRollout operation middleware
@@ -8349,6 +9135,15 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/ledger", wrapper.ListLedger)
 	router.POST(options.BaseURL+"/ledger/verify", wrapper.VerifyLedger)
 	router.GET(options.BaseURL+"/ledger/export", wrapper.ExportLedger)
+	router.GET(options.BaseURL+"/reviews", wrapper.ListReviews)
+	router.POST(options.BaseURL+"/reviews", wrapper.CreateReview)
+	router.POST(options.BaseURL+"/reviews/preview", wrapper.PreviewReview)
+	router.GET(options.BaseURL+"/reviews/:id", wrapper.GetReview)
+	router.POST(options.BaseURL+"/reviews/:id/end", wrapper.EndReview)
+	router.GET(options.BaseURL+"/reviews/:id/lines", wrapper.ListReviewLines)
+	router.POST(options.BaseURL+"/reviews/:id/decisions", wrapper.DecideReviewLines)
+	router.GET(options.BaseURL+"/reviews/:id/report", wrapper.ExportReview)
+	router.GET(options.BaseURL+"/me/review-lines", wrapper.ListMyReviewLines)
 	router.GET(options.BaseURL+"/auth/device", wrapper.GetDevice)
 	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
 	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
@@ -10214,6 +11009,45 @@ func (response PutPreferencesdefaultApplicationProblemPlusJSONResponse) VisitPut
 	return err
 }
 
+type ListMyReviewLinesRequestObject struct {
+	Params ListMyReviewLinesParams
+}
+
+type ListMyReviewLinesResponseObject interface {
+	VisitListMyReviewLinesResponse(w http.ResponseWriter) error
+}
+
+type ListMyReviewLines200JSONResponse ReviewLineList
+
+func (response ListMyReviewLines200JSONResponse) VisitListMyReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMyReviewLinesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListMyReviewLinesdefaultApplicationProblemPlusJSONResponse) VisitListMyReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EndOtherSessionsRequestObject struct {
 }
 
@@ -10974,6 +11808,328 @@ type ListResourceUnuseddefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListResourceUnuseddefaultApplicationProblemPlusJSONResponse) VisitListResourceUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReviewsRequestObject struct {
+	Params ListReviewsParams
+}
+
+type ListReviewsResponseObject interface {
+	VisitListReviewsResponse(w http.ResponseWriter) error
+}
+
+type ListReviews200JSONResponse ReviewList
+
+func (response ListReviews200JSONResponse) VisitListReviewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReviewsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReviewsdefaultApplicationProblemPlusJSONResponse) VisitListReviewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReviewRequestObject struct {
+	Params CreateReviewParams
+	Body   *CreateReviewJSONRequestBody
+}
+
+type CreateReviewResponseObject interface {
+	VisitCreateReviewResponse(w http.ResponseWriter) error
+}
+
+type CreateReview201JSONResponse AccessReview
+
+func (response CreateReview201JSONResponse) VisitCreateReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateReviewdefaultApplicationProblemPlusJSONResponse) VisitCreateReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReviewRequestObject struct {
+	Body *PreviewReviewJSONRequestBody
+}
+
+type PreviewReviewResponseObject interface {
+	VisitPreviewReviewResponse(w http.ResponseWriter) error
+}
+
+type PreviewReview200JSONResponse ReviewPreview
+
+func (response PreviewReview200JSONResponse) VisitPreviewReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewReviewdefaultApplicationProblemPlusJSONResponse) VisitPreviewReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetReviewRequestObject struct {
+	Id ReviewId `json:"id"`
+}
+
+type GetReviewResponseObject interface {
+	VisitGetReviewResponse(w http.ResponseWriter) error
+}
+
+type GetReview200JSONResponse AccessReview
+
+func (response GetReview200JSONResponse) VisitGetReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetReviewdefaultApplicationProblemPlusJSONResponse) VisitGetReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DecideReviewLinesRequestObject struct {
+	Id   ReviewId `json:"id"`
+	Body *DecideReviewLinesJSONRequestBody
+}
+
+type DecideReviewLinesResponseObject interface {
+	VisitDecideReviewLinesResponse(w http.ResponseWriter) error
+}
+
+type DecideReviewLines200JSONResponse ReviewDecisionResults
+
+func (response DecideReviewLines200JSONResponse) VisitDecideReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DecideReviewLinesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DecideReviewLinesdefaultApplicationProblemPlusJSONResponse) VisitDecideReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndReviewRequestObject struct {
+	Id   ReviewId `json:"id"`
+	Body *EndReviewJSONRequestBody
+}
+
+type EndReviewResponseObject interface {
+	VisitEndReviewResponse(w http.ResponseWriter) error
+}
+
+type EndReview200JSONResponse AccessReview
+
+func (response EndReview200JSONResponse) VisitEndReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndReviewdefaultApplicationProblemPlusJSONResponse) VisitEndReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReviewLinesRequestObject struct {
+	Id     ReviewId `json:"id"`
+	Params ListReviewLinesParams
+}
+
+type ListReviewLinesResponseObject interface {
+	VisitListReviewLinesResponse(w http.ResponseWriter) error
+}
+
+type ListReviewLines200JSONResponse ReviewLineList
+
+func (response ListReviewLines200JSONResponse) VisitListReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReviewLinesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReviewLinesdefaultApplicationProblemPlusJSONResponse) VisitListReviewLinesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportReviewRequestObject struct {
+	Id ReviewId `json:"id"`
+}
+
+type ExportReviewResponseObject interface {
+	VisitExportReviewResponse(w http.ResponseWriter) error
+}
+
+type ExportReview200TextcsvResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ExportReview200TextcsvResponse) VisitExportReviewResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/csv")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ExportReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportReviewdefaultApplicationProblemPlusJSONResponse) VisitExportReviewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -12145,6 +13301,9 @@ type StrictServerInterface interface {
 	// PutPreferences Change how the caller is notified
 	// (PUT /me/preferences)
 	PutPreferences(ctx context.Context, request PutPreferencesRequestObject) (PutPreferencesResponseObject, error)
+	// ListMyReviewLines Accesses that wait for a decision of the caller, of every open access review
+	// (GET /me/review-lines)
+	ListMyReviewLines(ctx context.Context, request ListMyReviewLinesRequestObject) (ListMyReviewLinesResponseObject, error)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
@@ -12205,6 +13364,30 @@ type StrictServerInterface interface {
 	// ListResourceUnused Statements about the resource without traffic in a time in which it was sufficiently observed (owners, security, auditors)
 	// (GET /resources/{id}/unused)
 	ListResourceUnused(ctx context.Context, request ListResourceUnusedRequestObject) (ListResourceUnusedResponseObject, error)
+	// ListReviews Access reviews, newest first (those with lines of the caller; security and auditors see all)
+	// (GET /reviews)
+	ListReviews(ctx context.Context, request ListReviewsRequestObject) (ListReviewsResponseObject, error)
+	// CreateReview Begin an access review (security)
+	// (POST /reviews)
+	CreateReview(ctx context.Context, request CreateReviewRequestObject) (CreateReviewResponseObject, error)
+	// PreviewReview What an access review would contain now (security)
+	// (POST /reviews/preview)
+	PreviewReview(ctx context.Context, request PreviewReviewRequestObject) (PreviewReviewResponseObject, error)
+	// GetReview One access review with its counts
+	// (GET /reviews/{id})
+	GetReview(ctx context.Context, request GetReviewRequestObject) (GetReviewResponseObject, error)
+	// DecideReviewLines Keep, shorten or revoke accesses, each with its own result (reviewers, never of their own access)
+	// (POST /reviews/{id}/decisions)
+	DecideReviewLines(ctx context.Context, request DecideReviewLinesRequestObject) (DecideReviewLinesResponseObject, error)
+	// EndReview End an access review before its deadline; lines that are not decided are skipped (security)
+	// (POST /reviews/{id}/end)
+	EndReview(ctx context.Context, request EndReviewRequestObject) (EndReviewResponseObject, error)
+	// ListReviewLines Accesses of an access review (those of the caller; security and auditors see all)
+	// (GET /reviews/{id}/lines)
+	ListReviewLines(ctx context.Context, request ListReviewLinesRequestObject) (ListReviewLinesResponseObject, error)
+	// ExportReview Every line of an access review as CSV: who decided what, when, with what evidence (security and auditors)
+	// (GET /reviews/{id}/report)
+	ExportReview(ctx context.Context, request ExportReviewRequestObject) (ExportReviewResponseObject, error)
 	// ListRollout List resources with the state of their rollout (the caller's own; security and auditors see all)
 	// (GET /rollout)
 	ListRollout(ctx context.Context, request ListRolloutRequestObject) (ListRolloutResponseObject, error)
@@ -13594,6 +14777,32 @@ func (sh *strictHandler) PutPreferences(ctx *gin.Context) {
 	}
 }
 
+// ListMyReviewLines operation middleware
+func (sh *strictHandler) ListMyReviewLines(ctx *gin.Context, params ListMyReviewLinesParams) {
+	var request ListMyReviewLinesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMyReviewLines(ctx, request.(ListMyReviewLinesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMyReviewLines")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListMyReviewLinesResponseObject); ok {
+		if err := validResponse.VisitListMyReviewLinesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // EndOtherSessions operation middleware
 func (sh *strictHandler) EndOtherSessions(ctx *gin.Context) {
 	var request EndOtherSessionsRequestObject
@@ -14130,6 +15339,241 @@ func (sh *strictHandler) ListResourceUnused(ctx *gin.Context, id Id, params List
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListResourceUnusedResponseObject); ok {
 		if err := validResponse.VisitListResourceUnusedResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListReviews operation middleware
+func (sh *strictHandler) ListReviews(ctx *gin.Context, params ListReviewsParams) {
+	var request ListReviewsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReviews(ctx, request.(ListReviewsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReviews")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListReviewsResponseObject); ok {
+		if err := validResponse.VisitListReviewsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateReview operation middleware
+func (sh *strictHandler) CreateReview(ctx *gin.Context, params CreateReviewParams) {
+	var request CreateReviewRequestObject
+
+	request.Params = params
+
+	var body CreateReviewJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateReview(ctx, request.(CreateReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CreateReviewResponseObject); ok {
+		if err := validResponse.VisitCreateReviewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewReview operation middleware
+func (sh *strictHandler) PreviewReview(ctx *gin.Context) {
+	var request PreviewReviewRequestObject
+
+	var body PreviewReviewJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewReview(ctx, request.(PreviewReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewReviewResponseObject); ok {
+		if err := validResponse.VisitPreviewReviewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetReview operation middleware
+func (sh *strictHandler) GetReview(ctx *gin.Context, id ReviewId) {
+	var request GetReviewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetReview(ctx, request.(GetReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetReviewResponseObject); ok {
+		if err := validResponse.VisitGetReviewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DecideReviewLines operation middleware
+func (sh *strictHandler) DecideReviewLines(ctx *gin.Context, id ReviewId) {
+	var request DecideReviewLinesRequestObject
+
+	request.Id = id
+
+	var body DecideReviewLinesJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DecideReviewLines(ctx, request.(DecideReviewLinesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DecideReviewLines")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DecideReviewLinesResponseObject); ok {
+		if err := validResponse.VisitDecideReviewLinesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndReview operation middleware
+func (sh *strictHandler) EndReview(ctx *gin.Context, id ReviewId) {
+	var request EndReviewRequestObject
+
+	request.Id = id
+
+	var body EndReviewJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndReview(ctx, request.(EndReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndReviewResponseObject); ok {
+		if err := validResponse.VisitEndReviewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListReviewLines operation middleware
+func (sh *strictHandler) ListReviewLines(ctx *gin.Context, id ReviewId, params ListReviewLinesParams) {
+	var request ListReviewLinesRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReviewLines(ctx, request.(ListReviewLinesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReviewLines")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListReviewLinesResponseObject); ok {
+		if err := validResponse.VisitListReviewLinesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExportReview operation middleware
+func (sh *strictHandler) ExportReview(ctx *gin.Context, id ReviewId) {
+	var request ExportReviewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportReview(ctx, request.(ExportReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ExportReviewResponseObject); ok {
+		if err := validResponse.VisitExportReviewResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -19,6 +19,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 		"State": "", "Application": "id of ApplicationName", "Resource": "id of ResourceName", "Duration": "ExpiresAt is computed from it",
 		"WarnAt": "", "GrantedAt": "", "Earlier": "", "Latest": "", "Adopt": "", "Override": "", "Approval": "", "ManySteps": "", "Steps": "",
 		"Review": "", "Shown": "", "Message": "", "Policy": "", "PolicyUID": "", "WrittenGeneration": "", "RevokeGeneration": "", "Leaving": "",
+		"ShortenTo": "of an access that was granted", "ShortenedAt": "",
 	}
 	digest := func(kind approval.Kind, items ...approval.Item) replayKey {
 		t.Helper()

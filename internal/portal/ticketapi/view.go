@@ -97,7 +97,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		State:     openapi.TicketState(it.State),
 		Steps:     stepsOf(c, undecided(it)),
 		Clusters:  []openapi.ClusterState{},
-		ExpiresAt: views.Time(it.ExpiresAt),
+		ExpiresAt: views.Time(it.End()),
 		ApprovalPolicy: core.Optional(
 			it.Approval,
 		),

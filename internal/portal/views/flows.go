@@ -96,7 +96,7 @@ func (d *Data) Score(s insight.Score, at time.Time) openapi.EvidenceScore {
 const DefaultQuietDays = 14
 
 // LastUseWindow is the period that is searched for the last use of a statement.
-const LastUseWindow = 2 * MaxWindow
+const LastUseWindow = 366 * 24 * time.Hour
 
 // Connection returns the view of a connection, with the ticket that its statement names.
 func Connection(c *catalog.Catalog, f audit.Connection) openapi.Connection {

@@ -24,19 +24,8 @@ type stateRow struct {
 
 func (stateRow) TableName() string { return "rollout_states" }
 
-type leadRow struct {
-	Name       string `gorm:"primaryKey"`
-	Holder     string
-	LeaseUntil int64
-}
-
-func (leadRow) TableName() string { return "rollout_lead" }
-
 // guardLead is the one thing that a replica leads.
 const guardLead = "guard"
-
-// clockTolerance is how far the clocks of replicas may be apart without one taking what another one holds.
-const clockTolerance = time.Minute
 
 // namesAtOnce keeps a query's parameters below what databases accept.
 const namesAtOnce = 500
@@ -140,25 +129,5 @@ func record(tx *gorm.DB, n rollout.News) error {
 
 // Lead implements rollout.Store.
 func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error) {
-	leads := false
-	err := s.db.Write(ctx, func(tx *gorm.DB) error {
-		leads = false
-		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&leadRow{Name: guardLead}).Error; err != nil {
-			return err
-		}
-		// A lease that ends later than any lease that is granted now was granted by a clock that was ahead.
-		n, err := database.Exec(
-			tx,
-			"UPDATE rollout_lead SET holder = ?, lease_until = ? WHERE name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)",
-			holder,
-			now.Add(ttl).UnixMicro(),
-			guardLead,
-			holder,
-			now.UnixMicro(),
-			now.Add(ttl+clockTolerance).UnixMicro(),
-		)
-		leads = n == 1
-		return err
-	})
-	return leads, err
+	return s.db.Lead(ctx, guardLead, holder, now, ttl)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
-// MaxDays is the maximum length of the past: the collector keeps roll-ups for 30 days.
+// MaxDays is the maximum length of the past, which bounds the time that it takes to generate.
 const MaxDays = 30
 
 // Config configures the generated past.

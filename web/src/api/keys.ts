@@ -114,6 +114,15 @@ export const keys = {
     all: ["findings"],
     list: (filter: Params) => ["findings", filter],
   },
+  review: {
+    all: ["review"],
+    list: ["review", "list"],
+    one: (id: string) => ["review", id],
+    lines: (id: string, filter: Params) => ["review", id, "lines", filter],
+    report: (id: string) => ["review", id, "report"],
+    mine: ["review", "mine"],
+    preview: (body: Params) => ["review", "preview", body],
+  },
   downgrade: {
     all: ["downgrade"],
     of: (scope: Params) => ["downgrade", scope],

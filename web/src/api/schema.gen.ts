@@ -902,6 +902,156 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/reviews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Access reviews, newest first (those with lines of the caller; security and auditors see all) */
+        get: operations["listReviews"];
+        put?: never;
+        /**
+         * Begin an access review (security)
+         * @description The lines are collected in the background; the state is preparing meanwhile. Then the reviewers are notified.
+         */
+        post: operations["createReview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What an access review would contain now (security) */
+        post: operations["previewReview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        /** One access review with its counts */
+        get: operations["getReview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End an access review before its deadline; lines that are not decided are skipped (security) */
+        post: operations["endReview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{id}/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        /** Accesses of an access review (those of the caller; security and auditors see all) */
+        get: operations["listReviewLines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{id}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep, shorten or revoke accesses, each with its own result (reviewers, never of their own access) */
+        post: operations["decideReviewLines"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        /** Every line of an access review as CSV: who decided what, when, with what evidence (security and auditors) */
+        get: operations["exportReview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/review-lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Accesses that wait for a decision of the caller, of every open access review */
+        get: operations["listMyReviewLines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/device": {
         parameters: {
             query?: never;
@@ -2009,7 +2159,7 @@ export interface components {
              * @description one line of the timeline
              * @enum {string}
              */
-            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
+            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "shortened" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
             /** @description position of the item; absent: about the whole ticket */
             item?: number;
             actor?: components["schemas"]["Person"];
@@ -2100,6 +2250,241 @@ export interface components {
             confirm: boolean;
             /** @description required to end it */
             comment?: string;
+        };
+        /** @enum {string} */
+        ReviewState: "preparing" | "open" | "closed";
+        /**
+         * @description what happens to an access that nobody decides by the deadline
+         * @enum {string}
+         */
+        ReviewSilence: "shorten" | "revoke" | "keep";
+        /** @enum {string} */
+        ReviewLineState: "open" | "decided" | "applying" | "done";
+        /** @enum {string} */
+        ReviewOutcome: "kept" | "shortened" | "revoked" | "ended" | "skipped";
+        /** @enum {string} */
+        ReviewDecision: "keep" | "shorten" | "revoke";
+        /**
+         * @description none: too little is known
+         * @enum {string}
+         */
+        ReviewRecommendation: "keep" | "shorten" | "revoke" | "none";
+        /** @description Which accesses are reviewed; an absent field does not restrict */
+        ReviewScope: {
+            classes?: string[];
+            /** @description groups that own the application or the resource */
+            teams?: string[];
+            sensitivities?: components["schemas"]["Sensitivity"][];
+            olderThanDays?: number;
+        };
+        NewAccessReview: {
+            name: string;
+            scope?: components["schemas"]["ReviewScope"];
+            /** @description resource-owner, application-leader or group:ID; the first that names anyone counts, the security team is the last. Absent: resource-owner */
+            reviewers?: string[];
+            silence: components["schemas"]["ReviewSilence"];
+            /**
+             * @description with shorten: the days from the deadline to the end
+             * @default 14
+             */
+            graceDays: number;
+            /** Format: date-time */
+            deadline: string;
+            /**
+             * @description the days of flows that the evidence covers
+             * @default 90
+             */
+            windowDays: number;
+            /** @description absent: only a day before the deadline */
+            remindEveryDays?: number;
+        };
+        ReviewCounts: {
+            total: number;
+            open: number;
+            /** @description decided, and not applied yet */
+            applying: number;
+            kept: number;
+            shortened: number;
+            revoked: number;
+            /** @description ended without a decision of the review */
+            ended: number;
+            skipped: number;
+            /** @description of all: those that nobody decided */
+            silent: number;
+            /** @description open lines by recommendation */
+            recommended: {
+                [key: string]: number;
+            };
+        };
+        AccessReview: {
+            id: string;
+            name: string;
+            state: components["schemas"]["ReviewState"];
+            createdBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            openedAt?: string;
+            /** Format: date-time */
+            closedAt?: string;
+            endedBy?: components["schemas"]["Person"];
+            /** Format: date-time */
+            endedAt?: string;
+            /** @description of the person who ended it */
+            endReason?: string;
+            endMessage?: components["schemas"]["Message"];
+            scope: components["schemas"]["ReviewScope"];
+            reviewers: string[];
+            silence: components["schemas"]["ReviewSilence"];
+            graceDays?: number;
+            /** Format: date-time */
+            deadline: string;
+            windowDays: number;
+            remindEveryDays?: number;
+            /** Format: date-time */
+            nextReminder?: string;
+            /** @description it waits for the flow store */
+            flowsUnreadable?: boolean;
+            counts: components["schemas"]["ReviewCounts"];
+            /** @description lines can be decided now */
+            deciding: boolean;
+            canEnd: boolean;
+            canExport: boolean;
+        };
+        ReviewList: {
+            items: components["schemas"]["AccessReview"][];
+            nextCursor?: string;
+        };
+        ReviewPreview: {
+            accesses: number;
+            /** @description accesses without an end */
+            permanent: number;
+            /** @description people who would review */
+            reviewers: number;
+            /** @description accesses that nobody may review: the silence decides */
+            unreviewed: number;
+            busiest?: components["schemas"]["Person"];
+            busiestHas?: number;
+            /** @description accesses by the rule that names their reviewers */
+            rules: {
+                [key: string]: number;
+            };
+            sensitivities: {
+                [key: string]: number;
+            };
+            examples: {
+                application: components["schemas"]["CatalogRef"];
+                resource: components["schemas"]["CatalogRef"];
+                /** Format: date-time */
+                since: string;
+                reviewers: components["schemas"]["Person"][];
+            }[];
+        };
+        ReviewEvidence: {
+            /**
+             * Format: date-time
+             * @description absent: the flows could not be read
+             */
+            at?: string;
+            /** @description of flows, or the age of the access if it is younger */
+            days: number;
+            /**
+             * Format: date-time
+             * @description absent: no use was seen
+             */
+            lastUsed?: string;
+            /** Format: int64 */
+            count: number;
+            /** @description connections that the access allows were refused */
+            refused?: boolean;
+            /** @description the resource was watched well enough for an absence of use to prove something */
+            watched: boolean;
+            /** @description of the worst member */
+            watchedPercent?: number;
+            /** @description of the worst member */
+            lostPercent?: number;
+            /** @description the worst member */
+            member?: string;
+        };
+        ReviewLine: {
+            review: string;
+            reviewName: string;
+            /** Format: date-time */
+            deadline: string;
+            line: number;
+            /** Format: int64 */
+            version: number;
+            state: components["schemas"]["ReviewLineState"];
+            outcome?: components["schemas"]["ReviewOutcome"];
+            /** Format: date-time */
+            outcomeAt?: string;
+            application: components["schemas"]["CatalogRef"];
+            resource: components["schemas"]["CatalogRef"];
+            class?: string;
+            sensitivity?: components["schemas"]["Sensitivity"];
+            actions: string[];
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: date-time
+             * @description absent: the access has no end
+             */
+            end?: string;
+            /**
+             * Format: date-time
+             * @description the access was changed since the review began
+             */
+            changedAt?: string;
+            /** @description the ticket of the first grant */
+            ticket: string;
+            ticketItem?: number;
+            reviewers: components["schemas"]["Person"][];
+            rule: string;
+            evidence: components["schemas"]["ReviewEvidence"];
+            recommendation: components["schemas"]["ReviewRecommendation"];
+            decision?: components["schemas"]["ReviewDecision"];
+            decidedBy?: components["schemas"]["Person"];
+            onBehalfOf?: components["schemas"]["Person"];
+            /** Format: date-time */
+            decidedAt?: string;
+            comment?: string;
+            /**
+             * Format: date-time
+             * @description the new end
+             */
+            until?: string;
+            /** @description nobody decided, so the review did */
+            silent?: boolean;
+            canDecide: boolean;
+        };
+        ReviewLineList: {
+            items: components["schemas"]["ReviewLine"][];
+            /** @description of open lines of the caller; only of /me/review-lines */
+            total?: number;
+            nextCursor?: string;
+        };
+        ReviewDecisions: {
+            decisions: {
+                line: number;
+                /**
+                 * Format: int64
+                 * @description of the line that was shown
+                 */
+                version: number;
+                decision: components["schemas"]["ReviewDecision"];
+                /** @description with shorten: from now to the end */
+                days?: number;
+                /** @description required to shorten, to revoke, and to keep against the recommendation */
+                comment?: string;
+            }[];
+        };
+        ReviewDecisionResults: {
+            items: {
+                line: number;
+                ok: boolean;
+                current?: components["schemas"]["ReviewLine"];
+                problem?: components["schemas"]["Problem"];
+            }[];
         };
         InboxItem: {
             id: string;
@@ -3525,6 +3910,7 @@ export interface components {
     parameters: {
         /** @description the catalog id */
         Id: string;
+        ReviewId: string;
         TicketId: string;
         /** @description the same key from the same caller gives the same answer again */
         IdempotencyKey: string;
@@ -5038,6 +5424,245 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReviews: {
+        parameters: {
+            query?: {
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createReview: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAccessReview"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessReview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAccessReview"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewPreview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessReview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessReview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReviewLines: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["ReviewLineState"][];
+                outcome?: components["schemas"]["ReviewOutcome"][];
+                recommendation?: components["schemas"]["ReviewRecommendation"][];
+                /** @description only lines of which the caller is a reviewer */
+                mine?: boolean;
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewLineList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    decideReviewLines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReviewDecisions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewDecisionResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    exportReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ReviewId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listMyReviewLines: {
+        parameters: {
+            query?: {
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewLineList"];
                 };
             };
             default: components["responses"]["Problem"];

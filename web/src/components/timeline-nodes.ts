@@ -24,6 +24,7 @@ const icons: Partial<Record<NodeKind, Icon>> = {
   reminded: IconBell,
   "timed-out": IconHourglassOff,
   "expires-soon": IconAlarm,
+  shortened: IconAlarm,
   "review-confirmed": IconEyeCheck,
   review: IconEyeCheck,
   "break-glass": IconFlame,

@@ -1,6 +1,6 @@
 /** Kinds of notifications, the most urgent first. The server may have more kinds. */
 export const noticeKinds = [
-  "break-glass", "voided", "escalated", "approval-needed", "failed", "rollout", "decided", "effective", "revoked", "expires-soon",
+  "break-glass", "voided", "escalated", "approval-needed", "failed", "rollout", "access-review", "decided", "effective", "revoked", "expires-soon",
   "decided-by-colleague", "comment", "delegation",
 ] as const;
 

@@ -35,6 +35,7 @@ const plain = {
   reminded: "note",
   "timed-out": "bad",
   "expires-soon": "note",
+  shortened: "note",
   "review-confirmed": "done",
   "review-rejected": "bad",
   "break-glass": "note",

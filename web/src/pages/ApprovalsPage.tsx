@@ -14,6 +14,7 @@ import { ApprovalList } from "../components/approvals/ApprovalList";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
+import { WaitingReviewsNotice } from "../components/reviews/WaitingReviews";
 import { SearchField } from "../components/SearchField";
 import { TicketDetail } from "../components/TicketDetail";
 import { ticketKinds } from "../lib/items";
@@ -108,6 +109,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
             <IconKeyboard size={17} aria-hidden />
           </ActionIcon>
         </div>
+        <WaitingReviewsNotice />
         <Filters search={search} onChange={change} />
         {tickets.length === 0 && <EmptyState>{t(filtered ? "requests.noMatch" : "approvals.empty")}</EmptyState>}
         <ApprovalList tickets={tickets} current={id} pathOf={pathOf} selection={ids} onSelect={toggle} />

@@ -18,11 +18,18 @@ function start(home: Partial<Home> = {}, over: Record<string, (call: Call) => An
 const ending = ticketOf("effective", { expiresAt: "2026-11-22T10:00:00Z", can: { ...nothing, extend: true } }, { id: "T-12" });
 
 describe("home", () => {
-  it("is one call", async () => {
+  it("is one call, and one for the accesses to review", async () => {
     const { calls } = start({ waiting: [ticket({ id: "T-7", requester: bob })], waitingCount: 12 });
     expect(await screen.findByTestId("waits-T-7")).toHaveAttribute("href", "/approvals?ticket=T-7");
     expect(within(screen.getByTestId("waits-for-me")).getByText("12")).toBeVisible();
-    expect(calls.map((call) => call.path)).toEqual(["/home"]);
+    expect(calls.map((call) => call.path).sort()).toEqual(["/home", "/me/review-lines"]);
+  });
+
+  it("links the access reviews that wait for the reader", async () => {
+    const line = { review: "R-3", reviewName: "Caches", deadline: "2026-12-20T08:00:00Z", application: { name: "a", title: "Cart" }, resource: { name: "r", title: "Orders" } };
+    start({}, { "GET /me/review-lines": () => ({ body: { items: [line, { ...line, line: 2 }], total: 31 } }) });
+    expect(await screen.findByTestId("waits-R-3")).toHaveAttribute("href", "/reviews/R-3?mine=true");
+    expect(within(screen.getByTestId("waiting-reviews")).getByText("31")).toBeVisible();
   });
 
   it("shows owners the next steps of their resources, the most advanced first", async () => {

@@ -9,6 +9,7 @@ import { ExpiringAccess } from "../components/home/ExpiringAccess";
 import { EnforcementIssues } from "../components/home/EnforcementIssues";
 import { PendingReviews, PendingApprovals } from "../components/home/PendingDecisions";
 import { Page, Section } from "../components/Page";
+import { WaitingReviews } from "../components/reviews/WaitingReviews";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketTable } from "../components/TicketTable";
 
@@ -59,6 +60,7 @@ export function HomePage() {
           <>
             <PendingApprovals tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
             <PendingReviews tickets={data.reviews} />
+            <WaitingReviews />
             <UnderWay tickets={data.underWay} />
             {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
             <ExpiringAccess home={data} />

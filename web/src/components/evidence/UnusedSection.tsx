@@ -9,7 +9,7 @@ import { Section } from "../Page";
 import type { components } from "../../api/schema.gen";
 import { UnusedTable } from "./UnusedTable";
 
-const quiet = ["7", "14", "30"] as const;
+const quiet = ["7", "14", "30", "90", "180", "365"] as const;
 const usualQuiet = 14;
 
 /** useUnusedDays reads from the URL after how many days without traffic a statement counts as unused. */

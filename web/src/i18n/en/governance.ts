@@ -6,6 +6,7 @@ export const governance = {
     flows: "Flows",
     rollout: "Rollout",
     unused: "Unused grants",
+    reviews: "Access reviews",
     delegations: "Delegations",
     workloads: "Workloads",
     policies: "Approval policies",

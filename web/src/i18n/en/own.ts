@@ -48,6 +48,7 @@ export const own = {
     decided: "Decided",
     effective: "Effective",
     revoked: "Ended",
+    "access-review": "Access review",
     "expires-soon": "Expires soon",
     "decided-by-colleague": "Decided by a colleague",
     comment: "Comment",

@@ -157,6 +157,7 @@ export const tickets = {
     reminded: "Reminded",
     "timed-out": "No decision in time",
     "expires-soon": "Ends soon",
+    shortened: "Shortened by a review",
     "break-glass": "Break-glass: effective at once",
     review: "Waiting for review by {{step}}",
     "review-confirmed": "Reviewed: confirmed",

@@ -6,6 +6,7 @@ export const governance = {
     flows: "流量",
     rollout: "策略推进",
     unused: "未使用的授权",
+    reviews: "访问复核",
     delegations: "委托",
     workloads: "工作负载",
     policies: "审批策略",

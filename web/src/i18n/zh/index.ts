@@ -6,8 +6,9 @@ import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
 import { request } from "./request";
+import { reviews } from "./reviews";
 import { rollout } from "./rollout";
 import { terms } from "./terms";
 import { tickets } from "./tickets";
 
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews };

@@ -45,6 +45,7 @@ export const own = {
     decided: "已有结果",
     effective: "已生效",
     revoked: "已结束",
+    "access-review": "访问复核",
     "expires-soon": "即将到期",
     "decided-by-colleague": "同事已审批",
     comment: "评论",

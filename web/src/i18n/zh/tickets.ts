@@ -157,6 +157,7 @@ export const tickets = {
     reminded: "已提醒",
     "timed-out": "超时无人审批",
     "expires-soon": "即将到期",
+    shortened: "复核后缩短",
     "break-glass": "紧急访问：立即生效",
     review: "等待{{step}}复核",
     "review-confirmed": "复核通过",

@@ -1,0 +1,49 @@
+package accessreview
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// Events of campaigns in notifications.
+const (
+	eventOpened   = "review-opened"
+	eventReminded = "review-reminded"
+	eventClosed   = "review-closed"
+	// eventReopened says that a decision became void, because the grant changed before it was applied.
+	eventReopened = "review-reopened"
+	// eventAbandoned says that the lines of a campaign could not be collected.
+	eventAbandoned = "review-abandoned"
+)
+
+// notification returns the notification of people about a campaign, each with their number of lines.
+func notification(c *Campaign, event string, now time.Time, counts map[string]int64) notify.ResourceEvent {
+	people := map[string][]notify.About{}
+	for p := range counts {
+		people[p] = nil
+	}
+	return notify.ResourceEvent{Event: fmt.Sprintf("%s/%s/%d", FormatID(c.ID), event, now.UnixNano()), At: now, Kind: notify.KindAccessReview,
+		People: people, Counts: counts, Facts: notify.Facts{Event: event, Comment: c.Name, Until: c.Deadline, Page: "reviews/" + FormatID(c.ID),
+			Items: []notify.About{{Object: c.Name}}}}
+}
+
+// reopening returns the notification of the person whose decision about a line became void, and of the person for whom they
+// decided.
+func reopening(c *Campaign, l *Line, now time.Time) notify.ResourceEvent {
+	people := map[string]int64{l.DecidedBy: 1}
+	if l.OnBehalfOf != "" {
+		people[l.OnBehalfOf] = 1
+	}
+	n := notification(c, eventReopened, now, people)
+	n.Event = fmt.Sprintf("%s/%s/%d", l.Ref(), eventReopened, now.UnixNano())
+	n.Facts.Message = message.ReviewReopened(l.ApplicationName, l.ResourceName)
+	n.Facts.Items = []notify.About{{Application: l.ApplicationName, Resource: l.ResourceName, Actions: l.Actions}}
+	return n
+}
+
+func notifications(c *Campaign, event string, now time.Time, counts map[string]int64) []notify.ResourceEvent {
+	return []notify.ResourceEvent{notification(c, event, now, counts)}
+}

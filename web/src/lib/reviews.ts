@@ -1,0 +1,62 @@
+/** Facts about access reviews that several views need. */
+import type { AccessReview, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
+
+export const recommendations = ["revoke", "shorten", "none", "keep"] as const satisfies readonly ReviewRecommendation[];
+export const outcomes = ["kept", "shortened", "revoked", "ended", "skipped"] as const satisfies readonly ReviewOutcome[];
+export const decisions = ["keep", "shorten", "revoke"] as const satisfies readonly ReviewDecision[];
+
+/** How many lines of a review have a decision or an outcome. */
+export const decidedOf = ({ counts }: AccessReview) => counts.total - counts.open;
+
+/** A decision needs a reason if it takes access away, or keeps what the evidence speaks against. */
+export function needsReason(decision: ReviewDecision, lines: Pick<ReviewLine, "recommendation">[]): boolean {
+  return decision !== "keep" || lines.some(({ recommendation }) => recommendation === "shorten" || recommendation === "revoke");
+}
+
+/** The most lines that the server decides at once. */
+export const linesAtOnce = 200;
+
+export interface ReviewForm {
+  name: string;
+  classes: string[];
+  teams: string[];
+  sensitivities: Sensitivity[];
+  olderThan: number | undefined;
+  first: string;
+  then: string;
+  silence: AccessReview["silence"];
+  grace: number | undefined;
+  due: number | undefined;
+  window: number | undefined;
+  remind: number | undefined;
+}
+
+export const emptyForm: ReviewForm = {
+  name: "", classes: [], teams: [], sensitivities: [], olderThan: undefined, first: "resource-owner", then: "application-leader",
+  silence: "shorten", grace: 14, due: 14, window: 90, remind: 3,
+};
+
+const millisecondsPerDay = 86_400_000;
+
+/** The request of a form, or nothing while a number is missing. */
+export function reviewOf(form: ReviewForm, now: Date): NewAccessReview | undefined {
+  if (form.due === undefined || form.window === undefined || (form.silence === "shorten" && form.grace === undefined)) return undefined;
+  const scope: NonNullable<NewAccessReview["scope"]> = {};
+  if (form.classes.length > 0) scope.classes = form.classes;
+  if (form.teams.length > 0) scope.teams = form.teams;
+  if (form.sensitivities.length > 0) scope.sensitivities = form.sensitivities;
+  if (form.olderThan) scope.olderThanDays = form.olderThan;
+  // Whole minutes, so that the preview is not asked again for each change of the clock.
+  const due = new Date(Math.ceil((now.getTime() + form.due * millisecondsPerDay) / 60_000) * 60_000);
+  const body: NewAccessReview = {
+    name: form.name.trim(),
+    scope,
+    reviewers: [form.first, form.then].filter((rule, at, all) => rule !== "" && all.indexOf(rule) === at),
+    silence: form.silence,
+    deadline: due.toISOString(),
+    windowDays: form.window,
+    graceDays: form.grace ?? 1,
+  };
+  if (form.remind) body.remindEveryDays = form.remind;
+  return body;
+}

@@ -1,0 +1,154 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { AccessReview, ReviewLine, Role } from "../api/types";
+import { me } from "../testing/fixtures";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
+import { ReviewPage } from "./ReviewPage";
+import { ReviewReportPage } from "./ReviewReportPage";
+import { ReviewsPage } from "./ReviewsPage";
+
+const bob = { id: "bob", displayName: "Bob Tanaka" };
+
+const review = (over: Partial<AccessReview> = {}): AccessReview => ({
+  id: "R-3", name: "Caches", state: "open", createdBy: { id: "sam", displayName: "Sam" }, createdAt: "2026-11-20T08:00:00Z", scope: {}, reviewers: ["resource-owner"],
+  silence: "shorten", graceDays: 14, deadline: "2026-12-20T08:00:00Z", windowDays: 90, deciding: true, canEnd: false, canExport: false,
+  counts: { total: 3, open: 2, applying: 0, kept: 1, shortened: 0, revoked: 0, ended: 0, skipped: 0, silent: 0, recommended: { keep: 1, revoke: 1 } },
+  ...over,
+});
+
+const line = (number: number, over: Partial<ReviewLine> = {}): ReviewLine => ({
+  review: "R-3", reviewName: "Caches", deadline: "2026-12-20T08:00:00Z", line: number, version: 4, state: "open",
+  application: { id: `app-${number}`, name: `app/${number}`, title: `App ${number}` }, resource: { id: "bobs-cluster", name: "redis", title: "Bob’s cluster" },
+  actions: ["redis:connect"], since: "2026-01-20T08:00:00Z", ticket: "T-7", reviewers: [bob], rule: "resource-owner",
+  evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 0, watched: true }, recommendation: "revoke", canDecide: true, ...over,
+});
+
+interface Start {
+  lines?: ReviewLine[];
+  over?: Partial<AccessReview>;
+  roles?: Role[];
+  refuse?: boolean;
+}
+
+function start({ lines = [line(1), line(2, { recommendation: "keep", evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 12, lastUsed: "2026-11-19T08:00:00Z", watched: true } })], over = {}, roles = ["requester", "resource-owner"], refuse = false }: Start = {}) {
+  const calls = serve({
+    "GET /me": () => ({ body: me({ roles }) }),
+    "GET /reviews/R-3": () => ({ body: review(over) }),
+    "GET /reviews": () => ({ body: { items: [review(over)] } }),
+    "GET /reviews/R-3/lines": () => ({ body: { items: lines } }),
+    "GET /me/review-lines": () => ({ body: { items: lines, total: lines.length } }),
+    "POST /reviews/R-3/decisions": ({ body }) => ({
+      body: {
+        items: (body as { decisions: { line: number }[] }).decisions.map(({ line: number }) =>
+          refuse ? { line: number, ok: false, problem: { type: "about:blank", title: "", status: 409, code: "stale", message: verbatim("The access was extended.") } } : { line: number, ok: true },
+        ),
+      },
+    }),
+    "POST /reviews/R-3/end": () => ({ body: review({ endedAt: "2026-11-20T09:00:00Z", deciding: false }) }),
+  });
+  return calls;
+}
+
+const show = () => renderPage(<ReviewPage />, { path: "/reviews/:id", at: "/reviews/R-3" });
+
+describe("an access review", () => {
+  it("shows the observed use and a recommendation beside each access", async () => {
+    start();
+    show();
+    const first = within(await screen.findByTestId("line-1"));
+    expect(first.getByText("Never used in 90 days")).toBeVisible();
+    expect(first.getByTestId("recommendation")).toHaveAttribute("data-value", "revoke");
+    expect(within(screen.getByTestId("line-2")).getByText(/12 connections/)).toBeVisible();
+  });
+
+  it("says how far an absence of use can be relied on", async () => {
+    start({ lines: [line(1, { recommendation: "none", evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 0, watched: false, watchedPercent: 61.2, lostPercent: 0.4, member: "m2" } })] });
+    show();
+    const row = within(await screen.findByTestId("line-1"));
+    expect(row.getByText("No use seen in 90 days")).toBeVisible();
+    expect(row.getByText("in every cluster observed at least 61.2% of the time, at most 0.4% of flows lost; the worst is m2")).toBeVisible();
+  });
+
+  it("asks for a reason before it revokes, and sends the version that was shown", async () => {
+    const calls = start();
+    show();
+    await userEvent.click(await screen.findByTestId("revoke-1"));
+    await userEvent.click(await screen.findByTestId("decide-confirm"));
+    expect(calls.some(({ method }) => method === "POST")).toBe(false);
+    await userEvent.type(screen.getByTestId("decide-comment"), "not used");
+    await userEvent.click(screen.getByTestId("decide-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toEqual({ decisions: [{ line: 1, version: 4, decision: "revoke", comment: "not used" }] }));
+    await waitFor(() => expect(screen.queryByTestId("decide-dialog")).toBeNull());
+  });
+
+  it("keeps the selected lines with the keyboard", async () => {
+    const calls = start();
+    show();
+    await screen.findByTestId("line-2");
+    await userEvent.keyboard("jjx1");
+    await userEvent.click(await screen.findByTestId("decide-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toEqual({ decisions: [{ line: 2, version: 4, decision: "keep" }] }));
+  });
+
+  it("shows which lines could not be decided, and why", async () => {
+    start({ refuse: true });
+    show();
+    await userEvent.click(await screen.findByTestId("choose-all"));
+    await userEvent.click(await screen.findByTestId("bulk-revoke"));
+    await userEvent.type(await screen.findByTestId("decide-comment"), "x");
+    await userEvent.click(screen.getByTestId("decide-confirm"));
+    expect(within(await screen.findByTestId("refused-lines")).getAllByText("The access was extended.")).toHaveLength(2);
+  });
+
+  it("offers no decision to who may not decide", async () => {
+    start({ lines: [line(1, { canDecide: false })], roles: ["auditor"], over: { canExport: true } });
+    show();
+    await screen.findByTestId("line-1");
+    expect(screen.queryByTestId("revoke-1")).toBeNull();
+    expect(screen.queryByTestId("choose-all")).toBeNull();
+    expect(screen.getByTestId("review-report")).toBeVisible();
+  });
+
+  it("waits while it is prepared", async () => {
+    start({ over: { state: "preparing", deciding: false, flowsUnreadable: true } });
+    show();
+    expect(await screen.findByTestId("preparing")).toHaveTextContent("The flows cannot be read now.");
+  });
+
+  it("shows an error with a retry", async () => {
+    serve({ "GET /reviews/R-3": () => problem(503, "unavailable") });
+    show();
+    expect(await screen.findByTestId("error-state")).toBeVisible();
+  });
+
+  it("can be ended early by the security team, with a reason", async () => {
+    const calls = start({ roles: ["requester", "security"], over: { canEnd: true } });
+    show();
+    await userEvent.click(await screen.findByTestId("end-review"));
+    await userEvent.type(await screen.findByTestId("end-review-reason"), "wrong scope");
+    await userEvent.click(screen.getByTestId("end-review-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/reviews/R-3/end")?.body).toEqual({ reason: "wrong scope" }));
+  });
+});
+
+describe("the list of access reviews", () => {
+  it("begins with what waits for the reader", async () => {
+    start();
+    renderPage(<ReviewsPage />, { path: "/reviews", at: "/reviews" });
+    expect(within(await screen.findByTestId("waiting-reviews")).getByTestId("waits-R-3")).toHaveAttribute("href", "/reviews/R-3?mine=true");
+    expect(within(screen.getByTestId("review-R-3")).getByText("1 of 3 decided")).toBeVisible();
+    expect(screen.queryByTestId("new-review")).toBeNull();
+  });
+});
+
+describe("the report", () => {
+  it("says who decided what, for auditors", async () => {
+    start({ roles: ["auditor"], over: { state: "closed", canExport: true, deciding: false }, lines: [line(1, { state: "done", outcome: "revoked", decision: "revoke", decidedBy: bob, decidedAt: "2026-11-21T08:00:00Z", comment: "not used", canDecide: false })] });
+    renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
+    const row = within(await screen.findByTestId("report-1"));
+    expect(row.getByText("not used")).toBeVisible();
+    expect(row.getByText("Owner of the resource")).toBeVisible();
+    expect(screen.getByTestId("report-csv")).toHaveAttribute("href", "/api/v1/reviews/R-3/report");
+  });
+});
