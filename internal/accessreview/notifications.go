@@ -10,13 +10,13 @@ import (
 
 // Events of campaigns in notifications.
 const (
-	eventOpened   = "review-opened"
-	eventReminded = "review-reminded"
-	eventClosed   = "review-closed"
+	eventOpened   = notify.EventReviewOpened
+	eventReminded = notify.EventReviewReminded
+	eventClosed   = notify.EventReviewClosed
 	// eventReopened says that a decision became void, because the grant changed before it was applied.
-	eventReopened = "review-reopened"
+	eventReopened = notify.EventReviewReopened
 	// eventAbandoned says that the lines of a campaign could not be collected.
-	eventAbandoned = "review-abandoned"
+	eventAbandoned = notify.EventReviewAbandoned
 )
 
 // notification returns the notification of people about a campaign, each with their number of lines.

@@ -2,6 +2,8 @@
 
 package message
 
+import "time"
+
 // AccessPolicyNotFound is "There is no such policy.".
 func AccessPolicyNotFound() Message {
 	return Message{Code: "access-policy.not-found", Text: "There is no such policy."}
@@ -2075,6 +2077,586 @@ func NoteMore(count int) Message {
 // NoteNoIdentity is "{subject} has no pods in the cluster mesh of {members}, and those in {elsewhere} have no identity there".
 func NoteNoIdentity(subject string, members Message, elsewhere Message) Message {
 	return build("note.no-identity", param{"elsewhere", elsewhere}, param{"members", members}, param{"subject", subject})
+}
+
+// NotificationAccessAdoptedBody is "{requester} requests, for the resource's owners, access that your application was observed to use. You need not do anything; you can revoke it.".
+func NotificationAccessAdoptedBody(requester string) Message {
+	return build("notification.access-adopted.body", param{"requester", requester})
+}
+
+// NotificationAccessAdoptedTitle is "{ticket}: {requester} requests access for your application: {subject}".
+func NotificationAccessAdoptedTitle(ticket string, requester string, subject Message) Message {
+	return build("notification.access-adopted.title", param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationAccessReviewAbandonedBody is "Its accesses could not be collected: the page of the review states why. Begin a new review with a smaller scope.".
+func NotificationAccessReviewAbandonedBody() Message {
+	return Message{Code: "notification.access-review-abandoned.body", Text: "Its accesses could not be collected: the page of the review states why. Begin a new review with a smaller scope."}
+}
+
+// NotificationAccessReviewAbandonedTitle is "Access review \"{review}\" could not begin".
+func NotificationAccessReviewAbandonedTitle(review string) Message {
+	return build("notification.access-review-abandoned.title", param{"review", review})
+}
+
+// NotificationAccessReviewClosedBody is "Every access of the review has an outcome. The report is on its page.".
+func NotificationAccessReviewClosedBody() Message {
+	return Message{Code: "notification.access-review-closed.body", Text: "Every access of the review has an outcome. The report is on its page."}
+}
+
+// NotificationAccessReviewClosedTitle is "Access review \"{review}\" is closed: {count} accesses".
+func NotificationAccessReviewClosedTitle(review string, count int) Message {
+	return build("notification.access-review-closed.title", param{"count", count}, param{"review", review})
+}
+
+// NotificationAccessReviewClosedTitleOne is "Access review \"{review}\" is closed: 1 access".
+func NotificationAccessReviewClosedTitleOne(review string) Message {
+	return build("notification.access-review-closed.title-one", param{"review", review})
+}
+
+// NotificationAccessReviewOpenedBody is "Each line shows when the access was last used, and a recommendation. What nobody decides by {until:time} is decided as the review says.".
+func NotificationAccessReviewOpenedBody(until time.Time) Message {
+	return build("notification.access-review-opened.body", param{"until", until})
+}
+
+// NotificationAccessReviewOpenedTitle is "Access review \"{review}\": {count} accesses wait for your decision until {until:time}".
+func NotificationAccessReviewOpenedTitle(review string, count int, until time.Time) Message {
+	return build("notification.access-review-opened.title", param{"count", count}, param{"review", review}, param{"until", until})
+}
+
+// NotificationAccessReviewOpenedTitleOne is "Access review \"{review}\": 1 access waits for your decision until {until:time}".
+func NotificationAccessReviewOpenedTitleOne(review string, until time.Time) Message {
+	return build("notification.access-review-opened.title-one", param{"review", review}, param{"until", until})
+}
+
+// NotificationAccessReviewRemindedBody is "What nobody decides by {until:time} is decided as the review says.".
+func NotificationAccessReviewRemindedBody(until time.Time) Message {
+	return build("notification.access-review-reminded.body", param{"until", until})
+}
+
+// NotificationAccessReviewRemindedTitle is "Reminder: access review \"{review}\": {count} accesses still wait for your decision until {until:time}".
+func NotificationAccessReviewRemindedTitle(review string, count int, until time.Time) Message {
+	return build("notification.access-review-reminded.title", param{"count", count}, param{"review", review}, param{"until", until})
+}
+
+// NotificationAccessReviewRemindedTitleOne is "Reminder: access review \"{review}\": 1 access still waits for your decision until {until:time}".
+func NotificationAccessReviewRemindedTitleOne(review string, until time.Time) Message {
+	return build("notification.access-review-reminded.title-one", param{"review", review}, param{"until", until})
+}
+
+// NotificationAccessReviewReopenedBody is "The access was changed before your decision was applied. Look at the line and decide again by {until:time}.".
+func NotificationAccessReviewReopenedBody(until time.Time) Message {
+	return build("notification.access-review-reopened.body", param{"until", until})
+}
+
+// NotificationAccessReviewReopenedTitle is "Access review \"{review}\": your decision is void, because the access changed: {subject}".
+func NotificationAccessReviewReopenedTitle(review string, subject Message) Message {
+	return build("notification.access-review-reopened.title", param{"review", review}, param{"subject", subject})
+}
+
+// NotificationAccessReviewBody is "Open the review for its state.".
+func NotificationAccessReviewBody() Message {
+	return Message{Code: "notification.access-review.body", Text: "Open the review for its state."}
+}
+
+// NotificationAccessReviewTitle is "Access review: {subject}".
+func NotificationAccessReviewTitle(subject Message) Message {
+	return build("notification.access-review.title", param{"subject", subject})
+}
+
+// NotificationAnnouncedBody is "{actor} announced that only allowed access will pass. Applications of yours were observed as its clients. Check that each of them has the access that it needs, and request what is missing.".
+func NotificationAnnouncedBody(actor string) Message {
+	return build("notification.announced.body", param{"actor", actor})
+}
+
+// NotificationAnnouncedTitle is "{subject}: access will be enforced".
+func NotificationAnnouncedTitle(subject Message) Message {
+	return build("notification.announced.title", param{"subject", subject})
+}
+
+// NotificationAnnouncedTitleFrom is "{subject}: access will be enforced from {from:time}".
+func NotificationAnnouncedTitleFrom(subject Message, from time.Time) Message {
+	return build("notification.announced.title-from", param{"from", from}, param{"subject", subject})
+}
+
+// NotificationApprovalNeededBody is "{requester} submitted this request. The step \"{step}\" waits for you.".
+func NotificationApprovalNeededBody(requester string, step string) Message {
+	return build("notification.approval-needed.body", param{"requester", requester}, param{"step", step})
+}
+
+// NotificationApprovalNeededBodyFor is "{requester} submitted this request. The step \"{step}\" waits for you; you decide for {principal}.".
+func NotificationApprovalNeededBodyFor(requester string, step string, principal string) Message {
+	return build("notification.approval-needed.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
+}
+
+// NotificationApprovalNeededTitle is "{ticket}: {requester} requests your decision: {subject}".
+func NotificationApprovalNeededTitle(ticket string, requester string, subject Message) Message {
+	return build("notification.approval-needed.title", param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationApprovalNeededTitleFor is "{ticket}: {requester} requests your decision (for {principal}): {subject}".
+func NotificationApprovalNeededTitleFor(ticket string, requester string, principal string, subject Message) Message {
+	return build("notification.approval-needed.title-for", param{"principal", principal}, param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationApprovedBody is "Your request is approved and is being applied.".
+func NotificationApprovedBody() Message {
+	return Message{Code: "notification.approved.body", Text: "Your request is approved and is being applied."}
+}
+
+// NotificationApprovedTitle is "{ticket}: approved: {subject}".
+func NotificationApprovedTitle(ticket string, subject Message) Message {
+	return build("notification.approved.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBeingRevokedBody is "This access is being removed from every cluster.".
+func NotificationBeingRevokedBody() Message {
+	return Message{Code: "notification.being-revoked.body", Text: "This access is being removed from every cluster."}
+}
+
+// NotificationBeingRevokedTitle is "{ticket}: being revoked: {subject}".
+func NotificationBeingRevokedTitle(ticket string, subject Message) Message {
+	return build("notification.being-revoked.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBreakGlassConfirmedBody is "{actor} reviewed your break-glass access: it remains for the requested time.".
+func NotificationBreakGlassConfirmedBody(actor Message) Message {
+	return build("notification.break-glass-confirmed.body", param{"actor", actor})
+}
+
+// NotificationBreakGlassConfirmedTitle is "{ticket}: {actor} confirmed your break-glass access: {subject}".
+func NotificationBreakGlassConfirmedTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.break-glass-confirmed.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBreakGlassEndedBody is "{actor} reviewed your break-glass access: it is being revoked.".
+func NotificationBreakGlassEndedBody(actor Message) Message {
+	return build("notification.break-glass-ended.body", param{"actor", actor})
+}
+
+// NotificationBreakGlassEndedTitle is "{ticket}: {actor} ended your break-glass access: {subject}".
+func NotificationBreakGlassEndedTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.break-glass-ended.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBreakGlassReviewBody is "{requester} opened this access in an emergency; it is in force now. It waits for your review.".
+func NotificationBreakGlassReviewBody(requester string) Message {
+	return build("notification.break-glass-review.body", param{"requester", requester})
+}
+
+// NotificationBreakGlassReviewBodyFor is "{requester} opened this access in an emergency; it is in force now. It waits for your review; you decide for {principal}.".
+func NotificationBreakGlassReviewBodyFor(requester string, principal string) Message {
+	return build("notification.break-glass-review.body-for", param{"principal", principal}, param{"requester", requester})
+}
+
+// NotificationBreakGlassReviewTitle is "{ticket}: review the break-glass access of {requester}: {subject}".
+func NotificationBreakGlassReviewTitle(ticket string, requester string, subject Message) Message {
+	return build("notification.break-glass-review.title", param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBreakGlassReviewTitleFor is "{ticket}: review the break-glass access of {requester} (for {principal}): {subject}".
+func NotificationBreakGlassReviewTitleFor(ticket string, requester string, principal string, subject Message) Message {
+	return build("notification.break-glass-review.title-for", param{"principal", principal}, param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationBreakGlassBody is "{actor} opened this access by break-glass. It is in force now, before anybody approved it. Its review decides whether it stays.".
+func NotificationBreakGlassBody(actor string) Message {
+	return build("notification.break-glass.body", param{"actor", actor})
+}
+
+// NotificationBreakGlassBodyUntil is "{actor} opened this access by break-glass. It is in force now, before anybody approved it, until {until:time}. Its review decides whether it stays.".
+func NotificationBreakGlassBodyUntil(actor string, until time.Time) Message {
+	return build("notification.break-glass.body-until", param{"actor", actor}, param{"until", until})
+}
+
+// NotificationBreakGlassTitle is "{ticket}: {actor} opened access in an emergency: {subject}".
+func NotificationBreakGlassTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.break-glass.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationCommentText is "Comment: {comment}".
+func NotificationCommentText(comment Message) Message {
+	return build("notification.comment-text", param{"comment", comment})
+}
+
+// NotificationCommentBody is "{actor} added a comment to the ticket.".
+func NotificationCommentBody(actor string) Message {
+	return build("notification.comment.body", param{"actor", actor})
+}
+
+// NotificationCommentTitle is "{ticket}: {actor} commented: {subject}".
+func NotificationCommentTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.comment.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationDecidedByColleagueBody is "The step \"{step}\" does not wait for you any more: {actor} has decided it.".
+func NotificationDecidedByColleagueBody(step string, actor Message) Message {
+	return build("notification.decided-by-colleague.body", param{"actor", actor}, param{"step", step})
+}
+
+// NotificationDecidedByColleagueTitle is "{ticket}: {actor} has decided, no action needed: {subject}".
+func NotificationDecidedByColleagueTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.decided-by-colleague.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationDecidedByNobodyBody is "The step \"{step}\" does not wait for you any more: it was decided.".
+func NotificationDecidedByNobodyBody(step string) Message {
+	return build("notification.decided-by-nobody.body", param{"step", step})
+}
+
+// NotificationDecidedByNobodyTitle is "{ticket}: decided, no action needed: {subject}".
+func NotificationDecidedByNobodyTitle(ticket string, subject Message) Message {
+	return build("notification.decided-by-nobody.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationDelegationBegunBody is "{delegate} may decide for {principal} from {begin:time} until {until:time}.".
+func NotificationDelegationBegunBody(delegate string, principal string, begin time.Time, until time.Time) Message {
+	return build("notification.delegation-begun.body", param{"begin", begin}, param{"delegate", delegate}, param{"principal", principal}, param{"until", until})
+}
+
+// NotificationDelegationBegunBodyBy is "{delegate} may decide for {principal} from {begin:time} until {until:time}. {actor} set this up.".
+func NotificationDelegationBegunBodyBy(delegate string, principal string, begin time.Time, until time.Time, actor string) Message {
+	return build("notification.delegation-begun.body-by", param{"actor", actor}, param{"begin", begin}, param{"delegate", delegate}, param{"principal", principal}, param{"until", until})
+}
+
+// NotificationDelegationBegunTitle is "{principal} lets {delegate} decide, from {begin:time}".
+func NotificationDelegationBegunTitle(principal string, delegate string, begin time.Time) Message {
+	return build("notification.delegation-begun.title", param{"begin", begin}, param{"delegate", delegate}, param{"principal", principal})
+}
+
+// NotificationDelegationEndedBody is "{actor} ended the delegation: {delegate} may not decide for {principal} any more.".
+func NotificationDelegationEndedBody(actor string, delegate string, principal string) Message {
+	return build("notification.delegation-ended.body", param{"actor", actor}, param{"delegate", delegate}, param{"principal", principal})
+}
+
+// NotificationDelegationEndedTitle is "{delegate} does not decide for {principal} any more".
+func NotificationDelegationEndedTitle(delegate string, principal string) Message {
+	return build("notification.delegation-ended.title", param{"delegate", delegate}, param{"principal", principal})
+}
+
+// NotificationDigestTitle is "ACP: {count} news".
+func NotificationDigestTitle(count int) Message {
+	return build("notification.digest.title", param{"count", count})
+}
+
+// NotificationDowngradeEndedBody is "{actor} ended the downgrade: the modes of the resources apply again.".
+func NotificationDowngradeEndedBody(actor string) Message {
+	return build("notification.downgrade-ended.body", param{"actor", actor})
+}
+
+// NotificationDowngradeEndedTitle is "{actor} ended a downgrade of {count} resources".
+func NotificationDowngradeEndedTitle(actor string, count int) Message {
+	return build("notification.downgrade-ended.title", param{"actor", actor}, param{"count", count})
+}
+
+// NotificationDowngradeEndedTitleOne is "{actor} ended a downgrade of 1 resource".
+func NotificationDowngradeEndedTitleOne(actor string) Message {
+	return build("notification.downgrade-ended.title-one", param{"actor", actor})
+}
+
+// NotificationDowngradeBody is "{actor} set them to temporary audit: everything passes, and what would be refused is reported. It ends automatically at {until:time}.".
+func NotificationDowngradeBody(actor string, until time.Time) Message {
+	return build("notification.downgrade.body", param{"actor", actor}, param{"until", until})
+}
+
+// NotificationDowngradeTitle is "{actor} opened {count} resources in a downgrade until {until:time}".
+func NotificationDowngradeTitle(actor string, count int, until time.Time) Message {
+	return build("notification.downgrade.title", param{"actor", actor}, param{"count", count}, param{"until", until})
+}
+
+// NotificationDowngradeTitleOne is "{actor} opened 1 resource in a downgrade until {until:time}".
+func NotificationDowngradeTitleOne(actor string, until time.Time) Message {
+	return build("notification.downgrade.title-one", param{"actor", actor}, param{"until", until})
+}
+
+// NotificationEffectiveBody is "It is in force in every targeted cluster.".
+func NotificationEffectiveBody() Message {
+	return Message{Code: "notification.effective.body", Text: "It is in force in every targeted cluster."}
+}
+
+// NotificationEffectiveBodyUntil is "It is in force in every targeted cluster, until {until:time}.".
+func NotificationEffectiveBodyUntil(until time.Time) Message {
+	return build("notification.effective.body-until", param{"until", until})
+}
+
+// NotificationEffectiveTitle is "{ticket}: in force: {subject}".
+func NotificationEffectiveTitle(ticket string, subject Message) Message {
+	return build("notification.effective.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationEscalatedBody is "{requester} submitted this request. The step \"{step}\" was not decided in time, so it waits for you, too.".
+func NotificationEscalatedBody(requester string, step string) Message {
+	return build("notification.escalated.body", param{"requester", requester}, param{"step", step})
+}
+
+// NotificationEscalatedBodyFor is "{requester} submitted this request. The step \"{step}\" was not decided in time, so it waits for you, too; you decide for {principal}.".
+func NotificationEscalatedBodyFor(requester string, step string, principal string) Message {
+	return build("notification.escalated.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
+}
+
+// NotificationEscalatedTitle is "{ticket}: not decided in time, now it waits for you: {subject}".
+func NotificationEscalatedTitle(ticket string, subject Message) Message {
+	return build("notification.escalated.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationEscalatedTitleFor is "{ticket}: not decided in time, now it waits for you (for {principal}): {subject}".
+func NotificationEscalatedTitleFor(ticket string, principal string, subject Message) Message {
+	return build("notification.escalated.title-for", param{"principal", principal}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationExpiredBody is "This access has expired. Request it again if it is still needed.".
+func NotificationExpiredBody() Message {
+	return Message{Code: "notification.expired.body", Text: "This access has expired. Request it again if it is still needed."}
+}
+
+// NotificationExpiredTitle is "{ticket}: expired: {subject}".
+func NotificationExpiredTitle(ticket string, subject Message) Message {
+	return build("notification.expired.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationExpiresSoonBody is "This access ends at {until:time}. Extend it before then if it is still needed.".
+func NotificationExpiresSoonBody(until time.Time) Message {
+	return build("notification.expires-soon.body", param{"until", until})
+}
+
+// NotificationExpiresSoonTitle is "{ticket}: expires {until:time}: {subject}".
+func NotificationExpiresSoonTitle(ticket string, until time.Time, subject Message) Message {
+	return build("notification.expires-soon.title", param{"subject", subject}, param{"ticket", ticket}, param{"until", until})
+}
+
+// NotificationFailedBody is "The approved change is not in force. The ticket states why; it is retried.".
+func NotificationFailedBody() Message {
+	return Message{Code: "notification.failed.body", Text: "The approved change is not in force. The ticket states why; it is retried."}
+}
+
+// NotificationFailedTitle is "{ticket}: not in force: {subject}".
+func NotificationFailedTitle(ticket string, subject Message) Message {
+	return build("notification.failed.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationFlowsLostBody is "Flows of {member} were lost, so some refused connections may not be reported. This time does not count as quiet: the guard watches that much longer. Check the losses before you enforce further.".
+func NotificationFlowsLostBody(member string) Message {
+	return build("notification.flows-lost.body", param{"member", member})
+}
+
+// NotificationFlowsLostTitle is "{subject}: the guard may not have all flows of {member}".
+func NotificationFlowsLostTitle(subject Message, member string) Message {
+	return build("notification.flows-lost.title", param{"member", member}, param{"subject", subject})
+}
+
+// NotificationFlowsUnwatchedBody is "The flows of {member} are not watched, so refused connections are not reported. This time does not count as quiet: the guard watches that much longer. Restore the collection of flows before you enforce further.".
+func NotificationFlowsUnwatchedBody(member string) Message {
+	return build("notification.flows-unwatched.body", param{"member", member})
+}
+
+// NotificationFlowsUnwatchedTitle is "{subject}: the guard has no flows of {member}".
+func NotificationFlowsUnwatchedTitle(subject Message, member string) Message {
+	return build("notification.flows-unwatched.title", param{"member", member}, param{"subject", subject})
+}
+
+// NotificationFooter is "You get this because ACP knows that it concerns you. Choose what you get in your profile: {url}".
+func NotificationFooter(url string) Message {
+	return build("notification.footer", param{"url", url})
+}
+
+// NotificationItem is "- {item}".
+func NotificationItem(item string) Message {
+	return build("notification.item", param{"item", item})
+}
+
+// NotificationMoreItems is "- and {count} more".
+func NotificationMoreItems(count int) Message {
+	return build("notification.more-items", param{"count", count})
+}
+
+// NotificationOpen is "Open".
+func NotificationOpen() Message {
+	return Message{Code: "notification.open", Text: "Open"}
+}
+
+// NotificationPerson is "{name}".
+func NotificationPerson(name string) Message {
+	return build("notification.person", param{"name", name})
+}
+
+// NotificationPersonFor is "{name} (for {principal})".
+func NotificationPersonFor(name string, principal string) Message {
+	return build("notification.person-for", param{"name", name}, param{"principal", principal})
+}
+
+// NotificationReason is "Reason: {reason}".
+func NotificationReason(reason string) Message {
+	return build("notification.reason", param{"reason", reason})
+}
+
+// NotificationRejectedBody is "{actor} rejected your request in the step \"{step}\".".
+func NotificationRejectedBody(actor Message, step string) Message {
+	return build("notification.rejected.body", param{"actor", actor}, param{"step", step})
+}
+
+// NotificationRejectedTitle is "{ticket}: {actor} rejected: {subject}".
+func NotificationRejectedTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.rejected.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationRevokeRequestedBody is "{actor} revoked this access; it is being removed from every cluster.".
+func NotificationRevokeRequestedBody(actor string) Message {
+	return build("notification.revoke-requested.body", param{"actor", actor})
+}
+
+// NotificationRevokeRequestedTitle is "{ticket}: {actor} revoked: {subject}".
+func NotificationRevokeRequestedTitle(ticket string, actor string, subject Message) Message {
+	return build("notification.revoke-requested.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationRevokedBody is "It has ended; no cluster has it any more.".
+func NotificationRevokedBody() Message {
+	return Message{Code: "notification.revoked.body", Text: "It has ended; no cluster has it any more."}
+}
+
+// NotificationRevokedTitle is "{ticket}: ended: {subject}".
+func NotificationRevokedTitle(ticket string, subject Message) Message {
+	return build("notification.revoked.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationRolloutStoppedBody is "{count} connections of known clients were refused in {member} soon after it began to enforce. Clusters that enforce it continue to do so; requests to enforce it further were ended. Check who was refused: grant what is missing, or begin a temporary audit; then arm the guard again.".
+func NotificationRolloutStoppedBody(count int, member string) Message {
+	return build("notification.rollout-stopped.body", param{"count", count}, param{"member", member})
+}
+
+// NotificationRolloutStoppedBodyTemporaryAudit is "{count} connections of known clients were refused in {member} soon after it began to enforce. So the resource is in temporary audit until {until:time}, and requests to enforce it further were ended. Check who was refused, then arm the guard again.".
+func NotificationRolloutStoppedBodyTemporaryAudit(count int, member string, until time.Time) Message {
+	return build("notification.rollout-stopped.body-temporary-audit", param{"count", count}, param{"member", member}, param{"until", until})
+}
+
+// NotificationRolloutStoppedTitle is "{subject}: the rollout was stopped, {count} new denials in {member}".
+func NotificationRolloutStoppedTitle(subject Message, count int, member string) Message {
+	return build("notification.rollout-stopped.title", param{"count", count}, param{"member", member}, param{"subject", subject})
+}
+
+// NotificationShortenedBody is "{actor} shortened this access in a review. It ends at {until:time}. Extend it before then if it is still needed.".
+func NotificationShortenedBody(actor string, until time.Time) Message {
+	return build("notification.shortened.body", param{"actor", actor}, param{"until", until})
+}
+
+// NotificationShortenedBodyUnconfirmed is "This access was not confirmed in a review, so it was shortened. It ends at {until:time}. Extend it before then if it is still needed.".
+func NotificationShortenedBodyUnconfirmed(until time.Time) Message {
+	return build("notification.shortened.body-unconfirmed", param{"until", until})
+}
+
+// NotificationShortenedTitle is "{ticket}: shortened, ends {until:time}: {subject}".
+func NotificationShortenedTitle(ticket string, until time.Time, subject Message) Message {
+	return build("notification.shortened.title", param{"subject", subject}, param{"ticket", ticket}, param{"until", until})
+}
+
+// NotificationStepApprovedBody is "{actor} approved the step \"{step}\" of your request.".
+func NotificationStepApprovedBody(actor Message, step string) Message {
+	return build("notification.step-approved.body", param{"actor", actor}, param{"step", step})
+}
+
+// NotificationStepApprovedTitle is "{ticket}: {actor} approved the step \"{step}\": {subject}".
+func NotificationStepApprovedTitle(ticket string, actor string, step string, subject Message) Message {
+	return build("notification.step-approved.title", param{"actor", actor}, param{"step", step}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationStillNeededBody is "{requester} submitted this request. The step \"{step}\" still waits for you.".
+func NotificationStillNeededBody(requester string, step string) Message {
+	return build("notification.still-needed.body", param{"requester", requester}, param{"step", step})
+}
+
+// NotificationStillNeededBodyFor is "{requester} submitted this request. The step \"{step}\" still waits for you; you decide for {principal}.".
+func NotificationStillNeededBodyFor(requester string, step string, principal string) Message {
+	return build("notification.still-needed.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
+}
+
+// NotificationStillNeededTitle is "{ticket}: still waits for your decision: {subject}".
+func NotificationStillNeededTitle(ticket string, subject Message) Message {
+	return build("notification.still-needed.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationStillNeededTitleFor is "{ticket}: still waits for your decision (for {principal}): {subject}".
+func NotificationStillNeededTitleFor(ticket string, principal string, subject Message) Message {
+	return build("notification.still-needed.title-for", param{"principal", principal}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationSubject is "{item}".
+func NotificationSubject(item string) Message {
+	return build("notification.subject", param{"item", item})
+}
+
+// NotificationSubjectAndMore is "{item} and {count} more".
+func NotificationSubjectAndMore(item string, count int) Message {
+	return build("notification.subject-and-more", param{"count", count}, param{"item", item})
+}
+
+// NotificationTemporaryAuditEndedBody is "{actor} ended the temporary audit: the resource's own mode applies again.".
+func NotificationTemporaryAuditEndedBody(actor string) Message {
+	return build("notification.temporary-audit-ended.body", param{"actor", actor})
+}
+
+// NotificationTemporaryAuditEndedTitle is "{actor} ended the temporary audit of {subject}".
+func NotificationTemporaryAuditEndedTitle(actor string, subject Message) Message {
+	return build("notification.temporary-audit-ended.title", param{"actor", actor}, param{"subject", subject})
+}
+
+// NotificationTemporaryAuditBody is "{actor} set this resource to temporary audit: everything passes, and what would be refused is reported. It ends automatically at {until:time}.".
+func NotificationTemporaryAuditBody(actor string, until time.Time) Message {
+	return build("notification.temporary-audit.body", param{"actor", actor}, param{"until", until})
+}
+
+// NotificationTemporaryAuditTitle is "{actor} opened {subject} until {until:time}".
+func NotificationTemporaryAuditTitle(actor string, subject Message, until time.Time) Message {
+	return build("notification.temporary-audit.title", param{"actor", actor}, param{"subject", subject}, param{"until", until})
+}
+
+// NotificationTimedOutBody is "The step \"{step}\" was not decided in time, so the request is denied. Submit it again if it is still needed.".
+func NotificationTimedOutBody(step string) Message {
+	return build("notification.timed-out.body", param{"step", step})
+}
+
+// NotificationTimedOutBodyColleague is "The step \"{step}\" does not wait for you any more: it was not decided in time, so the request is denied.".
+func NotificationTimedOutBodyColleague(step string) Message {
+	return build("notification.timed-out.body-colleague", param{"step", step})
+}
+
+// NotificationTimedOutTitle is "{ticket}: not decided in time: {subject}".
+func NotificationTimedOutTitle(ticket string, subject Message) Message {
+	return build("notification.timed-out.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationUnknownBody is "It was sent by another version of ACP.".
+func NotificationUnknownBody() Message {
+	return Message{Code: "notification.unknown.body", Text: "It was sent by another version of ACP."}
+}
+
+// NotificationUnknownTitle is "A notification ({kind}) that this version of ACP cannot show".
+func NotificationUnknownTitle(kind string) Message {
+	return build("notification.unknown.title", param{"kind", kind})
+}
+
+// NotificationVoidedBody is "The same request would now grant more access than was shown, so its approvals are void and the steps start again.".
+func NotificationVoidedBody() Message {
+	return Message{Code: "notification.voided.body", Text: "The same request would now grant more access than was shown, so its approvals are void and the steps start again."}
+}
+
+// NotificationVoidedTitle is "{ticket}: the approvals are void: {subject}".
+func NotificationVoidedTitle(ticket string, subject Message) Message {
+	return build("notification.voided.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationWithdrawnBody is "{actor} withdrew the request.".
+func NotificationWithdrawnBody(actor string) Message {
+	return build("notification.withdrawn.body", param{"actor", actor})
+}
+
+// NotificationWithdrawnBodyRolloutStopped is "The request was ended, because the rollout of the resource was stopped.".
+func NotificationWithdrawnBodyRolloutStopped() Message {
+	return Message{Code: "notification.withdrawn.body-rollout-stopped", Text: "The request was ended, because the rollout of the resource was stopped."}
+}
+
+// NotificationWithdrawnTitle is "{ticket}: withdrawn, no action needed: {subject}".
+func NotificationWithdrawnTitle(ticket string, subject Message) Message {
+	return build("notification.withdrawn.title", param{"subject", subject}, param{"ticket", ticket})
 }
 
 // ObjectGroup is "group {name}".

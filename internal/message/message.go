@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Message is a text for users. Params is the canonical JSON object of its parameters (strings, numbers, lists of
-// strings, Messages and lists of Messages), empty when there are none, so that equal Messages are equal values. Text is
-// the English text, so that logs and programs that show no other language need no catalogue.
+// strings, Messages and lists of Messages, times in RFC 3339), empty when there are none, so that equal Messages are equal
+// values. Text is the English text with times in UTC, so that logs and programs that show no other language need no
+// catalogue.
 type Message struct {
 	Code   string
 	Params string
@@ -173,7 +175,7 @@ func Verbatim(text string) Message {
 // codeVerbatim has no entry in the catalogue: its text is the same in every language.
 const codeVerbatim = "verbatim"
 
-// param is a parameter of a message: a string, an int, a []string, a Message or a []Message.
+// param is a parameter of a message: a string, an int, a []string, a time.Time, a Message or a []Message.
 type param struct {
 	name  string
 	value any
@@ -189,7 +191,7 @@ func build(code string, params ...param) Message {
 		data = append(appendText(data, p.name), ':')
 		data = appendValue(data, p.value)
 	}
-	return Message{Code: code, Params: string(append(data, '}')), Text: render(English, code, func(name string) any {
+	return Message{Code: code, Params: string(append(data, '}')), Text: render(inEnglish, code, func(name string) any {
 		for i := range params {
 			if params[i].name == name {
 				return params[i].value
@@ -209,6 +211,8 @@ func appendValue(data []byte, v any) []byte {
 		return strconv.AppendInt(data, int64(x), 10)
 	case []string:
 		return appendList(data, x, appendText)
+	case time.Time:
+		return appendText(data, x.UTC().Format(time.RFC3339))
 	case Message:
 		return appendMessage(data, x)
 	case []Message:

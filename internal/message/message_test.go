@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func catalogue(t *testing.T) []Entry {
@@ -41,16 +42,17 @@ func TestCatalogueIsComplete(t *testing.T) {
 			t.Errorf("%s: the texts are not one in English and one in Chinese", e.Code)
 		}
 		params := map[string]bool{}
+		times := map[string]bool{}
 		for _, p := range e.Params {
-			name, _, _ := strings.Cut(p, " ")
-			params[name] = true
+			name, kind, _ := strings.Cut(p, " ")
+			params[name], times[name] = true, kind == "time"
 			if !strings.Contains(e.En, "{"+name) {
 				t.Errorf("%s: the English text does not say the parameter %s", e.Code, name)
 			}
 		}
 		for _, text := range []string{e.En, e.Zh} {
 			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-				if !params[m[1]] || m[2] != "" && m[2] != ":sentence" && m[2] != ":list" {
+				if !params[m[1]] || times[m[1]] != (m[2] == ":time") || m[2] != "" && !slices.Contains([]string{":sentence", ":list", ":time"}, m[2]) {
 					t.Errorf("%s: %s in %q is no parameter", e.Code, m[0], text)
 				}
 			}
@@ -139,6 +141,36 @@ func TestRender(t *testing.T) {
 		if got := c.Message.Render(Chinese); got != c.Zh {
 			t.Errorf("%s: Chinese is %q, want %q", c.Reason, got, c.Zh)
 		}
+	}
+}
+
+// TestTimes checks that times are rendered in the zone of the reader, also in nested messages, and stay instants on the wire.
+func TestTimes(t *testing.T) {
+	zone := time.FixedZone("CST", 8*60*60)
+	m := Sentence(NotificationEffectiveBodyUntil(time.Date(2026, 3, 2, 18, 0, 0, 0, zone)))
+	if !strings.Contains(m.Params, `"until":"2026-03-02T10:00:00Z"`) {
+		t.Errorf("the parameters %s do not have the instant in RFC 3339", m.Params)
+	}
+	for _, tc := range []struct {
+		reason string
+		reader Reader
+		want   string
+	}{
+		{"no zone", Reader{Language: English}, "until 2026-03-02 10:00 UTC."},
+		{"a zone in English", Reader{Language: English, Zone: zone}, "until 2026-03-02 18:00 CST."},
+		{"a zone in Chinese", Reader{Language: Chinese, Zone: zone}, "截止 2026-03-02 18:00 CST。"},
+	} {
+		if got := Decode(m.Encode()).RenderFor(tc.reader); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: the text is %q, want %q in it", tc.reason, got, tc.want)
+		}
+	}
+	older := Message{Code: "call.login-first", Params: `{}`, Text: "The text of an earlier version."}
+	if got := Sentence(older).RenderFor(Reader{Language: English, Zone: zone}); got != older.Text+"." {
+		t.Errorf("a message without times became %q", got)
+	}
+	short := NotificationDowngradeBody(strings.Repeat("x", 600), time.Time{}).Shorten(250)
+	if got := short.RenderFor(Reader{Language: English, Zone: zone}); got == "" || len(short.Text) > 250 {
+		t.Errorf("the shortened message is %q", got)
 	}
 }
 

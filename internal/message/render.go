@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -30,9 +31,10 @@ func LanguageOf(locale string) Language {
 	return English
 }
 
-// Entry is one entry of the catalogue. Each of Params is "name type" with the type string, number, list, message or
+// Entry is one entry of the catalogue. Each of Params is "name type" with the type string, number, list, time, message or
 // messages, in the order of the constructor's arguments. Texts have the parameters in braces; {name:sentence} begins
-// with a capital letter, and {name:list} joins Messages like words instead of like sentences.
+// with a capital letter, {name:list} joins Messages like words instead of like sentences, and {name:time} is an instant
+// in the time zone of the reader.
 type Entry struct {
 	Code   string   `json:"code"`
 	Params []string `json:"params,omitempty"`
@@ -64,10 +66,22 @@ var byCode = sync.OnceValue(func() map[string]Entry {
 	return out
 })
 
-// Render returns the text in a language. A code that this program does not have is rendered as the English text that
-// came with it.
-func (m Message) Render(language Language) string {
-	if _, known := byCode()[m.Code]; language == English || !known {
+// Reader is the language and the time zone for which a text is rendered.
+type Reader struct {
+	Language Language
+	Zone     *time.Location // nil is UTC
+}
+
+// inEnglish is the reader of Message.Text.
+var inEnglish = Reader{Language: English}
+
+// Render returns the text in a language, with times in UTC.
+func (m Message) Render(language Language) string { return m.RenderFor(Reader{Language: language}) }
+
+// RenderFor returns the text in the language and the time zone of a reader. The English text that came with the message is
+// returned if the program does not have its code, and in English if there is no time in it.
+func (m Message) RenderFor(r Reader) string {
+	if _, known := byCode()[m.Code]; r == inEnglish || !known {
 		return m.Text
 	}
 	params := map[string]any{}
@@ -76,7 +90,33 @@ func (m Message) Render(language Language) string {
 			return m.Text
 		}
 	}
-	return render(language, m.Code, lookup(params))
+	if r.Language == English && !hasTime(m.Code, params) {
+		return m.Text
+	}
+	return render(r, m.Code, lookup(params))
+}
+
+// hasTime reports whether the text of a message, or of one among its parameters as JSON decoded them, has a time.
+func hasTime(code string, params map[string]any) bool {
+	if strings.Contains(byCode()[code].En, ":time}") {
+		return true
+	}
+	for _, v := range params {
+		list, ok := v.([]any)
+		if !ok {
+			list = []any{v}
+		}
+		for _, each := range list {
+			if m, ok := each.(map[string]any); ok {
+				code, _ := m["code"].(string)
+				nested, _ := m["params"].(map[string]any)
+				if hasTime(code, nested) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // lookup returns the parameters as JSON decoded them.
@@ -84,14 +124,14 @@ func lookup(params map[string]any) func(string) any {
 	return func(name string) any { return params[name] }
 }
 
-func render(language Language, code string, param func(name string) any) string {
+func render(r Reader, code string, param func(name string) any) string {
 	entry, known := byCode()[code]
 	if !known {
 		text, _ := param("text").(string)
 		return text
 	}
 	template := entry.En
-	if language == Chinese {
+	if r.Language == Chinese {
 		template = entry.Zh
 	}
 	var b strings.Builder
@@ -104,20 +144,36 @@ func render(language Language, code string, param func(name string) any) string 
 		}
 		name, after, _ := strings.Cut(rest, "}")
 		name, form, _ := strings.Cut(name, ":")
-		text := value(language, param(name), form == "list")
-		if form == "sentence" {
+		text := value(r, param(name), form == "list")
+		switch form {
+		case "sentence":
 			text = capitalized(text)
+		case "time":
+			text = r.clock(text)
 		}
 		b.WriteString(text)
 		template = after
 	}
 }
 
+// clock returns an instant in RFC 3339 as the time in the reader's zone. Another text, such as one that was shortened, is returned unchanged.
+func (r Reader) clock(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	zone := r.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	return at.In(zone).Format("2006-01-02 15:04 MST")
+}
+
 // value renders a parameter as a constructor holds it, or as JSON decodes it. Messages are joined by semicolons, or by commas
 // if they are words.
-func value(language Language, v any, words bool) string {
+func value(r Reader, v any, words bool) string {
 	comma, semicolon := ", ", "; "
-	if language == Chinese {
+	if r.Language == Chinese {
 		comma, semicolon = "、", "；"
 	}
 	if words {
@@ -134,20 +190,22 @@ func value(language Language, v any, words bool) string {
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	case []string:
 		return strings.Join(x, comma)
+	case time.Time:
+		return x.UTC().Format(time.RFC3339)
 	case Message:
-		return x.Render(language)
+		return x.RenderFor(r)
 	case []Message:
 		parts := make([]string, len(x))
 		for i, m := range x {
-			parts[i] = m.Render(language)
+			parts[i] = m.RenderFor(r)
 		}
 		return strings.Join(parts, semicolon)
 	case map[string]any:
-		return decoded(x).Render(language)
+		return decoded(x).RenderFor(r)
 	case []any:
 		parts, separator := make([]string, len(x)), comma
 		for i, each := range x {
-			parts[i] = value(language, each, words)
+			parts[i] = value(r, each, words)
 			if _, nested := each.(map[string]any); nested {
 				separator = semicolon
 			}

@@ -32,7 +32,7 @@ func (m Message) Shorten(limit int) Message {
 			}
 			params[name] = with
 		}
-		if text := render(English, m.Code, lookup(params)); len(text) <= limit {
+		if text := render(inEnglish, m.Code, lookup(params)); len(text) <= limit {
 			data, err := json.Marshal(params)
 			if err != nil {
 				return cut

@@ -109,7 +109,7 @@ func withText(v any, nested *bool) (any, bool) {
 			}
 			params[name] = with
 		}
-		x["text"] = render(English, code, lookup(params))
+		x["text"] = render(inEnglish, code, lookup(params))
 	}
 	return v, true
 }

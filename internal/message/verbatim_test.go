@@ -25,6 +25,7 @@ var foreignTexts = map[string]string{
 	"internal/enforcer/istio/capabilities.go ParseConfig":       "the YAML parser",
 	"internal/enforcer/istio/declared.go ParseCapabilities":     "the YAML parser",
 	"internal/federation/preflight/assess.go apiText":           "a member's API server, or its client",
+	"internal/notify/content.go contentData.commentMessage":    "the comment of a person",
 	"internal/portal/host/workloads.go Workloads.userError":     "the host's API server",
 	"internal/portal/host/writer.go refused":                    "the host's API server",
 }

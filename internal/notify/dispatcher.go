@@ -193,11 +193,7 @@ func (c *Dispatcher) render(ctx context.Context, d []Delivery) (Notification, er
 	}
 	texts := make([]Text, 0, len(d))
 	for _, x := range d {
-		t, err := c.Renderer.Render(x.Message, prefs)
-		if err != nil {
-			return p, &Problem{Err: err, Permanent: true}
-		}
-		texts = append(texts, t)
+		texts = append(texts, c.Renderer.Render(x.Message, prefs))
 	}
 	p.Text = c.Renderer.Digest(texts, prefs)
 	if first.Person != "" {

@@ -7,6 +7,40 @@ import (
 	"time"
 )
 
+// These are the events of resources.
+const (
+	// EventAnnounced says that a resource will be enforced.
+	EventAnnounced = "announced"
+	// EventTemporaryAudit says that a resource is in Audit for some time.
+	EventTemporaryAudit = "temporary-audit"
+	// EventTemporaryAuditEnded says that a person ended a temporary audit.
+	EventTemporaryAuditEnded = "temporary-audit-ended"
+	// EventDowngrade says that many resources are in Audit for some time.
+	EventDowngrade = "downgrade"
+	// EventDowngradeEnded says that a person ended a downgrade.
+	EventDowngradeEnded = "downgrade-ended"
+	// EventRolloutStopped says that the guard stopped a rollout.
+	EventRolloutStopped = "stopped"
+	// EventFlowsUnwatched says that the guard has no flows of a member.
+	EventFlowsUnwatched = "flows-unwatched"
+	// EventFlowsLost says that flows of a member were lost.
+	EventFlowsLost = "flows-lost"
+)
+
+// These are the events of access reviews.
+const (
+	// EventReviewOpened says that lines of a review wait for the recipient.
+	EventReviewOpened = "review-opened"
+	// EventReviewReminded says that lines of a review still wait for the recipient.
+	EventReviewReminded = "review-reminded"
+	// EventReviewReopened says that a decision of the recipient is void, because the access changed before it was applied.
+	EventReviewReopened = "review-reopened"
+	// EventReviewAbandoned says that the lines of a review could not be collected.
+	EventReviewAbandoned = "review-abandoned"
+	// EventReviewClosed says that a review is closed.
+	EventReviewClosed = "review-closed"
+)
+
 // ResourceEvent reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
 // of the event lists the recipients, because only the rollout knows who was observed using the resource.
 type ResourceEvent struct {

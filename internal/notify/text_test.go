@@ -2,8 +2,12 @@ package notify
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,47 +32,93 @@ func facts(event string) Facts {
 		Items: []About{{Application: "orders", Resource: "cache", Actions: []string{"redis:connect"}}}, Until: start, Begin: start}
 }
 
-// TestEveryEventRendersInEveryLanguage renders every kind in every language, for every event that can cause it, with and without optional
-// facts.
-func TestEveryEventRendersInEveryLanguage(t *testing.T) {
-	w := writer(t)
-	var events []string
-	for lang := range phrases {
-		for key := range phrases[lang] {
-			_, event, _ := strings.Cut(key, "/")
-			events = append(events, event)
+// TestEveryKindHasMessages renders every kind in every language, for every event that causes it, with and without optional facts.
+func TestEveryKindHasMessages(t *testing.T) {
+	unknown := ContentOf(Message{Kind: "gossip", Ticket: 7}).Title.Code
+	if unknown != message.NotificationUnknownTitle("").Code {
+		t.Errorf("a notification of an unknown kind has the title %s", unknown)
+	}
+	listed := map[Kind][]string{}
+	for _, k := range kindsAndEvents {
+		listed[k.kind] = k.events
+	}
+	for _, kind := range Kinds() {
+		if len(listed[kind]) == 0 {
+			t.Errorf("kindsAndEvents does not have %s", kind)
 		}
-	}
-	if d := cmp.Diff(sortedKeys(english), sortedKeys(chinese)); d != "" {
-		t.Errorf("the languages have different phrases: %s", d)
-	}
-	for _, k := range Kinds() {
-		for _, event := range events {
+		for event := range messagesByKind[kind] {
+			if event != "" && !slices.Contains(listed[kind], event) {
+				t.Errorf("kindsAndEvents does not have %s/%s", kind, event)
+			}
+		}
+		for _, event := range listed[kind] {
 			for _, f := range []Facts{facts(event), {Event: event}} {
-				var said []string
-				for _, lang := range []string{English, Chinese} {
-					text, err := w.Render(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{Language: lang})
-					if err != nil || text.Title == "" || text.Body == "" || strings.Contains(text.Title+text.Body, "<no value>") {
-						t.Errorf("%s/%s in %s: got %+v %v", k, event, lang, text, err)
-					}
-					said = append(said, text.Title)
+				m := Message{Kind: kind, Ticket: 7, Facts: f}
+				if event != "other" && ContentOf(m).Title.Code == unknown {
+					t.Errorf("%s/%s has no messages", kind, event)
 				}
-				if said[0] == said[1] {
-					t.Errorf("%s/%s is not translated: %s", k, event, said[0])
+				en, zh := writer(t).Render(m, Preferences{Language: English}), writer(t).Render(m, Preferences{Language: Chinese})
+				if en.Title == "" || en.Body == "" || en.Title == zh.Title || en.Body == zh.Body {
+					t.Errorf("%s/%s: a text is empty or not translated: %+v, %+v", kind, event, en, zh)
 				}
 			}
 		}
 	}
-	if _, err := w.Render(Message{Kind: "gossip"}, Preferences{}); err == nil {
-		t.Error("Render of a kind without a phrase succeeded")
+}
+
+// TestEveryEventIsListed checks that kindsAndEvents has the kinds that people get for each event of tickets, resources and access reviews.
+func TestEveryEventIsListed(t *testing.T) {
+	listed := map[string]bool{}
+	for _, k := range kindsAndEvents {
+		for _, event := range k.events {
+			listed[string(k.kind)+"/"+event] = true
+		}
+	}
+	for _, event := range constants(t, "../approval/event.go") {
+		for _, breakGlass := range []bool{false, true} {
+			x := ticket("cache")
+			x.BreakGlass, x.Items[0].Adopt = breakGlass, true
+			x.Events = append(x.Events, approval.Event{Kind: approval.EventKind(event), Actor: "leader", Step: "owner", At: start})
+			for _, m := range MessagesForTicket(x, len(x.Events)-1, len(x.Events), company{}) {
+				if key := string(m.Kind) + "/" + m.Facts.Event; m.Person != "" && !listed[key] {
+					t.Errorf("people get %s, which kindsAndEvents does not have", key)
+				}
+			}
+		}
+	}
+	for _, event := range constants(t, "resourceevent.go") {
+		if !listed[string(KindRollout)+"/"+event] && !listed[string(KindAccessReview)+"/"+event] {
+			t.Errorf("kindsAndEvents does not have the event %s", event)
+		}
 	}
 }
 
-func sortedKeys(m map[string]phrase) (out []string) {
-	for k := range m {
-		out = append(out, k)
+// constants returns the values of the constants of a file whose names begin with Event.
+func constants(t *testing.T, path string) (out []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.Sort(out)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Event") {
+			return true
+		}
+		value, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		text, err := strconv.Unquote(value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, text)
+		return true
+	})
+	if len(out) == 0 {
+		t.Fatalf("%s has no constant of an event", path)
+	}
 	return out
 }
 
@@ -76,24 +126,23 @@ func TestTextOfAMessage(t *testing.T) {
 	w := writer(t)
 	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
 	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""
-	got, err := w.Render(m, Preferences{})
+	got := w.Render(m, Preferences{})
 	want := Text{Title: "T-7: Wang Lei requests your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
 		Body: "Wang Lei submitted this request. The step \"owner\" waits for you.\n\n- orders → cache (redis:connect)\n\nReason: because\n"}
-	if d := cmp.Diff(want, got); err != nil || d != "" {
-		t.Errorf("%v %s", err, d)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 	m.Kind = KindExpires
 	for zone, says := range map[string]string{"": "2026-03-02 10:00 UTC", "Asia/Shanghai": "2026-03-02 18:00 CST", "Nowhere/Else": "2026-03-02 10:00 UTC"} {
-		got, err := w.Render(m, Preferences{TimeZone: zone})
-		if err != nil || !strings.Contains(got.Title, says) {
-			t.Errorf("%s: got %+v %v, want the person's time zone", zone, got, err)
+		if got := w.Render(m, Preferences{TimeZone: zone}); !strings.Contains(got.Title, says) {
+			t.Errorf("%s: got %+v, want the person's time zone", zone, got)
 		}
 	}
 	m.Facts.Items, m.Facts.More = append(m.Facts.Items, About{Object: "ProtectedResource/cache", From: "Audit", To: "Enforce"}), 3
-	got, err = w.Render(m, Preferences{})
-	if err != nil || !strings.Contains(got.Title, "(redis:connect) and 4 more") ||
+	got = w.Render(m, Preferences{})
+	if !strings.Contains(got.Title, "(redis:connect) and 4 more") ||
 		!strings.Contains(got.Body, "- ProtectedResource/cache: Audit → Enforce\n- and 3 more\n") {
-		t.Errorf("many items: got %+v %v", got, err)
+		t.Errorf("many items: got %+v", got)
 	}
 }
 
@@ -109,10 +158,7 @@ func TestUserTextIsNotInterpreted(t *testing.T) {
 		f.Actor, f.Requester, f.Comment, f.Reason, f.Step = evil, evil, evil, evil, evil
 		f.Items = []About{{Application: evil, Resource: evil}}
 		for _, k := range Kinds() {
-			got, err := w.Render(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := w.Render(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{})
 			if strings.ContainsAny(got.Title, "\r\n\x00\x1b\u0085\u2028\u202e") || len([]rune(got.Title)) > 200 || got.Title != Line(got.Title) {
 				t.Errorf("got title %q, want one line", got.Title)
 			}
@@ -249,9 +295,8 @@ func TestReasonOfThePortal(t *testing.T) {
 		English: "Comment: The host cluster refused the change: no Bcc: eve@example.com\n",
 		Chinese: "备注：主集群拒绝了这项变更：no Bcc: eve@example.com\n",
 	} {
-		got, err := w.Render(m, Preferences{Language: language})
-		if err != nil || !strings.HasSuffix(got.Body, "\n\n"+line) {
-			t.Errorf("%s: %q, %v; want the line %q", language, got.Body, err, line)
+		if got := w.Render(m, Preferences{Language: language}); !strings.HasSuffix(got.Body, "\n\n"+line) {
+			t.Errorf("%s: %q; want the line %q", language, got.Body, line)
 		}
 	}
 }

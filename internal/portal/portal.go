@@ -101,7 +101,7 @@ func newAPI(s *core.Server, c Config) *api {
 		governanceAPI:   governanceapi.New(data),
 		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
 		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
-		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels, PublicURL: c.PublicURL},
+		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
 		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades},
 		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},

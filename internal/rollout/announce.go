@@ -66,7 +66,7 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 		return News{
 			Entries: []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
 			ResourceEvents: []notify.ResourceEvent{
-				resourceEvent(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people),
+				resourceEvent(now, notify.EventAnnounced, e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people),
 			},
 		}, nil
 	})

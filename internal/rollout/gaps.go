@@ -22,7 +22,7 @@ const (
 )
 
 // tellOf returns the name of the notification about a new gap.
-var tellOf = map[GapKind]string{GapUnwatched: "flows-unwatched", GapLost: "flows-lost"}
+var tellOf = map[GapKind]string{GapUnwatched: notify.EventFlowsUnwatched, GapLost: notify.EventFlowsLost}
 
 // Gap is a period, not yet ended, in which the guard does not see all denials in a member.
 type Gap struct {

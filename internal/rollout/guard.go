@@ -222,8 +222,13 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 				),
 			},
 			ResourceEvents: []notify.ResourceEvent{
-				resourceEvent(stop.At, "stopped", e, notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
-					concerned(w.Catalog(), e)),
+				resourceEvent(
+					stop.At,
+					notify.EventRolloutStopped,
+					e,
+					notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+					concerned(w.Catalog(), e),
+				),
 			},
 		}, nil
 	})

@@ -84,10 +84,10 @@ func (d *Downgrades) lineOf(actor, action string, o *v1alpha1.ProtectedResource,
 // owner about their resources.
 func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedResource) News {
 	c, now := d.Catalog(), d.Now()
-	what, action := "downgrade", "downgrade.begun"
+	what, action := notify.EventDowngrade, "downgrade.begun"
 	details := map[string]string{"scope": r.Scope.String(), "resources": strconv.Itoa(len(objects)), "reason": reason}
 	if r.Resume {
-		what, action = "downgrade-ended", "downgrade.ended"
+		what, action = notify.EventDowngradeEnded, "downgrade.ended"
 	} else {
 		details["until"] = r.Until.Format(time.RFC3339)
 	}

@@ -338,13 +338,13 @@ func (w *world) told() map[string][]string {
 			if m.Person != "" {
 				out[m.Facts.Event] = append(out[m.Facts.Event], m.Person)
 			}
-			text, err := (&notify.Renderer{Portal: portalURL}).Render(m, notify.Preferences{})
+			text := (&notify.Renderer{Portal: portalURL}).Render(m, notify.Preferences{})
 			page := "resources/orders"
 			if strings.HasPrefix(m.Facts.Event, "downgrade") { // it is about many
 				page = "resources"
 			}
-			if err != nil || text.Link != "https://acp.example.com/"+page {
-				w.t.Errorf("%+v: %v", text, err)
+			if text.Link != "https://acp.example.com/"+page || notify.ContentOf(m).Title.Code == message.NotificationUnknownTitle("").Code {
+				w.t.Errorf("the notification of %s is %+v, want its own messages and the page %s", m.Facts.Event, text, page)
 			}
 		}
 	}

@@ -3,8 +3,6 @@
 package notificationapi
 
 import (
-	"net/url"
-
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/views"
 )
@@ -15,6 +13,4 @@ type API struct {
 	Inbox Inbox
 	// Channels are the channels of notifications in addition to the inbox.
 	Channels []notify.Channel
-	// PublicURL is the address of the portal in the links of notifications.
-	PublicURL *url.URL
 }

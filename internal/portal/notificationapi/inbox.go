@@ -38,10 +38,6 @@ func (a *API) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 	if f.Before, err = core.DecodeNumberCursor(listInbox, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	p, err := a.preferences(ctx, who)
-	if err != nil {
-		return nil, err
-	}
 	notices, next, err := a.Inbox.Inbox(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
@@ -53,18 +49,16 @@ func (a *API) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 	if next > 0 {
 		out.NextCursor = core.EncodeNumberCursor(listInbox, next)
 	}
-	w := notify.Renderer{Portal: a.PublicURL}
 	for _, x := range notices {
-		text, err := w.Render(x.Message, p)
-		if err != nil {
-			return nil, err
-		}
+		content := notify.ContentOf(x.Message)
 		item := openapi.InboxItem{
 			Id:    strconv.FormatInt(x.ID, 10),
 			At:    x.At.UTC(),
 			Kind:  string(x.Kind),
-			Title: text.Title,
-			Body:  core.Optional(text.Body),
+			Title: content.Title,
+			Body:  content.Body,
+			Items: content.Items,
+			Notes: content.Notes,
 			Read:  x.Read,
 		}
 		if x.Ticket != 0 {

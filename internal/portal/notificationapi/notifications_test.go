@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -12,21 +11,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/featuretest"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-type unused = Inbox
-
-// notices is an inbox that records what is requested of it. The methods that are missing are not called.
+// notices is an inbox that records what is requested of it.
 type notices struct {
-	unused
 	calls       []string
 	preferences notify.Preferences
 	letters     []notify.DeadLetter
+	notices     []notify.Notice
 }
+
+func (i *notices) Inbox(_ context.Context, f notify.InboxFilter) ([]notify.Notice, int64, error) {
+	i.record("inbox of %s before %d", f.Person, f.Before)
+	return i.notices, 0, nil
+}
+
+func (i *notices) Unread(context.Context, string) (int, error) { return len(i.notices), nil }
 
 func (i *notices) record(format string, args ...any) {
 	i.calls = append(i.calls, fmt.Sprintf(format, args...))
@@ -64,7 +69,39 @@ func (i *notices) DeadLetters(_ context.Context, f notify.DeadFilter) ([]notify.
 
 func newAPI(t *testing.T, i *notices) *API {
 	t.Helper()
-	return &API{Data: featuretest.Data(t), Inbox: i, Channels: []notify.Channel{notify.ChannelMail}, PublicURL: &url.URL{Scheme: "https", Host: "acp.example"}}
+	return &API{Data: featuretest.Data(t), Inbox: i, Channels: []notify.Channel{notify.ChannelMail}}
+}
+
+// TestListInbox checks that a notification is sent as messages, whatever language its reader chose, and that one of another version of ACP
+// does not hide the others.
+func TestListInbox(t *testing.T) {
+	until := featuretest.Now.Add(time.Hour)
+	notice := func(id, ticket int64, kind notify.Kind, f notify.Facts) notify.Notice {
+		return notify.Notice{ID: id, Message: notify.Message{Person: "alice", At: featuretest.Now, Ticket: ticket, Kind: kind, Facts: f}}
+	}
+	i := &notices{preferences: notify.Preferences{Language: notify.Chinese, TimeZone: "Asia/Shanghai"}, notices: []notify.Notice{
+		notice(3, 7, notify.KindExpires, notify.Facts{Event: "expires-soon", Until: until, Reason: "needed", Items: []notify.About{{Resource: "cache"}}}),
+		notice(2, 0, "gossip", notify.Facts{Event: "heard"}),
+		notice(1, 0, notify.KindRollout, notify.Facts{Event: notify.EventFlowsLost, Cluster: "m1", Items: []notify.About{{Resource: "cache"}},
+			Page: "resources/cache"}),
+	}}
+	got, err := newAPI(t, i).ListInbox(featuretest.Context(t, approval.Actor{ID: "alice"}), openapi.ListInboxRequestObject{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := message.NotificationSubject("cache")
+	item := []message.Message{message.NotificationItem("cache")}
+	want := []openapi.InboxItem{
+		{Id: "3", At: featuretest.Now.UTC(), Kind: "expires-soon", Ticket: new("T-7"), Title: message.NotificationExpiresSoonTitle("T-7", until, cache),
+			Body: message.NotificationExpiresSoonBody(until), Items: item, Notes: []message.Message{message.NotificationReason("needed")}},
+		{Id: "2", At: featuretest.Now.UTC(), Kind: "gossip", Title: message.NotificationUnknownTitle("gossip"), Body: message.NotificationUnknownBody(),
+			Items: []message.Message{}, Notes: []message.Message{}},
+		{Id: "1", At: featuretest.Now.UTC(), Kind: "rollout", Resource: new("cache"), Title: message.NotificationFlowsLostTitle(cache, "m1"),
+			Body: message.NotificationFlowsLostBody("m1"), Items: item, Notes: []message.Message{}},
+	}
+	if d := cmp.Diff(want, got.(openapi.ListInbox200JSONResponse).Items); d != "" {
+		t.Error(d)
+	}
 }
 
 // TestMarkInbox checks that people mark notifications of their own inbox, and that an empty or wrong list of them never means all.

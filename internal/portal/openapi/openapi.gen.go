@@ -2522,20 +2522,28 @@ type ImpactUncertain struct {
 
 // InboxItem defines model for InboxItem.
 type InboxItem struct {
-	At   time.Time `json:"at"`
-	Body *string   `json:"body,omitempty"`
-	Id   string    `json:"id"`
+	At time.Time `json:"at"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout
+	// Body a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Body Message `json:"body"`
+	Id   string  `json:"id"`
+
+	// Items lines about the items concerned, at most 11
+	Items []Message `json:"items"`
+
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout, access-review
 	Kind string `json:"kind"`
-	Read bool   `json:"read"`
+
+	// Notes the reason of the request, and a comment on the change
+	Notes []Message `json:"notes"`
+	Read  bool      `json:"read"`
 
 	// Resource catalog id, when it is about a resource and no ticket
 	Resource *string `json:"resource,omitempty"`
 	Ticket   *string `json:"ticket,omitempty"`
 
-	// Title in the person's language
-	Title string `json:"title"`
+	// Title a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Title Message `json:"title"`
 }
 
 // InboxList defines model for InboxList.

@@ -1684,11 +1684,11 @@ export interface components {
         Message: {
             /** @description such as ticket.waiting-for-adapter; verbatim: a text of another program */
             code: string;
-            /** @description by name: strings, numbers, lists of strings, Messages and lists of Messages */
+            /** @description by name: strings, numbers, lists of strings, times in RFC 3339, Messages and lists of Messages */
             params?: {
                 [key: string]: unknown;
             };
-            /** @description the English text */
+            /** @description the English text, with times in UTC */
             text: string;
         };
         Person: {
@@ -2490,11 +2490,14 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout */
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout, access-review */
             kind: string;
-            /** @description in the person's language */
-            title: string;
-            body?: string;
+            title: components["schemas"]["Message"];
+            body: components["schemas"]["Message"];
+            /** @description lines about the items concerned, at most 11 */
+            items: components["schemas"]["Message"][];
+            /** @description the reason of the request, and a comment on the change */
+            notes: components["schemas"]["Message"][];
             ticket?: string;
             /** @description catalog id, when it is about a resource and no ticket */
             resource?: string;

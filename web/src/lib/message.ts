@@ -1,6 +1,7 @@
 /** Messages of the server in the person's language, rendered from the catalogue that the server has, too. Pure. */
 import type { Message } from "../api/types";
 import { messages } from "../i18n/messages.gen";
+import { dayAndTime } from "./time";
 
 export type Language = "en" | "zh";
 
@@ -10,27 +11,52 @@ const languageOf = (tag: string): Language => (tag.startsWith("zh") ? "zh" : "en
 
 const isMessage = (value: unknown): value is Message => typeof value === "object" && value !== null && "code" in value && typeof value.code === "string";
 
+interface Reader {
+  tag: string;
+  language: Language;
+  zone: string | undefined;
+}
+
 /** Messages are joined by semicolons, or by commas if they are words. */
-function parameter(value: unknown, language: Language, words = false): string {
+function parameter(value: unknown, reader: Reader, words = false): string {
+  const { list, parts } = separators[reader.language];
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(value);
-  if (Array.isArray(value)) return value.map((each) => parameter(each, language)).join(value.some(isMessage) && !words ? separators[language].parts : separators[language].list);
-  return isMessage(value) ? rendered(value, language) : "";
+  if (Array.isArray(value)) return value.map((each) => parameter(each, reader)).join(value.some(isMessage) && !words ? parts : list);
+  return isMessage(value) ? rendered(value, reader) : "";
 }
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Returns the English text of a message if its code is unknown here: a text of another program (`verbatim`), or a code of a newer server. */
-function rendered(message: Message, language: Language): string {
+const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Returns a text that is no time, such as one that was shortened, unchanged. */
+function clock(text: string, { tag, zone }: Reader): string {
+  const at = new Date(rfc3339.test(text) ? text : "");
+  return Number.isNaN(at.getTime()) ? text : dayAndTime(at, tag, zone);
+}
+
+/** Reports whether the text of a message, or of one among its parameters, has a time. */
+function hasTime(message: Message): boolean {
+  if (messages[message.code]?.en.includes(":time}")) return true;
+  return Object.values(message.params ?? {}).flat().some((value) => isMessage(value) && hasTime(value));
+}
+
+/**
+ * Returns the English text that came with a message if its code is unknown here: a text of another program (`verbatim`), or a code of a newer
+ * server. In English it does so for every message without times, which are in UTC in that text.
+ */
+function rendered(message: Message, reader: Reader): string {
   const texts = messages[message.code];
-  if (!texts || language === "en") return message.text;
-  return texts[language].replace(/\{(\w+)(?::(sentence|list))?\}/g, (_, name: string, form: string | undefined) => {
-    const text = parameter(message.params?.[name], language, form === "list");
+  if (!texts || (reader.language === "en" && !hasTime(message))) return message.text;
+  return texts[reader.language].replace(/\{(\w+)(?::(sentence|list|time))?\}/g, (_, name: string, form: string | undefined) => {
+    const text = parameter(message.params?.[name], reader, form === "list");
+    if (form === "time") return clock(text, reader);
     return form === "sentence" ? capitalized(text) : text;
   });
 }
 
-/** The text of a message; `tag` is the language of the page, such as zh. */
-export function render(message: Message, tag: string): string {
-  return rendered(message, languageOf(tag));
+/** The text of a message; `tag` is the language of the page, such as zh, and `zone` the reader's time zone, by default that of the browser. */
+export function render(message: Message, tag: string, zone?: string): string {
+  return rendered(message, { tag, language: languageOf(tag), zone });
 }

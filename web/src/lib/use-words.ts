@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import type { Message } from "../api/types";
 import { render } from "./message";
 import { elapsed, wholeUnits } from "./time";
+import { useZone } from "./use-zone";
 
 function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
   return name === "leader" || name === "owner" || name === "security";
@@ -13,6 +14,7 @@ const ownedResource = (name: string): string | undefined => (name.startsWith("ow
 
 export function useWords() {
   const { t, i18n } = useTranslation();
+  const zone = useZone();
   return {
     /** `7 days`, or `until revoked` when there is no end. */
     duration(seconds: number | undefined): string {
@@ -43,9 +45,9 @@ export function useWords() {
       const resource = ownedResource(name);
       return resource === undefined ? name : t("stepWho.ownerOf", { resource });
     },
-    /** The text of a message in the language of the page. A plain string is returned unchanged. */
+    /** The text of a message in the language of the page, with times in the reader's zone. A plain string is returned unchanged. */
     message(text: Message | string): string {
-      return typeof text === "string" ? text : render(text, i18n.language);
+      return typeof text === "string" ? text : render(text, i18n.language, zone);
     },
     number(value: number): string {
       return new Intl.NumberFormat(i18n.language).format(value);

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 import { useMarkInbox } from "../../api/own";
 import type { InboxItem } from "../../api/types";
 import { isNoticeKind } from "../../lib/notices";
+import { useWords } from "../../lib/use-words";
 import { RelativeTime } from "../Time";
 import classes from "./NotificationList.module.css";
 
@@ -18,9 +19,12 @@ interface Props {
 function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; onLeave: (() => void) | undefined }) {
   const { t } = useTranslation();
   const mark = useMarkInbox();
-  const { id, at, kind, title, body, ticket, read } = item;
+  const words = useWords();
+  const { id, at, kind, ticket, read } = item;
+  const title = words.message(item.title);
   const label = t(read ? "inbox.markUnread" : "inbox.markRead");
   const to = ticket ? `/tickets/${ticket}` : kind === "delegation" ? "/delegations" : undefined;
+  const paragraphs = [[item.body], item.items, item.notes];
   const Icon = read ? IconMail : IconMailOpened;
   const open = () => {
     if (!read) mark.mutate({ ids: [id], read: true });
@@ -41,7 +45,7 @@ function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; on
         {ticket && <span>{ticket}</span>}
         <RelativeTime at={at} />
       </div>
-      {body && !compact && <p className={classes.body}>{body}</p>}
+      {!compact && <p className={classes.body}>{paragraphs.filter((lines) => lines.length > 0).map((lines) => lines.map((line) => words.message(line)).join("\n")).join("\n\n")}</p>}
     </li>
   );
 }
