@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	holder, finalizer := r.holderOf(o)
 	if finalizer != "" {
-		if gone, err := r.reconcileFinalizer(ctx, o, finalizer, holder); gone || err != nil {
+		if gone, err := r.reconcileFinalizer(ctx, o, finalizer, !holder.IsZero()); gone || err != nil {
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
@@ -131,10 +131,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 }
 
 // accepted combines the problems of the snapshot with those that only placement and deletion show. It is pure.
-func accepted(o client.Object, holder string, problems []policy.Problem) metav1.Condition {
-	if o.GetDeletionTimestamp() != nil && holder != "" {
-		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
-			fmt.Sprintf("a class in use cannot be deleted: %s; until then it counts", holder))
+func accepted(o client.Object, holder message.Message, problems []policy.Problem) metav1.Condition {
+	if o.GetDeletionTimestamp() != nil && !holder.IsZero() {
+		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid, holder.Text)
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {

@@ -10,38 +10,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
-// holderOf returns what has to be done before the class can be deleted, or "", and the finalizer of its kind. Objects
+// holderOf returns why the class cannot be deleted, with what has to be done before, or zero, and the finalizer of its kind. Objects
 // other than classes have none.
-func (r *Reconciler) holderOf(o client.Object) (holder, finalizer string) {
+func (r *Reconciler) holderOf(o client.Object) (holder message.Message, finalizer string) {
 	switch o := o.(type) {
 	case *v1alpha1.ResourceClass:
 		if name := r.Cache.ResourceBlockingDeletion(string(o.Spec.Pattern)); name != "" {
-			holder = fmt.Sprintf("set the ProtectedResource %s, and whatever else it covers, to Observe", name)
+			holder = message.ConditionResourceClassInUse(name)
 		}
 		return holder, v1alpha1.FinalizerResourceClass
 	case *v1alpha1.SubjectClass:
 		if ref := r.Cache.StatementBlockingDeletion(string(o.Spec.Pattern), r.Clock.Now()); ref != "" {
-			holder = fmt.Sprintf("revoke the statement %s, and whatever else names its subjects", ref)
+			holder = message.ConditionSubjectClassInUse(ref)
 		}
 		return holder, v1alpha1.FinalizerSubjectClass
 	default:
-		return "", ""
+		return message.Message{}, ""
 	}
 }
 
 // reconcileFinalizer adds the finalizer to a class, and removes it when the class is to be deleted and nothing holds
 // it. Without a ResourceClass its units would stay as they are, and a revocation would reach no member; without a
 // SubjectClass a deny of its subjects could not be expressed. gone reports that the finalizer was removed.
-func (r *Reconciler) reconcileFinalizer(ctx context.Context, c client.Object, finalizer, holder string) (gone bool, err error) {
+func (r *Reconciler) reconcileFinalizer(ctx context.Context, c client.Object, finalizer string, held bool) (gone bool, err error) {
 	before, ok := c.DeepCopyObject().(client.Object)
 	if !ok {
 		return false, fmt.Errorf("copy %T: it is no object", c) // not possible: a copy has the same type
 	}
 	switch {
 	case c.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(c, finalizer):
-	case c.GetDeletionTimestamp() != nil && holder == "" && controllerutil.RemoveFinalizer(c, finalizer):
+	case c.GetDeletionTimestamp() != nil && !held && controllerutil.RemoveFinalizer(c, finalizer):
 		gone = true
 	default:
 		return false, nil

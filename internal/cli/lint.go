@@ -90,7 +90,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if set.Empty() && !set.Failed() {
 		for _, i := range set.Issues {
-			fmt.Fprintln(o.streams.Err, i)
+			fmt.Fprintln(o.streams.Err, i.Render(language()))
 		}
 		return invalid(errors.New("there is no object of ACP to check: name the files or folders that hold them with -f"))
 	}
@@ -114,7 +114,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 	out := []finding{}
 	for _, i := range set.Issues {
-		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: message.Verbatim(i.Message)}
+		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: i.Message}
 		if i.Warning {
 			f.Severity, f.Kind = severityWarning, "ignored"
 		}

@@ -55,7 +55,7 @@ func (o *source) load(ctx context.Context, args []string) (*manifest.Set, error)
 		return nil, err
 	}
 	for _, i := range set.Issues {
-		fmt.Fprintln(o.streams.Err, i)
+		fmt.Fprintln(o.streams.Err, i.Render(language()))
 	}
 	if set.Failed() {
 		return nil, &failure{code: ExitInvalid}

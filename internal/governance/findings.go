@@ -202,8 +202,13 @@ func rejected(problems func() []policy.Problem, kind, name, resource string, con
 }
 
 // AcceptanceOf returns the message of the condition Accepted of an object, which has only a text: the problem of a snapshot that has this
-// text, or else the text without a code.
+// text, or why a class in use cannot be deleted, or else the text without a code.
 func AcceptanceOf(problems []policy.Problem, kind, name, text string) message.Message {
+	for _, of := range []func(string) message.Message{message.ConditionResourceClassInUse, message.ConditionSubjectClassInUse} {
+		if m, ok := message.OfNamedText(text, of); ok {
+			return m
+		}
+	}
 	candidates := []message.Message{message.ConditionDeleteFromObserve()}
 	for i := range problems {
 		if p := &problems[i]; p.Kind == kind && p.Name == name {

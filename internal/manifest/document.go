@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // document is one YAML or JSON document of a file.
@@ -28,10 +30,10 @@ type document struct {
 // normalize returns text as UTF-8 without a byte order mark and with "\n" as line end, or the line and a description of
 // why it cannot. Every kind of line end that YAML defines separates lines, so that no part of a file is read as the
 // rest of a comment.
-func normalize(text []byte) (out []byte, line int, problem string) {
+func normalize(text []byte) (out []byte, line int, problem message.Message) {
 	for _, mark := range [][]byte{{0xff, 0xfe}, {0xfe, 0xff}, {0, 0, 0xfe, 0xff}} {
 		if bytes.HasPrefix(text, mark) {
-			return nil, 1, "not UTF-8 but UTF-16 or UTF-32: convert the file to UTF-8"
+			return nil, 1, message.ManifestUtf16()
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -40,7 +42,7 @@ func normalize(text []byte) (out []byte, line int, problem string) {
 	}
 	lineAt := func(i int) int { return bytes.Count(text[:i], []byte("\n")) + 1 }
 	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return nil, lineAt(i), "it contains a zero byte: objects are read as UTF-8 text"
+		return nil, lineAt(i), message.ManifestZeroByte()
 	}
 	if !utf8.Valid(text) {
 		i := 0
@@ -51,9 +53,9 @@ func normalize(text []byte) (out []byte, line int, problem string) {
 			}
 			i += size
 		}
-		return nil, lineAt(i), "not UTF-8: convert the file to UTF-8"
+		return nil, lineAt(i), message.ManifestNotUtf8()
 	}
-	return text, 0, ""
+	return text, 0, message.Message{}
 }
 
 // split divides a file at its lines that begin with "---", as kubectl does, and a sequence of JSON values into single
@@ -148,14 +150,17 @@ func (d *document) lineOf(err error) int {
 }
 
 // describe returns the text of a YAML error with line numbers of the file instead of the document.
-func (d *document) describe(err error) string {
-	return lineInError.ReplaceAllStringFunc(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), func(s string) string {
+func (d *document) describe(err error) message.Message {
+	if own := (*message.Error)(nil); errors.As(err, &own) {
+		return own.Message
+	}
+	return message.Verbatim(lineInError.ReplaceAllStringFunc(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), func(s string) string {
 		n, convErr := strconv.Atoi(strings.TrimPrefix(s, "line "))
 		if convErr != nil {
 			return s
 		}
 		return "line " + strconv.Itoa(d.first+n)
-	})
+	}))
 }
 
 // format returns the name of the document's format for messages.
@@ -202,8 +207,8 @@ func (d *document) tree() (*yamlv3.Node, error) {
 const minExpanded = 10_000
 
 var (
-	errTrailing = errors.New("text follows the end of the document: begin another document with a line ---")
-	errAliases  = errors.New("its aliases expand to more than the document may have: write the parts out")
+	errTrailing = message.ManifestTrailing().Err()
+	errAliases  = message.ManifestAliases().Err()
 )
 
 // expanded counts the nodes below a node with aliases expanded, up to a little more than the limit.

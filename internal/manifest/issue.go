@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Position is a place in the input.
@@ -36,13 +38,17 @@ func comparePositions(a, b Position) int {
 type Issue struct {
 	Position Position `json:"position"`
 	// Object is "Kind/name", as far as it is known.
-	Object  string `json:"object,omitempty"`
-	Message string `json:"message"`
+	Object  string          `json:"object,omitempty"`
+	Message message.Message `json:"message"`
 	// Warning reports that the input can still be used; otherwise it must not be used.
 	Warning bool `json:"warning,omitempty"`
 }
 
-func (i Issue) String() string {
+// String returns the issue in English.
+func (i Issue) String() string { return i.Render(message.English) }
+
+// Render returns the position, the object and the message in a language.
+func (i Issue) Render(language message.Language) string {
 	s := i.Position.String() + ": "
 	if i.Warning {
 		s += "warning: "
@@ -50,7 +56,7 @@ func (i Issue) String() string {
 	if i.Object != "" {
 		s += i.Object + ": "
 	}
-	return s + i.Message
+	return s + i.Message.Render(language)
 }
 
 func sortIssues(issues []Issue) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -123,8 +124,8 @@ func expand(path string) ([]string, error) {
 
 func (r *Reader) parse(ctx context.Context, set *Set, file string, text []byte) error {
 	text, line, problem := normalize(text)
-	if problem != "" {
-		set.report(Position{File: file, Line: line}, Key{}, false, "%s", problem)
+	if !problem.IsZero() {
+		set.report(Position{File: file, Line: line}, Key{}, false, problem)
 		return nil
 	}
 	for _, d := range split(text) {
@@ -171,11 +172,11 @@ func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *do
 	}
 	if err != nil {
 		at.Line = d.lineOf(err)
-		set.report(at.Position, Key{}, false, "not %s: %s", d.format(), d.describe(err))
+		set.report(at.Position, Key{}, false, message.ManifestNotOfFormat(d.format(), d.describe(err)))
 		return nil
 	}
 	if object == nil {
-		set.report(at.Position, Key{}, false, "not an object: a document must be a map with apiVersion and kind")
+		set.report(at.Position, Key{}, false, message.ManifestNotAnObject())
 		return nil
 	}
 	at.node = tree
@@ -211,16 +212,16 @@ func (r *Reader) object(ctx context.Context, set *Set, object map[string]any, at
 	group, version, _ := strings.Cut(u.GetAPIVersion(), "/")
 	switch {
 	case k.Kind == "" || u.GetAPIVersion() == "":
-		set.report(at.Position, k, false, "apiVersion and kind must be set")
+		set.report(at.Position, k, false, message.ManifestNoKind())
 		return nil
 	case group == kubefedGroup && k.Kind == KubeFedCluster && k.Name != "":
 		set.add(u, at.Position)
 		return nil
 	case group != v1alpha1.GroupVersion.Group:
-		set.report(at.Position, k, !r.Strict, "%s is not one of ACP's kinds and is ignored", u.GetAPIVersion())
+		set.report(at.Position, k, !r.Strict, message.ManifestOtherGroup(u.GetAPIVersion()))
 		return nil
 	case version != v1alpha1.GroupVersion.Version:
-		set.report(at.Position, k, false, "%s is not served: write %s", u.GetAPIVersion(), v1alpha1.GroupVersion)
+		set.report(at.Position, k, false, message.ManifestVersionNotServed(u.GetAPIVersion(), v1alpha1.GroupVersion.String()))
 		return nil
 	}
 	v, err := r.validators.of(k.Kind)
@@ -228,12 +229,12 @@ func (r *Reader) object(ctx context.Context, set *Set, object map[string]any, at
 		return err
 	}
 	if v == nil {
-		set.report(at.Position, k, !r.Strict, "%s has no such kind; it is ignored", v1alpha1.GroupVersion)
+		set.report(at.Position, k, !r.Strict, message.ManifestUnknownKind(v1alpha1.GroupVersion.String()))
 		return nil
 	}
 	errs := v.validate(ctx, object)
 	for _, e := range errs {
-		set.report(at.at(descend(at.node, e.Field)).Position, k, false, "%s", fieldMessage(e))
+		set.report(at.at(descend(at.node, e.Field)).Position, k, false, fieldMessage(e))
 	}
 	if len(errs) == 0 && set.add(u, at.Position) && k.Kind == "AccessControlPolicy" {
 		set.locate(k.Name, at)
@@ -247,7 +248,7 @@ func (r *Reader) items(ctx context.Context, set *Set, items []any, at place) err
 		where := at.at(itemNode(nodes, i))
 		object, ok := item.(map[string]any)
 		if !ok {
-			set.report(where.Position, Key{}, false, "item %d of the list is not an object", i+1)
+			set.report(where.Position, Key{}, false, message.ManifestListItem(i+1))
 			continue
 		}
 		if err := r.object(ctx, set, object, where); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -259,10 +260,25 @@ func FuzzRead(f *testing.F) {
 			lines += strings.Count(text, end)
 		}
 		for _, i := range s.Issues {
-			if i.Position.Line < 1 || i.Position.Line > lines+1 || i.Message == "" {
+			if i.Position.Line < 1 || i.Position.Line > lines+1 || i.Message.IsZero() {
 				t.Errorf("issue %v of %d lines", i, lines)
 			}
 		}
 		policy.NewSnapshot(s.Input)
 	})
+}
+
+// TestIssuesInChinese checks that issues are messages that can be rendered in another language, except the words of parsers and schemas.
+func TestIssuesInChinese(t *testing.T) {
+	for text, want := range map[string]string{
+		"\nmetadata: {name: x}\n": "-:2 (document 1): 须设置 apiVersion 和 kind",
+		goodClass + "...\na: 1\n": "-:1 (document 1): 不是 YAML：文档结束之后还有文本：请用一行 --- 开始另一个文档",
+		"kind: [\n":               "-:1 (document 1): 不是 YAML：yaml: line 1: did not find expected node content",
+		strings.Replace(goodClass, "\nspec:", "\nx: 1\nspec:", 1): "-:5 (document 1): SubjectClass/application: x：未知的字段：请更正其名称或缩进",
+	} {
+		s := read(t, &Reader{}, text)
+		if len(s.Issues) == 0 || s.Issues[0].Render(message.Chinese) != want {
+			t.Errorf("%q has the issues %v, want %q in Chinese", text, s.Issues, want)
+		}
+	}
 }

@@ -20,6 +20,13 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/deploy/crds"
+	"github.com/acp-io/acp/internal/message"
+)
+
+// These are the details of the errors that the API server's validation does not report.
+const (
+	unknownField = "unknown field"
+	nameRequired = "name required"
 )
 
 // validator validates the objects of one kind as an API server does on creation.
@@ -111,7 +118,7 @@ func (v *validator) validate(ctx context.Context, object map[string]any) field.E
 	var errs field.ErrorList
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(object, v.structural, true, options) {
-		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: path, Detail: "unknown field: correct its name or its indentation"})
+		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: path, Detail: unknownField})
 	}
 	defaulting.Default(object, v.structural)
 	errs = append(errs, validateName(object)...)
@@ -128,7 +135,13 @@ func (v *validator) validate(ctx context.Context, object map[string]any) field.E
 
 // fieldMessage describes a validation error for users: without the names of Go types, and without the value if it is a
 // whole object.
-func fieldMessage(e *field.Error) string {
+func fieldMessage(e *field.Error) message.Message {
+	switch e.Detail {
+	case unknownField:
+		return message.ManifestUnknownField(e.Field)
+	case nameRequired:
+		return message.ManifestNameRequired(e.Field)
+	}
 	shown := *e
 	switch shown.BadValue.(type) {
 	case nil, string, bool, int, int32, int64, float64:
@@ -140,9 +153,9 @@ func fieldMessage(e *field.Error) string {
 	}
 	body := shown.ErrorBody()
 	if shown.Field == "" || shown.Field == "<nil>" {
-		return body
+		return message.Verbatim(body)
 	}
-	return shown.Field + ": " + body
+	return message.Verbatim(shown.Field + ": " + body)
 }
 
 func validateName(object map[string]any) field.ErrorList {
@@ -150,7 +163,7 @@ func validateName(object map[string]any) field.ErrorList {
 	meta, _ := object["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
 	if name == "" {
-		return field.ErrorList{field.Required(path, "every object needs a name")}
+		return field.ErrorList{field.Required(path, nameRequired)}
 	}
 	var errs field.ErrorList
 	for _, msg := range apivalidation.NameIsDNSSubdomain(name, false) {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -71,8 +72,8 @@ func (s *Set) PositionOfStatement(r policy.Ref) Position {
 	return s.positions[Key{Kind: "AccessControlPolicy", Name: r.Policy}]
 }
 
-func (s *Set) report(p Position, k Key, warning bool, format string, args ...any) {
-	i := Issue{Position: p, Message: fmt.Sprintf(format, args...), Warning: warning}
+func (s *Set) report(p Position, k Key, warning bool, m message.Message) {
+	i := Issue{Position: p, Message: m, Warning: warning}
 	if k.Kind != "" {
 		i.Object = k.String()
 	}
@@ -83,7 +84,7 @@ func (s *Set) report(p Position, k Key, warning bool, format string, args ...any
 func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 	k := Key{Kind: u.GetKind(), Name: u.GetName()}
 	if before, ok := s.positions[k]; ok {
-		s.report(at, k, false, "the same name is already at %s: names are unique per kind", before)
+		s.report(at, k, false, message.ManifestNameTwice(before.String()))
 		return false
 	}
 	var err error
@@ -106,7 +107,7 @@ func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 		s.Members = append(s.Members, Member{Name: k.Name, Labels: u.GetLabels(), Annotations: u.GetAnnotations()})
 	}
 	if err != nil {
-		s.report(at, k, false, "%v", err)
+		s.report(at, k, false, message.Of(err))
 		return false
 	}
 	s.positions[k] = at

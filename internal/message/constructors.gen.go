@@ -4,6 +4,11 @@ package message
 
 import "time"
 
+// AccessPolicyNotAccepted is "The policy is not accepted: {reason}".
+func AccessPolicyNotAccepted(reason string) Message {
+	return build("access-policy.not-accepted", param{"reason", reason})
+}
+
 // AccessPolicyNotFound is "There is no such policy.".
 func AccessPolicyNotFound() Message {
 	return Message{Code: "access-policy.not-found", Text: "There is no such policy."}
@@ -642,6 +647,16 @@ func ConditionNotOnboarded() Message {
 // ConditionNothingRequired is "no member has to have anything".
 func ConditionNothingRequired() Message {
 	return Message{Code: "condition.nothing-required", Text: "no member has to have anything"}
+}
+
+// ConditionResourceClassInUse is "a class in use cannot be deleted: set the ProtectedResource {resource}, and whatever else it covers, to Observe; until then it counts".
+func ConditionResourceClassInUse(resource string) Message {
+	return build("condition.resource-class-in-use", param{"resource", resource})
+}
+
+// ConditionSubjectClassInUse is "a class in use cannot be deleted: revoke the statement {statement}, and whatever else names its subjects; until then it counts".
+func ConditionSubjectClassInUse(statement string) Message {
+	return build("condition.subject-class-in-use", param{"statement", statement})
 }
 
 // DatabaseBusy is "The database is busy. Nothing was changed; try again.".
@@ -1787,6 +1802,81 @@ func ListUnknownTicketKind() Message {
 // ListUnknownTicketState is "There is no such ticket state.".
 func ListUnknownTicketState() Message {
 	return Message{Code: "list.unknown-ticket-state", Text: "There is no such ticket state."}
+}
+
+// ManifestAliases is "its aliases expand to more than the document may have: write the parts out".
+func ManifestAliases() Message {
+	return Message{Code: "manifest.aliases", Text: "its aliases expand to more than the document may have: write the parts out"}
+}
+
+// ManifestListItem is "item {number} of the list is not an object".
+func ManifestListItem(number int) Message {
+	return build("manifest.list-item", param{"number", number})
+}
+
+// ManifestNameRequired is "{field}: Required value: every object needs a name".
+func ManifestNameRequired(field string) Message {
+	return build("manifest.name-required", param{"field", field})
+}
+
+// ManifestNameTwice is "the same name is already at {place}: names are unique per kind".
+func ManifestNameTwice(place string) Message {
+	return build("manifest.name-twice", param{"place", place})
+}
+
+// ManifestNoKind is "apiVersion and kind must be set".
+func ManifestNoKind() Message {
+	return Message{Code: "manifest.no-kind", Text: "apiVersion and kind must be set"}
+}
+
+// ManifestNotAnObject is "not an object: a document must be a map with apiVersion and kind".
+func ManifestNotAnObject() Message {
+	return Message{Code: "manifest.not-an-object", Text: "not an object: a document must be a map with apiVersion and kind"}
+}
+
+// ManifestNotOfFormat is "not {format}: {reason}".
+func ManifestNotOfFormat(format string, reason Message) Message {
+	return build("manifest.not-of-format", param{"format", format}, param{"reason", reason})
+}
+
+// ManifestNotUtf8 is "not UTF-8: convert the file to UTF-8".
+func ManifestNotUtf8() Message {
+	return Message{Code: "manifest.not-utf-8", Text: "not UTF-8: convert the file to UTF-8"}
+}
+
+// ManifestOtherGroup is "{version} is not one of ACP's kinds and is ignored".
+func ManifestOtherGroup(version string) Message {
+	return build("manifest.other-group", param{"version", version})
+}
+
+// ManifestTrailing is "text follows the end of the document: begin another document with a line ---".
+func ManifestTrailing() Message {
+	return Message{Code: "manifest.trailing", Text: "text follows the end of the document: begin another document with a line ---"}
+}
+
+// ManifestUnknownField is "{field}: Forbidden: unknown field: correct its name or its indentation".
+func ManifestUnknownField(field string) Message {
+	return build("manifest.unknown-field", param{"field", field})
+}
+
+// ManifestUnknownKind is "{version} has no such kind; it is ignored".
+func ManifestUnknownKind(version string) Message {
+	return build("manifest.unknown-kind", param{"version", version})
+}
+
+// ManifestUtf16 is "not UTF-8 but UTF-16 or UTF-32: convert the file to UTF-8".
+func ManifestUtf16() Message {
+	return Message{Code: "manifest.utf-16", Text: "not UTF-8 but UTF-16 or UTF-32: convert the file to UTF-8"}
+}
+
+// ManifestVersionNotServed is "{version} is not served: write {served}".
+func ManifestVersionNotServed(version string, served string) Message {
+	return build("manifest.version-not-served", param{"served", served}, param{"version", version})
+}
+
+// ManifestZeroByte is "it contains a zero byte: objects are read as UTF-8 text".
+func ManifestZeroByte() Message {
+	return Message{Code: "manifest.zero-byte", Text: "it contains a zero byte: objects are read as UTF-8 text"}
 }
 
 // MapRoom is "{limit} of {entries}".

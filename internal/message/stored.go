@@ -114,6 +114,17 @@ func withText(v any, nested *bool) (any, bool) {
 	return v, true
 }
 
+// OfNamedText returns the message that has a text, such as one of OfText, if a constructor makes it of one name, which is read from the text.
+func OfNamedText(text string, of func(name string) Message) (m Message, ok bool) {
+	const mark = "\x00"
+	before, after, _ := strings.Cut(of(mark).Text, mark)
+	if len(text) < len(before)+len(after) || !strings.HasPrefix(text, before) || !strings.HasSuffix(text, after) {
+		return Message{}, false
+	}
+	m = of(text[len(before) : len(text)-len(after)])
+	return m, m.Text == text
+}
+
 // OfText returns the candidate that has a text which a store keeps without its code, such as the message of a condition. The text may be
 // the beginning of the candidate's, followed by "...". A text that no candidate has, such as one of another version, is Verbatim.
 func OfText(text string, candidates ...Message) Message {

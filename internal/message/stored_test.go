@@ -93,6 +93,16 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
+// TestOfNamedText checks that a text gets its code and the name in it back, and that no other text does.
+func TestOfNamedText(t *testing.T) {
+	m := ConditionResourceClassInUse("cache, and more")
+	for text, want := range map[string]Message{m.Text: m, "": {}, m.Text + ".": {}, "x" + m.Text: {}, m.Text[:40]: {}} {
+		if got, ok := OfNamedText(text, ConditionResourceClassInUse); ok != !want.IsZero() || ok && got != want {
+			t.Errorf("%q is %+v, %t, want %+v", text, got, ok, want)
+		}
+	}
+}
+
 // TestOfText checks that the text of a condition gets its code back, also when it was shortened, and that no other text does.
 func TestOfText(t *testing.T) {
 	m, other := SpecTooLarge(9, 8), SpecTrailing()

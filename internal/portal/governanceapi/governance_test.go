@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/featuretest"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -159,6 +160,16 @@ func TestPolicyIsRealizedOnlyAsObserved(t *testing.T) {
 	p.Generation = 3
 	if got := policySummary(c, p, nil); *got.Realized {
 		t.Error("the policy is realized before its last change was read")
+	}
+}
+
+// TestPolicyThatIsNotAccepted checks that the text of a condition, which another version of the adapter wrote, is shown as a message with a code.
+func TestPolicyThatIsNotAccepted(t *testing.T) {
+	p := policyNamed("by-hand")
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "too old"}}
+	got := policySummary(featuretest.Data(t).Catalog(), p, nil)
+	if got.Accepted || got.Message == nil || *got.Message != message.AccessPolicyNotAccepted("too old") {
+		t.Errorf("the policy is %+v", got)
 	}
 }
 

@@ -142,7 +142,7 @@ func policySummary(c *catalog.Catalog, p *v1alpha1.AccessControlPolicy, issues m
 	}
 	out.Subjects, out.Resources, out.ResourcesTotal = new(len(subjects)), &list, new(len(resources))
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); x != nil && x.Status == metav1.ConditionFalse {
-		out.Accepted, out.Message = false, core.OptionalMessage(message.Verbatim(x.Message))
+		out.Accepted, out.Message = false, new(message.AccessPolicyNotAccepted(x.Message))
 	}
 	if x := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized); x != nil && x.Reason != v1alpha1.ReasonNotOnboarded {
 		out.Realized = new(x.Status == metav1.ConditionTrue && p.Status.ObservedGeneration >= p.Generation)

@@ -41,6 +41,9 @@ func TestSeenHasCodes(t *testing.T) {
 		t.Fatal("two classes of one pattern are no problem")
 	}
 	class.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: problems[0].Message.Text}}
+	used := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}}
+	inUse := message.ConditionSubjectClassInUse("grants/one")
+	used.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: inUse.Text}}
 	for _, tc := range []struct {
 		reason, kind   string
 		object         client.Object
@@ -49,6 +52,7 @@ func TestSeenHasCodes(t *testing.T) {
 		{"an expression that does not compile", "ApprovalPolicy", invalid, reason, message.Message{}},
 		{"a resource that cannot be deleted yet", "ProtectedResource", kept, message.ConditionDeleteFromObserve(), message.Message{}},
 		{"a class that overlaps another one", "ResourceClass", class, problems[0].Message, message.Message{}},
+		{"a class in use that is to be deleted", "SubjectClass", used, inUse, message.Message{}},
 		{"a resource in Observe", "ProtectedResource", open, message.Message{}, message.ConditionNothingRequired()},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.object).Build()
