@@ -96,7 +96,7 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await expect(frank.page.getByTestId('ticket-impact')).toBeVisible();
     await shot(frank.page, 'closing-2-approval');
     await approve(frank, ticket);
-    await expectState(page, 'effective', 30_000);
+    await expectState(page, 'effective');
     return ticket;
   });
 
@@ -128,7 +128,7 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await expect(frank.page.getByTestId('impact-denied')).toBeVisible();
     await shot(frank.page, 'closing-5-impact');
     await frank.page.getByTestId('approve-button').click();
-    await expectState(frank.page, 'effective', 30_000);
+    await expectState(frank.page, 'effective');
     await page.goto('/rollout');
     await expect(page.getByTestId('column-enforce').getByTestId(`card-${cache}`)).toBeVisible();
   });

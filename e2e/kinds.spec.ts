@@ -33,11 +33,11 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await bob.page.getByTestId('decision-about').click();
     await bob.page.getByRole('option', { name: "Checkout (888) to Bob's cluster" }).click();
     await bob.page.getByTestId('approve-button').click();
-    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: 30_000 });
+    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: 60_000 });
     await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'pending');
     await expectState(alice.page, 'pending');
     await approve(frank, ticket);
-    await expectState(alice.page, 'effective', 30_000);
+    await expectState(alice.page, 'effective');
     await shot(alice.page, 'kinds-items');
   });
 
@@ -45,7 +45,7 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await alice.page.getByTestId('item-revoke-1').click();
     await alice.page.getByTestId('revoke-reason').fill('Only the carts are read');
     await alice.page.getByTestId('revoke-confirm').click();
-    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'revoked', { timeout: 30_000 });
+    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'revoked', { timeout: 60_000 });
     await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective');
   });
   await revokeAll(alice, ticket);
@@ -56,7 +56,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Carts' });
   await approve(carol, ticket);
   await approve(bob, ticket);
-  await expectState(alice.page, 'effective', 30_000);
+  await expectState(alice.page, 'effective');
 
   await test.step('asking again for the same is asking for more time', async () => {
     await alice.page.goto(`/requests/new?${reachable}`);
@@ -77,7 +77,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   await expect(alice.page.getByTestId('kind-badge')).toHaveAttribute('data-value', 'extend');
   await approve(carol, extension);
   await approve(bob, extension);
-  await expectState(alice.page, 'effective', 30_000);
+  await expectState(alice.page, 'effective');
   await shot(alice.page, 'kinds-extend');
 
   const end = await test.step('Carol may not end it, and asks Bob', async () => {
@@ -90,11 +90,11 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
     return carol.page.url().split('/').pop() ?? '';
   });
   await approve(bob, end);
-  await expectState(carol.page, 'effective', 30_000);
+  await expectState(carol.page, 'effective');
   await alice.page.goto(`/tickets/${ticket}`);
-  await expectState(alice.page, 'revoked', 30_000);
+  await expectState(alice.page, 'revoked');
   await alice.page.goto(`/tickets/${extension}`);
-  await expectState(alice.page, 'revoked', 30_000);
+  await expectState(alice.page, 'revoked');
   await shot(carol.page, 'kinds-revoke');
 });
 
@@ -107,7 +107,7 @@ test('a resource is onboarded, its mode changed, and taken out again', async ({ 
   await bob.page.waitForURL(/\/tickets\/T-\d+$/);
   const onboarding = bob.page.url().split('/').pop() ?? '';
   await approve(frank, onboarding);
-  await expectState(bob.page, 'effective', 30_000);
+  await expectState(bob.page, 'effective');
 
   const observe = await ask(bob, 'kind=mode&resource=session-cache-staging', 'Not needed after all', async (page) => {
     await page.getByTestId('mode-Observe').click();
@@ -116,14 +116,14 @@ test('a resource is onboarded, its mode changed, and taken out again', async ({ 
   });
   await approve(frank, observe);
   await approve(dave, observe);
-  await expectState(bob.page, 'effective', 30_000);
+  await expectState(bob.page, 'effective');
   await bob.page.goto('/resources/session-cache-staging');
   await expect(bob.page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Observe');
 
   const end = await ask(bob, 'kind=offboard&resource=session-cache-staging', 'Staging is torn down');
   await approve(frank, end);
   await approve(dave, end);
-  await expectState(bob.page, 'effective', 30_000);
+  await expectState(bob.page, 'effective');
   await bob.page.goto('/resources/session-cache-staging');
   await expect(bob.page.getByTestId('ask-onboard')).toBeVisible();
 });
@@ -143,14 +143,14 @@ test('a class that grows while a request waits makes its approvals void', async 
       await shot(page, 'kinds-class');
     });
     await approve(nadia, id);
-    await expectState(dave.page, 'effective', 30_000);
+    await expectState(dave.page, 'effective');
   };
   const port = '  - port: 6379\n    protocol: TCP\n';
   await change('Redis speaks TLS on a port of its own', (yaml) => yaml.replace(port, `${port}${port.replace('6379', '6380')}`));
   try {
     await bob.page.goto(`/tickets/${ticket}`);
     await bob.page.getByTestId('approve-button').click();
-    await expect(alice.page.getByTestId('timeline-voided')).toContainText('6380', { timeout: 30_000 });
+    await expect(alice.page.getByTestId('timeline-voided')).toContainText('6380', { timeout: 60_000 });
     await expectState(alice.page, 'pending');
     await expect(alice.page.getByTestId('timeline-step-leader').last()).toHaveAttribute('data-value', 'current');
     await shot(alice.page, 'kinds-void');
@@ -172,7 +172,7 @@ test('an approval policy names who may break the glass; it is broken, and review
       await expect(page.getByTestId('preview-step-security')).toContainText('Dave Okafor');
     });
     await approve(dave, id);
-    await expectState(nadia.page, 'effective', 30_000);
+    await expectState(nadia.page, 'effective');
   };
   await change('create', 'Checkout is on call');
   await shot(nadia.page, 'kinds-approval-policy');
@@ -189,7 +189,7 @@ test('an approval policy names who may break the glass; it is broken, and review
     await page.waitForURL(/\/tickets\/T-\d+$/);
     return page.url().split('/').pop() ?? '';
   });
-  await expectState(alice.page, 'effective', 30_000);
+  await expectState(alice.page, 'effective');
   await expect(alice.page.getByTestId('break-glass-badge')).toBeVisible();
 
   await test.step('Dave finds it on his first page, and looks at it', async () => {
@@ -202,7 +202,7 @@ test('an approval policy names who may break the glass; it is broken, and review
     await shot(alice.page, 'kinds-glass-reviewed');
   });
   await revoke(alice, ticket, 'The fire is out');
-  await expectState(alice.page, 'revoked', 30_000);
+  await expectState(alice.page, 'revoked');
   await change('delete', 'The on-call rota moved');
 });
 
@@ -255,5 +255,5 @@ async function revokeAll({ page }: Person, ticket: string): Promise<void> {
   await page.getByTestId('item-revoke-0').click();
   await page.getByTestId('revoke-reason').fill('End of the test');
   await page.getByTestId('revoke-confirm').click();
-  await expectState(page, 'revoked', 30_000);
+  await expectState(page, 'revoked');
 }

@@ -1,4 +1,4 @@
-import { expect, type Browser, type BrowserContext, type Locator, type Page } from '@playwright/test';
+import { expect, type Browser, type BrowserContext, type Cookie, type Locator, type Page } from '@playwright/test';
 import { ready } from './fleet.js';
 
 /** A person of the demo with a separate browser. */
@@ -8,15 +8,28 @@ export interface Person {
   page: Page;
 }
 
-/** Logs in the way people do: the portal's button, the provider's form, back to the portal. */
+/** The cookies of those who have logged in, by name. */
+const sessions = new Map<string, Cookie[]>();
+
+/**
+ * Logs in the way people do: the portal's button, the provider's form, back to the portal. Who has logged in before continues with the
+ * same session in a new context, because a login loads four pages.
+ */
 export async function logIn(browser: Browser, name: string, options: { colorScheme?: 'light' | 'dark' } = {}): Promise<Person> {
   const context = await browser.newContext({ baseURL: ready().portalURL, viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
   failOnPageErrors(page, name);
-  await page.goto('/login');
-  await page.getByTestId('login-button').click();
-  await fillLogin(page, name, 'demo');
-  await expect(page.getByTestId('user-menu')).toBeVisible();
+  const session = sessions.get(name);
+  if (session) {
+    await context.addCookies(session);
+    await page.goto('/');
+  } else {
+    await page.goto('/login');
+    await page.getByTestId('login-button').click();
+    await fillLogin(page, name, 'demo');
+  }
+  await expect(page.getByTestId('user-menu')).toBeVisible({ timeout: 60_000 });
+  if (!session) sessions.set(name, await context.cookies(ready().portalURL));
   return { name, context, page };
 }
 
@@ -80,7 +93,7 @@ export function ticketState(page: Page): Locator {
   return page.getByTestId('ticket-state').first();
 }
 
-export async function expectState(page: Page, state: string, timeout = 15_000): Promise<void> {
+export async function expectState(page: Page, state: string, timeout = 60_000): Promise<void> {
   await expect(ticketState(page)).toHaveAttribute('data-value', state, { timeout });
 }
 
@@ -123,7 +136,7 @@ export async function expectTraffic(
         );
         return [...new Set(seen.map((row) => row.cluster))].sort();
       },
-      { timeout: 30_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
+      { timeout: 60_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
     )
     .toEqual(['m1', 'm2']);
 }

@@ -37,7 +37,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
   await bob.page.getByTestId('decide-comment').fill('Not needed any more');
   await bob.page.getByTestId('decide-confirm').click();
   await expect(bob.page.getByTestId('decide-dialog')).toHaveCount(0);
-  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: 30_000 }).toBe('revoked');
+  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: 60_000 }).toBe('revoked');
   await alice.page.goto(`/tickets/${ticket}`);
   await expectState(alice.page, 'revoked');
 

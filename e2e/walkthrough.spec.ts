@@ -45,7 +45,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
   await test.step('two agree, and the ticket leads on to the next step', async () => {
     await approve(frank, audit);
     await approve(dave, audit);
-    await expectState(page, 'effective', 30_000);
+    await expectState(page, 'effective');
     await page.getByTestId('next-step-of').click();
     await expect(page.getByTestId('rollout-way').locator('[aria-current=step]')).toHaveAttribute('data-value', 'refine');
   });
@@ -69,7 +69,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
     await expect(page.getByTestId('timeline').getByText('Farid Haddad').first()).toBeVisible();
     await expect(page.getByTestId('timeline').getByTestId('person-frank'), 'as leader, and not again as owner').toHaveCount(1);
     for (const person of [farid, dave, nadia]) await approve(person, adopted);
-    await expectState(page, 'effective', 30_000);
+    await expectState(page, 'effective');
     await page.getByTestId('next-step-of').click();
   });
 
@@ -94,7 +94,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
     const enforced = ticket();
     await approve(frank, enforced);
     await approve(dave, enforced);
-    await expectState(page, 'effective', 30_000);
+    await expectState(page, 'effective');
     await page.getByTestId('next-step-of').click();
     await expect(page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Enforce');
     await expect(page.getByTestId('rollout-way').locator('[aria-current=step]')).toHaveAttribute('data-value', 'enforce');
