@@ -6,7 +6,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -22,24 +24,35 @@ func removeFinalizers(host *rest.Config) (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			for _, kind := range []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup, federation.IstioPolicy} {
-				objects := c.Resource(kind.FederatedResource)
-				list, err := objects.List(ctx, metav1.ListOptions{})
-				if err != nil {
-					continue // some hosts lack a kind
-				}
-				for i := range list.Items {
-					if o := &list.Items[i]; o.GetDeletionTimestamp() != nil {
-						// The object may be gone by now; otherwise the next pass patches it.
-						_, _ = objects.Namespace(o.GetNamespace()).
-							Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-					}
+	for _, kind := range []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup, federation.IstioPolicy} {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				removeFinalizersOf(ctx, c.Resource(kind.FederatedResource))
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second): // some hosts lack a kind
 				}
 			}
-			time.Sleep(20 * time.Millisecond) // poll interval
-		}
-	})
+		})
+	}
 	return func() error { cancel(); running.Wait(); return nil }, nil
+}
+
+// removeFinalizersOf watches objects, and removes the finalizers of those that are being deleted, until the watch ends. It does not list them
+// again and again, because the API server would spend most of the tests' time on that.
+func removeFinalizersOf(ctx context.Context, objects dynamic.NamespaceableResourceInterface) {
+	w, err := objects.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		o, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || e.Type == watch.Deleted || o.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) == 0 {
+			continue
+		}
+		// The object may be gone by now.
+		_, _ = objects.Namespace(o.GetNamespace()).
+			Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	}
 }

@@ -262,8 +262,8 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 		controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
 			WriteLimits: f.writeLimits, Metrics: f.metrics, Tracer: f.tracer,
 			Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-			Checks:         memberhealth.Timing{Interval: 300 * time.Millisecond, RetryInterval: 50 * time.Millisecond},
-			StatusInterval: 200 * time.Millisecond},
+			Checks:         memberhealth.Timing{Interval: 600 * time.Millisecond, RetryInterval: 100 * time.Millisecond},
+			StatusInterval: 200 * time.Millisecond, FirstStatusDelay: 300 * time.Millisecond},
 	); err != nil {
 		cancel()
 		return nil, err
