@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider, QueryObserver } from "@tanstack/react
 import { act, renderHook } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { keys as keyOf } from "./keys";
 import { useLiveStream } from "./live";
 import type { Stream } from "./live";
 
@@ -75,7 +76,7 @@ describe("the live stream", () => {
     expect(result.current).toBe("lost");
     at(0).emit("open");
     expect(result.current).toBe("open");
-    expect(refreshed.mock.calls.slice(1), "the first call is for what was read before").toEqual([[]]);
+    expect(refreshed.mock.calls.slice(1), "the first call is for what was read before").toEqual([[{}]]);
   });
 
   it("reads again on its first answer what was read before it, and nothing else", async () => {
@@ -101,6 +102,24 @@ describe("the live stream", () => {
     await act(() => vi.advanceTimersByTimeAsync(10));
     expect(reads, "only on the first").toHaveLength(3);
     for (const end of ends) end();
+  });
+
+  it.each(["open", "ticket"])("reads again after its answer a first request that was on its way at %s", async (type) => {
+    const { at, cache, refreshed } = start();
+    if (type !== "open") at(0).emit("open");
+    refreshed.mockRestore();
+    const answers: ((state: string) => void)[] = [];
+    const query = new QueryObserver(cache, { queryKey: keyOf.ticket.one("T-7"), queryFn: () => new Promise<string>((resolve) => answers.push(resolve)), staleTime: Infinity });
+    const end = query.subscribe(() => undefined);
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    at(0).emit(type, '{"id":"T-7"}'); // the ticket became effective, and the request was answered before that
+    answers[0]?.("applying");
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    expect(answers).toHaveLength(2);
+    answers[1]?.("effective");
+    await act(() => vi.advanceTimersByTimeAsync(10));
+    expect(query.getCurrentResult().data).toBe("effective");
+    end();
   });
 
   it("connects again after the browser gave up, each time a bit later", () => {

@@ -5,7 +5,7 @@
  */
 import { useEffect, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";
-import type { QueryClient } from "@tanstack/react-query";
+import type { InvalidateQueryFilters, QueryClient } from "@tanstack/react-query";
 import type { LiveState } from "./live-context";
 import { keys } from "./keys";
 
@@ -34,34 +34,47 @@ function hintedId(data: string): string | undefined {
   return undefined;
 }
 
+/**
+ * Reads queries again. TanStack Query never repeats a first request that is on its way, although its answer may be older than the change that
+ * was announced, so such a query is read again after its answer.
+ */
+function refresh(cache: QueryClient, filters: InvalidateQueryFilters = {}) {
+  for (const query of cache.getQueryCache().findAll(filters)) {
+    if (query.state.data !== undefined || query.state.fetchStatus === "idle") continue;
+    const again = () => void cache.invalidateQueries({ queryKey: query.queryKey, exact: true });
+    void query.promise?.then(again, again);
+  }
+  void cache.invalidateQueries(filters);
+}
+
 function refreshTicket(cache: QueryClient, data: string) {
   const id = hintedId(data);
-  void cache.invalidateQueries({ queryKey: id ? keys.ticket.one(id) : keys.ticket.all });
-  void cache.invalidateQueries({ queryKey: keys.ticket.lists });
-  void cache.invalidateQueries({ queryKey: keys.home });
-  void cache.invalidateQueries({ queryKey: keys.me });
-  void cache.invalidateQueries({ queryKey: keys.access.all });
+  refresh(cache, { queryKey: id ? keys.ticket.one(id) : keys.ticket.all });
+  refresh(cache, { queryKey: keys.ticket.lists });
+  refresh(cache, { queryKey: keys.home });
+  refresh(cache, { queryKey: keys.me });
+  refresh(cache, { queryKey: keys.access.all });
   // The next step of a resource depends on its open requests; the event names only the ticket.
-  void cache.invalidateQueries({ queryKey: keys.rollout.cards });
+  refresh(cache, { queryKey: keys.rollout.cards });
 }
 
 function refreshResource(cache: QueryClient, data: string) {
   const id = hintedId(data);
-  void cache.invalidateQueries({ queryKey: id ? keys.resource.one(id) : keys.resource.all });
-  void cache.invalidateQueries({ queryKey: id ? keys.rollout.card(id) : keys.rollout.all });
-  void cache.invalidateQueries({ queryKey: keys.access.all });
+  refresh(cache, { queryKey: id ? keys.resource.one(id) : keys.resource.all });
+  refresh(cache, { queryKey: id ? keys.rollout.card(id) : keys.rollout.all });
+  refresh(cache, { queryKey: keys.access.all });
 }
 
 function refreshInbox(cache: QueryClient) {
-  void cache.invalidateQueries({ queryKey: keys.inbox.all });
-  void cache.invalidateQueries({ queryKey: keys.me });
+  refresh(cache, { queryKey: keys.inbox.all });
+  refresh(cache, { queryKey: keys.me });
 }
 
 const liveKinds = new Set<unknown>([keys.ticket.all, keys.home, keys.me, keys.access.all, keys.rollout.all, keys.resource.all, keys.inbox.all].map((key) => key[0]));
 
 /** Reads again what was read, or is being read, before the stream was open: what changed in between was not announced to this page. */
 function refreshEarlier(cache: QueryClient) {
-  void cache.invalidateQueries({ predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
+  refresh(cache, { predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
 }
 
 /** Follows the stream while mounted and returns whether it is connected. */
@@ -111,7 +124,7 @@ export function useLiveStream(enabled: boolean, open: OpenStream = openEventSour
         setState("open");
         alive();
         // Events were missed while the stream was disconnected.
-        if (missed) void cache.invalidateQueries();
+        if (missed) refresh(cache, );
         else if (!opened) refreshEarlier(cache);
         missed = false;
         opened = true;
