@@ -111,7 +111,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
             maxLength={textLimit}
             value={comment}
             onChange={(event) => setComment(event.currentTarget.value)}
-            error={fieldError("comment") ?? (missing && reason && comment.trim() === "" && t("accessReview.commentNeeded"))}
+            error={fieldError("comment") ?? (missing && reason && comment.trim() === "" && t("accessReview.commentMissing"))}
             data-testid="decide-comment"
           />
         </>

@@ -121,6 +121,7 @@ export const reviews = {
     days: "Ends in, in days",
     comment: "Why",
     commentNeeded: "Say why. It is recorded in the ledger and on the ticket.",
+    commentMissing: "Say why.",
     commentOptional: "Optional. It is recorded in the ledger.",
     refused_one: "{{count}} line could not be decided:",
     refused_other: "{{count}} lines could not be decided:",

@@ -109,6 +109,7 @@ export const reviews = {
     days: "多少天后终止",
     comment: "原因",
     commentNeeded: "请说明原因，会记录在账本和工单中。",
+    commentMissing: "请说明原因。",
     commentOptional: "可不填。会记录在账本中。",
     refused_other: "{{count}} 行未能决定：",
     done_other: "已决定 {{count}} 项访问",
