@@ -106,11 +106,17 @@ $(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
 clickhouse-server:
 	@hack/clickhouse-server
 
+# Packages whose goroutines share most, and whose tests start no API server.
+RACE_PACKAGES := $(addprefix ./controllers/,istiodistribution memberhealth memberwriter policycache requestqueue writequeue) \
+	$(addprefix ./internal/audit/,auditlog exporter hubble policyhistory rollup sharding spool) \
+	$(addprefix ./internal/,accessreview approval catalog/... federation notify policy portal rollout serving)
+
 .PHONY: test-go
-test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers
+test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers; the packages with the most concurrency with the race detector, too
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -vet=off $(GO_TEST_FLAGS) ./... # the linter vets this module, tests included
 	go test -tags drill ./internal/wallclock
+	$(RACE) test $(RACE_FLAGS) -vet=off $(GO_TEST_FLAGS) $(RACE_PACKAGES)
 
 .PHONY: test-playground
 test-playground: parts ## Tests of the playground and its dataplane emulator
@@ -123,7 +129,7 @@ test-konnectivity: parts ## A fleet with a member behind Konnectivity's real ser
 
 # Random worlds and lists of 100,000 tickets run without the detector alone (internal/norace).
 .PHONY: test-race
-test-race: parts postgres clickhouse clickhouse-server ## The Go tests with the race detector (needs gcc; twice as long as test-go, and not part of test)
+test-race: parts postgres clickhouse clickhouse-server ## All Go tests with the race detector (twice as long as test-go; not part of test)
 	@$(RACE) build $(RACE_FLAGS) ./api/... ./controllers/... ./internal/... # go keeps a second copy of what it compiled until the command ends
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		$(RACE) test $(RACE_FLAGS) -vet=off $(GO_TEST_FLAGS) ./...
