@@ -16,7 +16,6 @@ async function groups(member: string): Promise<string[]> {
 }
 
 test('a machine outside the fleet is known by its application, asks like everyone, and goes with its workload', async ({ browser }) => {
-  test.setTimeout(180_000);
   const started = new Date();
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   for (const member of ['m1', 'm2']) await expect.poll(() => groups(member), `${member} has its address`).toHaveLength(1);

@@ -4,7 +4,6 @@ import { approve, expectState, expectTraffic, logIn, requestAccess, revoke } fro
 import { shot } from './shots.js';
 
 test('a member that is down during the approval: the ticket names it, and becomes effective when it is back', async ({ browser }) => {
-  test.setTimeout(300_000);
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'While m2 sleeps' });
   await approve(carol, ticket);
@@ -27,7 +26,6 @@ test('a member that is down during the approval: the ticket names it, and become
 });
 
 test('kill -9 of the portal between approval and application loses nothing', async ({ browser }) => {
-  test.setTimeout(180_000);
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'The portal dies at the worst moment' });
   await approve(carol, ticket);

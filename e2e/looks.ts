@@ -34,7 +34,7 @@ export async function logInAs(browser: Browser, name: string, { language, colorS
 
 /** Looks at each place in a wide and in a narrow window: pictures of both, no serious finding of axe, nothing cut off. */
 export async function lookAt(page: Page, places: Place[], { language, colorScheme }: Look): Promise<void> {
-  test.setTimeout(60_000 + 45_000 * places.length); // axe reads long pages for seconds, on a busy machine for many
+  test.setTimeout(180_000 + 45_000 * places.length); // axe reads long pages for seconds, on a busy machine for many
   for (const { name, path } of places) {
     const picture = `page-${name}-${language}-${colorScheme}`;
     await page.setViewportSize({ width: 1280, height: 860 });

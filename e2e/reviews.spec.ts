@@ -3,7 +3,6 @@ import { logInAs, lookAt, looks, serious } from './looks.js';
 import { approve, expectState, logIn, requestAccess } from './people.js';
 
 test('an access review begins, its reviewer revokes an access, and the auditor reads the report', async ({ browser }) => {
-  test.setTimeout(180_000);
   const [alice, bob, carol, dave] = await Promise.all(['alice', 'bob', 'carol', 'dave'].map((name) => logIn(browser, name)));
   if (!alice || !bob || !carol || !dave) throw new Error('somebody is not logged in');
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'To be reviewed' });

@@ -7,7 +7,6 @@ const database = 'orders-db';
 
 /** The clicks of docs/walkthrough.md: each begins where the one before ended, and no address is typed. */
 test('a newcomer takes a resource from Observe to Enforce by what the portal says', async ({ browser }) => {
-  test.setTimeout(240_000);
   const [bob, frank, farid, dave, nadia] = await Promise.all(['bob', 'frank', 'farid', 'dave', 'nadia'].map((name) => logIn(browser, name)));
   if (!bob || !frank || !farid || !dave || !nadia) throw new Error('not everybody is there');
   const { page } = bob;
