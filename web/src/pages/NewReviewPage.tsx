@@ -127,7 +127,7 @@ export function NewReviewPage() {
                 <Text size="sm" c="dimmed">{t("accessReview.scopeHint")}</Text>
                 <MultiSelect label={t("accessReview.classes")} placeholder={form.classes.length === 0 ? t("accessReview.classesAny") : ""} searchable clearable data={(known.data?.items ?? []).filter(({ kind }) => kind === "ResourceClass").map(({ name }) => name)} value={form.classes} onChange={(next) => set("classes", next)} error={fieldError("classes")} data-testid="review-classes" />
                 <TagsInput label={t("accessReview.teams")} description={t("accessReview.teamsHint")} placeholder={form.teams.length === 0 ? t("accessReview.teamsAny") : ""} maxTags={50} value={form.teams} onChange={(next) => set("teams", next)} error={fieldError("teams")} data-testid="review-teams" />
-                <MultiSelect label={t("accessReview.sensitivities")} clearable data={sensitivities.map((each) => ({ value: each as string, label: t(`sensitivity.${each}`) }))} value={form.sensitivities} onChange={(next) => set("sensitivities", sensitivities.filter((each) => next.includes(each)))} data-testid="review-sensitivities" />
+                <MultiSelect label={t("accessReview.sensitivities")} placeholder={form.sensitivities.length === 0 ? t("accessReview.sensitivitiesAny") : ""} clearable data={sensitivities.map((each) => ({ value: each as string, label: t(`sensitivity.${each}`) }))} value={form.sensitivities} onChange={(next) => set("sensitivities", sensitivities.filter((each) => next.includes(each)))} data-testid="review-sensitivities" />
                 {number("olderThan", 0, 3660, "olderThanDays", true)}
               </Stack>
             </Fieldset>

@@ -20,6 +20,7 @@ export const reviews = {
     teams: "Teams",
     teamsHint: "Groups that own the application or the resource",
     teamsAny: "Every team",
+    sensitivitiesAny: "Every sensitivity",
     sensitivities: "Sensitivity of the resource",
     olderThan: "Only accesses older than, in days",
     reviewers: "Reviewers",

@@ -20,6 +20,7 @@ export const reviews = {
     teams: "团队",
     teamsHint: "应用或资源所属的组",
     teamsAny: "全部团队",
+    sensitivitiesAny: "全部敏感度",
     sensitivities: "资源敏感度",
     olderThan: "只复核早于多少天的访问",
     reviewers: "复核人",
