@@ -125,11 +125,11 @@ func mayGovern(a approval.Actor) error {
 	return nil
 }
 
-// Preview is what a campaign would contain now.
+// Preview counts the lines that a campaign with some settings would have if it were created now.
 type Preview struct {
 	Accesses    int
 	Reviewers   int
-	Unreviewed  int          // accesses without any reviewer, which the silence decides
+	Unreviewed  int          // accesses that no reviewer may decide; what the campaign does with undecided lines applies to them
 	ByRule      map[Rule]int // accesses by the rule that names their reviewers
 	Permanent   int          // accesses without an end
 	Busiest     string       // the reviewer with the most lines, and their number
@@ -148,7 +148,7 @@ type Example struct {
 // maxExamples bounds the accesses that a preview shows.
 const maxExamples = 10
 
-// Preview returns what a campaign would contain now.
+// Preview counts the lines that the campaign would have, without creating it.
 func (s *Service) Preview(ctx context.Context, a approval.Actor, in Input) (Preview, error) {
 	if err := mayGovern(a); err != nil {
 		return Preview{}, err

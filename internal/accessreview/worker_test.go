@@ -3,11 +3,11 @@ package accessreview_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
@@ -274,24 +274,6 @@ func TestNothingChanged(t *testing.T) {
 	}
 }
 
-// lockedClock is a clock that several goroutines read.
-type lockedClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *lockedClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *lockedClock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // renewals counts the renewals of the lease.
 type renewals struct {
 	accessreview.Store
@@ -315,14 +297,14 @@ func TestLeaseIsRenewed(t *testing.T) {
 	if _, err := w.Create(t.Context(), sam, w.input()); err != nil {
 		t.Fatal(err)
 	}
-	clock, store := &lockedClock{now: w.now}, renewals{w.store, make(chan struct{})}
+	clock, store := clocktesting.NewFakePassiveClock(w.now), renewals{w.store, make(chan struct{})}
 	w.Now, w.Store = clock.Now, store
 	w.worker.SetRenewEvery(time.Millisecond)
 	second, read := w.another("two"), 0
 	w.reading = func(context.Context) {
 		read++
 		for range 3 {
-			clock.add(40 * time.Second)
+			clock.SetTime(clock.Now().Add(40 * time.Second))
 			for range 2 { // the first renewal may have read the clock before
 				<-store.renewed
 			}
@@ -336,7 +318,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		t.Errorf("the flows were read %d times", read)
 	}
 	w.reading = nil
-	clock.add(2 * time.Minute)
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	if err := second.Once(t.Context()); err != nil {
 		t.Errorf("after the lease: %v", err)
 	}

@@ -110,7 +110,8 @@ func TestAccessReview(t *testing.T) {
 	line := own.Items[0]
 	var waiting lineList
 	bob.Get("/api/v1/me/review-lines").Into(t, &waiting)
-	if len(waiting.Items) != 2 || waiting.Total != 2 { // bob owns the other resource through his group
+	// Bob owns one resource himself, and his group owns the other one, so he is a reviewer of both lines.
+	if len(waiting.Items) != 2 || waiting.Total != 2 {
 		t.Errorf("bob has to decide %+v", waiting)
 	}
 

@@ -5302,7 +5302,7 @@ type ServerInterface interface {
 	// CreateReview Begin an access review (security)
 	// (POST /reviews)
 	CreateReview(c *gin.Context, params CreateReviewParams)
-	// PreviewReview What an access review would contain now (security)
+	// PreviewReview Count the accesses that a review with these settings would collect, without creating it (security)
 	// (POST /reviews/preview)
 	PreviewReview(c *gin.Context)
 	// GetReview One access review with its counts
@@ -13378,7 +13378,7 @@ type StrictServerInterface interface {
 	// CreateReview Begin an access review (security)
 	// (POST /reviews)
 	CreateReview(ctx context.Context, request CreateReviewRequestObject) (CreateReviewResponseObject, error)
-	// PreviewReview What an access review would contain now (security)
+	// PreviewReview Count the accesses that a review with these settings would collect, without creating it (security)
 	// (POST /reviews/preview)
 	PreviewReview(ctx context.Context, request PreviewReviewRequestObject) (PreviewReviewResponseObject, error)
 	// GetReview One access review with its counts

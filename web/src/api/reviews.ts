@@ -54,7 +54,7 @@ export function useMyReviewLines(enabled = true) {
   });
 }
 
-/** What a new review would contain. It is read only when the form is complete. */
+/** Returns how many accesses a review with these settings would collect, without creating it. Nothing is requested while body is undefined: the form is not complete. */
 export function useReviewPreview(body: NewAccessReview | undefined) {
   return useQuery({
     queryKey: keys.review.preview(body),

@@ -932,7 +932,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What an access review would contain now (security) */
+        /** Count the accesses that a review with these settings would collect, without creating it (security) */
         post: operations["previewReview"];
         delete?: never;
         options?: never;
