@@ -45,8 +45,7 @@ func TestResourceClassInUseIsNotDeleted(t *testing.T) {
 		}
 		return ""
 	})
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	s.setMode(v1alpha1.ModeObserve)
 	s.untilOpen()
 	s.push()

@@ -91,8 +91,7 @@ func TestDowngradedMemberIsNotWritten(t *testing.T) {
 		return ""
 	})
 	other.untilPlaced("m1", "m2")
-	s.push()
-	s.untilStates("it has the current policies", bothRealized)
+	s.pushUntilStates("it has the current policies", bothRealized)
 
 	orphan := target(federation.CiliumPolicy, "acp-orphan")
 	orphan.Object["spec"] = audited

@@ -34,16 +34,14 @@ func TestMixedFleet(t *testing.T) {
 	s.grant(s.statement("a", "1"), s.statement("b", "2"))
 	both := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized}
 	s.untilStates("m2 has the policy without KubeFed", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
-	s.push()
-	s.untilStates("both have the policy", both)
+	s.pushUntilStates("both have the policy", both)
 
 	s.revoke("b")
 	s.untilStates("m2 has the revocation without KubeFed", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
 	if by := s.writerIn("m2"); by != "acp-adapter-direct" {
 		t.Errorf("m2 was written by %q", by)
 	}
-	s.push()
-	s.untilStates("both have the revocation", both)
+	s.pushUntilStates("both have the revocation", both)
 
 	for _, engine := range []federation.Engine{federation.EngineKubeFed, federation.EngineDirect} {
 		probe := s.probe("m2")
@@ -53,8 +51,7 @@ func TestMixedFleet(t *testing.T) {
 		if engine == federation.EngineKubeFed {
 			s.untilStates("only KubeFed carries to m2", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
 		}
-		s.push()
-		s.untilStates("the member has what was granted after the move to "+string(engine), both)
+		s.pushUntilStates("the member has what was granted after the move to "+string(engine), both)
 		probe()
 	}
 

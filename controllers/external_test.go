@@ -89,8 +89,7 @@ func TestExternalWorkloadIsRealizedWithItsGroup(t *testing.T) {
 		}
 		return ""
 	})
-	s.push()
-	s.untilStates("the group is missing", bothPending)
+	s.pushUntilStates("the group is missing", bothPending)
 	s.pushOf(federation.CiliumGroup, s.group("vm"))
 	s.untilStates("both members have the policy and the group", bothRealized)
 
@@ -111,8 +110,7 @@ func TestExternalWorkloadIsRealizedWithItsGroup(t *testing.T) {
 		return ""
 	})
 	s.untilGone("vm")
-	s.push()
-	s.untilStates("both members are realized again", bothRealized)
+	s.pushUntilStates("both members are realized again", bothRealized)
 	for name, m := range s.members {
 		if err := m.client.Get(s.ctx, types.NamespacedName{Name: s.group("vm")}, target(federation.CiliumGroup, s.group("vm"))); err == nil {
 			t.Errorf("%s still has the group", name)
@@ -135,8 +133,7 @@ func TestRemovedGroupCountsUntilItIsGone(t *testing.T) {
 	// The unit closes its pods, so it is written after the groups that it allows.
 	s.pushOf(federation.CiliumGroup, s.group("a"))
 	s.pushOf(federation.CiliumGroup, s.group("b"))
-	s.push()
-	s.untilStates("both members have everything", bothRealized)
+	s.pushUntilStates("both members have everything", bothRealized)
 
 	s.members["m2"].proxy.Disconnect()
 	defer s.members["m2"].proxy.Reconnect()

@@ -26,8 +26,7 @@ func enforcedOn(t *testing.T, f *fleet, service string) *scenario {
 	s.grant(s.statement("one", "888"))
 	s.untilPlaced("m1", "m2")
 	s.until("the grant is in the unit", func() string { return s.unitHas("one") })
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	return s
 }
 
@@ -80,8 +79,7 @@ func TestGrantIsRealizedOnlyWhenReadBack(t *testing.T) {
 		}
 	}
 
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	s.until("the policy is realized", func() string {
 		p := s.policy()
 		for _, c := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionCompiled, v1alpha1.ConditionPropagated, v1alpha1.ConditionRealized} {
@@ -145,8 +143,7 @@ func TestStatementExpires(t *testing.T) {
 	short.NotAfter = &end
 	s.grant(short, s.statement("long", "889"))
 	s.until("both are in the unit", func() string { return s.unitHas("long", "short") })
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	s.until("a timer is set", func() string {
 		if !s.clock.HasWaiters() {
 			return "no timer is set"
@@ -182,8 +179,7 @@ func TestUnregisteredMemberIsReported(t *testing.T) {
 	s.place("m1", "m9")
 	s.protect(v1alpha1.ModeEnforce)
 	s.untilPlaced("m1", "m9")
-	s.push()
-	s.untilStates("m9 is missing", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m9": v1alpha1.MemberUnreachable})
+	s.pushUntilStates("m9 is missing", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m9": v1alpha1.MemberUnreachable})
 	c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
 	if !strings.Contains(c.Message, "no KubeFedCluster m9") {
 		t.Errorf("the condition lacks the missing registration: %s", c.Message)

@@ -85,8 +85,7 @@ func TestRestartKeepsNamesOfUnreachableMembers(t *testing.T) {
 	s.identity("m2", "70002", "restarts-b")
 	s.grant(s.statement("team", "restarts-*"))
 	s.untilSpec("both names are in the rule", s.resource(), "values:[restarts-a restarts-b]", true)
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	u, _ := s.federated()
 
 	s.members["m2"].proxy.Disconnect()

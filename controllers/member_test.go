@@ -34,8 +34,7 @@ func TestDriftIsReportedUntilRepaired(t *testing.T) {
 		_ = unstructured.SetNestedField(u.Object, false, "spec", "enableDefaultDeny", "ingress")
 	})
 	s.untilStates("the change is reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
-	s.push()
-	s.untilStates("the repair is reported", bothRealized)
+	s.pushUntilStates("the repair is reported", bothRealized)
 }
 
 func TestDeletionInAMemberIsDriftWithoutAuthor(t *testing.T) {
@@ -48,8 +47,7 @@ func TestDeletionInAMemberIsDriftWithoutAuthor(t *testing.T) {
 	if m := s.message("m2"); !strings.Contains(m, "policy "+s.object()+" was deleted in the member") || !strings.Contains(m, "audit log") {
 		t.Errorf("the message lacks what happened and where to look: %q", m)
 	}
-	s.push()
-	s.untilStates("the repair is reported", bothRealized)
+	s.pushUntilStates("the repair is reported", bothRealized)
 }
 
 func TestRulesBesideTheSpecAreDrift(t *testing.T) {
@@ -109,12 +107,10 @@ func TestUnreachableMemberIsReportedAndCatchesUp(t *testing.T) {
 		p.Spec.Statements = append(p.Spec.Statements, s.statement("two", "889"))
 	})
 	s.until("the grant is reported", func() string { return s.unitHas("one", "two") })
-	s.push()
-	s.untilStates("the reachable member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	s.pushUntilStates("the reachable member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	s.members["m2"].proxy.Reconnect()
 	s.untilStates("the member is back, with the old revision", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
-	s.push()
-	s.untilStates("the member has caught up", bothRealized)
+	s.pushUntilStates("the member has caught up", bothRealized)
 }
 
 func TestClusterModesBecomeOverrides(t *testing.T) {
@@ -135,8 +131,7 @@ func TestClusterModesBecomeOverrides(t *testing.T) {
 		}
 		return ""
 	})
-	s.push()
-	s.untilStates("both have their own revision", bothRealized)
+	s.pushUntilStates("both have their own revision", bothRealized)
 	states := s.protected().Status.Clusters
 	if states[0].Mode != v1alpha1.ModeEnforce || states[1].Mode != v1alpha1.ModeAudit || states[0].DesiredRevision == states[1].DesiredRevision {
 		t.Errorf("states %v", states)
@@ -147,8 +142,7 @@ func TestClusterModesBecomeOverrides(t *testing.T) {
 	})
 	s.untilPlaced("m1")
 	s.untilStates("m2 still has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
-	s.push()
-	s.untilStates("m2 no longer has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
+	s.pushUntilStates("m2 no longer has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 }
 
 func TestForeignChangesOfTheFederatedObjectAreReverted(t *testing.T) {

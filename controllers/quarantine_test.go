@@ -85,8 +85,7 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 		return ""
 	})
 	other.untilPlaced("m1", "m2")
-	s.push()
-	s.untilStates("it catches up", bothRealized)
+	s.pushUntilStates("it catches up", bothRealized)
 }
 
 // memberCRD returns a CustomResourceDefinition that members serve.
@@ -157,13 +156,12 @@ func TestEnforceWaitsForLabelsInIdentities(t *testing.T) {
 	s.setting("m2", "labels", `k8s:app k8s:com\.trip/`)
 	s.untilStates("it is closed", bothRealized)
 	late.until("Enforce is applied", func() string {
-		late.push()
 		if !late.closing() {
 			return "it is still in Audit"
 		}
 		return ""
 	})
-	late.untilStates("both are closed", bothRealized)
+	late.pushUntilStates("both are closed", bothRealized)
 }
 
 // closing reports whether the resource's Federated object denies by default.
@@ -209,8 +207,7 @@ func TestMemberWhoseSettingsVoidPoliciesIsNotRealized(t *testing.T) {
 
 	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
 	s.untilStates("the members still have the policy of Enforce", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
-	s.push()
-	s.untilStates("it is audited", bothRealized)
+	s.pushUntilStates("it is audited", bothRealized)
 	s.setting("m2", "enable-non-default-deny-policies", "false")
 	s.untilStates("its agents would deny in Audit", oneRealized)
 }

@@ -52,8 +52,7 @@ func TestRemovalWaitsForEveryMemberThatEverHadIt(t *testing.T) {
 
 	s.members["m2"].proxy.Disconnect()
 	defer s.members["m2"].proxy.Reconnect()
-	s.push()
-	s.untilStates("m2 may still have it", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberUnreachable})
+	s.pushUntilStates("m2 may still have it", map[string]v1alpha1.MemberState{"m2": v1alpha1.MemberUnreachable})
 	if u, _ := s.federated(); u == nil || u.GetDeletionTimestamp() != nil {
 		t.Fatal("the federated object was deleted while a member that had it is unreachable")
 	}

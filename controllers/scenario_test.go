@@ -178,31 +178,49 @@ func (s *scenario) federatedOf(kind federation.Kind, name string) (*unstructured
 // another half second (condition.DeferralLimit), so statuses of an older generation or of other revisions than the written ones do not count.
 func (s *scenario) untilStates(what string, want map[string]v1alpha1.MemberState) {
 	s.Helper()
+	s.until(what, func() string { return s.haveStates(want) })
+}
+
+// pushUntilStates pushes, and again whenever the adapter writes the Federated object again, until the status of the ProtectedResource has
+// these states of the members.
+func (s *scenario) pushUntilStates(what string, want map[string]v1alpha1.MemberState) {
+	s.Helper()
+	pushed := int64(-1)
 	s.until(what, func() string {
-		got := map[string]v1alpha1.MemberState{}
-		p := s.protected()
-		reported := fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
-		for _, c := range p.Status.Conditions {
-			if c.ObservedGeneration != p.Generation {
-				return fmt.Sprintf("of generation %d, not of %d: %s", c.ObservedGeneration, p.Generation, reported)
-			}
+		if u, _ := s.federated(); u != nil && u.GetGeneration() != pushed {
+			pushed = u.GetGeneration()
+			s.push()
 		}
-		_, o := s.federated()
-		for _, c := range p.Status.Clusters {
-			got[string(c.Name)] = c.State
-			written := ""
-			if o != nil {
-				written = o.RevisionIn(string(c.Name))
-			}
-			if c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
-				return fmt.Sprintf("%s is to have %q: %s", c.Name, written, reported)
-			}
-		}
-		if maps.Equal(got, want) {
-			return ""
-		}
-		return reported
+		return s.haveStates(want)
 	})
+}
+
+// haveStates describes how the status of the ProtectedResource differs from these states of the members, or returns "".
+func (s *scenario) haveStates(want map[string]v1alpha1.MemberState) string {
+	s.Helper()
+	got := map[string]v1alpha1.MemberState{}
+	p := s.protected()
+	reported := fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
+	for _, c := range p.Status.Conditions {
+		if c.ObservedGeneration != p.Generation {
+			return fmt.Sprintf("of generation %d, not of %d: %s", c.ObservedGeneration, p.Generation, reported)
+		}
+	}
+	_, o := s.federated()
+	for _, c := range p.Status.Clusters {
+		got[string(c.Name)] = c.State
+		written := ""
+		if o != nil {
+			written = o.RevisionIn(string(c.Name))
+		}
+		if c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
+			return fmt.Sprintf("%s is to have %q: %s", c.Name, written, reported)
+		}
+	}
+	if maps.Equal(got, want) {
+		return ""
+	}
+	return reported
 }
 
 // push acts as KubeFed: it writes the Federated object to the members that can be reached, and reports that in its status. It first waits

@@ -96,8 +96,7 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 	s.create(&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.service, Annotations: map[string]string{v1alpha1.AnnotationTraces: other}},
 		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s.statement("one", "999")}}})
 	s.untilPlaced("m1", "m2")
-	s.push()
-	s.untilStates("both members are realized", bothRealized)
+	s.pushUntilStates("both members are realized", bothRealized)
 	got := s.untilSpans(grant, map[string]int{"unit.reconcile": 1, "unit.compile": 1, "unit.realize": 1, "member.realize": 2})
 	var members []string
 	for _, x := range got["member.realize"] {
@@ -160,8 +159,7 @@ func TestTraceEndsWithTheReadBack(t *testing.T) {
 		p.Annotations[v1alpha1.AnnotationTraces], p.Spec.Statements = annotation, nil
 	})
 	s.untilSpans(revocation, map[string]int{"unit.reconcile": 1, "unit.write": 1})
-	s.push()
-	s.untilStates("both members have the revocation", bothRealized)
+	s.pushUntilStates("both members have the revocation", bothRealized)
 	s.untilSpans(revocation, map[string]int{"unit.realize": 1, "member.realize": 2})
 	for _, x := range recorder.Started()[begun:] {
 		if id := x.SpanContext().TraceID().String(); id != revocation {
