@@ -2,13 +2,12 @@ package istio
 
 import (
 	"maps"
-	"math/rand/v2"
-	"net/netip"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 	"github.com/acp-io/acp/internal/norace"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -168,7 +167,7 @@ func TestAllowedWithin(t *testing.T) {
 }
 
 // alter changes a rule of ACP's a little, as a foreign policy may contain it.
-func (d dice) alter(rule map[string]any) map[string]any {
+func alter(d istiotest.Generator, rule map[string]any) map[string]any {
 	change := func(entry any, kind, field string, to func(values []any) []any) any {
 		of := maps.Clone(entry.(map[string]any)[kind].(map[string]any))
 		if of[field] = to(anyList(of[field])); len(anyList(of[field])) == 0 {
@@ -188,7 +187,9 @@ func (d dice) alter(rule map[string]any) map[string]any {
 		switch d.IntN(6) {
 		case 0:
 			entry = change(entry, "source", "principals", func([]any) []any {
-				return []any{pick(d, "cluster.local/ns/a/sa/app-888", "other.domain/ns/sa/sa/svc-cart", "*/sa/app-888", "*", "cluster.local/*", "*-888")}
+				return []any{
+					istiotest.Pick(d, "cluster.local/ns/a/sa/app-888", "other.domain/ns/sa/sa/svc-cart", "*/sa/app-888", "*", "cluster.local/*", "*-888"),
+				}
 			})
 		case 1:
 			entry = change(entry, "source", "notPrincipals", func([]any) []any { return nil })
@@ -199,7 +200,7 @@ func (d dice) alter(rule map[string]any) map[string]any {
 				if len(had) == 0 {
 					return nil
 				}
-				return []any{pick(d, "10.5.0.9/32", "10.5.0.0/24", "10.5.0.0/16", "10.4.0.0/15", "2001:db8::/32", "2001:db8:1::/48")}
+				return []any{istiotest.Pick(d, "10.5.0.9/32", "10.5.0.0/24", "10.5.0.0/16", "10.4.0.0/15", "2001:db8::/32", "2001:db8:1::/48")}
 			})
 		default:
 			entry = change(entry, "source", "principals", one)
@@ -212,11 +213,16 @@ func (d dice) alter(rule map[string]any) map[string]any {
 		entry := to[d.IntN(len(to))]
 		switch d.IntN(6) {
 		case 0:
-			entry = change(entry, "operation", "ports", func([]any) []any { return []any{pick(d, "6379", "6380", "80", "8080", "9121")} })
+			entry = change(entry, "operation", "ports", func([]any) []any { return []any{istiotest.Pick(d, "6379", "6380", "80", "8080", "9121")} })
 		case 1:
-			entry = change(entry, "operation", "methods", func([]any) []any { return []any{pick(d, "GET", "POST", "*", "P*")} })
+			entry = change(entry, "operation", "methods", func([]any) []any { return []any{istiotest.Pick(d, "GET", "POST", "*", "P*")} })
 		case 2:
-			entry = change(entry, "operation", "paths", func([]any) []any { return []any{pick(d, "/orders", "/orders/*", "/*", "*.css", "/orders/1")} })
+			entry = change(
+				entry,
+				"operation",
+				"paths",
+				func([]any) []any { return []any{istiotest.Pick(d, "/orders", "/orders/*", "/*", "*.css", "/orders/1")} },
+			)
 		default:
 			entry = change(entry, "operation", "ports", one)
 		}
@@ -233,17 +239,17 @@ func TestWithinLetsInNothing(t *testing.T) {
 	norace.SkipUnderRace(t)
 	within, opened := 0, 0
 	for seed := range uint64(1500) {
-		d := dice{rand.New(rand.NewPCG(seed, 11))}
-		s := policy.NewSnapshot(d.world(true))
+		d := istiotest.NewGenerator(seed, 11)
+		s := policy.NewSnapshot(d.World(true))
 		e, err := New(testConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
-		units := s.Compile(goldenTime)
+		units := s.Compile(istiotest.Noon)
 		e = e.WithUnits(units)
-		cluster := pick(d, "m1", "m2", "unnamed")
+		cluster := istiotest.Pick(d, "m1", "m2", "unnamed")
 		m := mesh{ambient: cluster == "m2"}
-		labels := pick(d, map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, map[string]string{"com.trip/site": "shop"},
+		labels := istiotest.Pick(d, map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, map[string]string{"com.trip/site": "shop"},
 			map[string]string{"com.trip/redis-cluster": "orders-cache", "com.trip/site": "shop"})
 		var own []*Allowed
 		var rules []any
@@ -282,7 +288,7 @@ func TestWithinLetsInNothing(t *testing.T) {
 				theirs = append(theirs, map[string]any{})
 				continue
 			}
-			theirs = append(theirs, d.alter(rules[d.IntN(len(rules))].(map[string]any)))
+			theirs = append(theirs, alter(d, rules[d.IntN(len(rules))].(map[string]any)))
 		}
 		spec["rules"] = theirs
 		both := mesh{ambient: m.ambient, policies: append([]authorizationPolicy(nil), m.policies...)}
@@ -294,17 +300,13 @@ func TestWithinLetsInNothing(t *testing.T) {
 			within++
 		}
 		for range 60 {
-			tr := d.sender(s).traffic
-			tr.port = pick[uint16](d, 6379, 6379, 6380, 80, 8080, 8080, 9121)
-			if tr.port == 80 || tr.port == 8080 {
-				tr.method, tr.path = pick(d, "GET", "POST", "PUT"), pick(d, "/", "/orders", "/orders/1", "/ordersx", "/a.css", "/axb")
-			}
+			tr := d.Connection(s, labels, cluster).Traffic
 			if !both.passes(labels, tr) || m.passes(labels, tr) {
 				continue
 			}
 			opened++
 			if inside {
-				t.Fatalf("seed %d: called within, and lets in %+v (%s)\n%v\n%v", seed, tr, netip.Addr.String(tr.address), spec, m.policies)
+				t.Fatalf("seed %d: called within, and lets in %+v (%s)\n%v\n%v", seed, tr, tr.Address, spec, m.policies)
 			}
 		}
 	}

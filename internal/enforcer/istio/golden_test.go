@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/testenv/golden"
 )
@@ -95,7 +96,7 @@ func parse[T any](t *testing.T, doc []byte) *T {
 
 func render(t *testing.T, e Enforcer, in policy.Input) []byte {
 	t.Helper()
-	units := policy.NewSnapshot(in).Compile(goldenTime)
+	units := policy.NewSnapshot(in).Compile(istiotest.Noon)
 	e = e.WithUnits(units)
 	var out, refused bytes.Buffer
 	for _, u := range units {

@@ -3,7 +3,6 @@ package istio
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -24,7 +24,14 @@ func testEnforcer(t *testing.T) Enforcer {
 }
 
 func testUnit() policy.Unit {
-	return policy.Unit{ID: "x", Resource: redis + "x", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce, Statements: []policy.UnitStatement{}}
+	return policy.Unit{
+		ID:         "x",
+		Resource:   istiotest.RedisHead + "x",
+		LabelKey:   "k",
+		LabelValue: "v",
+		Mode:       v1alpha1.ModeEnforce,
+		Statements: []policy.UnitStatement{},
+	}
 }
 
 func TestRenderRefusesUnusableUnits(t *testing.T) {
@@ -34,11 +41,14 @@ func TestRenderRefusesUnusableUnits(t *testing.T) {
 		wrong   bool
 		objects int
 	}{
-		"Good":     {reason: "a unit without statements is closed, not unusable", change: func(*policy.Unit) {}, objects: 1},
-		"Wildcard": {reason: "the units of the resources hold its allows", change: func(u *policy.Unit) { u.Resource, u.LabelValue = redis+"*", "" }},
-		"NoID":     {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }, wrong: true},
-		"NoKey":    {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }, wrong: true},
-		"NoValue":  {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }, wrong: true},
+		"Good": {reason: "a unit without statements is closed, not unusable", change: func(*policy.Unit) {}, objects: 1},
+		"Wildcard": {
+			reason: "the units of the resources hold its allows",
+			change: func(u *policy.Unit) { u.Resource, u.LabelValue = istiotest.RedisHead+"*", "" },
+		},
+		"NoID":    {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }, wrong: true},
+		"NoKey":   {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }, wrong: true},
+		"NoValue": {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }, wrong: true},
 		"NoStatements": {
 			reason: "it was not compiled for this enforcer, and would close what has grants",
 			change: func(u *policy.Unit) { u.Statements = nil }, wrong: true,
@@ -59,8 +69,8 @@ func TestRenderRefusesUnusableUnits(t *testing.T) {
 
 func TestRenderIsDeterministic(t *testing.T) {
 	for seed := range uint64(20) {
-		d := dice{rand.New(rand.NewPCG(seed, 8))}
-		units := policy.NewSnapshot(d.world(false)).Compile(goldenTime)
+		d := istiotest.NewGenerator(seed, 8)
+		units := policy.NewSnapshot(d.World(false)).Compile(istiotest.Noon)
 		e := testEnforcer(t).WithUnits(units)
 		for _, u := range units {
 			first, err := e.Render(u)

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 )
 
 // This file decides connections from AuthorizationPolicies alone. It is written from Istio's reference ("Authorization
@@ -42,16 +44,6 @@ type authorizationOperation struct {
 	NotPorts []string `json:"notPorts"`
 	Methods  []string `json:"methods"`
 	Paths    []string `json:"paths"`
-}
-
-// traffic is a connection, or a request, as the destination's proxy sees it.
-type traffic struct {
-	// principal is the identity in the client's certificate, without the scheme; "" for plain text.
-	principal string
-	address   netip.Addr
-	port      uint16
-	// method and path of a request; "" when the protocol is not HTTP.
-	method, path string
 }
 
 // mesh is the policies of one member's root namespace, and how they are enforced.
@@ -124,7 +116,7 @@ func (p *authorizationPolicy) check() error {
 
 // passes is the order of evaluation: a DENY that matches denies; without ALLOW policies all is allowed; an ALLOW that
 // matches allows; the rest is denied. AUDIT decides nothing.
-func (m *mesh) passes(labels map[string]string, t traffic) bool {
+func (m *mesh) passes(labels map[string]string, t istiotest.Traffic) bool {
 	var denies, allows []authorizationPolicy
 	for _, p := range m.policies {
 		if !p.selects(labels) {
@@ -154,7 +146,7 @@ func (p *authorizationPolicy) selects(labels map[string]string) bool {
 
 // matches: a policy matches if one of its rules does; a rule if one of its sources and one of its operations do, where
 // an absent list is any.
-func (m *mesh) matches(p authorizationPolicy, t traffic) bool {
+func (m *mesh) matches(p authorizationPolicy, t istiotest.Traffic) bool {
 	return slices.ContainsFunc(p.Rules, func(r authorizationRule) bool {
 		from := len(r.From) == 0
 		for _, f := range r.From {
@@ -169,26 +161,26 @@ func (m *mesh) matches(p authorizationPolicy, t traffic) bool {
 }
 
 // matches: all fields of a source have to.
-func (s *authorizationSource) matches(t traffic) bool {
-	return listed(s.Principals, t.principal, true) && !listed(s.NotPrincipals, t.principal, false) &&
-		inBlocks(s.IPBlocks, t.address, true) && !inBlocks(s.NotIPBlocks, t.address, false)
+func (s *authorizationSource) matches(t istiotest.Traffic) bool {
+	return listed(s.Principals, t.Principal, true) && !listed(s.NotPrincipals, t.Principal, false) &&
+		inBlocks(s.IPBlocks, t.Address, true) && !inBlocks(s.NotIPBlocks, t.Address, false)
 }
 
 // operates: all fields of an operation have to match. Where requests are not seen, because the protocol is not HTTP or
 // the member is ambient, an ALLOW about requests never matches, and a DENY matches without looking at them.
-func (m *mesh) operates(action string, o authorizationOperation, t traffic) bool {
-	port := fmt.Sprint(t.port)
+func (m *mesh) operates(action string, o authorizationOperation, t istiotest.Traffic) bool {
+	port := fmt.Sprint(t.Port)
 	if len(o.Ports) > 0 && !slices.Contains(o.Ports, port) || slices.Contains(o.NotPorts, port) {
 		return false
 	}
 	if len(o.Methods)+len(o.Paths) == 0 {
 		return true
 	}
-	if m.ambient || t.method == "" {
+	if m.ambient || t.Method == "" {
 		return action == "DENY"
 	}
-	path, _, _ := strings.Cut(t.path, "?")
-	return listed(o.Methods, t.method, true) && listed(o.Paths, path, true)
+	path, _, _ := strings.Cut(t.Path, "?")
+	return listed(o.Methods, t.Method, true) && listed(o.Paths, path, true)
 }
 
 // listed matches text with a list of exact texts, prefixes, suffixes, and "*" for any that is not empty. A list that is

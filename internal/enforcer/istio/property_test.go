@@ -4,49 +4,15 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 	"github.com/acp-io/acp/internal/norace"
 	"github.com/acp-io/acp/internal/policy"
 )
-
-// sender is a source as the statements and as the mesh know it.
-type sender struct {
-	query   policy.Query
-	traffic traffic
-	// unmeshed pods have a name in statements and no certificate.
-	unmeshed bool
-}
-
-func (d dice) sender(s *policy.Snapshot) sender {
-	labels := pick(d, map[string]string{"com.trip/appid": "888"}, map[string]string{"com.trip/appid": "889"}, map[string]string{"com.trip/service": "cart"},
-		map[string]string{"com.trip/service": "888"}, map[string]string{"com.trip/appid": "8889"})
-	x := sender{traffic: traffic{address: netip.MustParseAddr(pick(d, "10.0.3.4", "10.1.3.4", "fd00::7"))}}
-	switch d.IntN(6) {
-	case 0: // a node
-	case 1, 2:
-		x.query.Source = netip.MustParseAddr(pick(d, "10.5.0.9", "10.5.0.8", "10.5.7.7", "10.9.9.9", "2001:db8::1", "2001:db8:1::1", "2001:dead::1"))
-		x.traffic.address = x.query.Source
-	case 3:
-		x.query.Subjects, x.unmeshed = s.SubjectsOf(labels), true
-	default: // in the mesh; some from addresses outside the fleet, which must not count
-		x.query.Subjects = s.SubjectsOf(labels)
-		if d.IntN(4) == 0 {
-			x.traffic.address = netip.MustParseAddr(pick(d, "10.5.0.9", "10.5.0.8", "2001:db8::1"))
-		}
-		account := "app-" + labels["com.trip/appid"]
-		if v, ok := labels["com.trip/service"]; ok {
-			account = "svc-" + v
-		}
-		x.traffic.principal = pick(d, "cluster.local", "other.domain") + "/ns/" + pick(d, "a", "sa") + "/sa/" + account
-	}
-	return x
-}
 
 // outcome of comparing one world in one member.
 type outcome struct {
@@ -54,7 +20,7 @@ type outcome struct {
 	// let is how many connections passed in spite of refusals.
 	let           int
 	words         map[policy.Verdict]int
-	met           met
+	met           istiotest.Met
 	disagreements []string
 	// effective is how often the decision by what the members have was compared, and differs how often it differs from the
 	// statements as written, by the reason; untold are the differences without a reason, and the disagreements.
@@ -100,7 +66,7 @@ func (o *outcome) decideEffective(s *policy.Snapshot, q *policy.Query, passes bo
 }
 
 func newOutcome() outcome {
-	return outcome{words: map[policy.Verdict]int{}, met: met{}, differs: map[string]int{}}
+	return outcome{words: map[policy.Verdict]int{}, met: istiotest.Met{}, differs: map[string]int{}}
 }
 
 // worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
@@ -109,19 +75,19 @@ var worlds = flag.Uint64("worlds", 1000, "random worlds to compare, their seeds 
 // compare asks the statements and the mesh about random connections. change may break what is rendered.
 func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, change func(spec map[string]any) map[string]any) {
 	t.Helper()
-	d := dice{rand.New(rand.NewPCG(seed, 7))}
-	in := d.world(plain)
+	d := istiotest.NewGenerator(seed, 7)
+	in := d.World(plain)
 	e, err := New(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
 	s := policy.NewSnapshot(in)
-	units := s.Compile(goldenTime)
+	units := s.Compile(istiotest.Noon)
 	if knowing {
 		e = e.WithUnits(units)
 	}
-	cluster := pick(d, "m1", "m2", "m3", "unnamed")
+	cluster := istiotest.Pick(d, "m1", "m2", "m3", "unnamed")
 	m := mesh{ambient: cluster == "m2"}
 	refused := len(s.Refusals()) > 0 && !plain
 	for _, u := range units {
@@ -149,32 +115,17 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 		}
 	}
 	for range 30 {
-		labels := pick(
-			d,
-			map[string]string{"com.trip/redis-cluster": "bobs-cluster"},
-			map[string]string{"com.trip/site": "shop"},
-			map[string]string{
-				"com.trip/redis-cluster": "orders-cache",
-				"com.trip/site":          "shop",
-			},
-			map[string]string{"com.trip/redis-cluster": "bobs-cluster", "com.trip/site": "blog"},
-		)
-		x := d.sender(s)
-		if x.unmeshed && cluster == "m1" {
+		labels := istiotest.Pick(d, d.Destinations()...)
+		x := d.Connection(s, labels, cluster)
+		if x.Unmeshed && cluster == "m1" {
 			continue // mutual TLS is required: it cannot connect
 		}
-		q, tr := x.query, x.traffic
-		q.Resources, q.Cluster, q.At, q.Protocol = s.ResourcesOf(labels), cluster, goldenTime, v1alpha1.ProtocolTCP
-		q.Port = pick[uint16](d, 6379, 6379, 6380, 16380, 80, 8080, 8080, 9121)
-		if q.Port == 80 || q.Port == 8080 { // their protocol is HTTP, so a request is what is decided
-			q.Method, q.Path = pick(d, "GET", "POST", "PUT"), pick(d, "/", "/orders", "/orders/1", "/ordersx", "/a.css", "/axb")
-		}
-		tr.port, tr.method, tr.path = q.Port, q.Method, q.Path
+		q, tr := x.Query, x.Traffic
 		decision := s.Decide(q)
 		means := decision.Verdict != policy.Denied && decision.Verdict != policy.DefaultDenied
 		passes := m.passes(labels, tr)
-		exact := !refused && !x.unmeshed && sameMode(s, q)
-		if knowing && change == nil && !x.unmeshed {
+		exact := !refused && !x.Unmeshed && istiotest.SameMode(s, &q)
+		if knowing && change == nil && !x.Unmeshed {
 			out.decideEffective(s, &q, passes, fmt.Sprintf("seed %d in %s", seed, cluster), m.policies)
 		}
 		switch {
@@ -183,7 +134,7 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 				seed, cluster, passes, decision.Verdict, decision.Statements, q, tr, m.policies))
 		case exact:
 			out.exact++
-			out.met.add(features(in, s, q, decision))
+			out.met.Add(istiotest.Features(&in, s, &q, &decision))
 			out.words[decision.Verdict]++
 		case passes != means:
 			out.stricter++
@@ -191,16 +142,6 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 			out.let++
 		}
 	}
-}
-
-// sameMode reports whether all of the destination's resources have one mode. An allow of a resource in Audit or Observe
-// cannot open, for Istio, what another resource of the pod closes.
-func sameMode(s *policy.Snapshot, q policy.Query) bool {
-	modes := map[v1alpha1.Mode]bool{}
-	for _, r := range q.Resources {
-		modes[s.EffectiveMode(r, q.Cluster, q.At)] = true
-	}
-	return len(modes) == 1 || len(q.Resources) == 0
 }
 
 func TestMeshAgreesWithDecide(t *testing.T) {
@@ -241,7 +182,7 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 					t.Errorf("only %d of the compared decisions are %s", out.words[w], w)
 				}
 			}
-			if missing := out.met.missing(); tc.plain && len(missing) > 0 {
+			if missing := out.met.Missing(); tc.plain && len(missing) > 0 {
 				t.Errorf("never compared: %s", strings.Join(missing, ", "))
 			}
 			t.Logf("seeds 0 to %d; how often features and pairs of them met: %v", *worlds-1, out.met)
@@ -261,26 +202,25 @@ func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
 	}
 	compared, differ := 0, 0
 	for seed := range uint64(1000) {
-		d := dice{rand.New(rand.NewPCG(seed, 19))}
-		in := d.world(false)
+		d := istiotest.NewGenerator(seed, 19)
+		in := d.World(false)
 		in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
 		s := policy.NewSnapshot(in)
 		for range 6 {
-			x := d.sender(s)
-			q := x.query
-			q.Resources, q.Cluster, q.At, q.Protocol = several(
+			q := d.Sender(s).Query
+			q.Resources, q.Cluster, q.At, q.Protocol = istiotest.Several(
 				d,
 				2,
-				redis+"bobs-cluster",
-				sites+"shop",
-			), pick(
+				istiotest.RedisHead+"bobs-cluster",
+				istiotest.SiteHead+"shop",
+			), istiotest.Pick(
 				d,
 				"m1",
 				"m2",
 				"m3",
 				"",
-			), goldenTime, v1alpha1.ProtocolTCP
-			q.Port = pick[uint16](d, 6379, 6380, 80, 8080, 9121)
+			), istiotest.Noon, v1alpha1.ProtocolTCP
+			q.Port = istiotest.Pick[uint16](d, 6379, 6380, 80, 8080, 9121)
 			if slices.ContainsFunc(q.Resources, func(r string) bool { _, ok := s.ResourceClassOf(r); return !ok }) {
 				continue // such a resource cannot be onboarded
 			}

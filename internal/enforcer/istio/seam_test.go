@@ -1,17 +1,17 @@
 package istio
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/acp-io/acp/internal/enforcer/enforcertest"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 func TestSeam(t *testing.T) {
 	for seed := range uint64(60) {
-		d := dice{rand.New(rand.NewPCG(seed, 10))}
-		units := policy.NewSnapshot(d.world(seed%2 == 0)).Compile(goldenTime)
+		d := istiotest.NewGenerator(seed, 10)
+		units := policy.NewSnapshot(d.World(seed%2 == 0)).Compile(istiotest.Noon)
 		enforcertest.Check(t, testEnforcer(t).WithUnits(units), units)
 	}
 }

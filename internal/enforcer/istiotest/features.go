@@ -1,4 +1,4 @@
-package istio
+package istiotest
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ var impossible = []string{
 	"audit with enforce", "audit with deny", "deny with temporary audit", "enforce with temporary audit",
 }
 
-// features of one decision.
-func features(in policy.Input, s *policy.Snapshot, q policy.Query, d policy.Decision) []string {
+// Features returns the features of one decision.
+func Features(in *policy.Input, s *policy.Snapshot, q *policy.Query, d *policy.Decision) []string {
 	has := map[string]bool{
 		"ambient":         q.Cluster == "m2",
 		"deny":            d.Verdict == policy.Denied,
@@ -51,7 +51,7 @@ func features(in policy.Input, s *policy.Snapshot, q policy.Query, d policy.Deci
 			}
 			has["validity"] = has["validity"] || st.NotBefore != nil || st.NotAfter != nil
 			has["anyone"] = has["anyone"] || slices.Contains(st.Subjects, "*")
-			has["range"] = has["range"] || q.Source.IsValid() && strings.Contains(fmt.Sprint(st.Subjects), cidr)
+			has["range"] = has["range"] || q.Source.IsValid() && strings.Contains(fmt.Sprint(st.Subjects), CIDRHead)
 			has["wildcard resource"] = has["wildcard resource"] || strings.Contains(fmt.Sprint(st.Resources), "*")
 		}
 	}
@@ -64,10 +64,11 @@ func features(in policy.Input, s *policy.Snapshot, q policy.Query, d policy.Deci
 	return out
 }
 
-// met counts features, and pairs of them, over decisions.
-type met map[string]int
+// Met counts features, and pairs of them, over decisions.
+type Met map[string]int
 
-func (m met) add(features []string) {
+// Add counts the features of a decision.
+func (m Met) Add(features []string) {
 	for i, f := range features {
 		m[f]++
 		for _, g := range features[i+1:] {
@@ -76,8 +77,8 @@ func (m met) add(features []string) {
 	}
 }
 
-// missing are the features, and the possible pairs, that never met.
-func (m met) missing() []string {
+// Missing returns the features, and the possible pairs, that never met.
+func (m Met) Missing() []string {
 	var out []string
 	for i, f := range allFeatures {
 		if m[f] == 0 {
