@@ -202,6 +202,14 @@ conformance: parts ## Compare decisions and renderings with Cilium's own engine 
 	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
 
+ISTIO_WORLDS ?= 600
+
+.PHONY: conformance-istio
+conformance-istio: parts ## Compare decisions with what a real istiod makes of the policies, in ISTIO_WORLDS random worlds from SEED on (builds istiod, minutes the first time)
+	@$(BIN)/acp-playground parts istio
+	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
+		go test -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+
 STEPS ?= 200
 SEED ?= 0
 

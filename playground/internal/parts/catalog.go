@@ -39,6 +39,7 @@ const (
 	KubeFed      = "kubefed"
 	Dataplane    = "dataplane"
 	Konnectivity = "konnectivity"
+	Istio        = "istio"
 )
 
 // These are the names of the parts of a real node; see ForNodes.
@@ -61,6 +62,8 @@ const (
 	ACPDataplane  = "acp-dataplane"
 	ProxyServer   = "proxy-server"
 	ProxyAgent    = "proxy-agent"
+	Istiod        = "istiod"
+	IstioCRDs     = "istio-crds.yaml"
 
 	Kubelet               = "kubelet"
 	KubeControllerManager = "kube-controller-manager"
@@ -88,6 +91,12 @@ func ForTests() []Part {
 		Dir:      "playground/parts/konnectivity",
 		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
 		Expect:   "about 1 min the first time",
+	}, {
+		Name:     Istio,
+		Dir:      "playground/parts/istio",
+		Programs: map[string]string{Istiod: "istio.io/istio/pilot/cmd/pilot-discovery"},
+		Expect:   "about 10 min the first time",
+		After:    copyIstioCRDs,
 	}, ciliumPart(CiliumPrevious)}
 }
 
@@ -200,6 +209,19 @@ func Select(names ...string) ([]Part, error) {
 		out = append(out, known[at])
 	}
 	return out, nil
+}
+
+// copyIstioCRDs copies Istio's CRDs from the version of its module that is built.
+func copyIstioCRDs(ctx context.Context, moduleDir, out string) error {
+	dir, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", "istio.io/istio")
+	if err != nil {
+		return fmt.Errorf("find the sources of Istio: %w", err)
+	}
+	crds, err := os.ReadFile(filepath.Join(dir, "manifests/charts/base/files/crd-all.gen.yaml"))
+	if err != nil {
+		return fmt.Errorf("read the CRDs of Istio: %w", err)
+	}
+	return os.WriteFile(filepath.Join(out, IstioCRDs), crds, 0o644)
 }
 
 // copyKubeFedCRDs copies KubeFed's CRDs from the version of its module that is built.

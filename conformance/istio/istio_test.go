@@ -1,0 +1,248 @@
+package istio
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+var (
+	worlds    = flag.Uint64("worlds", 600, "how many random worlds to compare")
+	firstSeed = flag.Uint64("seed", 0, "the seed of the first world; the others follow")
+)
+
+const (
+	// connections is the number of connections to each pod of a world.
+	connections = 60
+	// batch is the number of worlds that are in the API server at the same time.
+	batch = 200
+	// leastDecisions is a lower bound with the defaults, so that a change of the worlds cannot reduce the coverage unnoticed.
+	leastDecisions = 100_000
+)
+
+// members are those whose dataplane are sidecars: with mutual TLS, too old, without a declaration of their own. That of ambient has
+// ztunnel.
+var members = []string{"m1", "m1", "unnamed", "unnamed", "m3"}
+
+const ambient = "m2"
+
+// newWorlds generates worlds from a seed on. Each has names of its own.
+func newWorlds(t *testing.T, members []string, from, n uint64, mutant func(map[string]any) map[string]any) []*world {
+	t.Helper()
+	var out []*world
+	for seed := from; seed < from+n; seed++ {
+		w, err := newWorld(seed, fmt.Sprint("-", seed), members[seed%uint64(len(members))], mutant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// run writes the worlds, compares them, and deletes them. It returns the first disagreement.
+func run(t *testing.T, p *controlPlane, all []*world, out *tally) string {
+	t.Helper()
+	var objects []enforcer.Object
+	for _, w := range all {
+		objects = append(objects, w.objects...)
+	}
+	if err := p.write(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	out.objects += len(objects)
+	for _, w := range all {
+		out.worlds++
+		for _, labels := range w.dice.Destinations() {
+			proxy, err := sidecarOf(t.Context(), p.istiod, labels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			disagreement, err := w.compare(labels, proxy, connections, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if disagreement != "" {
+				return disagreement
+			}
+		}
+	}
+	return ""
+}
+
+// TestIstioAgrees compares the decisions of random worlds with the configuration that istiod sends to sidecars.
+func TestIstioAgrees(t *testing.T) {
+	p := startControlPlane(t)
+	out := newTally()
+	t.Logf("seeds %d to %d", *firstSeed, *firstSeed+*worlds-1)
+	for from := *firstSeed; from < *firstSeed+*worlds; from += batch {
+		if disagreement := run(t, p, newWorlds(t, members, from, min(batch, *firstSeed+*worlds-from), nil), out); disagreement != "" {
+			t.Fatal(disagreement)
+		}
+	}
+	t.Logf("%d decisions in %d worlds with %d policies, %d of them about requests, %d as written, %d changed by what is left out: %v",
+		out.decisions, out.worlds, out.objects, out.requests, out.exact, out.differs, out.verdicts)
+	if *worlds < 600 {
+		return // too few for the counts below, which are about the defaults
+	}
+	if out.decisions < leastDecisions || out.requests < leastDecisions/4 || out.exact < leastDecisions/4 || out.differs < leastDecisions/100 {
+		t.Error("too few decisions were compared")
+	}
+	for _, v := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+		if out.verdicts[v] < leastDecisions/200 {
+			t.Errorf("only %d decisions were %s: a mistake there would not be noticed", out.verdicts[v], v)
+		}
+	}
+	for _, missing := range out.met.Missing() {
+		if !strings.Contains(missing, "ambient") { // See TestZtunnelAgrees.
+			t.Errorf("%s never met in a decision", missing)
+		}
+	}
+}
+
+// runAmbient is run with pods that ztunnel protects.
+func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) string {
+	t.Helper()
+	var objects []enforcer.Object
+	pods := map[string]map[string]string{}
+	enforcing := map[string]int{} // the policies of each pod that are not AUDIT
+	for _, w := range all {
+		objects = append(objects, w.objects...)
+		for i, labels := range w.dice.Destinations() {
+			name := podName(w, i)
+			pods[name] = labels
+			for j := range w.objects {
+				if w.objects[j].Spec["action"] != "AUDIT" && selects(&w.objects[j], labels) {
+					enforcing[name]++
+				}
+			}
+		}
+	}
+	if err := p.write(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.createPods(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(p.clear(t.Context()), p.deletePods(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	state, err := p.untilAmbient(t.Context(), enforcing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.objects += len(objects)
+	for _, w := range all {
+		out.worlds++
+		for i, labels := range w.dice.Destinations() {
+			disagreement, err := w.compare(labels, state[podName(w, i)], connections, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if disagreement != "" {
+				return disagreement
+			}
+		}
+	}
+	return ""
+}
+
+func podName(w *world, i int) string { return fmt.Sprintf("pod-%d-%d", w.seed, i) }
+
+// selects reports whether a policy selects pods with these labels.
+func selects(o *enforcer.Object, labels map[string]string) bool {
+	matched, _, err := unstructured.NestedStringMap(o.Spec, "selector", "matchLabels")
+	for k, v := range matched {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// TestZtunnelAgrees compares the decisions of random worlds in ambient with what istiod sends to ztunnel.
+func TestZtunnelAgrees(t *testing.T) {
+	p := startControlPlane(t)
+	out := newTally()
+	for from := *firstSeed; from < *firstSeed+*worlds/2; from += batch {
+		all := newWorlds(t, []string{ambient}, from, min(batch, *firstSeed+*worlds/2-from), nil)
+		if disagreement := runAmbient(t, p, all, out); disagreement != "" {
+			t.Fatal(disagreement)
+		}
+	}
+	t.Logf("%d decisions in %d worlds with %d policies, %d as written, %d changed by what is left out: %v",
+		out.decisions, out.worlds, out.objects, out.exact, out.differs, out.verdicts)
+	if *worlds < 600 {
+		return
+	}
+	if out.decisions < leastDecisions/3 || out.exact < leastDecisions/16 || out.differs < leastDecisions/300 {
+		t.Error("too few decisions were compared")
+	}
+}
+
+// TestMutantsAreDetected checks that the comparison detects each deliberate mistake of the translation.
+func TestMutantsAreDetected(t *testing.T) {
+	p := startControlPlane(t)
+	mutants := istiotest.Mutants()
+	for _, name := range slices.Sorted(maps.Keys(mutants)) {
+		t.Run(name, func(t *testing.T) {
+			for from := uint64(0); from < 600; from += 60 {
+				if disagreement := run(t, p, newWorlds(t, members, from, 60, mutants[name]), newTally()); disagreement != "" {
+					t.Log(disagreement)
+					return
+				}
+			}
+			t.Error("not detected")
+		})
+	}
+	t.Run("AuditDeniesInAmbient", func(t *testing.T) {
+		all := newWorlds(t, []string{ambient}, 0, 60, mutants["AuditDenies"])
+		if disagreement := runAmbient(t, p, all, newTally()); disagreement == "" {
+			t.Error("not detected")
+		}
+	})
+	t.Run("AnyPortInAmbient", func(t *testing.T) {
+		all := newWorlds(t, []string{ambient}, 0, 60, mutants["AnyPort"])
+		if disagreement := runAmbient(t, p, all, newTally()); disagreement == "" {
+			t.Error("not detected")
+		}
+	})
+}
+
+// TestIstiodAcceptsPolicies checks that istiod's validation accepts every policy without a warning.
+func TestIstiodAcceptsPolicies(t *testing.T) {
+	p := startControlPlane(t)
+	objects := 0
+	for _, w := range newWorlds(t, members, 0, 100, nil) {
+		for i := range w.objects {
+			objects++
+			if err := p.validate(t.Context(), &w.objects[i]); err != nil {
+				t.Errorf("%s of the world of seed %d: %v\n%v", w.objects[i].Name, w.seed, err, w.objects[i].Spec)
+			}
+		}
+	}
+	if objects < 200 {
+		t.Errorf("only %d policies were validated", objects)
+	}
+	bad := enforcer.Object{GroupVersion: "security.istio.io/v1", Kind: "AuthorizationPolicy", Name: "bad", Spec: map[string]any{"action": "DENY"}}
+	if err := p.validate(t.Context(), &bad); err == nil {
+		t.Error("the webhook accepts a DENY policy without rules, so it is not the one that validates")
+	}
+}

@@ -1,0 +1,193 @@
+package istio
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
+)
+
+const (
+	// strict and plain are the namespaces of the servers: with mutual TLS, and without TLS.
+	strict, plain = "strict", "plain"
+	serverWorlds  = 60
+	serverBatch   = 10
+	// requestsEach is the number of requests to each server.
+	requestsEach  = 16
+	leastRequests = 2000
+)
+
+// TestServersAgree compares decisions with requests to gRPC servers, which enforce what istiod sends them.
+func TestServersAgree(t *testing.T) {
+	p := startControlPlane(t)
+	for _, name := range []string{strict, plain} {
+		if err := p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mutual := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": map[string]any{"name": "default", "namespace": strict},
+		"spec": map[string]any{"mtls": map[string]any{"mode": "STRICT"}},
+	}}
+	if err := p.client.Create(t.Context(), mutual); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := newAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ca.issue("cluster.local/ns/"+strict+"/sa/server", "server"); err != nil {
+		t.Fatal(err)
+	}
+	c := &caller{authority: ca, issued: map[string]tls.Certificate{}}
+	requests, allowed, refused, skipped := 0, 0, 0, 0
+	for from := uint64(0); from < serverWorlds; from += serverBatch {
+		worlds := newWorlds(t, members, from, serverBatch, nil)
+		for _, w := range worlds {
+			if err := p.write(t.Context(), w.objects); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, w := range worlds {
+			for j, labels := range w.dice.Destinations() {
+				side, err := sidecarOf(t.Context(), p.istiod, labels)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if allowsNothing(side.http) {
+					skipped++ // Istiod sends gRPC servers no rules in this case.
+					continue
+				}
+				for _, in := range []string{strict, plain} {
+					x := pod{in: in, name: fmt.Sprintf("w%d-%d", w.seed, j), labels: labels,
+						at: netip.AddrFrom4([4]byte{10, 200, byte(i), byte(2*j + map[string]int{strict: 0, plain: 1}[in])})} //nolint:gosec // small
+					s := x.start(t, p, ca)
+					for range requestsEach {
+						q := w.dice.Connection(w.s, labels, w.member)
+						if q.Unmeshed || (q.Traffic.Principal != "") != (in == strict) {
+							continue
+						}
+						q.Query.Port = istiotest.Pick(w.dice, serverPorts...)
+						q.Query.Method, q.Query.Path = "POST", istiotest.Pick(w.dice, requestPaths...)
+						q.Traffic.Port, q.Traffic.Method, q.Traffic.Path = q.Query.Port, q.Query.Method, q.Query.Path
+						got, err := c.request(t.Context(), s, q.Traffic)
+						if err != nil {
+							t.Fatal(err)
+						}
+						effective := w.s.DecideEffective(&q.Query)
+						if got != effective.Verdict.LetsThrough() {
+							t.Fatalf("seed %d in %s: the server lets it through: %v; decided is %s (%s): %+v to %v",
+								w.seed, w.member, got, effective.Verdict, effective.Explain(), q, labels)
+						}
+						if evaluated, err := passes(side.http, q.Traffic); err != nil || evaluated != got {
+							t.Fatalf("seed %d: the server lets it through: %v; the evaluator says %v (%v): %+v", w.seed, got, evaluated, err, q)
+						}
+						if requests++; got {
+							allowed++
+						} else {
+							refused++
+						}
+					}
+					s.grpc.Stop()
+					x.remove(t, p)
+				}
+			}
+		}
+		if err := p.clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d requests: %d let through, %d refused; %d pods without servers, because nobody is allowed", requests, allowed, refused, skipped)
+	if requests < leastRequests || allowed < leastRequests/5 || refused < leastRequests/5 {
+		t.Error("too few requests were compared")
+	}
+}
+
+// allowsNothing reports whether policies close the pod and none of them has a rule. Istiod sends sidecars a rule that matches nothing then.
+func allowsNothing(filters []*rbacv3.RBAC) bool {
+	closes := false
+	for _, f := range filters {
+		if f == nil || f.GetAction() != rbacv3.RBAC_ALLOW {
+			continue
+		}
+		closes = true
+		for _, p := range f.GetPolicies() {
+			if len(p.GetPermissions()) != 1 || !p.GetPermissions()[0].GetNotRule().GetAny() {
+				return false
+			}
+		}
+	}
+	return closes
+}
+
+// pod is a pod with a server.
+type pod struct {
+	in, name string
+	labels   map[string]string
+	at       netip.Addr
+}
+
+// objects returns the pod and its service, which tell istiod the address and the ports.
+func (x *pod) objects() (*corev1.Pod, *corev1.Service) {
+	labels := map[string]string{"app": x.name}
+	for k, v := range x.labels {
+		labels[k] = v
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: x.in, Name: x.name, Labels: labels},
+		Spec: corev1.PodSpec{NodeName: "node", ServiceAccountName: "default", Containers: []corev1.Container{{Name: "server", Image: "server"}}}}
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: x.in, Name: x.name}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": x.name}}}
+	for _, port := range serverPorts {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("grpc-", port), Port: int32(port), TargetPort: intstr.FromInt32(int32(port))})
+	}
+	return p, s
+}
+
+// start creates the pod's objects and starts its server.
+func (x *pod) start(t *testing.T, p *controlPlane, ca *authority) *server {
+	t.Helper()
+	object, service := x.objects()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: x.in, Name: "default"}}
+	if err := client.IgnoreAlreadyExists(p.client.Create(t.Context(), account)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	object.Status = runningAt(x.at.String())
+	if err := p.client.Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServer(p.istiod.Target(), ca.dir, x.in, x.name, x.at, object.Labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.grpc.Stop)
+	if err := s.untilServing(); err != nil {
+		t.Fatalf("%s: %v", x.name, err)
+	}
+	return s
+}
+
+// remove deletes the pod's objects.
+func (x *pod) remove(t *testing.T, p *controlPlane) {
+	t.Helper()
+	object, service := x.objects()
+	for _, o := range []client.Object{object, service} {
+		if err := p.client.Delete(context.WithoutCancel(t.Context()), o, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
