@@ -1,13 +1,16 @@
 package controllers_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
 // TestHostNetworkPodsAreReported checks that a member with a pod of an enforced resource on its node's network, which no policy selects, is
@@ -32,4 +35,46 @@ func TestHostNetworkPodsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untilStates("it is gone", bothRealized)
+}
+
+// TestPodsWithoutProxyAreReported checks that a member is not realized while a pod of a resource that Istio enforces has no proxy, and that
+// the message names the pod.
+func TestPodsWithoutProxyAreReported(t *testing.T) {
+	f, admin := istioFleet(t)
+	s := enforcedBy(t, f, "proxies", v1alpha1.EnforcerIstio)
+	s.distributed("it is realized", bothRealized)
+	pod := func(name string, annotations map[string]string) *corev1.Pod {
+		value := strings.TrimPrefix(string(s.resource()), "trnv1:rsc:trip-com:proxies:clusters:")
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"com.trip/proxies": value}, Annotations: annotations},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "redis", Image: "redis"}}},
+		}
+	}
+	bare := pod("bare", nil)
+	for _, p := range []*corev1.Pod{
+		pod("injected", map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}),
+		pod("redirected", map[string]string{"ambient.istio.io/redirection": "enabled"}),
+		pod("undecided", map[string]string{"ambient.istio.io/redirection": "pending"}),
+		bare,
+	} {
+		if err := admin.Create(s.ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
+	s.distributedBecause("two pods have no proxy", half, "default/bare, default/undecided")
+	if m := s.message("m2"); strings.Contains(m, "injected") || strings.Contains(m, "redirected") {
+		t.Errorf("%q", m)
+	}
+	s.untilMemberStatus("it is a finding of the member", "m2", func(st v1alpha1.MemberClusterStatus) bool {
+		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.UnproxiedPods && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, "default/bare")
+		})
+	})
+	for _, p := range []*corev1.Pod{bare, pod("undecided", nil)} {
+		if err := admin.Delete(s.ctx, p, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.distributed("every pod has a proxy", bothRealized)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/memberhealth"
@@ -33,14 +32,7 @@ func (s *setup) addHealthChecks() error {
 		return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
 	}
 	read := func(ctx context.Context, c federation.Cluster) preflight.Facts {
-		var labels []string
-		for _, k := range keys() {
-			if !k.GuardedOnly {
-				labels = append(labels, k.Label)
-			}
-		}
-		slices.Sort(labels)
-		return host.FactsWith(ctx, c, slices.Compact(labels))
+		return host.FactsWith(ctx, c, keys())
 	}
 	s.health = &memberhealth.Inspector{
 		Clusters: s.fleet.Clusters, Read: read, Timing: s.config.Checks, Log: s.mgr.GetLogger().WithName("members"),

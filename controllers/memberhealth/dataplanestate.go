@@ -20,7 +20,7 @@ type dataplaneState struct {
 	known bool
 	// facts are the facts of the last read.
 	facts preflight.Facts
-	// podsOld reports that the pods on their node's network are those of an earlier read.
+	// podsOld reports that the pods that no policy protects are those of an earlier read.
 	podsOld bool
 	// invalidating are the findings that change the meaning of policies.
 	invalidating []preflight.Finding
@@ -72,6 +72,24 @@ func (i *Inspector) HostPods(cluster, key, value string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.members[cluster].facts.HostPods.Describe(key, value)
+}
+
+// Unproxied returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
+// Istio's: the pods have no proxy, or it is not known. It returns zero if the last check found none.
+func (i *Inspector) Unproxied(cluster, key, value string) message.Message {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	m := i.members[cluster]
+	switch {
+	case !m.known:
+		return message.StateUnproxiedUnknown(unknownYet())
+	case !m.facts.Unproxied.Unread.IsZero():
+		return message.StateUnproxiedUnknown(m.facts.Unproxied.Unread)
+	}
+	if pods := m.facts.Unproxied.Describe(key, value); !pods.IsZero() {
+		return message.StateUnproxied(pods)
+	}
+	return message.Message{}
 }
 
 // MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero if they have all of
@@ -235,10 +253,10 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 	i.mu.Lock()
 	before, podsOld := i.members[cluster], false
-	if before.known && !facts.HostPods.Unread.IsZero() && before.facts.HostPods.Unread.IsZero() && !before.podsOld {
+	if before.known && podsUnread(facts) && !podsUnread(&before.facts) && !before.podsOld {
 		// One failed list must not make every unit of the member unknown; the next check decides.
 		kept := *facts
-		kept.HostPods = before.facts.HostPods
+		kept.HostPods, kept.Unproxied = before.facts.HostPods, before.facts.Unproxied
 		facts = &kept
 		podsOld = true
 	}
@@ -250,7 +268,9 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 	changed := !before.known || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
-		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string])
+		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
+		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
+		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()
@@ -275,6 +295,11 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	if i.Changed != nil {
 		i.Changed(cluster)
 	}
+}
+
+// podsUnread reports whether it is not known which pods no policy protects.
+func podsUnread(f *preflight.Facts) bool {
+	return !f.HostPods.Unread.IsZero() || !f.Unproxied.Unread.IsZero()
 }
 
 // neverAnswered reports whether the member is recorded as never having answered. The caller must hold the lock.

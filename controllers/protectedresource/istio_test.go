@@ -220,3 +220,30 @@ func TestFoldWildcards(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsWithoutProxyAreNotEnforced checks that a member with a pod of the resource that no proxy protects is not realized, and only for
+// classes that Istio enforces.
+func TestPodsWithoutProxyAreNotEnforced(t *testing.T) {
+	both := []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
+	for _, c := range []struct {
+		reason    string
+		enforcers []v1alpha1.EnforcerName
+		now       Members
+		m1        v1alpha1.MemberState
+	}{
+		{"every pod has a proxy", both[1:], sound{}, v1alpha1.MemberRealized},
+		{"a pod has none", both[1:], unmeshed{member: "m1", key: redisKey, value: "x"}, v1alpha1.MemberPending},
+		{"the policy of Cilium protects it, that of Istio does not", both, unmeshed{member: "m1", key: redisKey, value: "x"}, v1alpha1.MemberPending},
+		{"the class names only Cilium", both[:1], unmeshed{member: "m1", key: redisKey, value: "x"}, v1alpha1.MemberRealized},
+		{"it is of another resource", both[1:], unmeshed{member: "m1", key: redisKey, value: "y"}, v1alpha1.MemberRealized},
+		{"it is in another member", both[1:], unmeshed{member: "m2", key: redisKey, value: "x"}, v1alpha1.MemberRealized},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := newScene(t, "m1", "m2")
+			s.enforcers, s.members = c.enforcers, c.now
+			if m1 := s.settle()["m1"]; m1.State != c.m1 || (c.m1 == v1alpha1.MemberPending) != strings.Contains(m1.Message, "ns/redis-0") {
+				t.Errorf("%+v, want %s", m1, c.m1)
+			}
+		})
+	}
+}

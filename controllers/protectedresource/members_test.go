@@ -14,6 +14,7 @@ type sound struct{}
 func (sound) Unenforced(string, []string) (none message.Message)    { return none }
 func (sound) MissingLabels(string, []string) (none message.Message) { return none }
 func (sound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (sound) Unproxied(_, _, _ string) (none message.Message)       { return none }
 func (sound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -26,6 +27,7 @@ func (u unsound) Unenforced(cluster string, _ []string) message.Message {
 }
 func (unsound) MissingLabels(string, []string) (none message.Message) { return none }
 func (unsound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (unsound) Unproxied(_, _, _ string) (none message.Message)       { return none }
 func (unsound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -50,8 +52,9 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 	return l.lack(cluster, keys).Why
 }
 
-func (labelless) HostPods(_, _, _ string) (none message.Message) { return none }
-func (labelless) MeaningChanged(string) (none message.Message)   { return none }
+func (labelless) HostPods(_, _, _ string) (none message.Message)  { return none }
+func (labelless) Unproxied(_, _, _ string) (none message.Message) { return none }
+func (labelless) MeaningChanged(string) (none message.Message)    { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
@@ -72,6 +75,19 @@ type hosted struct {
 func (h hosted) HostPods(cluster, key, value string) message.Message {
 	if cluster == h.member && key == h.key && value == h.value {
 		return message.Verbatim("ns/redis-0")
+	}
+	return message.Message{}
+}
+
+// unmeshed are members of which some have pods with a label that have no proxy.
+type unmeshed struct {
+	sound
+	member, key, value string
+}
+
+func (u unmeshed) Unproxied(cluster, key, value string) message.Message {
+	if cluster == u.member && key == u.key && value == u.value {
+		return message.StateUnproxied(message.Verbatim("ns/redis-0"))
 	}
 	return message.Message{}
 }

@@ -50,6 +50,8 @@ type enforcement struct {
 	MissingSelectorLabels message.Message
 	// HostPods lists the pods of the resource that use the network of their node, or is zero.
 	HostPods message.Message
+	// Unproxied is the reason why Istio does not enforce the policy for every pod of the resource, or zero.
+	Unproxied message.Message
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }
@@ -177,6 +179,9 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		if f.wildcard() {
 			e.MissingSelectorLabels = r.Members.MissingLabels(cluster, keys)
 		}
+	}
+	if f.enforcedBy(v1alpha1.EnforcerIstio) {
+		e.Unproxied = r.Members.Unproxied(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
 	}
 	for _, name := range dataplanes {
 		if f.enforcedBy(name) {

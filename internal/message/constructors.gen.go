@@ -3129,6 +3129,16 @@ func PreflightTokenRefused() Message {
 	return Message{Code: "preflight.token-refused", Text: "it refuses the token"}
 }
 
+// PreflightUnproxiedPods is "pods with the label {label} of class {class} have no proxy of Istio, so no policy of Istio is enforced for them: {pods}".
+func PreflightUnproxiedPods(label string, class string, pods Message) Message {
+	return build("preflight.unproxied-pods", param{"class", class}, param{"label", label}, param{"pods", pods})
+}
+
+// PreflightUnproxiedUnread is "whether pods of Istio's classes have a proxy is unknown: {reason}".
+func PreflightUnproxiedUnread(reason Message) Message {
+	return build("preflight.unproxied-unread", param{"reason", reason})
+}
+
 // PreflightUnreachable is "the cluster does not answer: {reason}".
 func PreflightUnreachable(reason Message) Message {
 	return build("preflight.unreachable", param{"reason", reason})
@@ -3407,6 +3417,11 @@ func RemedyFixIstioKind() Message {
 // RemedyHostNetwork is "take hostNetwork out of these pods, or the label".
 func RemedyHostNetwork() Message {
 	return Message{Code: "remedy.host-network", Text: "take hostNetwork out of these pods, or the label"}
+}
+
+// RemedyInjectProxy is "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient) and start them again".
+func RemedyInjectProxy() Message {
+	return Message{Code: "remedy.inject-proxy", Text: "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient) and start them again"}
 }
 
 // RemedyInstallCilium is "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio installs the kind".
@@ -4242,6 +4257,16 @@ func StateStillClosed(object string, reason Message) Message {
 // StateToBeRemoved is "{object} is to be removed".
 func StateToBeRemoved(object Message) Message {
 	return build("state.to-be-removed", param{"object", object})
+}
+
+// StateUnproxied is "the policy is there, and Istio does not enforce it for every pod of the resource, because these have no proxy: {pods}".
+func StateUnproxied(pods Message) Message {
+	return build("state.unproxied", param{"pods", pods})
+}
+
+// StateUnproxiedUnknown is "the policy is there, and it is not known whether Istio enforces it: {reason}".
+func StateUnproxiedUnknown(reason Message) Message {
+	return build("state.unproxied-unknown", param{"reason", reason})
 }
 
 // StateWaitsForGroup is "{state}; it waits until group {group} is there, or whom that stands for would be refused".

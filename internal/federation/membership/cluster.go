@@ -142,23 +142,25 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	return f
 }
 
-// FactsWith is FactsOf that also looks for pods on their node's network that carry one of the label keys.
-func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []string) preflight.Facts {
+// FactsWith is FactsOf that also looks for the pods with the labels of classes that no policy protects: those on their node's
+// network, and those of Istio's classes without a proxy.
+func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []preflight.Key) preflight.Facts {
 	f := h.FactsOf(ctx, c)
 	if f.Unreachable != "" {
 		return f
 	}
 	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
 	if err != nil {
-		f.HostPods.Unread = message.Of(err)
+		f.HostPods.Unread, f.Unproxied.Unread = message.Of(err), message.Of(err)
 		return f
 	}
 	reader, err := federation.RESTConfig(c, reading)
 	if err != nil {
-		f.HostPods.Unread = message.Of(err)
+		f.HostPods.Unread, f.Unproxied.Unread = message.Of(err), message.Of(err)
 		return f
 	}
-	f.HostPods = preflight.ReadHostPods(ctx, reader, keys)
+	f.HostPods = preflight.ReadHostPods(ctx, reader, preflight.CiliumLabels(keys))
+	f.Unproxied = preflight.ReadUnproxied(ctx, reader, preflight.IstioLabels(keys))
 	return f
 }
 

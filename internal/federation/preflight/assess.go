@@ -101,6 +101,10 @@ const (
 	HostNetworkPods = "HostNetworkPods"
 	// HostPodsUnread reports that it is unknown whether there are such pods.
 	HostPodsUnread = "HostPodsUnread"
+	// UnproxiedPods reports pods of a class of Istio's that no proxy protects, so that no policy of Istio is enforced for them.
+	UnproxiedPods = "UnproxiedPods"
+	// UnproxiedUnread reports that it is unknown whether there are such pods.
+	UnproxiedUnread = "UnproxiedPodsUnread"
 	// GuardMissing reports that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged reports that the guard differs from what ACP installs.
@@ -156,6 +160,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, versionFindings(f)...)
 	out = append(out, guardFindings(f, n)...)
 	out = append(out, hostPodFindings(f, n)...)
+	out = append(out, unproxiedFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})

@@ -29,6 +29,8 @@ type Facts struct {
 	Engine federation.Engine
 	// HostPods are the pods that use the network of their node.
 	HostPods HostPods
+	// Unproxied are the pods of Istio's classes that no proxy protects.
+	Unproxied Unproxied
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message
@@ -95,4 +97,6 @@ type Key struct {
 	ServiceAccount string
 	// GuardedOnly is set where no class of Cilium's uses the label: it is guarded, and Cilium need not know it.
 	GuardedOnly bool
+	// Istio is set for the label of a class of resources that Istio enforces.
+	Istio bool
 }

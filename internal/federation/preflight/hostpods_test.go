@@ -34,3 +34,26 @@ func TestHostPods(t *testing.T) {
 		t.Errorf("unknown is taken for sound: %+v", found)
 	}
 }
+
+// TestUnproxiedPods checks that pods without a proxy are reported for the classes that Istio enforces, and that unknown is not sound.
+func TestUnproxiedPods(t *testing.T) {
+	f, n := healthy(), needs
+	redis := federation.Label{Key: n.Keys[0].Label, Value: "a"}
+	f.Unproxied.Pods = map[federation.Label][]string{redis: {"ns/redis-0", "ns/redis-1"}}
+	if found := Assess(f, n); len(found) != 0 {
+		t.Errorf("a class of Cilium's: %+v", found)
+	}
+	n.Keys = []Key{{Class: "redis", Label: redis.Key, Istio: true, GuardedOnly: true}}
+	found := Assess(f, n)
+	if len(found) != 1 || found[0].Code != UnproxiedPods || found[0].Class != "redis" || !Passes(found) ||
+		!strings.Contains(found[0].Message.Text, "ns/redis-1") {
+		t.Errorf("%+v", found)
+	}
+	if !f.Unproxied.Describe(redis.Key, "b").IsZero() || f.Unproxied.Describe(redis.Key, "a").IsZero() {
+		t.Error("the pods of one resource are taken for those of another")
+	}
+	f.Unproxied = Unproxied{Unread: message.Verbatim("forbidden")}
+	if found := Assess(f, n); len(found) != 1 || found[0].Code != UnproxiedUnread {
+		t.Errorf("unknown is taken for sound: %+v", found)
+	}
+}

@@ -20,8 +20,9 @@ func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass
 	for _, c := range resources {
 		byCilium := EnforcedBy(c, v1alpha1.EnforcerCilium)
 		cilium = cilium || byCilium
-		istio = istio || EnforcedBy(c, v1alpha1.EnforcerIstio)
-		out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey), GuardedOnly: !byCilium})
+		byIstio := EnforcedBy(c, v1alpha1.EnforcerIstio)
+		istio = istio || byIstio
+		out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey), GuardedOnly: !byCilium, Istio: byIstio})
 	}
 	for _, c := range subjects {
 		key := Key{Class: c.Name, Label: string(c.Spec.LabelKey), GuardedOnly: !cilium}
@@ -33,6 +34,25 @@ func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass
 		}
 	}
 	return out
+}
+
+// CiliumLabels returns the labels that Cilium has to know, sorted.
+func CiliumLabels(keys []Key) []string {
+	return labelsOf(keys, func(k Key) bool { return !k.GuardedOnly })
+}
+
+// IstioLabels returns the labels by which Istio's policies select pods, sorted.
+func IstioLabels(keys []Key) []string { return labelsOf(keys, func(k Key) bool { return k.Istio }) }
+
+func labelsOf(keys []Key, include func(Key) bool) []string {
+	var out []string
+	for _, k := range keys {
+		if include(k) {
+			out = append(out, k.Label)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Credentials returns the part of keys that the guard protects.
