@@ -1,15 +1,19 @@
 package controllers_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -38,7 +42,7 @@ func TestHostNetworkPodsAreReported(t *testing.T) {
 }
 
 // TestPodsWithoutProxyAreReported checks that a member is not realized while a pod of a resource that Istio enforces has no proxy, and that
-// the message names the pod.
+// the message names the pod; nor while the member declares mutual TLS that nothing requires.
 func TestPodsWithoutProxyAreReported(t *testing.T) {
 	f, admin := istioFleet(t)
 	s := enforcedBy(t, f, "proxies", v1alpha1.EnforcerIstio)
@@ -77,4 +81,21 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		}
 	}
 	s.distributed("every pod has a proxy", bothRealized)
+
+	declare := func(text string) {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("core.kubefed.io/v1beta1")
+		u.SetKind("KubeFedCluster")
+		u.SetNamespace(fedNS)
+		u.SetName("m2")
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, text))
+		if err := f.host.Patch(s.ctx, u, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	declare(`{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`)
+	s.distributedBecause("nothing requires mutual TLS there", half, "no mesh-wide PeerAuthentication")
+	declare(declaredIstio)
+	s.distributed("denies by name do not rely on it", bothRealized)
 }

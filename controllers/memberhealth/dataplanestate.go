@@ -74,9 +74,10 @@ func (i *Inspector) HostPods(cluster, key, value string) message.Message {
 	return i.members[cluster].facts.HostPods.Describe(key, value)
 }
 
-// Unproxied returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
-// Istio's: the pods have no proxy, or it is not known. It returns zero if the last check found none.
-func (i *Inspector) Unproxied(cluster, key, value string) message.Message {
+// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
+// Istio's, or for every client: pods have no proxy, the member accepts plain text, or it is not known. It returns zero if
+// the last check found nothing.
+func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
@@ -88,6 +89,9 @@ func (i *Inspector) Unproxied(cluster, key, value string) message.Message {
 	}
 	if pods := m.facts.Unproxied.Describe(key, value); !pods.IsZero() {
 		return message.StateUnproxied(pods)
+	}
+	if why := m.facts.Istio.PlainText(); !why.IsZero() {
+		return message.StatePlainText(why)
 	}
 	return message.Message{}
 }
@@ -270,7 +274,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
-		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread
+		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread || before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()

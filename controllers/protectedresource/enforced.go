@@ -21,8 +21,9 @@ type Members interface {
 	MeaningChanged(cluster string) message.Message
 	// HostPods lists the pods of a member that have a label and use the network of their node, or returns zero.
 	HostPods(cluster, key, value string) message.Message
-	// Unproxied returns the reason why Istio does not enforce a policy for every pod of a member with a label, or zero.
-	Unproxied(cluster, key, value string) message.Message
+	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
+	// client, or zero.
+	MeshProblem(cluster, key, value string) message.Message
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.
 	MissingLabels(cluster string, keys []string) message.Message
 	// MembersLacking returns the members whose identities may lack one of some label keys, by name.
@@ -69,8 +70,8 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 			return v1alpha1.MemberPending, message.StateHostPods(in.HostPods)
 		}
 	}
-	if !in.Unproxied.IsZero() {
-		return v1alpha1.MemberPending, in.Unproxied
+	if !in.MeshProblem.IsZero() {
+		return v1alpha1.MemberPending, in.MeshProblem
 	}
 	for _, name := range dataplanes {
 		if by := in.Foreign[name].OpenedBy; by != "" {

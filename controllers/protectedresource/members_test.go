@@ -14,7 +14,7 @@ type sound struct{}
 func (sound) Unenforced(string, []string) (none message.Message)    { return none }
 func (sound) MissingLabels(string, []string) (none message.Message) { return none }
 func (sound) HostPods(_, _, _ string) (none message.Message)        { return none }
-func (sound) Unproxied(_, _, _ string) (none message.Message)       { return none }
+func (sound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (sound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -27,7 +27,7 @@ func (u unsound) Unenforced(cluster string, _ []string) message.Message {
 }
 func (unsound) MissingLabels(string, []string) (none message.Message) { return none }
 func (unsound) HostPods(_, _, _ string) (none message.Message)        { return none }
-func (unsound) Unproxied(_, _, _ string) (none message.Message)       { return none }
+func (unsound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (unsound) MeaningChanged(string) (none message.Message)          { return none }
 
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -52,9 +52,9 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 	return l.lack(cluster, keys).Why
 }
 
-func (labelless) HostPods(_, _, _ string) (none message.Message)  { return none }
-func (labelless) Unproxied(_, _, _ string) (none message.Message) { return none }
-func (labelless) MeaningChanged(string) (none message.Message)    { return none }
+func (labelless) HostPods(_, _, _ string) (none message.Message)    { return none }
+func (labelless) MeshProblem(_, _, _ string) (none message.Message) { return none }
+func (labelless) MeaningChanged(string) (none message.Message)      { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
@@ -85,7 +85,7 @@ type unmeshed struct {
 	member, key, value string
 }
 
-func (u unmeshed) Unproxied(cluster, key, value string) message.Message {
+func (u unmeshed) MeshProblem(cluster, key, value string) message.Message {
 	if cluster == u.member && key == u.key && value == u.value {
 		return message.StateUnproxied(message.Verbatim("ns/redis-0"))
 	}

@@ -50,8 +50,8 @@ type enforcement struct {
 	MissingSelectorLabels message.Message
 	// HostPods lists the pods of the resource that use the network of their node, or is zero.
 	HostPods message.Message
-	// Unproxied is the reason why Istio does not enforce the policy for every pod of the resource, or zero.
-	Unproxied message.Message
+	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
+	MeshProblem message.Message
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }
@@ -181,7 +181,7 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerIstio) {
-		e.Unproxied = r.Members.Unproxied(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
+		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
 	}
 	for _, name := range dataplanes {
 		if f.enforcedBy(name) {

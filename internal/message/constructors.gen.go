@@ -3024,6 +3024,21 @@ func PreflightMeshUndeclared() Message {
 	return Message{Code: "preflight.mesh-undeclared", Text: "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so, and ACP cannot detect that policies there cannot identify pods of other clusters"}
 }
 
+// PreflightMtlsExceptions is "the member declares strictMTLS, and PeerAuthentications permit plain text: {policies}".
+func PreflightMtlsExceptions(policies Message) Message {
+	return build("preflight.mtls-exceptions", param{"policies", policies})
+}
+
+// PreflightMtlsNotStrict is "the member declares strictMTLS, and no mesh-wide PeerAuthentication with the mode STRICT is there".
+func PreflightMtlsNotStrict() Message {
+	return Message{Code: "preflight.mtls-not-strict", Text: "the member declares strictMTLS, and no mesh-wide PeerAuthentication with the mode STRICT is there"}
+}
+
+// PreflightMtlsUnread is "the member declares strictMTLS, and whether its pods accept plain text is unknown: {reason}".
+func PreflightMtlsUnread(reason Message) Message {
+	return build("preflight.mtls-unread", param{"reason", reason})
+}
+
 // PreflightNoAgentEnvoy is "no pod of Cilium's agents, which contain Envoy, is ready".
 func PreflightNoAgentEnvoy() Message {
 	return Message{Code: "preflight.no-agent-envoy", Text: "no pod of Cilium's agents, which contain Envoy, is ready"}
@@ -3517,6 +3532,11 @@ func RemedySetMap(entries int) Message {
 // RemedySetOperator is "set it to {value} and restart agents and operator".
 func RemedySetOperator(value string) Message {
 	return build("remedy.set-operator", param{"value", value})
+}
+
+// RemedyStrictMtls is "set the mode STRICT in a PeerAuthentication without selector in Istio's root namespace, without exceptions, or take strictMTLS out of the declaration; apply deploy/istio there".
+func RemedyStrictMtls() Message {
+	return Message{Code: "remedy.strict-mtls", Text: "set the mode STRICT in a PeerAuthentication without selector in Istio's root namespace, without exceptions, or take strictMTLS out of the declaration; apply deploy/istio there"}
 }
 
 // RemedyUpgradeCilium is "upgrade Cilium".
@@ -4232,6 +4252,11 @@ func StateOrphan() Message {
 // StateOverfull is "the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports".
 func StateOverfull() Message {
 	return Message{Code: "state.overfull", Text: "the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports"}
+}
+
+// StatePlainText is "the policy is there, and clients without a certificate may bypass denies by name: {reason}".
+func StatePlainText(reason Message) Message {
+	return build("state.plain-text", param{"reason", reason})
 }
 
 // StateQueued is "{state}; it is queued behind earlier changes".

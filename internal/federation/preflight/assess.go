@@ -105,6 +105,9 @@ const (
 	UnproxiedPods = "UnproxiedPods"
 	// UnproxiedUnread reports that it is unknown whether there are such pods.
 	UnproxiedUnread = "UnproxiedPodsUnread"
+	// PlainTextAccepted reports that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
+	// text, or that this is unknown.
+	PlainTextAccepted = "PlainTextAccepted"
 	// GuardMissing reports that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged reports that the guard differs from what ACP installs.
@@ -161,6 +164,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, guardFindings(f, n)...)
 	out = append(out, hostPodFindings(f, n)...)
 	out = append(out, unproxiedFindings(f, n)...)
+	out = append(out, mtlsFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})

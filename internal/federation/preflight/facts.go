@@ -78,6 +78,7 @@ type Istio struct {
 	Unread  message.Message
 	// Declared is the member's declaration in its registration, or "".
 	Declared string
+	MTLS     MTLS
 }
 
 // Needs are the requirements for a member.

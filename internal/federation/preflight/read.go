@@ -68,6 +68,9 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	f.Cilium = readCilium(ctx, clients, reading, at)
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
+	if f.Istio.Served {
+		f.Istio.MTLS = readMTLS(ctx, reading, at.IstioRoot)
+	}
 	f.Guard = readGuard(ctx, reading)
 	f.Mark, f.MarkUnread = readMark(ctx, reading)
 	return f

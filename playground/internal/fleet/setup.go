@@ -101,7 +101,7 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 
 // declaredIstio is what the members declare about Istio. No Istio runs here: ACP writes policies for it, and no process enforces
 // them.
-const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
+const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.1"}`
 
 func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
